@@ -1,18 +1,18 @@
-//! What a thread holds, counted in debug builds, for the two rules of waiting that no type can
-//! state:
+//! Counts what a thread holds, in debug builds, to check two rules that no type can express:
 //!
-//! - who evicts from the ring holds none of its pages (CircularBuffer 1);
-//! - who waits for a frame holds no latch of one: or all frames may be latched by those who wait.
+//! - a thread that evicts from the ring holds none of its pages (CircularBuffer 1);
+//! - a thread that waits for a frame holds no latch. Otherwise all frames could be latched by
+//!   waiting threads.
 //!
-//! Guards do not move between threads, so a count for each thread tells. Explorers run their
-//! threads as coroutines of one, so there nothing is counted; nor in release builds.
+//! Guards do not move between threads, so one count for each thread suffices. Nothing is counted in
+//! release builds, nor under explorers, which run all threads as coroutines of one thread.
 
-/// What is held.
+/// The kind of guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A page of the ring, locked.
+    /// A lock of a page in the ring.
     RingPage,
-    /// A frame of the cache, latched.
+    /// The latch of a frame in the cache.
     Latch,
 }
 
@@ -29,7 +29,7 @@ mod count {
         HELD.with(|held| held[kind as usize].set(held[kind as usize].get() + 1));
     }
 
-    /// A guard that was forgotten, or dropped while its thread ends, must not make this panic.
+    /// Must not panic for a guard that was leaked, or dropped while its thread ends.
     pub(crate) fn one_less(kind: Kind) {
         let less = |held: &[Cell<u32>; 2]| {
             let count = &held[kind as usize];
@@ -42,7 +42,7 @@ mod count {
         let held = HELD.with(|held| held[kind as usize].get());
         assert!(
             held == 0,
-            "a thread that holds {held} of {kind:?} waits: {rule}"
+            "a thread waits while it holds {held} of {kind:?}: {rule}"
         );
     }
 }
@@ -61,7 +61,7 @@ mod count {
 
 pub(crate) use count::{assert_none, one_less, one_more};
 
-/// Counts one of a kind as long as it lives.
+/// Counts one guard of a kind for as long as it lives.
 pub(crate) struct Held(Kind);
 
 impl Held {

@@ -1,24 +1,25 @@
-//! How many writes of a page had to wait for its latch (B-Trees Are Back §7.3).
+//! Counts how many writes of a page had to wait for its latch (B-Trees Are Back §7.3).
 //!
 //! ```text
-//!   sampled writes   . . w . . . . w . .  ->  judged: 2 of 10 waited, at least one in 30: contended     (and all begins anew)
-//!                                    ^  ^
-//!                        earlier key +  +  this key: if they differ, a split between them parts what is written
+//!   sampled writes   . . w . . . . w . .  ->  period ends: 2 of 10 waited, at least one in 30:
+//!                                    ^  ^     contended (and counting starts again)
+//!                        earlier key +  +  this key: if they differ, a split between them helps
 //! ```
 //!
-//! The counts belong to a page in a frame and are under the frame's latch: they cost no atomic operation, are not logged, and end when the page leaves the frame. A page that
-//! writers wait for does not leave.
+//! The counts belong to a page in a frame and are protected by the frame's latch. So they cost no
+//! atomic operation, are not logged, and end when the page is evicted; a page for which writers
+//! wait is not evicted.
 
 use crate::mutation;
 use crate::options::ContentionSplit;
 
-/// What of a page's writes was sampled since it was last judged.
+/// The sampled writes of a page in the present period.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Contention {
-    /// invariant: less than the period, at most that many have waited.
+    /// Invariant: less than the period, and `waited` is no more than this.
     sampled: u32,
     waited: u32,
-    /// Key of the sampled write before; none if empty, for the next one will tell.
+    /// The key of the previous sampled write; may be empty, as the next sample replaces it.
     last: Vec<u8>,
 }
 
@@ -30,15 +31,15 @@ pub(crate) enum Latched {
 }
 
 impl Contention {
-    /// The frame holds another page.
+    /// Starts again, because the frame holds another page.
     pub(crate) fn clear(&mut self) {
         self.sampled = 0;
         self.waited = 0;
         self.last.clear();
     }
 
-    /// Counts a sampled write of `key`. At the end of a contended period it returns the key of the sampled write before, if that is another one: two writers of one key
-    /// would meet on any page.
+    /// Counts a sampled write of `key`. At the end of a contended period, returns the key of the
+    /// previous sampled write if it differs: two writers of one key would meet on any page.
     pub(crate) fn sample(&mut self, key: &[u8], latched: Latched, period: u16) -> Option<Vec<u8>> {
         self.sampled += 1;
         self.waited += u32::from(latched == Latched::AfterWaiting);
@@ -67,7 +68,8 @@ mod tests {
 
     use Latched::{AfterWaiting, AtOnce};
 
-    /// Samples `waits` writes that waited and then others, of two keys in turns; what the last of a period says.
+    /// Samples `waits` writes that waited and then others, alternating between two keys. Returns
+    /// the result of the period's last sample.
     fn period(contention: &mut Contention, period: u16, waits: u16) -> Option<Vec<u8>> {
         let mut said = None;
         for i in 0..period {

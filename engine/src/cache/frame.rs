@@ -1,4 +1,4 @@
-//! One frame of the cache: a page's bytes behind a latch, and its flags.
+//! A frame of the cache: a page's bytes behind a latch, and the frame's flags.
 
 use super::contention::{Contention, Latched};
 use crate::device::AlignedBuf;
@@ -8,19 +8,19 @@ use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::types::{Lsn, PageId};
 
-/// What the latch protects.
+/// The data that the latch protects.
 pub(crate) struct FrameData {
-    /// The page that is here; `None` in a free frame.
+    /// The page in this frame; `None` in a free frame.
     pub(crate) page: Option<PageId>,
     pub(crate) bytes: AlignedBuf,
-    /// What changed since the page was last written.
+    /// The changes since the page was last written.
     pub(crate) changes: ChangeMap,
-    /// What writers met here.
+    /// How often writers had to wait here.
     contention: Contention,
 }
 
 impl FrameData {
-    /// Another page is, or is about to be, here.
+    /// Notes that the frame holds, or is about to hold, another page.
     pub(super) fn hold(&mut self, page: PageId) {
         self.page = Some(page);
         self.changes.clear();
@@ -28,22 +28,22 @@ impl FrameData {
     }
 }
 
-/// A frame. The flags are set under the latch and read without it by the sweeping hand, which looks again once it holds the
-/// latch.
+/// A frame of the cache. The flags are set under the latch. The clock hand reads them without it,
+/// and checks again once it has the latch.
 pub(crate) struct Frame {
     pub(crate) latch: RwLock<FrameData>,
     referenced: AtomicBool,
-    /// Loaded ahead of need: nobody has asked for it yet.
+    /// The page was loaded ahead of need and has not been accessed yet.
     ahead: AtomicBool,
     /// LSN of the first change since the page was last written; [`CLEAN`] if there was none.
     rec_lsn: AtomicU64,
 }
 
-/// No change: later than all there are.
+/// The LSN of a clean page: later than all real ones.
 const CLEAN: u64 = u64::MAX;
 
 impl Frame {
-    /// An empty one of so many bytes.
+    /// Makes an empty frame with this buffer.
     pub(crate) fn new(bytes: AlignedBuf) -> Frame {
         let data = FrameData {
             page: None,
@@ -59,14 +59,15 @@ impl Frame {
         }
     }
 
-    /// Sets the reference bit; a bit that is set already is not written again, to spare the cache line.
+    /// Sets the reference bit. A bit that is already set is not written again, to spare the cache
+    /// line.
     pub(crate) fn set_referenced(&self) {
         if !self.referenced.load(Ordering::Relaxed) {
             self.referenced.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Clears the reference bit and says what it was.
+    /// Clears the reference bit and returns its previous value.
     pub(crate) fn take_referenced(&self) -> bool {
         let was = self.referenced.load(Ordering::Relaxed);
         if was {
@@ -83,7 +84,7 @@ impl Frame {
         self.ahead.store(true, Ordering::Relaxed);
     }
 
-    /// Whether this is the first access to a page that was loaded ahead of need.
+    /// Returns whether this is the first access to a page that was loaded ahead of need.
     pub(crate) fn take_ahead(&self) -> bool {
         self.ahead.load(Ordering::Relaxed) && self.ahead.swap(false, Ordering::Relaxed)
     }
@@ -92,26 +93,30 @@ impl Frame {
         self.rec_lsn.load(Ordering::Acquire) != CLEAN
     }
 
-    /// LSN of the first change since the page was last written; later than all if there was none.
+    /// LSN of the first change since the page was last written; later than all others if there was
+    /// none.
     pub(crate) fn rec_lsn(&self) -> Lsn {
         Lsn(self.rec_lsn.load(Ordering::Acquire))
     }
 
-    /// The page differs from its image on the device since `lsn`, or for longer if it is dirty
-    /// already. Under the exclusive latch, or by write-back, whose write of an older state failed.
+    /// Marks the page as differing from its image on the device since `lsn`, or earlier if it is
+    /// dirty already. Called under the exclusive latch, or by write-back after its write of an
+    /// older state failed.
     pub(crate) fn set_dirty(&self, lsn: Lsn) {
-        // A page that is changed often is dirty mostly: then its cache line is not written.
+        // A page that changes often is usually dirty: then its cache line is not written.
         if lsn.0 < self.rec_lsn.load(Ordering::Relaxed) {
             self.rec_lsn.fetch_min(lsn.0, Ordering::AcqRel);
         }
     }
 
-    /// Under the exclusive latch, by write-back: its copy of the page will be the device's image.
+    /// Marks the page as clean. Called under the exclusive latch by write-back, whose copy of the
+    /// page will become the device's image.
     pub(crate) fn set_clean(&self) {
         self.rec_lsn.store(CLEAN, Ordering::Release);
     }
 
-    /// Under the exclusive latch: the frame holds another page, or none.
+    /// Resets all flags, because the frame holds another page or none. Called under the exclusive
+    /// latch.
     pub(crate) fn reset(&self) {
         self.referenced.store(false, Ordering::Relaxed);
         self.ahead.store(false, Ordering::Relaxed);
@@ -161,12 +166,12 @@ impl<'a> WriteGuard<'a> {
         }
     }
 
-    /// Whether somebody was in the way.
+    /// Returns whether the latch had to be waited for.
     pub(crate) fn latched(&self) -> Latched {
         self.latched
     }
 
-    /// Counts a write of `key`, which was sampled; see [`Contention::sample`].
+    /// Counts a sampled write of `key`; see [`Contention::sample`].
     pub(crate) fn sample_write(&mut self, key: &[u8], period: u16) -> Option<Vec<u8>> {
         let latched = self.latched;
         self.data.contention.sample(key, latched, period)
@@ -176,18 +181,18 @@ impl<'a> WriteGuard<'a> {
         PageRef::new(&self.data.bytes)
     }
 
-    /// The page, for changing. Follow up with [`WriteGuard::changed`].
+    /// The page, to change. Call [`WriteGuard::changed`] afterwards.
     pub(crate) fn edit(&mut self) -> PageMut<'_> {
         let FrameData { bytes, changes, .. } = &mut *self.data;
         PageMut::new(bytes, changes)
     }
 
-    /// Says that the record at `lsn` has been applied to this page.
+    /// Notes that the log record at `lsn` has been applied to this page.
     pub(crate) fn changed(&mut self, lsn: Lsn) {
         self.changed_since(lsn, lsn);
     }
 
-    /// Says that records behind `first` and up to the one at `last` have been applied to this page.
+    /// Notes that the log records behind `first` and up to `last` have been applied to this page.
     pub(crate) fn changed_since(&mut self, first: Lsn, last: Lsn) {
         self.edit().set_lsn(last);
         self.frame.set_dirty(first);

@@ -1,9 +1,8 @@
-//! An empty frame in hand.
+//! An empty frame, owned by the thread that took it.
 
 use super::Cache;
 
-/// A frame that holds no page and is on no list: its owner's. Dropped, it goes on the list of free
-/// ones.
+/// A frame that holds no page and is on no free list. Dropping it puts it on the free list.
 #[must_use]
 pub(crate) struct FreeFrame<'a> {
     cache: &'a Cache,
@@ -15,12 +14,12 @@ impl<'a> FreeFrame<'a> {
         FreeFrame { cache, at }
     }
 
-    /// Which frame it is.
+    /// The frame's index.
     pub(super) fn at(&self) -> u32 {
         self.at
     }
 
-    /// It is about to hold a page: whoever takes that out of it makes it a free one again.
+    /// Marks the frame as about to hold a page. Taking that page out makes it free again.
     pub(super) fn fill(self) -> u32 {
         let at = self.at;
         std::mem::forget(self);

@@ -1,4 +1,4 @@
-//! Where each page is: the word of the cache's map that belongs to its name.
+//! The map from page ids to frames: one word for each page.
 
 use crate::pages::SlotMap;
 use crate::sparse::Sparse;
@@ -9,16 +9,17 @@ pub(super) const GONE: u32 = 0;
 pub(super) const ABSENT: u32 = 1;
 pub(super) const FIRST_FRAME: u32 = 2;
 
-/// The map, made as names are used.
+/// The map from page ids to frames, allocated as ids are used.
 pub(super) struct PageMap {
-    /// A word that nobody has made is `GONE`.
+    /// A word that has not been made counts as `GONE`.
     words: Sparse<AtomicU32>,
-    /// Until then no page is gone: whatever the log names may be on the device.
+    /// Until this is set, no page is gone: any page that the log names may be on the device.
     recovered: AtomicBool,
 }
 
 impl PageMap {
-    /// Pages named below `limit`, all of them unknown: on the device, if anywhere.
+    /// Makes a map for page ids below `limit`. All pages are unknown: if they exist, they are on
+    /// the device.
     pub(super) fn new(limit: u64) -> PageMap {
         PageMap {
             words: Sparse::new(limit),
@@ -26,7 +27,7 @@ impl PageMap {
         }
     }
 
-    /// The word of `page`; `None` if there can be no such page.
+    /// The word of `page`; `None` if the id is out of range.
     #[inline]
     pub(super) fn entry(&self, page: PageId) -> Option<&AtomicU32> {
         let word = self.words.make(page.0)?;
@@ -36,13 +37,13 @@ impl PageMap {
         Some(word)
     }
 
-    /// The word of a page that is in a frame, or on its way there: it was made when that was looked
-    /// for.
+    /// The word of a page that is in a frame or being loaded. The lookup that led to this made the
+    /// word.
     pub(super) fn of_resident(&self, page: PageId) -> &AtomicU32 {
         self.entry(page).expect("a page in a frame has a word")
     }
 
-    /// After recovery: the pages of `live` are on the device or in frames, all others are gone.
+    /// After recovery: the pages of `live` are on the device or in frames; all others are gone.
     pub(super) fn set_live(&self, live: &SlotMap) {
         self.recovered.store(true, Ordering::Release);
         for (page, word) in self.words.iter() {
@@ -55,7 +56,7 @@ impl PageMap {
         }
     }
 
-    /// Bytes of memory that it takes.
+    /// Bytes of memory that the map takes.
     pub(super) fn bytes(&self) -> u64 {
         self.words.bytes()
     }

@@ -1,25 +1,26 @@
-//! The page cache: frames, the map from page names to frames, and the latches.
+//! The page cache: frames, the map from page ids to frames, and the latches.
 //!
 //! ```text
 //! map[page]:  GONE       no such page: it was merged away (or never made). Readers descend again.
 //!             ABSENT     on the device only
-//!             frame i    in frames[i], or being loaded there (whoever loads holds the latch exclusively)
+//!             frame i    in frames[i], or being loaded there under the frame's exclusive latch
 //! ```
 //!
-//! There are no pins: a latch held on a frame is what keeps its page there. Finding a page is optimistic: read the map,
-//! latch the frame, and look whether the frame still holds that page; if not, start over. The three writers of the map keep
-//! that sound: a load enters the frame under its exclusive latch, an eviction leaves the map before it lets the latch go, and
-//! freeing a page needs the page's own exclusive latch. Who loads a page keeps the latch until done
-//! with the page: with more threads than frames it would be evicted before its loader came back for
-//! it.
+//! There are no pins: a page stays in its frame as long as somebody holds the frame's latch.
+//! Finding a page is optimistic: read the map, latch the frame, and check whether the frame still
+//! holds that page; if not, start over. Three kinds of writers change the map, and keep this sound.
+//! A load enters the frame in the map under the frame's exclusive latch. An eviction removes it
+//! from the map before it releases the latch. Freeing a page needs the page's own exclusive latch.
+//! A thread that loads a page keeps the latch until it is done with the page: with more threads
+//! than frames, the page would otherwise be evicted before its loader came back for it.
 //!
-//! An empty frame is a [`FreeFrame`], which belongs to whoever has it: a page is loaded or made by
-//! who has one to give. How one is come by, and who may wait for it, is the business of
-//! [`crate::pager`].
+//! An empty frame is a [`FreeFrame`], owned by the thread that took it. Loading or making a page
+//! takes one as an argument. How a thread gets one, and which threads may wait for one, is decided
+//! in [`crate::pager`].
 //!
 //! Replacement is second chance: a hit sets the frame's reference bit, a load leaves it clear, and
-//! the sweeping hand ([`crate::pager`]) takes what it finds unreferenced. Memory: one page a frame,
-//! 4 bytes a page name in use.
+//! the clock hand ([`crate::pager`]) takes unreferenced frames. Memory: one page for each frame,
+//! and 4 bytes for each page id in use.
 
 mod contention;
 mod frame;
@@ -40,14 +41,14 @@ use crate::sync::{Mutex, RwLockWriteGuard, downgrade};
 use crate::types::PageId;
 use map::{ABSENT, FIRST_FRAME, GONE, PageMap};
 
-/// Frames kept for readers of a store that cannot write.
+/// Frames reserved for readers of a store that cannot write.
 const RESERVED_FRAMES: usize = 4;
 
-/// What looking for a page gave.
+/// The result of looking for a page.
 pub(crate) enum Fix<G> {
     /// The page, latched.
     Got(G),
-    /// The page is in no tree: whoever named it was out of date.
+    /// The page is in no tree: the caller's reference to it is outdated.
     Gone,
 }
 
@@ -55,8 +56,8 @@ pub(crate) enum Fix<G> {
 pub(crate) struct Cache {
     frames: Vec<Frame>,
     map: PageMap,
-    /// Frames from here on are kept for readers of a store that cannot write: with all others dirty
-    /// they could read nothing.
+    /// Frames from here on are reserved for readers of a store that cannot write. If all other
+    /// frames are dirty, they could not read anything without them.
     ordinary: usize,
     reserved: Mutex<Vec<u32>>,
     free: Mutex<Vec<u32>>,
@@ -69,7 +70,8 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    /// `frames` empty frames for pages named below `page_limit`, all of them unknown (on the device, if anywhere).
+    /// Makes `frames` empty frames for page ids below `page_limit`. All pages are unknown: if they
+    /// exist, they are on the device.
     pub(crate) fn new(frames: usize, page_size: usize, page_limit: u64, hook: Hook) -> Cache {
         Cache {
             frames: AlignedBuf::many(frames + RESERVED_FRAMES, page_size)
@@ -87,17 +89,17 @@ impl Cache {
         }
     }
 
-    /// All frames, those kept for readers included.
+    /// The number of frames, including those reserved for readers.
     pub(crate) fn len(&self) -> usize {
         self.frames.len()
     }
 
-    /// The frames of ordinary times.
+    /// The number of frames that are not reserved for readers.
     pub(crate) fn ordinary(&self) -> usize {
         self.ordinary
     }
 
-    /// Bytes of pages that all frames hold.
+    /// Bytes of memory that all frames take.
     pub(crate) fn frame_bytes(&self) -> u64 {
         let bytes = self.frames.len() * size_of::<Frame>();
         (bytes + self.frames.len() * self.page_size) as u64
@@ -118,13 +120,13 @@ impl Cache {
         )
     }
 
-    /// After recovery: the pages of `live` are on the device or here, all others are gone. Nothing
-    /// may be latched.
+    /// After recovery: the pages of `live` are on the device or in frames; all others are gone.
+    /// Nothing may be latched.
     pub(crate) fn set_live(&self, live: &SlotMap) {
         self.map.set_live(live);
     }
 
-    /// Bytes of the map from page names to frames.
+    /// Bytes of the map from page ids to frames.
     pub(crate) fn map_bytes(&self) -> u64 {
         self.map.bytes()
     }
@@ -133,7 +135,7 @@ impl Cache {
         self.map.entry(page).ok_or(Error::MissingPage { page })
     }
 
-    /// Latches `page` for reading, loading it if need be. `free_frame` supplies an empty frame.
+    /// Latches `page` for reading, loading it if necessary. `free_frame` supplies an empty frame.
     pub(crate) fn fix_shared<'a>(
         &'a self,
         page: PageId,
@@ -148,7 +150,7 @@ impl Cache {
                     if let Some(guard) = self.load(page, store, free_frame()?)? {
                         self.count_miss();
                         let data = downgrade(&guard.frame.latch, guard.data);
-                        // Under an explorer it may have been evicted in between.
+                        // Under an explorer, the page may have been evicted in between.
                         if data.page == Some(page) {
                             return Ok(Fix::Got(ReadGuard::new(data)));
                         }
@@ -166,7 +168,7 @@ impl Cache {
         }
     }
 
-    /// Latches `page` for writing, loading it if need be.
+    /// Latches `page` for writing, loading it if necessary.
     pub(crate) fn fix_exclusive<'a>(
         &'a self,
         page: PageId,
@@ -199,13 +201,13 @@ impl Cache {
         }
     }
 
-    /// Whether the page is on the device only: whoever wants it needs a frame.
+    /// Returns whether the page is on the device only, so that an access needs a free frame.
     pub(crate) fn is_absent(&self, page: PageId) -> bool {
         let entry = self.map.entry(page);
         entry.is_some_and(|entry| entry.load(Ordering::Acquire) == ABSENT)
     }
 
-    /// The page latched for writing, if it is in the cache and its latch is free right now.
+    /// Latches the page for writing, if it is in the cache and its latch is free right now.
     pub(crate) fn try_resident(&self, page: PageId) -> Option<WriteGuard<'_>> {
         let at = self.map.entry(page)?.load(Ordering::Acquire);
         if at < FIRST_FRAME {
@@ -222,7 +224,8 @@ impl Cache {
         self.misses.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Every other is a hit and sets it, but for the first to a page that was loaded ahead of need.
+    /// Every other access is a hit and sets the bit, except for the first one to a page that was
+    /// loaded ahead of need.
     fn count_access(&self, frame: &Frame) {
         if frame.take_ahead() {
             self.count_miss();
@@ -232,9 +235,9 @@ impl Cache {
         }
     }
 
-    /// Reads `page` into a free frame and leaves it latched; `None` if somebody else was first.
-    /// Nobody holds the latch of a free frame for longer than a look, so this may be called with
-    /// others in hand.
+    /// Reads `page` into a free frame and leaves it latched. Returns `None` if another thread was
+    /// first. The latch of a free frame is only ever held for an instant, so this may be called
+    /// while holding other latches.
     pub(crate) fn load<'a>(
         &'a self,
         page: PageId,
@@ -257,7 +260,8 @@ impl Cache {
         }
     }
 
-    /// The frame, whose latch the caller holds and where the map says the page is, has its image.
+    /// Notes that the page's image has been read into the frame, whose latch the caller holds and
+    /// to which the map already points.
     fn loaded(&self, page: PageId, frame: &Frame, data: &mut FrameData) {
         data.hold(page);
         frame.reset();
@@ -273,8 +277,9 @@ impl Cache {
         drop(FreeFrame::new(self, at));
     }
 
-    /// Reads those of `pages` that are on the device only, together, into free frames, as long as there are some. What cannot be read is
-    /// left alone: whoever wants it meets the error.
+    /// Reads those of `pages` that are on the device only, in one batch, into free frames, as long
+    /// as there are some. Pages that cannot be read are skipped: an access to them will get the
+    /// error.
     pub(crate) fn load_ahead(&self, pages: &[PageId], store: &dyn PageStore) {
         let mut loads = Vec::with_capacity(pages.len());
         for page in pages {
@@ -306,8 +311,8 @@ impl Cache {
         }
     }
 
-    /// Says that the page, so far on the device only, is being loaded into a free frame, which
-    /// comes back latched; `None` if somebody else was first.
+    /// Enters a page that is on the device only in the map, with a free frame, which is returned
+    /// latched. Returns `None` if another thread was first.
     fn enter<'a>(
         &'a self,
         page: PageId,
@@ -324,8 +329,7 @@ impl Cache {
     }
 
     /// Puts a page that has no image yet into an empty frame, latched for writing; the bytes are
-    /// whatever was there.
-    /// The caller owns the page's name and is the only one who knows it.
+    /// arbitrary. The caller owns the page's id and is the only one who knows it.
     pub(crate) fn create<'a>(
         &'a self,
         page: PageId,
@@ -347,7 +351,8 @@ impl Cache {
         Ok(WriteGuard::new(data, frame, at, Latched::AtOnce))
     }
 
-    /// Takes a latched page out of the cache, its changes forgotten. From now on it is gone (or, in recovery, unknown).
+    /// Removes a latched page from the cache, with its changes. After that, the page is gone (or,
+    /// in recovery, unknown).
     pub(crate) fn discard(&self, mut guard: WriteGuard<'_>, gone: bool) {
         let Some(page) = guard.data.page.take() else {
             return;
@@ -360,8 +365,8 @@ impl Cache {
         drop(FreeFrame::new(self, at));
     }
 
-    /// Evicts the clean page that `data` (the exclusively latched frame `at`) holds; the frame is
-    /// the caller's then.
+    /// Evicts the clean page that `data` (the exclusively latched frame `at`) holds, and gives the
+    /// frame to the caller.
     pub(crate) fn evict<'a>(
         &'a self,
         mut data: RwLockWriteGuard<'a, FrameData>,
@@ -377,7 +382,7 @@ impl Cache {
         Some(FreeFrame::new(self, at))
     }
 
-    /// An empty frame, if there is one.
+    /// Takes an empty frame, if there is one.
     pub(crate) fn take_free(&self) -> Option<FreeFrame<'_>> {
         let mut free = self.free.lock();
         let at = free.pop();
@@ -385,7 +390,7 @@ impl Cache {
         at.map(|at| FreeFrame::new(self, at))
     }
 
-    /// An empty frame of those kept for readers, if there is one.
+    /// Takes an empty frame of those reserved for readers, if there is one.
     pub(crate) fn take_reserved(&self) -> Option<FreeFrame<'_>> {
         let at = self.reserved.lock().pop();
         at.map(|at| FreeFrame::new(self, at))
@@ -403,7 +408,7 @@ impl Cache {
     }
 }
 
-/// Reads a page that must have an image; what the store gives it has checked (see
+/// Reads a page that must have an image. The page store has already checked the image (see
 /// [`crate::pages::Versioned`]).
 fn read_image(page: PageId, store: &dyn PageStore, buf: &mut [u8]) -> Result<()> {
     match store.read(page, buf)? {

@@ -1,27 +1,28 @@
-//! Who gets an empty frame when there are more threads than frames.
+//! Distributes empty frames when there are more threads than frames.
 //!
 //! ```text
 //!   free list ──▶ nobody waits: take one
 //!       empty ──▶ draw a ticket ── sleep until it is served ──▶ write back, evict
-//!                      nothing to be had? ──▶ sleep on one latch, and take what is under it
+//!                      nothing evictable? ──▶ sleep on one latch, then take the frame under it
 //! ```
 //!
-//! **Nobody waits for a frame with a latch in hand.** Otherwise all frames can be latched by
-//! threads that wait for one. A thread whose change turns out to need another page lets its leaf
-//! go, gets a [`Spare`], and begins anew with that in hand; the functions that make a page, or load
-//! one beside a latched one, take the spare by value, so there is no other way to call them. Debug
-//! builds count the latches of a thread and panic where it would wait ([`crate::held`]).
+//! **No thread waits for a frame while it holds a latch.** Otherwise all frames could be latched by
+//! threads that wait for one. A thread whose change turns out to need another page releases its
+//! leaf, gets a [`Spare`], and restarts its operation with it. The functions that make a page, or
+//! load one beside a latched one, take the spare by value, so they cannot be called otherwise.
+//! Debug builds count the latches of a thread and panic where it would wait ([`crate::held`]).
 //!
-//! **Few have a spare.** A spare is held while its owner waits for a frame for the leaf itself. So
-//! at most a quarter of the frames are spares at any time (one, in the smallest caches), and the
-//! others come round.
+//! **Few threads have a spare.** A thread holds its spare while it waits for a frame for the leaf
+//! itself. So at most a quarter of the frames are spares at any time (one, in the smallest caches),
+//! and the other frames keep circulating.
 //!
-//! **Nobody starves.** Frames and spares are handed out in the order of arrival ([`Turns`]). Who is
-//! served makes room; if every frame is latched, it sleeps on the latch of one, whose holder waits
-//! for no frame, and then has that frame for itself, whoever else wants the page in it.
+//! **No thread starves.** Frames and spares are handed out in the order of arrival ([`Turns`]). The
+//! thread that is served makes room. If every frame is latched, it sleeps on the latch of one,
+//! whose holder does not wait for a frame, and then gets that frame, even if other threads want the
+//! page in it.
 //!
-//! Locks of the ring's pages are no latches: they are held by who waits for a frame, and never
-//! waited for with a latch, a turn, or a spare in hand.
+//! Locks of the ring's pages are not latches. A thread may hold them while it waits for a frame;
+//! they are never waited for while holding a latch, a turn, or a spare.
 
 use super::Pager;
 use crate::cache::{FreeFrame, WriteGuard};
@@ -31,21 +32,21 @@ use crate::mutation;
 use crate::sync::{Turn, Turns};
 use crate::types::PageId;
 
-/// Of so many frames one may be a spare.
+/// One in this many frames may be a spare.
 const FRAMES_A_SPARE: usize = 4;
 
-/// A frame for a page beside a latched one, and the leave to change the tree's structure. See the
-/// module's story.
+/// A frame for a page beside a latched one. It also grants the right to change the tree's
+/// structure. See the module documentation.
 #[must_use]
 pub(crate) struct Spare<'a> {
-    // Goes back before the turn ends: who is next wants it.
+    // Dropped before the turn ends, because the next thread wants the frame.
     frame: FreeFrame<'a>,
     _turn: Turn<'a>,
 }
 
-/// Queues for frames.
+/// The queues for frames.
 pub(crate) struct Waiting {
-    /// For an empty frame: one at a time makes room.
+    /// For an empty frame: one thread at a time makes room.
     frames: Turns,
     /// For a spare.
     spares: Turns,
@@ -61,11 +62,14 @@ impl Waiting {
 }
 
 impl Pager {
-    /// An empty frame: from the free list, or by making room in the foreground when write-back has
-    /// fallen behind. May wait, so the caller has nothing latched.
+    /// Returns an empty frame, from the free list or, if write-back has fallen behind, by making
+    /// room in the foreground. May wait, so the caller must hold no latch.
     pub(super) fn free_frame(&self) -> Result<FreeFrame<'_>> {
         if !mutation::on("frame-awaited-under-latch") {
-            held::assert_none(Kind::Latch, "who waits for a frame has nothing latched");
+            held::assert_none(
+                Kind::Latch,
+                "a thread must hold no latch while it waits for a frame",
+            );
         }
         if let Some(free) = self.free_frame_now() {
             return Ok(free);
@@ -88,7 +92,7 @@ impl Pager {
         }
     }
 
-    /// An empty frame, if there is one and nobody waits for it.
+    /// Takes an empty frame, if there is one and nobody waits for it.
     fn free_frame_now(&self) -> Option<FreeFrame<'_>> {
         if self.waiting.frames.is_wanted() {
             return None;
@@ -96,15 +100,15 @@ impl Pager {
         self.cache.take_free()
     }
 
-    /// Whether somebody waits for an empty frame.
+    /// Returns whether a thread waits for an empty frame.
     pub(super) fn is_short_of_frames(&self) -> bool {
         self.waiting.frames.is_wanted()
     }
 
-    /// A spare. Waits for it, so the caller has nothing latched, and no other spare.
+    /// Returns a spare. May wait, so the caller must hold no latch and no other spare.
     ///
     /// # Errors
-    /// No frame is free, and none can be made free since a write has failed.
+    /// If no frame is free, and none can be freed because a write has failed.
     pub(crate) fn spare(&self) -> Result<Spare<'_>> {
         let turn = self.waiting.spares.wait();
         Ok(Spare {
@@ -113,7 +117,7 @@ impl Pager {
         })
     }
 
-    /// A spare, if one is to be had at once.
+    /// Returns a spare, if one is available at once.
     pub(crate) fn try_spare(&self) -> Option<Spare<'_>> {
         let turn = self.waiting.spares.try_now()?;
         Some(Spare {
@@ -122,7 +126,7 @@ impl Pager {
         })
     }
 
-    /// A spare for who has a leaf latched: one that is to be had at once, or else none.
+    /// Returns a spare to a thread that holds a leaf's latch, if one is available at once.
     pub(crate) fn spare_under_latch(&self) -> Result<Option<Spare<'_>>> {
         if mutation::on("frame-awaited-under-latch") {
             return self.spare().map(Some);
@@ -130,16 +134,16 @@ impl Pager {
         Ok(self.try_spare())
     }
 
-    /// Latches a page that has no image yet; its bytes are to be built.
+    /// Latches a page that has no image yet; the caller must build its bytes.
     ///
     /// # Errors
-    /// The page is beyond the limit of names.
+    /// If the page is beyond the limit of ids.
     pub(crate) fn create<'a>(&'a self, page: PageId, spare: Spare<'a>) -> Result<WriteGuard<'a>> {
         self.cache.create(page, spare.frame)
     }
 
-    /// Latches a page that is on the device only for writing, loading it; `None` if somebody else
-    /// does that already.
+    /// Loads a page that is on the device only, and latches it for writing. Returns `None` if
+    /// another thread is already doing so.
     ///
     /// # Errors
     /// Device failures and damage.

@@ -1,18 +1,22 @@
-//! Pages in memory and on the device: cache, page store and log under one roof, with the write-back that ties them.
+//! Pages in memory and on the device: combines cache, page store and log, and the write-back
+//! between them.
 //!
-//! Everything that changes a page goes through here, so the two rules that make recovery work live here too:
+//! Everything that changes a page goes through this module. So it also enforces the two rules that
+//! make recovery work:
 //!
-//! - **WAL rule**: the log is durable up to a page's LSN before the page is written ([`Pager::write_picked`]).
-//! - **One writer**: copying a page out of its frame, marking it clean and writing it are one step under the `sweep` lock,
-//!   so images of a page reach the device in the order of their LSNs (BUGS C3: a cleaner that marks a page clean without
-//!   looking whether it changed since it was copied).
+//! - **WAL rule**: the log is durable up to a page's LSN before the page is written
+//!   ([`Pager::write_picked`]).
+//! - **One writer**: copying a page out of its frame, marking it clean and writing it are one step
+//!   under the `sweep` lock. So images of a page reach the device in the order of their LSNs (BUGS
+//!   C3: a cleaner that marks a page clean without checking whether it changed since it was
+//!   copied).
 //!
-//! A page write that the device has no room for leaves the pages dirty; writes are refused until
-//! what waits has been written ([`Pager::retry_refused`]). Readers then take clean frames, or some
-//! that are kept for them.
+//! If the device has no room for a page write, the pages stay dirty and new writes are refused
+//! until the waiting ones have been done ([`Pager::retry_refused`]). Meanwhile, readers take clean
+//! frames, or some that are reserved for them.
 //!
-//! After a failed page write the pages are dirty again and the store is poisoned: what the device holds is unknown until
-//! recovery has rewritten it.
+//! After a failed page write, the pages are dirty again and the store is poisoned: the device's
+//! content is unknown until recovery has rewritten it.
 
 mod frames;
 mod values;
@@ -37,39 +41,40 @@ use crate::types::{Lsn, PageId};
 use crate::wal::Log;
 use frames::Waiting;
 
-/// Counters of the pager; bytes are counted by the [`Volume`].
+/// Counters of the pager. Bytes are counted by the [`Volume`].
 #[derive(Default)]
 pub(crate) struct PagerCounters {
     pub(crate) evictions: AtomicU64,
     pub(crate) written_back: AtomicU64,
     pub(crate) checkpointed: AtomicU64,
-    /// Pages that were merged away and long values that nothing names, which are free now.
+    /// Merged pages and unreferenced long values that have been freed.
     pub(crate) freed: AtomicU64,
 }
 
-/// See the module's story.
+/// Cache, page store and log, combined; see the module documentation.
 pub(crate) struct Pager {
     pub(crate) volume: Arc<Volume>,
     pub(crate) layout: Layout,
     pub(crate) cache: Cache,
     pub(crate) pages: Versioned,
     pub(crate) log: Log,
-    /// What is known of long values.
+    /// The state of long values.
     pub(crate) overflow: Overflow,
     pub(crate) counters: PagerCounters,
-    /// Most pages a write-back step writes; also the low watermark of free frames. The high one is twice this.
+    /// The maximum number of pages that a write-back step writes; also the low watermark of free
+    /// frames. The high watermark is twice this.
     batch: usize,
     sweep: Mutex<SweepState>,
     waiting: Waiting,
-    /// Pages merged away, with the LSN of the merge: freed once that is durable, for until then a crash brings them back.
+    /// Pages merged away, with the LSN of the merge. They are freed once that LSN is durable,
+    /// because until then a crash brings them back.
     pending_free: Mutex<Vec<(Lsn, PageId)>>,
     poison: Poison,
-    /// Whether the device refused the last write for want of room: what was to be written waits in
-    /// memory.
+    /// Whether the device refused the last write for want of room, so that data waits in memory.
     out_of_space: AtomicBool,
 }
 
-/// Says whether (and why) the store has stopped accepting writes.
+/// Whether, and why, the store has stopped accepting writes.
 #[derive(Default)]
 struct Poison {
     set: AtomicBool,
@@ -107,7 +112,7 @@ impl Pager {
         }
     }
 
-    /// Bytes of the images on their way to the device.
+    /// Bytes of the buffer for images on their way to the device.
     pub(crate) fn write_buffer_bytes(&self) -> u64 {
         (self.batch * self.layout.page_size) as u64
     }
@@ -118,12 +123,13 @@ impl Pager {
             .fix_shared(page, &self.pages, &|| self.free_frame_to_read())
     }
 
-    /// Has those of `pages` read together that are not here, as far as frames are free: somebody is about to want them.
+    /// Reads those of `pages` that are not in the cache, in one batch, as far as frames are free,
+    /// because they will soon be accessed.
     pub(crate) fn load_ahead(&self, pages: &[PageId]) {
         if self.is_short_of_frames() {
             return;
         }
-        // The hand must not come round to them before that.
+        // Limited, so that the clock hand does not evict them before they are used.
         let wanted = pages.len().min(self.cache.ordinary() / 4);
         self.cache.load_ahead(&pages[..wanted], &self.pages);
     }
@@ -134,8 +140,7 @@ impl Pager {
             .fix_exclusive(page, &self.pages, &|| self.free_frame())
     }
 
-    /// As [`Pager::free_frame`] for somebody who will not change the page: a store that cannot
-    /// write can still be read.
+    /// As [`Pager::free_frame`], for a reader: a store that cannot write can still be read.
     fn free_frame_to_read(&self) -> Result<FreeFrame<'_>> {
         let cannot_write = match self.free_frame() {
             Err(e @ (Error::NoSpace { .. } | Error::Poisoned { .. })) => e,
@@ -148,18 +153,18 @@ impl Pager {
             }
             match self.evict_clean() {
                 Evicted::One => {}
-                // Somebody looks at what could go, and will be done.
+                // Another thread briefly holds the latch of an evictable page.
                 Evicted::Busy => crate::sync::yield_now(),
                 Evicted::None => return Err(cannot_write),
             }
         }
     }
 
-    /// After a write was refused for want of room: tries to write what waits for it, all of the log
+    /// After a write was refused for want of room, tries to write what waits for it: all of the log
     /// and some pages.
     ///
     /// # Errors
-    /// As those writes: [`Error::NoSpace`] if there is still no room.
+    /// Those of the writes: [`Error::NoSpace`] if there is still no room.
     pub(crate) fn retry_refused(&self) -> Result<()> {
         if !self.out_of_space.load(Ordering::Acquire) {
             return Ok(());
@@ -170,19 +175,20 @@ impl Pager {
         Ok(())
     }
 
-    /// `page` was merged away by the record at `lsn`: it is gone for readers now, its place is free once that is durable.
+    /// Retires `page`, which the log record at `lsn` merged away. It is gone for readers now, and
+    /// its place is freed once that record is durable.
     pub(crate) fn retire(&self, guard: WriteGuard<'_>, page: PageId, lsn: Lsn) {
         self.pages.forget(page);
         self.cache.discard(guard, true);
         self.pending_free.lock().push((lsn, page));
     }
 
-    /// `page`, which nothing names, is free.
+    /// Frees `page`, to which nothing refers, at the next [`Pager::free_retired`].
     pub(crate) fn free_later(&self, page: PageId) {
         self.pending_free.lock().push((Lsn(0), page));
     }
 
-    /// What a checkpoint says of a leaf.
+    /// The entry of a leaf in a checkpoint.
     pub(crate) fn leaf_entry(&self, page: PageId) -> Leaf {
         Leaf {
             page,
@@ -191,10 +197,10 @@ impl Pager {
         }
     }
 
-    /// Frees the pages whose merges are durable by now, and the long values that nothing names;
-    /// says how many. What fails is freed another time.
+    /// Frees the pages whose merges are durable by now, and the long values to which nothing
+    /// refers. Returns their number. What fails is freed another time.
     pub(crate) fn free_retired(&self) -> Result<u64> {
-        // No image of a page may be on its way to the device when its place is given up.
+        // No image of a page may be on its way to the device when its place is freed.
         let _no_write_back = self.sweep.lock();
         let durable = self.log.durable();
         let mut pending = self.pending_free.lock();
@@ -203,7 +209,7 @@ impl Pager {
             .iter()
             .position(|(lsn, _)| *lsn <= durable || mutation::on("free-before-durable"))
         {
-            // Before the name is anybody else's.
+            // Before the id can be reused.
             self.overflow.unmark(pending[at].1);
             self.pages
                 .free(pending[at].1)
@@ -215,14 +221,14 @@ impl Pager {
         Ok(freed)
     }
 
-    /// Whether pages wait for their merges to become durable, or long values for what replaced
-    /// them.
+    /// Returns whether pages wait for their merges to become durable, or long values for the
+    /// records that replaced them.
     pub(crate) fn has_retired(&self) -> bool {
         !self.pending_free.lock().is_empty() || self.has_retired_values()
     }
 
-    /// As [`Pager::write`], but never waits for the page's latch: nothing if the page is gone or
-    /// busy. The caller has nothing latched.
+    /// As [`Pager::write`], but never waits for the page's latch: returns `None` if the page is
+    /// gone or busy. The caller must hold no latch.
     pub(crate) fn try_write(&self, page: PageId) -> Result<Option<WriteGuard<'_>>> {
         if self.cache.is_absent(page) {
             return self.cache.load(page, &self.pages, self.free_frame()?);
@@ -245,14 +251,14 @@ impl Pager {
         Err(Error::Poisoned { why })
     }
 
-    /// Whether nothing that was written failed, or was refused for want of room.
+    /// Returns whether no write has failed or is being refused for want of room.
     pub(crate) fn can_write(&self) -> bool {
         !self.poison.set.load(Ordering::Relaxed) && !self.out_of_space.load(Ordering::Relaxed)
     }
 
-    /// From now on nothing is written: what the device holds is unknown. But for want of room: then
-    /// nothing has become unknown that is not written again, and writes are refused only as long as
-    /// it lasts.
+    /// Stops all further writes, because the device's content is unknown. If the cause is want of
+    /// room, everything that was not written will be written again; so writes are refused only as
+    /// long as that lasts.
     pub(crate) fn poison(&self, cause: &Error) {
         if mutation::on("failed-store-goes-on") {
             return;
@@ -264,7 +270,7 @@ impl Pager {
         let mut why = self.poison.why.lock();
         if why.is_none() {
             *why = Some(match cause {
-                // Said by the log, of its own failure.
+                // The log reports its own failure this way.
                 Error::Poisoned { why } => why.clone(),
                 cause => cause.to_string(),
             });

@@ -1,4 +1,4 @@
-//! Long values: finds places for them, and frees the places when no durable record names them.
+//! Long values: allocates their places, and frees them when no durable record refers to them.
 
 use super::Pager;
 use crate::error::{Error, Result};
@@ -9,8 +9,8 @@ use crate::sync::atomic::Ordering;
 use crate::types::{BLOCK_SIZE, Lsn};
 
 impl Pager {
-    /// Writes a value to places of its own, with more than `keep_slots` left; `None` if there are
-    /// not so many. It is durable before any record is that is appended from now on.
+    /// Writes a value to places of its own. Returns `None` if that would leave no more than
+    /// `keep_slots` free. The value becomes durable before any log record appended from now on.
     pub(crate) fn write_value(
         &self,
         key: &[u8],
@@ -24,7 +24,7 @@ impl Pager {
                 pages: self.pages.page_limit(),
             });
         }
-        // What is free by now is used again first.
+        // Places that have become free are reused first.
         self.free_values()?;
         let places = match self.pages.allocate_runs(slots, keep_slots) {
             Ok(places) => places,
@@ -44,7 +44,7 @@ impl Pager {
         Ok(Some(pointer))
     }
 
-    /// Appends the value of `key` that `pointer` names to `value`; as
+    /// Reads the value of `key` that `pointer` refers to and appends it to `value`; see
     /// [`overflow::read`].
     pub(crate) fn read_value(
         &self,
@@ -58,8 +58,8 @@ impl Pager {
         Ok(())
     }
 
-    /// From the record at `lsn` on nothing names this value: its places are free once that is
-    /// durable.
+    /// Retires a value to which nothing refers from the log record at `lsn` on: its places are
+    /// freed once that record is durable.
     pub(crate) fn retire_value(&self, pointer: Pointer, lsn: Lsn) {
         self.overflow.retire(pointer, lsn);
         if mutation::on("overflow-freed-at-once") {
@@ -67,17 +67,17 @@ impl Pager {
         }
     }
 
-    /// Nothing has ever named this value: its places are free.
+    /// Frees the places of a value to which nothing has ever referred.
     pub(crate) fn give_value_up(&self, pointer: &Pointer) -> Result<()> {
         self.free_value(pointer).inspect_err(|e| self.poison(e))
     }
 
-    /// Whether values wait for the records behind them to become durable.
+    /// Returns whether values wait for the records that replaced them to become durable.
     pub(crate) fn has_retired_values(&self) -> bool {
         self.overflow.has_retired()
     }
 
-    /// Frees the values that nothing names any more, durably; says how many.
+    /// Frees the values to which no durable record refers. Returns their number.
     pub(crate) fn free_values(&self) -> Result<u64> {
         let free = self.overflow.take_free(self.log.durable());
         for pointer in &free {
@@ -89,7 +89,7 @@ impl Pager {
     }
 
     fn free_value(&self, pointer: &Pointer) -> Result<()> {
-        // All of them are asked for before the first is trimmed, for it says where the next one is.
+        // All runs are collected before the first is trimmed, because each run names the next.
         let mut places = Vec::new();
         overflow::each_run(&self.volume, &self.layout, pointer, |run| places.push(run));
         let slots = places.iter().map(|run| run.slots).sum::<u64>();

@@ -1,4 +1,4 @@
-//! Write-back: the second-chance hand, batches of dirty pages, and the sweep of a checkpoint.
+//! Write-back: the second-chance clock hand, batches of dirty pages, and the sweep of a checkpoint.
 //!
 //! ```text
 //!        hand ->  referenced   -> clear the bit, go on                    (its second chance)
@@ -6,12 +6,14 @@
 //!                 dirty        -> into the batch; written; evicted if still clean and unreferenced
 //! ```
 //!
-//! Eviction works ahead of need: it comes due when fewer than B frames are free and stops at 2B, where B is the batch size.
-//! A reader that misses finds a free frame and never waits for a write, unless write-back has fallen behind.
+//! Eviction works ahead of need: it starts when fewer than B frames are free and stops at 2B, where
+//! B is the batch size. A reader with a cache miss finds a free frame and never waits for a write,
+//! unless write-back has fallen behind.
 //!
-//! Latches are only ever *tried* here, with one exception: who needs a frame when all are latched
-//! waits for one latch, and writes and evicts what is under it ([`Pager::take_over_latched`]). It
-//! holds no other, and whoever holds that one waits for no frame ([`super::frames`]).
+//! Latches are only ever *tried* here, with one exception: a thread that needs a frame when all are
+//! latched waits for one latch, then writes and evicts the page under it
+//! ([`Pager::take_over_latched`]). It holds no other latch, and the latch's holder does not wait
+//! for a frame ([`super::frames`]).
 
 use super::Pager;
 use crate::cache::{FrameData, FreeFrame};
@@ -26,12 +28,12 @@ use crate::sync::atomic::Ordering;
 use crate::types::Progress;
 use crate::types::{Lsn, PageId};
 
-/// The hand, and room for one batch of page images.
+/// The clock hand, and room for one batch of page images.
 pub(crate) struct SweepState {
     hand: usize,
     images: AlignedBuf,
     picked: Vec<Picked>,
-    /// What writes that failed would have covered, until the page is picked again.
+    /// The changes that failed writes would have covered, until the page is picked again.
     owed: Vec<(PageId, ChangeMap)>,
 }
 
@@ -40,7 +42,7 @@ struct Picked {
     frame: u32,
     page: PageId,
     lsn: Lsn,
-    /// To restore the frame's mark if the write fails.
+    /// The frame's `rec_lsn`, to restore it if the write fails.
     rec_lsn: Lsn,
     changes: ChangeMap,
 }
@@ -56,17 +58,17 @@ impl SweepState {
     }
 }
 
-/// What became of an attempt to make a clean page go.
+/// The result of an attempt to evict a clean page.
 pub(super) enum Evicted {
     One,
-    /// Somebody has a latch on each that could.
+    /// Each evictable page is latched by another thread.
     Busy,
-    /// All are dirty.
+    /// All pages are dirty.
     None,
 }
 
 impl Pager {
-    /// Evicts a clean page, whether it was used of late or not; writes nothing.
+    /// Evicts a clean page, even if it was used recently; writes nothing.
     pub(super) fn evict_clean(&self) -> Evicted {
         let mut sweep = self.sweep.lock();
         let frames = self.cache.len();
@@ -87,17 +89,17 @@ impl Pager {
         busy
     }
 
-    /// Whether so few frames are free that eviction should run ahead of need.
+    /// Returns whether so few frames are free that eviction should run ahead of need.
     pub(crate) fn write_back_due(&self) -> bool {
         self.cache.free_frames() < self.batch
     }
 
-    /// One step of eviction ahead of need: frees clean frames and writes at most one batch.
+    /// Runs one step of eviction ahead of need: frees clean frames and writes at most one batch.
     pub(crate) fn write_back(&self) -> Result<Progress> {
         let mut sweep = self.sweep.lock();
         let goal = 2 * self.batch;
         let frames = self.cache.len();
-        // Two turns of the hand see every frame once without its reference bit.
+        // In two turns, the hand sees every frame once without its reference bit.
         for _ in 0..2 * frames {
             if sweep.picked.len() == self.batch
                 || self.cache.free_frames() + sweep.picked.len() >= goal
@@ -116,8 +118,10 @@ impl Pager {
             if data.page.is_none() {
                 continue;
             }
-            // What was picked on the hand's first turn is clean, but its image is in the batch only: whoever loaded the page before the
-            // batch is written would get the old one. And if it is dirty again: writes of one batch go in no order.
+            // A page picked on the hand's first turn is clean, but its image is only in the batch:
+            // if it were evicted, a thread that loads it before the batch is written would read the
+            // old image. If it is dirty again, it must not be picked twice, because the writes of
+            // one batch are unordered.
             let picked = sweep.picked.iter().any(|p| p.frame == at as u32);
             if picked && !mutation::on("evict-picked-page") {
                 continue;
@@ -144,15 +148,17 @@ impl Pager {
         })
     }
 
-    /// One step of a checkpoint: from frame `cursor` on, writes pages that have been dirty since `begin` or longer, at most one
-    /// batch. Returns the frame to go on from; the sweep is complete when that is the number of frames.
+    /// Runs one step of a checkpoint: from frame `cursor` on, writes at most one batch of the pages
+    /// that have been dirty since `begin` or longer. Returns the frame to continue from; the sweep
+    /// is complete when that is the number of frames.
     pub(crate) fn checkpoint_sweep(&self, begin: Lsn, cursor: usize) -> Result<usize> {
         let mut sweep = self.sweep.lock();
         let mut at = cursor;
         while at < self.cache.len() && sweep.picked.len() < self.batch {
             let frame = self.cache.frame(at);
             if frame.is_dirty() && frame.rec_lsn() <= begin {
-                // Busy: let go of the sweep lock, which the latch's holder may be waiting for, and come back.
+                // Busy: release the sweep lock, for which the latch's holder may be waiting, and
+                // come back.
                 let Some(mut data) = frame.latch.try_write() else {
                     break;
                 };
@@ -171,7 +177,7 @@ impl Pager {
         Ok(at)
     }
 
-    /// Writes one page back, if it is here, dirty and not latched; says whether it did.
+    /// Writes one page back, if it is cached, dirty and not latched. Returns whether it did.
     pub(crate) fn write_back_one(&self, page: PageId) -> Result<bool> {
         let mut sweep = self.sweep.lock();
         let Some(mut guard) = self.cache.try_resident(page) else {
@@ -188,7 +194,7 @@ impl Pager {
         written.map(|()| true)
     }
 
-    /// Takes one page out of the cache, if it is here, clean and not latched; says whether it did.
+    /// Evicts one page, if it is cached, clean and not latched. Returns whether it did.
     pub(crate) fn evict_one(&self, page: PageId) -> bool {
         let _no_write_back = self.sweep.lock();
         let Some(guard) = self.cache.try_resident(page) else {
@@ -202,7 +208,8 @@ impl Pager {
         clean
     }
 
-    /// Evicts the clean page in frame `at`, which `data` has latched; dropped, the frame is free.
+    /// Evicts the clean page in frame `at`, which `data` has latched. Dropping the result makes the
+    /// frame free.
     fn evict<'a>(
         &'a self,
         data: RwLockWriteGuard<'a, FrameData>,
@@ -215,9 +222,9 @@ impl Pager {
         self.cache.evict(data, at)
     }
 
-    /// Waits for the latch of a frame that somebody has latched, and evicts its page, writing it if
-    /// need be: the last resort of who needs a frame. `None` if no frame is latched any more, or if
-    /// that one is free by then.
+    /// Waits for the latch of a latched frame, and evicts its page, writing it if necessary: the
+    /// last resort for a thread that needs a frame. Returns `None` if no frame is latched any more,
+    /// or if that one has become free.
     pub(super) fn take_over_latched(&self) -> Result<Option<FreeFrame<'_>>> {
         let hand = self.sweep.lock().hand;
         let frames = self.cache.len();
@@ -232,8 +239,9 @@ impl Pager {
         if data.page.is_none() {
             return Ok(None);
         }
-        // Whoever has the sweep lock only tries latches, so it may be waited for with this one in
-        // hand. A page that is clean may be in a batch that is not written yet.
+        // Holders of the sweep lock only try latches, so it may be waited for while holding this
+        // latch. A clean page may be in a batch that is not written yet, which is why the lock is
+        // needed.
         let mut sweep = self.sweep.lock();
         if frame.is_dirty() {
             self.pick(&mut sweep, at as u32, &mut data);
@@ -251,7 +259,8 @@ impl Pager {
         }
     }
 
-    /// Copies a dirty page out of its frame and marks it clean: from here on a change makes it dirty anew.
+    /// Copies a dirty page out of its frame and marks it clean: any later change makes it dirty
+    /// again.
     fn pick(&self, sweep: &mut SweepState, at: u32, data: &mut RwLockWriteGuard<'_, FrameData>) {
         let Some(page) = data.page else { return };
         let frame = self.cache.frame(at as usize);
@@ -283,7 +292,7 @@ impl Pager {
         });
     }
 
-    /// Writes the picked pages, the log first.
+    /// Writes the picked pages, after the log.
     fn write_picked(&self, sweep: &mut SweepState) -> Result<()> {
         let Some(lsn) = sweep.picked.iter().map(|p| p.lsn).max() else {
             return Ok(());
@@ -338,10 +347,11 @@ impl Pager {
         written
     }
 
-    /// After a failed write the device's images are unknown: the frames hold the only good ones (BUGS D4). No latch is waited
-    /// for, as the caller may hold the one that another thread waits for, nor needed: a page that
-    /// was changed meanwhile is dirty since its first change that is not written, and what the
-    /// write would have covered goes with the next one.
+    /// Marks the picked pages as dirty again after a failed write: the device's images are unknown,
+    /// so the frames hold the only good ones (BUGS D4). No latch is waited for, as the caller may
+    /// hold the one that another thread waits for. None is needed: a page that was changed
+    /// meanwhile is dirty since its first unwritten change, and what the failed write would have
+    /// covered goes with the next write.
     fn mark_dirty_again(&self, sweep: &mut SweepState) {
         for p in sweep.picked.drain(..) {
             let frame = self.cache.frame(p.frame as usize);
