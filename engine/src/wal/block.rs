@@ -1,27 +1,28 @@
-//! One 4 KiB block of the log: its header, and the arithmetic between positions and blocks.
+//! A 4 KiB block of the log: its header, and the arithmetic between positions and blocks.
 
 use crate::types::{BLOCK_SIZE, StoreId};
 
 /// Bytes of header in each block.
 pub const BLOCK_HEADER: usize = 24;
-/// Bytes of records that a block takes.
+/// Bytes of records that fit a block.
 pub const BLOCK_PAYLOAD: usize = BLOCK_SIZE - BLOCK_HEADER;
 
 pub(crate) const B: u64 = BLOCK_SIZE as u64;
 const VERSION: u8 = 1;
-/// Bit of the flags: the first block of its epoch.
+/// Flag: the block is the first of its epoch.
 const STARTS_EPOCH: u8 = 1;
-/// Bit of the flags: whatever is free stays so, and the log goes on in the next block.
+/// Flag: the rest of the block stays empty, and the log continues in the next block.
 const CLOSED: u8 = 2;
-/// Bit of the flags: see [`Header::witness`].
+/// Flag: see [`Header::witness`].
 const WITNESS: u8 = 4;
 
-/// The block that holds the byte at `pos`.
+/// The index of the block that contains the byte at `pos`.
 pub(crate) fn block_of(pos: u64) -> u64 {
     pos / B
 }
 
-/// Where a record goes that is appended at `pos`: a block boundary stands for the first byte behind the header.
+/// The offset in its block of a record appended at `pos`. A block boundary stands for the first
+/// byte behind the header.
 pub(crate) fn offset_of(pos: u64) -> usize {
     ((pos % B) as usize).max(BLOCK_HEADER)
 }
@@ -39,23 +40,26 @@ pub(crate) fn behind(pos: u64, len: usize) -> u64 {
     (block + 1 + full as u64) * B + last as u64
 }
 
-/// What a block says of itself.
+/// The header of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) epoch: u32,
     /// Absolute: position / 4096.
     pub(crate) index: u64,
-    /// Bytes in use, header included; the rest is zero.
+    /// Bytes in use, including the header; the rest is zero.
     pub(crate) used: usize,
-    /// Offset of the first record that begins here; 0 if none does. Between the header and it the record before goes on.
+    /// Offset of the first record that begins in this block; 0 if none does. The bytes between the
+    /// header and this offset belong to a record that began earlier.
     pub(crate) first: usize,
-    /// Blocks just before this one that were written with it, so were not known to be durable.
+    /// Number of blocks just before this one that were written in the same flush, and so were not
+    /// known to be durable.
     pub(crate) unforced: u16,
     pub(crate) starts_epoch: bool,
-    /// Nothing is added to it any more, full or not: the last block of a flush of the sparse log.
+    /// Nothing more is added to this block, even if it is not full: it is the last block of a flush
+    /// of the sparse log.
     pub(crate) closed: bool,
-    /// It has no records, and says only that all before it is durable: what a store leaves that is
-    /// let go of ([`super::Log::witness`]).
+    /// The block has no records, and only states that everything before it is durable. Written when
+    /// a store is closed or dropped ([`super::Log::witness`]).
     pub(crate) witness: bool,
 }
 
@@ -69,7 +73,8 @@ pub(crate) enum NotMine {
 }
 
 impl Header {
-    /// Writes the header into `block` and zeroes what is not in use. The checksum covers all but itself.
+    /// Writes the header into `block` and zeroes the unused rest. The checksum covers everything
+    /// but itself.
     pub(crate) fn seal(&self, block: &mut [u8], store: StoreId) {
         block[self.used..].fill(0);
         block[4..8].copy_from_slice(&self.epoch.to_le_bytes());
@@ -86,13 +91,13 @@ impl Header {
         block[0..4].copy_from_slice(&crc.to_le_bytes());
     }
 
-    /// Reads the header of whatever block this is, if it is one.
+    /// Reads the header of a block with any index, if the block is valid.
     pub(crate) fn read_any(block: &[u8], store: StoreId) -> Option<Header> {
         let index = u64::from_le_bytes(block[8..16].try_into().expect("8 bytes"));
         Header::read(block, index, store).ok()
     }
 
-    /// Reads the header of what should be block `index`.
+    /// Reads the header of block `index`.
     pub(crate) fn read(block: &[u8], index: u64, store: StoreId) -> Result<Header, NotMine> {
         let u16_at = |o: usize| u16::from_le_bytes([block[o], block[o + 1]]);
         let u32_at = |o: usize| u32::from_le_bytes(block[o..o + 4].try_into().expect("4 bytes"));

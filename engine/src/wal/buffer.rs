@@ -1,4 +1,5 @@
-//! The part of the log that is in memory: whole blocks, in the layout in which they go to the device.
+//! The part of the log that is in memory: whole blocks, in the layout in which they go to the
+//! device.
 
 use super::block::{B, Header, behind, block_of, offset_of};
 use super::record::Encoded;
@@ -7,7 +8,7 @@ use crate::mutation;
 use crate::options::LogPacking;
 use crate::types::{BLOCK_SIZE, StoreId};
 
-/// What all headers of one log have in common.
+/// The values that all headers of one log share.
 #[derive(Clone, Copy)]
 pub(crate) struct Under {
     pub(crate) store: StoreId,
@@ -17,14 +18,14 @@ pub(crate) struct Under {
     pub(crate) packing: LogPacking,
 }
 
-/// Consecutive blocks from the one that holds the first unflushed byte.
+/// Consecutive blocks, beginning with the one that contains the first unflushed byte.
 pub(crate) struct Buffer {
     bytes: AlignedBuf,
-    /// For each block, where the first record begins in it; 0: none does.
+    /// For each block, the offset of the first record that begins in it; 0 if none does.
     firsts: Box<[u16]>,
     /// Index of the first block.
     first_block: u64,
-    /// Where the next record goes.
+    /// The position of the next record.
     pos: u64,
 }
 
@@ -38,7 +39,7 @@ impl Buffer {
         }
     }
 
-    /// Makes room for a record of `len` bytes more.
+    /// Enlarges the buffer by the room for a record of `len` bytes.
     pub(crate) fn grow(&mut self, len: usize) {
         let blocks = self.firsts.len() + len / super::BLOCK_PAYLOAD + 2;
         let mut bytes = AlignedBuf::zeroed(blocks * BLOCK_SIZE);
@@ -48,7 +49,7 @@ impl Buffer {
         (self.bytes, self.firsts) = (bytes, firsts.into_boxed_slice());
     }
 
-    /// Bytes of memory that it takes.
+    /// Bytes of memory that the buffer takes.
     pub(crate) fn bytes(&self) -> u64 {
         (self.bytes.len() + size_of_val(&*self.firsts)) as u64
     }
@@ -61,17 +62,17 @@ impl Buffer {
         self.first_block
     }
 
-    /// Bytes of records that fit an empty buffer, wherever in a block it begins.
+    /// Bytes of records that fit an empty buffer, whatever its first offset.
     pub(crate) fn max_record(&self) -> usize {
         (self.firsts.len() - 1) * super::BLOCK_PAYLOAD
     }
 
-    /// Whether a record that ends at `end` fits.
+    /// Returns whether a record that ends at `end` fits.
     pub(crate) fn fits(&self, end: u64) -> bool {
         block_of(end - 1) - self.first_block < self.firsts.len() as u64
     }
 
-    /// Copies a record in; the caller has made sure that it fits and ends at `end`.
+    /// Copies a record into the buffer. The caller has checked that it fits and ends at `end`.
     pub(crate) fn push(&mut self, record: &Encoded<'_>, end: u64) {
         debug_assert!(self.fits(end) && end == behind(self.pos, record.len()));
         let block = (block_of(self.pos) - self.first_block) as usize;
@@ -86,7 +87,7 @@ impl Buffer {
         self.pos = end;
     }
 
-    /// Copies `piece` to `at` and on, around block headers; returns where the next one goes.
+    /// Copies `piece` to `at`, around block headers. Returns the offset for the next piece.
     fn copy(&mut self, mut at: usize, mut piece: &[u8]) -> usize {
         while !piece.is_empty() {
             let room = BLOCK_SIZE - at % BLOCK_SIZE;
@@ -107,8 +108,8 @@ impl Buffer {
         at
     }
 
-    /// Makes this buffer go on where `full` ends: in the sparse log with a new block, else with a copy of its last one if that is not
-    /// full yet.
+    /// Makes this buffer continue where `full` ends. The sparse log begins a new block; the packed
+    /// log begins with a copy of the last block if that is not full.
     pub(crate) fn continue_after(&mut self, full: &Buffer, packing: LogPacking) {
         self.pos = match packing {
             LogPacking::Packed => full.pos,
@@ -129,7 +130,7 @@ impl Buffer {
         }
     }
 
-    /// Puts headers on all blocks in use and shows them.
+    /// Writes the headers of all blocks in use and returns the blocks.
     pub(crate) fn seal(&mut self, under: Under) -> &[u8] {
         let Under {
             store,

@@ -1,22 +1,25 @@
-//! Appending and group commit.
-//!
-//! In the sparse log (B⁻-tree §3.3) the copy is left out: what follows a flush begins with the next block, and the last block of each flush says
-//! that it is closed. Its records are written once; a flush still writes the same number of blocks.
+//! Appends to the log, and group commit.
 //!
 //! ```text
-//! append ──▶ active buffer ──(leader: swap under the mutex)──▶ in flight ──write, flush──▶ durable, wake everybody
-//!            ▲                                                    │
-//!            └──── copy of the block that is not full yet ◀───────┘
+//! append ──▶ active buffer ──(leader: swap)──▶ in flight ──write, flush──▶ durable, wake all
+//!            ▲               under the mutex    │
+//!            └── copy of the unfinished block ◀─┘
 //! ```
 //!
-//! Whoever needs an LSN durable and finds no flush running becomes the leader and flushes all that is appended by then; the
-//! others wait and look again when it is done. All decisions are taken under one mutex and every change of what they depend on
-//! wakes all waiters, so no wake-up is lost (BUGS L1). `durable` moves only after the device flush returned (D5, D12). After a
-//! failed write or flush the log is poisoned for good: the kernel may have dropped the pages, so trying again proves nothing.
+//! In the sparse log (B⁻-tree §3.3), the copy is left out: the next flush begins with a new block,
+//! and the last block of each flush is marked as closed. So a record is written only once, while a
+//! flush still writes the same number of blocks.
 //!
-//! A write that the device has no room for is another matter: the kernel took none of it, and the
-//! bytes are in the buffer still. Nobody is told that they are durable; they are written again, all
-//! of them and before any others, by whoever next wants a flush.
+//! A thread that needs an LSN durable and finds no flush running becomes the leader, and flushes
+//! everything appended by then. The other threads wait, and check again when it is done. All
+//! decisions are made under one mutex, and every change of what they depend on wakes all waiters,
+//! so no wake-up is lost (BUGS L1). `durable` advances only after the device flush has returned
+//! (D5, D12). After a failed write or flush, the log is poisoned for good: the kernel may have
+//! dropped the dirty pages, so a successful retry proves nothing.
+//!
+//! A write for which the device has no room is different: the kernel accepted none of it, and the
+//! bytes are still in the buffer. They are not acknowledged as durable. The next thread that wants
+//! a flush writes all of them again, before any others.
 
 use std::sync::Arc;
 
@@ -34,20 +37,21 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex};
 use crate::types::{BLOCK_SIZE, IoClass, Lsn};
 
-/// Room in the buffer beyond `log_buffer_bytes`, so that the flush that comes due there has time to happen in the background: as
-/// much again, at most this, and four pages at least, for a record may be as long as three.
+/// The buffer's room beyond `log_buffer_bytes`, so that the flush that comes due there has time to
+/// run in the background. It is as large as `log_buffer_bytes` but at most this, and at least four
+/// pages, because a record may be as long as three.
 const MOST_SLACK_BYTES: u64 = 256 << 10;
 
-/// Most blocks that one flush writes: each says how many blocks before it are of the same flush, in
-/// 16 bits.
+/// The maximum number of blocks that one flush writes: each block stores, in 16 bits, how many
+/// blocks before it belong to the same flush.
 const MOST_FLUSH_BLOCKS: u64 = 65_535;
 
 struct State {
     active: Buffer,
     /// `None` while a flush is in flight.
     spare: Option<Buffer>,
-    /// What the device had no room for, whole or in part: it goes before all else, and nobody's
-    /// record in it is acknowledged until then.
+    /// A buffer that the device had no room for, wholly or partly. It is written before anything
+    /// else, and none of its records is acknowledged until then.
     refused: Option<Buffer>,
     /// Why nothing may be acknowledged any more.
     poisoned: Option<String>,
@@ -57,26 +61,53 @@ struct State {
 }
 
 /// The redo log of one open store.
+///
+/// ```
+/// use std::sync::Arc;
+/// use treering_engine::device::{MemDevice, Volume};
+/// use treering_engine::wal::{Log, LogRegion, LogStart, Record, replay};
+/// use treering_engine::{Lba, Lsn, Options, PageId, Result, StoreId};
+///
+/// # fn main() -> Result<()> {
+/// let volume = Arc::new(Volume::new(Arc::new(MemDevice::new(64))));
+/// let region = LogRegion { start: Lba(0), blocks: 64, store: StoreId(7) };
+/// let log = Log::create(volume.clone(), region, 1, Lsn(0), &Options::default())?;
+/// let lsn = log.append(&Record::Put { page: PageId(3), key: b"apple", value: b"red" })?;
+/// log.flush_to(lsn)?; // Durable when this returns.
+///
+/// let start = LogStart { from: Lsn(0), epoch: 1, flush_blocks: log.flush_blocks() };
+/// let mut found = Vec::new();
+/// let end = replay(&volume, region, start, |lsn, record| {
+///     found.push((lsn, record.pages().collect::<Vec<_>>()));
+///     Ok(())
+/// })?;
+/// assert_eq!(found, [(lsn, vec![PageId(3)])]);
+/// assert_eq!((end.end, end.records), (lsn, 1));
+/// # Ok(())
+/// # }
+/// ```
 pub struct Log {
     volume: Arc<Volume>,
     region: LogRegion,
     under: Under,
-    /// Blocks of a buffer, so of a flush at most.
+    /// Blocks in a buffer, and so the maximum of a flush.
     flush_blocks: u64,
-    /// Where this log began to append.
+    /// The position at which this log began to append.
     start: u64,
     state: Mutex<State>,
-    /// Signalled when a flush ends, well or badly.
+    /// Signalled when a flush ends, successfully or not.
     flushed: Condvar,
-    /// invariant: durable <= end; both only grow. `end` moves after the bytes are in the buffer (BUGS D12).
+    /// Invariant: durable <= end; both only grow. `end` advances after the bytes are in the buffer
+    /// (BUGS D12).
     end: AtomicU64,
     durable: AtomicU64,
     redo_start: AtomicU64,
 }
 
 impl Log {
-    /// A log that goes on at `start` (a block boundary; rounded up to one) under `epoch`, which must be greater than every epoch in
-    /// the region and durable elsewhere (in the superblock) before the first flush. Writes nothing.
+    /// Creates a log that continues at `start` (rounded up to a block boundary) under `epoch`. The
+    /// epoch must be greater than every epoch in the region, and durable elsewhere (in the
+    /// superblock) before the first flush. Writes nothing.
     ///
     /// # Errors
     /// [`Error::BadOption`] if the region has fewer than two blocks or `epoch` is 0.
@@ -89,7 +120,7 @@ impl Log {
     ) -> Result<Log> {
         if region.blocks < 2 || epoch == 0 {
             let why = format!(
-                "{} blocks in epoch {epoch}; expected two or more",
+                "found {} blocks and epoch {epoch}; expected at least 2 blocks and an epoch above 0",
                 region.blocks
             );
             return Err(Error::BadOption { name: "log", why });
@@ -130,10 +161,11 @@ impl Log {
         })
     }
 
-    /// Where the log that begins at `start` ends. `visit` sees every record.
+    /// Finds the end of the log that begins at `start`. Calls `visit` with every record.
     ///
-    /// The last flush may have failed, and what it forgot is still read back here but made durable by no later flush (BUGS D5). So its
-    /// blocks are written again: after the next good flush of the device the log is durable up to its end.
+    /// The last flush may have failed. What the device then dropped may still be read back here,
+    /// although no later flush would make it durable (BUGS D5). So this writes the blocks of the
+    /// last flush again: after the next successful device flush, the log is durable up to its end.
     ///
     /// # Errors
     /// As [`super::replay()`].
@@ -150,12 +182,14 @@ impl Log {
         Ok(end)
     }
 
-    /// Appends a record; it is durable once `flush_to` of the returned LSN has returned. If the buffer is full it is flushed first.
+    /// Appends a record. It is durable once `flush_to` of the returned LSN has returned. If the
+    /// buffer is full, it is flushed first.
     ///
     /// # Errors
-    /// [`Error::LogFull`] if the region would be overrun, [`Error::RecordTooLarge`] beyond [`MAX_RECORD_BYTES`],
-    /// [`Error::Poisoned`], or what the flush reports. Then nothing was appended. Never [`Error::NoSpace`]: the caller has changed its
-    /// page by now, so the buffer grows by what the device has no room for.
+    /// [`Error::LogFull`] if the region would overflow, [`Error::RecordTooLarge`] beyond
+    /// [`MAX_RECORD_BYTES`], [`Error::Poisoned`], or an error of the flush. Then nothing was
+    /// appended. Never [`Error::NoSpace`]: the caller has already changed its page, so the buffer
+    /// grows by what the device has no room for.
     pub fn append(&self, record: &Record<'_>) -> Result<Lsn> {
         let entry = record;
         let record = record.encode();
@@ -193,12 +227,13 @@ impl Log {
         }
     }
 
-    /// Returns when everything up to `lsn` (or up to the end, if that comes first) is durable. Flushes whatever is appended by
-    /// then: from the block that holds the first unflushed byte through the last, 4 KiB each.
+    /// Returns when everything up to `lsn` (or up to the end, if that comes first) is durable.
+    /// Flushes everything appended by then: from the block with the first unflushed byte through
+    /// the last block, 4 KiB each.
     ///
     /// # Errors
-    /// [`Error::Poisoned`] if this or an earlier flush failed. [`Error::NoSpace`] if the device had no room: the records stay in
-    /// memory, and the next call tries again.
+    /// [`Error::Poisoned`] if this or an earlier flush failed. [`Error::NoSpace`] if the device had
+    /// no room: the records stay in memory, and the next call tries again.
     pub fn flush_to(&self, lsn: Lsn) -> Result<()> {
         if lsn.0 <= self.durable.load(Ordering::Acquire) {
             return Ok(());
@@ -225,11 +260,11 @@ impl Log {
         }
     }
 
-    /// What is to be flushed next, if no flush is in flight: what was refused the last time, or all
-    /// that is appended.
+    /// Takes the buffer to be flushed next: the one that was refused the last time, or else
+    /// everything appended. Returns `None` if a flush is in flight.
     fn take_full(&self, state: &mut State) -> Option<Buffer> {
         if let Some(refused) = state.refused.take() {
-            // To others the flush that was refused is still under way.
+            // To other threads, the refused flush still looks in flight.
             return Some(refused);
         }
         let mut next = state.spare.take()?;
@@ -242,7 +277,7 @@ impl Log {
         Some(full)
     }
 
-    /// Flushes if at least `threshold` bytes are unflushed; says whether it did.
+    /// Flushes if at least `threshold` bytes are unflushed. Returns whether it did.
     ///
     /// # Errors
     /// As [`Log::flush_to`].
@@ -254,14 +289,16 @@ impl Log {
         Ok(due)
     }
 
-    /// The leader's part, without the mutex: appends go on into the other buffer.
+    /// Writes a buffer, as the leader and without the mutex. Meanwhile, appends go to the other
+    /// buffer.
     fn write_out(&self, mut full: Buffer) -> (Buffer, Result<()>) {
         if mutation::on("log-acks-before-flush") {
             self.durable.store(full.pos(), Ordering::Release);
         }
         let (first, to) = (full.first_block(), Lsn(full.pos()));
         let bytes = full.seal(self.under);
-        // The region is circular: at most one wrap, for the buffer is no larger than the region.
+        // The region is circular. There is at most one wrap, because the buffer is no larger than
+        // the region.
         let before_wrap = (self.region.blocks - first % self.region.blocks) as usize * BLOCK_SIZE;
         let (a, b) = bytes.split_at(before_wrap.min(bytes.len()));
         let write = |index, bytes| BlockWrite {
@@ -275,7 +312,8 @@ impl Log {
         } else {
             &writes[..]
         };
-        // Or a record could survive a crash that the value it points at does not.
+        // Flush long values first. Otherwise a record could survive a crash while the value it
+        // points to does not.
         let before = match mutation::on("overflow-not-synced-before-log") {
             true => Ok(()),
             false => self.volume.flush_before_log(),
@@ -288,7 +326,8 @@ impl Log {
         (full, outcome)
     }
 
-    /// Fails if the flush was refused for want of room; any other failure stays in `state`.
+    /// Records the outcome of a flush. Returns an error only if the flush was refused for want of
+    /// room; any other failure is stored in `state`.
     fn finish(&self, state: &mut State, full: Buffer, outcome: Result<()>) -> Result<()> {
         let to = Lsn(full.pos());
         match outcome {
@@ -320,10 +359,10 @@ impl Log {
         Ok(())
     }
 
-    /// Writes a block behind the end of the log that says that all before it is durable, as it must
-    /// be by now, and nothing may be appended any more: so what harms the last flush at rest does not
-    /// pass for a flush that the power cut short. Does nothing if this log has flushed nothing, if
-    /// nobody will read it, or if there is no place.
+    /// Writes a witness: a block behind the end of the log which states that everything before it
+    /// is durable, as it must be by now. Nothing may be appended afterwards. With it, damage to the
+    /// last flush cannot be mistaken for a flush that a power cut interrupted. Does nothing if this
+    /// log has not flushed anything, if recovery will not read it, or if there is no room.
     ///
     /// # Errors
     /// Device failures.
@@ -353,7 +392,7 @@ impl Log {
         self.volume.flush()
     }
 
-    /// Bytes of memory that its buffers take.
+    /// Bytes of memory that the buffers take.
     pub fn buffer_bytes(&self) -> u64 {
         let state = self.state.lock();
         let others = [&state.spare, &state.refused];
@@ -361,7 +400,8 @@ impl Log {
         state.active.bytes() + others.sum::<u64>()
     }
 
-    /// The end of the log as the place where redo will begin: no record is appended while the checkpoint's beginning is told.
+    /// Returns the end of the log, at which redo will begin. No record can be appended while the
+    /// event of the checkpoint's beginning is emitted.
     pub(crate) fn begin_checkpoint(&self) -> Lsn {
         let _no_append = self.state.lock();
         let begin = self.end();
@@ -374,18 +414,19 @@ impl Log {
         Lsn(self.end.load(Ordering::Acquire))
     }
 
-    /// Everything up to here survives a crash.
+    /// Everything up to this position survives a crash.
     pub fn durable(&self) -> Lsn {
         Lsn(self.durable.load(Ordering::Acquire))
     }
 
-    /// Bytes between [`Log::durable`] and [`Log::end`], block headers included.
+    /// Bytes between [`Log::durable`] and [`Log::end`], including block headers.
     pub fn unflushed_bytes(&self) -> u64 {
         let durable = self.durable.load(Ordering::Acquire);
         self.end.load(Ordering::Acquire).saturating_sub(durable)
     }
 
-    /// What a record may take of the log beside itself: the rest of a block, if a flush comes behind it.
+    /// Bytes that a record may take in the log beside itself: the rest of a block, if a flush
+    /// follows.
     pub fn padding(&self) -> u64 {
         match self.under.packing {
             LogPacking::Packed => 0,
@@ -393,7 +434,8 @@ impl Log {
         }
     }
 
-    /// Record bytes that can still be appended before the log must be truncated, [`Log::padding`] not counted.
+    /// Bytes of records that can still be appended before the log must be truncated, without
+    /// [`Log::padding`].
     pub fn space_left(&self) -> u64 {
         let end = match self.under.packing {
             LogPacking::Packed => self.end.load(Ordering::Acquire),
@@ -407,7 +449,7 @@ impl Log {
         raw.saturating_sub(headers)
     }
 
-    /// Record bytes that the region holds at most.
+    /// The maximum number of record bytes that the region holds.
     pub fn capacity(&self) -> u64 {
         self.region.blocks * super::BLOCK_PAYLOAD as u64
     }
@@ -422,21 +464,23 @@ impl Log {
         self.under.epoch
     }
 
-    /// Blocks that one flush writes at most.
+    /// The maximum number of blocks that one flush writes.
     pub fn flush_blocks(&self) -> u64 {
         self.flush_blocks
     }
 
-    /// Keeps the log from `redo_start` on, which lies before this log's own start: recovery still needs it.
+    /// Keeps the log from `redo_start` on, which lies before this log's own start, because recovery
+    /// still needs it.
     pub fn keep_from(&self, redo_start: Lsn) {
         self.redo_start.fetch_min(redo_start.0, Ordering::AcqRel);
     }
 
-    /// Frees the log before `redo_start`, which must already be durable elsewhere as the place where recovery begins. One caller at
-    /// a time. Trims the blocks before they may be reused.
+    /// Frees the log before `redo_start`, which must already be durable elsewhere as the start of
+    /// recovery. Trims the blocks before they can be reused. Only one thread may call this at a
+    /// time.
     ///
     /// # Errors
-    /// A device failure.
+    /// Device failures.
     pub fn truncate(&self, redo_start: Lsn) -> Result<()> {
         let old = self.redo_start.load(Ordering::Acquire);
         let durable = self.durable.load(Ordering::Acquire);
@@ -450,8 +494,8 @@ impl Log {
         }
         let (mut at, end) = (block_of(old), block_of(new));
         while at < end {
-            // The first block stays: a store that is made here afterwards is told from this one by
-            // it (`StoreId::draw`).
+            // The region's first block is kept: a store that is made here later gets a different id
+            // because of it (`StoreId::draw`).
             if at.is_multiple_of(self.region.blocks) && !mutation::on("log-gives-first-block-up") {
                 at += 1;
                 continue;
@@ -466,7 +510,7 @@ impl Log {
         Ok(())
     }
 
-    /// `io` with this log's counters filled in.
+    /// Returns `io` with this log's counters filled in.
     pub fn stats(&self, io: Stats) -> Stats {
         let state = self.state.lock();
         Stats {
@@ -478,7 +522,7 @@ impl Log {
         }
     }
 
-    /// Positions only rise, so the block says how often the region was gone through.
+    /// Positions only grow, so the block index tells how often the region was filled.
     fn wraps(&self, pos: u64) -> u64 {
         block_of(pos) / self.region.blocks - block_of(self.start) / self.region.blocks
     }
@@ -506,7 +550,7 @@ fn appended(record: &Record<'_>, lsn: Lsn) -> Event {
     }
 }
 
-/// Writes the blocks from `from` up to `to` again as they are.
+/// Writes the blocks from `from` up to `to` again, unchanged.
 fn rewrite(volume: &Volume, region: LogRegion, from: Lsn, to: Lsn) -> Result<()> {
     let mut block = AlignedBuf::zeroed(BLOCK_SIZE);
     for index in block_of(from.0)..block_of(to.0) {

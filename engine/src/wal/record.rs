@@ -1,4 +1,5 @@
-//! What the log says: physiological redo records, each naming the pages it changes (ARIES; Bf-Tree §5.7).
+//! The records of the redo log: physiological redo records, each of which names the pages that it
+//! changes (ARIES; Bf-Tree §5.7).
 //!
 //! ```text
 //! record  = len body            len: varint, bytes of body
@@ -10,13 +11,16 @@
 //! layout  = 6 layout page
 //! ```
 //!
-//! Numbers are LEB128 varints (seven bits a byte, low ones first); the last field of a body has no length of its own, for the body
-//! has one. `ulen+1` is 0 where there is no upper fence. A split of kind 3 makes a page of the slotted layout, one of kind 5 of the layout that it names. A record has no checksum: the blocks it lies in have.
+//! Numbers are LEB128 varints (seven bits a byte, low bits first). The last field of a body needs
+//! no length, because the body has one. `ulen+1` is 0 if there is no upper fence. A split of kind 3
+//! makes a page of the slotted layout, one of kind 5 a page of the named layout. A record has no
+//! checksum: its blocks have.
 
 use crate::node::PageLayout;
 use crate::types::PageId;
 
-/// The longest record that the log takes, with its framing. A split or merge carries at most a 64 KiB page and three keys of it.
+/// The length of the longest record that the log takes, including its framing. A split or merge
+/// carries at most one 64 KiB page and three of its keys.
 pub const MAX_RECORD_BYTES: usize = 192 << 10;
 
 const PUT: u8 = 1;
@@ -26,10 +30,25 @@ const MERGE: u8 = 4;
 const SPLIT_AS: u8 = 5;
 const RELAYOUT: u8 = 6;
 
-/// One change, applied to the pages it names exactly if their LSN is smaller than the record's.
+/// One change. Redo applies it to exactly those of its pages whose LSN is smaller than the
+/// record's.
+///
+/// ```
+/// use treering_engine::PageId;
+/// use treering_engine::wal::{Frame, Record, RecordDamage, next_frame};
+///
+/// let put = Record::Put { page: PageId(3), key: b"apple", value: b"red" };
+/// let bytes = put.to_bytes();
+/// let Frame::Whole { from, to } = next_frame(&bytes)? else {
+///     panic!("the record is complete");
+/// };
+/// assert_eq!(Record::decode(&bytes[from..to])?, put);
+/// assert_eq!(next_frame(&bytes[..4])?, Frame::Partial);
+/// # Ok::<(), RecordDamage>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record<'a> {
-    /// `page` now maps `key` to `value`.
+    /// `page` maps `key` to `value` from now on.
     Put {
         /// The leaf.
         page: PageId,
@@ -38,16 +57,16 @@ pub enum Record<'a> {
         /// Its value.
         value: &'a [u8],
     },
-    /// `page` no longer holds `key`.
+    /// `page` no longer has `key`.
     Delete {
         /// The leaf.
         page: PageId,
         /// The key.
         key: &'a [u8],
     },
-    /// `left` was cut at `separator`; what it held from there on makes the new page `right`.
+    /// `left` was cut at `separator`; its records from there on make up the new page `right`.
     Split {
-        /// How `right` lays out its records.
+        /// The layout of `right`.
         layout: PageLayout,
         /// The page that was full.
         left: PageId,
@@ -60,11 +79,11 @@ pub enum Record<'a> {
         /// The records that moved, as `node::records` encodes them.
         records: &'a [u8],
     },
-    /// `left` took over all that `right` held; `right` is gone.
+    /// `left` absorbed all records of `right`, which was freed.
     Merge {
-        /// The page that stays.
+        /// The remaining page.
         left: PageId,
-        /// The page that goes.
+        /// The page that is freed.
         right: PageId,
         /// Lower fence of `right`.
         right_lower: &'a [u8],
@@ -73,44 +92,45 @@ pub enum Record<'a> {
         /// The records that moved, as `node::records` encodes them.
         records: &'a [u8],
     },
-    /// `page` lays out the same records in another way: what fits and has a place from now on depends on it.
+    /// `page` changed its layout and kept its records. Which records fit from now on depends on the
+    /// layout.
     Relayout {
         /// The leaf.
         page: PageId,
-        /// How it does.
+        /// The new layout.
         layout: PageLayout,
     },
 }
 
-/// Why bytes are no record.
+/// Why bytes are not a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordDamage {
     /// The body ends inside a field.
-    #[error("a field that ends behind its record")]
+    #[error("a field that extends beyond its record")]
     Cut,
-    /// A number that no varint of 64 bits is.
+    /// A number that does not fit 64 bits.
     #[error("a number of more than 64 bits")]
     Number,
     /// An unknown kind.
-    #[error("record kind {0}")]
+    #[error("unknown record kind {0}")]
     Kind(u8),
     /// An unknown page layout.
-    #[error("page layout {0}")]
+    #[error("unknown page layout {0}")]
     Layout(u64),
-    /// So many bytes behind the last field.
-    #[error("{0} bytes behind its last field")]
+    /// Extra bytes behind the last field.
+    #[error("{0} extra bytes behind the last field")]
     Trailing(usize),
     /// A length beyond [`MAX_RECORD_BYTES`].
-    #[error("a record of {0} bytes")]
+    #[error("a record of {0} bytes, which is too long")]
     Long(u64),
 }
 
-/// Bytes before the first part: length, kind and at most five numbers.
+/// Maximum number of bytes before the first part: length, kind and five numbers.
 const HEAD: usize = 10 + 1 + 5 * 10;
-/// Where the kind stands in the head; the length is put right-aligned before it.
+/// Offset of the kind in the head; the length is right-aligned before it.
 const KIND_AT: usize = 10;
 
-/// A record ready to be copied: a small head on the stack and the caller's own slices.
+/// A record ready to be copied: a small head on the stack and slices of the caller.
 pub(crate) struct Encoded<'a> {
     head: [u8; HEAD],
     head_from: usize,
@@ -144,7 +164,7 @@ impl<'a> Encoded<'a> {
         self
     }
 
-    /// Bytes in the log, block headers aside.
+    /// Bytes in the log, without block headers.
     pub(crate) fn len(&self) -> usize {
         self.head_to - self.head_from + self.parts.iter().map(|p| p.len()).sum::<usize>()
     }
@@ -200,7 +220,7 @@ impl<'a> Record<'a> {
         .framed()
     }
 
-    /// The pages it changes.
+    /// The pages that the record changes.
     pub fn pages(&self) -> impl Iterator<Item = PageId> + use<> {
         let (first, second) = match *self {
             Record::Put { page, .. }
@@ -213,20 +233,20 @@ impl<'a> Record<'a> {
         std::iter::once(first).chain(second)
     }
 
-    /// Bytes this record takes in the log, framing included, block headers not.
+    /// Bytes that this record takes in the log, including framing but not block headers.
     pub fn encoded_len(&self) -> usize {
         self.encode().len()
     }
 
-    /// The bytes of this record in the log, framing included.
+    /// The bytes of this record in the log, including framing.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.encode().pieces().concat()
     }
 
-    /// Reads a body, which [`next_frame`] has cut out.
+    /// Decodes a body that [`next_frame`] has found.
     ///
     /// # Errors
-    /// [`RecordDamage`] if the bytes are no record; never a panic.
+    /// [`RecordDamage`] if the bytes are not a record. Never panics.
     pub fn decode(body: &'a [u8]) -> Result<Record<'a>, RecordDamage> {
         let mut f = Fields(body);
         match f.byte()? {
@@ -283,7 +303,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// What is left of a body.
+/// The rest of a body.
 struct Fields<'a>(&'a [u8]);
 
 type TwoPages<'a> = (PageId, PageId, &'a [u8], Option<&'a [u8]>);
@@ -327,21 +347,21 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Where the next record lies in `bytes`.
+/// The position of the next record in `bytes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame {
-    /// Its body is `bytes[from..to]`; the next record begins at `to`.
+    /// The body is `bytes[from..to]`; the next record begins at `to`.
     Whole {
         /// First byte of the body.
         from: usize,
         /// Behind the body.
         to: usize,
     },
-    /// It goes on behind `bytes`.
+    /// The record continues behind `bytes`.
     Partial,
 }
 
-/// Cuts the next record out of `bytes`.
+/// Finds the next record in `bytes`.
 ///
 /// # Errors
 /// [`RecordDamage`] if no record can begin like this.
@@ -378,7 +398,7 @@ fn put_varint(out: &mut [u8], mut number: u64) -> usize {
     at + 1
 }
 
-/// The number and its length; `None` if it goes on behind `bytes`.
+/// Reads a number and the length of its encoding. `None` if it continues behind `bytes`.
 fn get_varint(bytes: &[u8]) -> Result<Option<(u64, usize)>, RecordDamage> {
     let mut number = 0u64;
     for (i, byte) in bytes.iter().enumerate() {

@@ -1,24 +1,26 @@
-//! Reading the log back: records in order, from a given position to the legal end.
+//! Reads the log back: records in order, from a given position to the legal end.
 //!
 //! ```text
-//! blocks read as        continue?
-//! same epoch            if the block before is full or closed (else its last version was lost: end)
-//! greater epoch         if it is the first of its epoch; a record cut before it is dead
-//! smaller epoch         end: left over from before a crash
-//! same epoch, witness   end, and all before it was durable
-//! a later lap           damage: whoever wrote there had given up the log that is to begin here
-//! anything else         end: never written, of an earlier lap, or torn
+//! block read as        continue?
+//! same epoch           if the block before is full or closed (else its last version is lost: end)
+//! greater epoch        if it is the first of its epoch; a record cut before it is dead
+//! smaller epoch        end: left over from before a crash
+//! same epoch, witness  end, and everything before it was durable
+//! a later lap          damage: its writer had already freed the log that should begin here
+//! anything else        end: never written, of an earlier lap, or torn
 //! ```
 //!
-//! An end is *legal* unless the log itself says more was durable: each block names how many blocks
-//! before it were in the same flush, so a block behind the end that was written in a later flush
-//! proves that what is missing had been durable. That, a start that is not there, and bytes that
-//! pass their checksum and are no record are [`Error::Damaged`]. The proof is looked for as far
-//! behind the end as two flushes reach, however long ([`LogStart::flush_blocks`]): the next flush
-//! may begin with the block that is missing. Only damage in the very last flush looks like a torn
-//! tail, and only where the power went or the process was killed behind it: whoever lets go of a
-//! store leaves a *witness*, a block behind the log's end that has no records and says that all
-//! before it is durable. The log ends before it; the next epoch begins in its place.
+//! An end is *legal* unless the log itself proves that more was durable. Each block records how
+//! many blocks before it were in the same flush. So a block behind the end that was written in a
+//! later flush proves that the missing block was once durable. That is [`Error::Damaged`], and so
+//! are a missing start and bytes that pass their checksum but are not a record. The reader searches
+//! for such proof as far behind the end as two flushes reach, however long they are
+//! ([`LogStart::flush_blocks`]), because the next flush may begin with the missing block.
+//!
+//! Only damage in the very last flush looks like a torn tail, and only if the power failed or the
+//! process was killed after it. A store that is closed or dropped leaves a *witness*: a block
+//! without records behind the log's end, which states that everything before it is durable. The log
+//! ends before it; the next epoch begins in its place.
 
 use super::block::{B, BLOCK_HEADER, Header, NotMine, block_of};
 use super::record::{Frame, Record, RecordDamage, next_frame};
@@ -28,16 +30,17 @@ use crate::error::{Error, Result};
 use crate::mutation;
 use crate::types::{BLOCK_SIZE, IoClass, Lsn};
 
-/// Blocks read at once: 256 KiB.
+/// Number of blocks read at once: 256 KiB.
 const CHUNK: u64 = 64;
-/// Blocks beyond two flushes in which proof of damage is looked for: a stretch of bad blocks may be
-/// as long.
+/// Number of blocks, beyond two flushes, in which proof of damage is searched for: a run of bad
+/// blocks may be this long.
 const MORE_AHEAD: u64 = 64;
 
-/// Passes every record from `start` on to `visit`, with its LSN, and says where the log ends.
+/// Calls `visit` with every record from `start` on and its LSN. Returns where the log ends.
 ///
 /// # Errors
-/// [`Error::Damaged`] as the module says, what `visit` returns, and device failures.
+/// [`Error::Damaged`] as described in the module documentation, errors of `visit`, and device
+/// failures.
 pub fn replay(
     volume: &Volume,
     region: LogRegion,
@@ -48,7 +51,7 @@ pub fn replay(
     walk(blocks, start, End::ToFind, &mut decoded(region, visit))
 }
 
-/// As [`replay`], of a log whose end is known from an earlier pass: reads no block behind it.
+/// As [`replay`], for a log whose end is known from an earlier pass: reads no block behind it.
 ///
 /// # Errors
 /// As [`replay`].
@@ -94,12 +97,12 @@ struct Blocks<'a> {
     buf: AlignedBuf,
     first: u64,
     loaded: u64,
-    /// At the latest one lap behind the start: no block from here on is of this log.
+    /// At most one lap behind the start: no block from here on belongs to this log.
     limit: u64,
 }
 
 impl<'a> Blocks<'a> {
-    /// At most `blocks` blocks, from the one with position `from` in it.
+    /// Reads at most `blocks` blocks, beginning with the one that contains position `from`.
     fn new(volume: &'a Volume, region: LogRegion, from: Lsn, blocks: u64) -> Blocks<'a> {
         let first = block_of(from.0);
         Blocks {
@@ -112,7 +115,7 @@ impl<'a> Blocks<'a> {
         }
     }
 
-    /// Block `index`, `None` if a whole lap has been read.
+    /// Block `index`; `None` if a whole lap has been read.
     fn get(&mut self, index: u64) -> Result<Option<&[u8]>> {
         if index >= self.limit {
             return Ok(None);
@@ -134,9 +137,9 @@ impl<'a> Blocks<'a> {
 /// A record that began in an earlier block.
 enum Carry {
     None,
-    /// Its bytes so far.
+    /// The record's bytes so far.
     Begun(Vec<u8>),
-    /// It began before `from`: a dead one of an older epoch.
+    /// The record began before `from`: a dead one of an older epoch.
     Unknown,
 }
 
@@ -147,18 +150,18 @@ struct Walk<'v> {
     from: Lsn,
     visit: Visit<'v>,
     epoch: u32,
-    /// The last block taken, if any, is full.
+    /// Whether the last accepted block, if any, is full.
     full: bool,
-    /// It is full, or closed: the next one continues the log.
+    /// Whether that block is full or closed, so that the next one continues the log.
     ended: bool,
-    /// The first block of the flush that wrote the last block taken.
+    /// The first block of the flush that wrote the last accepted block.
     last_flush: u64,
     carry: Carry,
     end: Lsn,
     records: u64,
 }
 
-/// Whether the end of the log is to be found, and proved to be one, or was in an earlier pass.
+/// Whether the end of the log must be found and verified, or is known from an earlier pass.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     ToFind,
@@ -215,7 +218,7 @@ fn walk(mut blocks: Blocks<'_>, start: LogStart, end: End, visit: Visit<'_>) -> 
 }
 
 impl Walk<'_> {
-    /// Whether a valid block continues the log; if not, why the log ends before it.
+    /// Decides whether a valid block continues the log. If not, returns why the log ends before it.
     fn judge(&mut self, header: &Header) -> Option<EndReason> {
         if header.epoch < self.epoch {
             return Some(EndReason::StaleEpoch);
@@ -276,14 +279,14 @@ impl Walk<'_> {
                     self.carry = Carry::Begun(used[at..].to_vec());
                     break;
                 }
-                // A flush always ends behind a whole record.
+                // A flush always ends with a whole record.
                 Frame::Partial => return Err(self.bad(header, RecordDamage::Cut)),
             }
         }
         Ok(())
     }
 
-    /// The next bytes of a record that began earlier.
+    /// Handles the next bytes of a record that began earlier.
     fn carried(&mut self, base: u64, bytes: &[u8], header: &Header) -> Result<()> {
         let carry = std::mem::replace(&mut self.carry, Carry::None);
         let ends_here = header.first != 0 || !self.full;
@@ -322,37 +325,40 @@ impl Walk<'_> {
         self.missing(header.index, format!("{} bytes in use", header.used))
     }
 
-    /// Damage before a position that is known to have been durable.
+    /// The error for damage before a position that is known to have been durable.
     fn missing(&self, index: u64, found: String) -> Error {
         Error::Damaged {
             what: format!("log block {index}"),
             lba: self.region.lba(index),
-            expected: "a block that was durable".into(),
+            expected: "a valid block, which was once durable".into(),
             found,
         }
     }
 
-    /// A block of a later lap was written when the log that is read here had been given up: the
-    /// superblock that says that it begins here is not the newest there was.
+    /// Detects a block of a later lap. It was written after the log that is read here had been
+    /// freed, so the superblock that names this start is not the newest.
     fn check_lap(&self, index: u64, block: &[u8]) -> Result<()> {
         match Header::read_any(block, self.region.store) {
             Some(header) if header.index > index => {
-                let found = format!("block {}, written after it had been given up", header.index);
+                let found = format!(
+                    "block {}, written after this one had been freed",
+                    header.index
+                );
                 Err(self.missing(index, found))
             }
             _ => Ok(()),
         }
     }
 
-    /// A start inside a block was durable: the block must be there.
+    /// A start inside a block was once durable, so the block must exist.
     fn check_start(&self, index: u64) -> Result<()> {
         if index == block_of(self.from.0) && !self.from.0.is_multiple_of(B) {
-            return Err(self.missing(index, "none that is valid".into()));
+            return Err(self.missing(index, "no valid block".into()));
         }
         Ok(())
     }
 
-    /// Looks behind the end for a block that proves that what ends the log was durable.
+    /// Searches behind the end for a block which proves that the block at the end was once durable.
     fn look_ahead(&self, blocks: &mut Blocks<'_>, end: u64, ahead: u64) -> Result<()> {
         let ahead = if mutation::on("looks-ahead-a-mebibyte") {
             256
@@ -369,7 +375,7 @@ impl Walk<'_> {
             if header.epoch < self.epoch {
                 continue;
             }
-            // Within an epoch, a block that is not full was to be rewritten before a later one could be written.
+            // Within an epoch, a block that is not full is rewritten before a later one is written.
             let ended = self.ended && !mutation::on("sparse-closed-block-suspected");
             let lost = if header.epoch == self.epoch && !ended && !header.witness {
                 end - 1
@@ -378,7 +384,7 @@ impl Walk<'_> {
             };
             let durable_before = index - u64::from(header.unforced).min(index);
             if durable_before > lost {
-                let proof = format!("none, though block {index} was written after it");
+                let proof = format!("no valid block, although block {index} was written later");
                 return Err(self.missing(lost, proof));
             }
         }
