@@ -1,36 +1,37 @@
-//! An array as long as a store may ever grow, in memory as large as what was touched of it.
+//! A sparse array: as long as a store may ever grow, but memory is allocated only for the parts
+//! that were accessed.
 //!
 //! ```text
-//! roots   [ 0 | 1 | (not yet) | ... ]        as long as the array needs: 24 bytes for a million entries
+//! roots   [ 0 | 1 | (not yet) | ... ]        fixed length: 24 bytes for a million entries
 //!            |
 //! middle  [ leaf | (not yet) | leaf | ... ]  1,024 leaves
 //!            |
 //! leaf    [ entry | entry | ... ]            4 KiB of entries
 //! ```
 //!
-//! Maps by page name or place are as long as the device has room for pages, and a sparse file of a
-//! terabyte costs nothing until it is written; so must its maps. An entry that nobody has made
-//! reads as the type's default. Reading is lock-free (three loads), and so is making, but for two
-//! threads that make the same leaf at once: one of them waits. No entry ever moves.
+//! Maps by page id or slot need an entry for each page that the device has room for. A sparse file
+//! of a terabyte costs nothing until it is written, and so must its maps. An entry that has not
+//! been made reads as the type's default. Reading is lock-free (three loads). So is making entries,
+//! except that one of two threads that make the same leaf at once waits. No entry ever moves.
 
 use std::sync::OnceLock;
 
 /// Bytes of a leaf.
 const LEAF_BYTES: usize = 4096;
-/// Leaves below one root.
+/// Number of leaves below one root.
 const MIDDLE: usize = 1024;
 
 type Leaf<T> = OnceLock<Box<[T]>>;
 type Middle<T> = OnceLock<Box<[Leaf<T>]>>;
 
-/// See the module's story.
+/// A sparse array, see the module documentation.
 pub(crate) struct Sparse<T> {
     roots: Box<[Middle<T>]>,
     len: u64,
 }
 
 impl<T: Default> Sparse<T> {
-    /// Entries of a leaf: a power of two, so that finding one is a shift.
+    /// Entries in a leaf: a power of two, so that finding one is a shift.
     const LEAF: usize = {
         let fits = LEAF_BYTES / std::mem::size_of::<T>();
         if fits.is_power_of_two() {
@@ -42,7 +43,7 @@ impl<T: Default> Sparse<T> {
     /// Entries below one root.
     const ROOT: usize = Self::LEAF * MIDDLE;
 
-    /// `len` entries, all the default.
+    /// Makes an array of `len` default entries.
     pub(crate) fn new(len: u64) -> Sparse<T> {
         let roots = len.div_ceil(Self::ROOT as u64);
         Sparse {
@@ -55,7 +56,7 @@ impl<T: Default> Sparse<T> {
         self.len
     }
 
-    /// Entry `at`, if it is within the array and its leaf was ever made.
+    /// Entry `at`, if it is within the array and its leaf has been made.
     #[inline]
     pub(crate) fn get(&self, at: u64) -> Option<&T> {
         if at >= self.len {
@@ -67,7 +68,8 @@ impl<T: Default> Sparse<T> {
         leaf.get(at % Self::LEAF)
     }
 
-    /// How many entries from `at` on lie together, and those entries if they were ever made.
+    /// The number of entries from `at` to the end of its leaf, and those entries if the leaf has
+    /// been made.
     pub(crate) fn run(&self, at: u64) -> (usize, Option<&[T]>) {
         let within = at as usize % Self::LEAF;
         let leaf = self
@@ -80,7 +82,7 @@ impl<T: Default> Sparse<T> {
         )
     }
 
-    /// Entry `at`, made if need be; `None` beyond the array's end.
+    /// Entry `at`, which is made if necessary; `None` beyond the array's end.
     #[inline]
     pub(crate) fn make(&self, at: u64) -> Option<&T> {
         match self.get(at) {
@@ -98,7 +100,7 @@ impl<T: Default> Sparse<T> {
         &entries[at as usize % Self::LEAF]
     }
 
-    /// Entry `at` to be changed, made if need be; `None` beyond the array's end.
+    /// Entry `at` to be changed, which is made if necessary; `None` beyond the array's end.
     #[inline]
     pub(crate) fn make_mut(&mut self, at: u64) -> Option<&mut T> {
         self.make(at)?;
@@ -124,7 +126,7 @@ impl<T: Default> Sparse<T> {
         (0..entries).map(|_| T::default()).collect()
     }
 
-    /// The entries that were ever made, ascending, and others beside them.
+    /// All entries of the leaves that have been made, ascending.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
         let middles = self.roots.iter().enumerate();
         let leaves = middles
@@ -138,7 +140,7 @@ impl<T: Default> Sparse<T> {
         leaves.flat_map(|(first, entries)| (first as u64..).zip(entries.iter()))
     }
 
-    /// Bytes of memory that it takes now.
+    /// Bytes of memory that the array takes now.
     pub(crate) fn bytes(&self) -> u64 {
         let middles = self.roots.iter().filter_map(OnceLock::get);
         let (mut all, mut entries) = (size_of_val(&*self.roots), 0);
@@ -179,7 +181,7 @@ mod tests {
         assert!(array.bytes() < 8 << 10, "{} bytes", array.bytes());
         array.make(1 << 27);
         assert!(array.bytes() < 40 << 10, "{} bytes", array.bytes());
-        // A short one is as short as it was asked for.
+        // A short array takes no more than its length.
         let short = Sparse::<u8>::new(3);
         short.make(2);
         assert!(short.bytes() < 64, "{} bytes", short.bytes());

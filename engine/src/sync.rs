@@ -1,9 +1,12 @@
-//! The one module for synchronisation: parking_lot and std as shipped, loom under `--cfg loom`, shuttle under `--cfg shuttle`.
+//! The only module for synchronisation primitives: parking_lot and std in normal builds, loom under
+//! `--cfg loom`, shuttle under `--cfg shuttle`.
 //!
-//! Every lock, condition variable and atomic of the engine comes from here, so that the code which loom and shuttle explore is the
-//! code which ships: loom every schedule of a part, shuttle many of the whole store. The common ground is parking_lot's shape: guards
-//! without poison, `Condvar::wait(&mut guard)`. Atomics from here cannot be built in a `const` or `static` (loom's cannot). [`Arc`] and
-//! `OnceLock` are std's: neither explorer need see them, as nothing that fills a `OnceLock` reaches a scheduling point.
+//! Every lock, condition variable and atomic of the engine comes from here. So the code that loom
+//! and shuttle explore is the code that ships: loom explores every schedule of one part, shuttle
+//! many schedules of the whole store. All variants have parking_lot's interface: guards without
+//! poison, `Condvar::wait(&mut guard)`. Atomics from here cannot be built in a `const` or `static`
+//! (loom's cannot). [`Arc`] and `OnceLock` are std's. Explorers need not see them, because no
+//! initialiser of a `OnceLock` reaches a scheduling point.
 
 mod turns;
 
@@ -15,7 +18,7 @@ mod paused;
 #[cfg(all(feature = "pauses", not(any(loom, shuttle))))]
 pub use paused::{Pausing, pause_here};
 
-/// An explorer tries schedules by itself.
+/// Does nothing: an explorer tries schedules by itself.
 #[cfg(all(feature = "pauses", any(loom, shuttle)))]
 pub fn pause_here(_seed: u64, _thread: u64) {}
 
@@ -31,13 +34,13 @@ mod plain {
     #[cfg(not(feature = "pauses"))]
     pub use parking_lot::{Mutex, RwLock};
 
-    /// A step that others could see comes next; see the feature `pauses`.
+    /// Called before a step that other threads could see; see the feature `pauses`.
     #[cfg(not(feature = "pauses"))]
     #[inline]
     pub(crate) fn step() {}
 
-    /// Shared access instead of exclusive, without a moment between in which others write. An
-    /// explorer's lock cannot do that: there is such a moment, and whoever calls this looks again.
+    /// Turns exclusive access into shared access, without a gap in which others could write. An
+    /// explorer's lock cannot do that: there is such a gap, and callers must check again.
     #[inline]
     pub fn downgrade<'a, T>(
         _lock: &'a RwLock<T>,
@@ -79,24 +82,24 @@ mod explored {
         };
     }
 
-    /// A step that others could see comes next: explorers see them all.
+    /// Called before a step that other threads could see. Explorers see these steps anyway.
     pub(crate) fn step() {}
 
-    /// Hints to the processor; for an explorer a spin is a yield.
+    /// Hints to the processor. For an explorer, a spin is a yield.
     pub mod hint {
         pub use super::explorer::hint::spin_loop;
     }
 
-    /// The explorer's mutex with parking_lot's manners.
+    /// The explorer's mutex with parking_lot's interface.
     #[derive(Debug, Default)]
     pub struct Mutex<T>(l::Mutex<T>);
 
-    /// Access to what a [`Mutex`] protects. The option is empty only inside [`Condvar::wait`].
+    /// Access to the value of a [`Mutex`]. The option is empty only inside [`Condvar::wait`].
     #[derive(Debug)]
     pub struct MutexGuard<'a, T>(Option<l::MutexGuard<'a, T>>);
 
     impl<T> Mutex<T> {
-        /// A mutex around `value`.
+        /// Makes a mutex around `value`.
         pub fn new(value: T) -> Self {
             Self(l::Mutex::new(value))
         }
@@ -106,17 +109,17 @@ mod explored {
             MutexGuard(Some(self.0.lock().expect("a model that panics has ended")))
         }
 
-        /// The lock, if it is free.
+        /// Takes the lock, if it is free.
         pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
             self.0.try_lock().ok().map(|guard| MutexGuard(Some(guard)))
         }
 
-        /// The value, no longer shared.
+        /// Returns the value, which is no longer shared.
         pub fn into_inner(self) -> T {
             self.0.into_inner().expect("a model that panics has ended")
         }
 
-        /// The value through an exclusive borrow.
+        /// Returns the value through an exclusive borrow.
         pub fn get_mut(&mut self) -> &mut T {
             self.0.get_mut().expect("a model that panics has ended")
         }
@@ -139,14 +142,14 @@ mod explored {
         }
     }
 
-    /// The explorer's reader-writer lock with parking_lot's manners.
+    /// The explorer's reader-writer lock with parking_lot's interface.
     #[derive(Debug, Default)]
     pub struct RwLock<T>(l::RwLock<T>);
 
     pub use l::{RwLockReadGuard, RwLockWriteGuard};
 
     impl<T> RwLock<T> {
-        /// A lock around `value`.
+        /// Makes a lock around `value`.
         pub fn new(value: T) -> Self {
             Self(l::RwLock::new(value))
         }
@@ -161,23 +164,23 @@ mod explored {
             self.0.write().expect("a model that panics has ended")
         }
 
-        /// Shared access, if no writer holds the lock.
+        /// Takes shared access, if no writer holds the lock.
         pub fn try_read(&self) -> Option<RwLockReadGuard<'_, T>> {
             self.0.try_read().ok()
         }
 
-        /// Exclusive access, if nobody holds the lock.
+        /// Takes exclusive access, if nobody holds the lock.
         pub fn try_write(&self) -> Option<RwLockWriteGuard<'_, T>> {
             self.0.try_write().ok()
         }
 
-        /// The value, no longer shared.
+        /// Returns the value, which is no longer shared.
         pub fn into_inner(self) -> T {
             self.0.into_inner().expect("a model that panics has ended")
         }
     }
 
-    /// Shared access instead of exclusive; others may have written in between.
+    /// Turns exclusive access into shared access; others may have written in between.
     pub fn downgrade<'a, T>(
         lock: &'a RwLock<T>,
         guard: RwLockWriteGuard<'a, T>,
@@ -186,12 +189,12 @@ mod explored {
         lock.read()
     }
 
-    /// The explorer's condition variable with parking_lot's manners.
+    /// The explorer's condition variable with parking_lot's interface.
     #[derive(Debug, Default)]
     pub struct Condvar(l::Condvar);
 
     impl Condvar {
-        /// A variable nobody waits for.
+        /// Makes a condition variable without waiters.
         pub fn new() -> Self {
             Self(l::Condvar::new())
         }
@@ -222,22 +225,23 @@ pub use explored::*;
 #[cfg(not(any(loom, shuttle)))]
 pub use plain::*;
 
-/// Waits for something that is near: spins, twice as long each time, then gives the processor away. An explorer yields at once.
+/// Waits for a condition that will soon hold: spins, twice as long each time, and then yields the
+/// processor. An explorer yields at once.
 #[derive(Debug, Default)]
 pub struct Backoff {
     waited: u32,
 }
 
 impl Backoff {
-    /// Spins of up to 2^6 hints; behind them whoever is waited for may need this very processor.
+    /// After spins of up to 2^6 hints, yield: the awaited thread may need this very processor.
     const SPINS: u32 = 7;
 
-    /// Nothing waited yet.
+    /// Makes a backoff that has not waited yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Waits a little longer than the last time.
+    /// Waits, a little longer than the last time.
     pub fn wait(&mut self) {
         if self.waited >= Self::SPINS || cfg!(any(loom, shuttle)) {
             return yield_now();

@@ -1,26 +1,26 @@
-//! Locks and atomics that let others go first, now and then: with the feature `pauses`.
+//! Locks and atomics that now and then let other threads go first. Built with the feature `pauses`.
 //!
-//! A race shows if one thread is held up in its window while others run through theirs. On few
-//! processors a window of a few instructions is hardly ever met. Here every step that another
-//! thread could see (a lock taken, an atomic read or written, persistent memory touched) is a place
-//! where a thread may be held up. A seed decides which places, by their line in the source, and how
-//! often; so each seed makes another few windows wide, and over the seeds each of them.
+//! A race shows up only if one thread is delayed in its critical window while others run. With few
+//! processors, a window of a few instructions is hardly ever hit. Here, a thread may be delayed
+//! before every step that another thread could see: taking a lock, reading or writing an atomic,
+//! touching persistent memory. A seed selects places, by their line in the source, and how often
+//! each delays. So each seed widens a few windows, and over many seeds every window gets its turn.
 //!
-//! Only threads that ask for it ([`pause_here`]) are ever held up; the others pay for a look at a
-//! word that hardly ever changes. Without the feature there is nothing of this.
+//! Only threads that ask for it ([`pause_here`]) are ever delayed; the others pay for reading one
+//! word that hardly ever changes. Without the feature, nothing of this is compiled.
 
 use std::cell::Cell;
 use std::panic::Location;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
-/// One place in so many holds threads up.
+/// One place in this many delays threads.
 const PLACES: u64 = 12;
-/// Anywhere else a thread yields once in so many steps.
+/// At any other place, a thread yields once in this many steps.
 const YIELDS: u64 = 512;
-/// How often a thread sleeps at the most for one [`pause_here`], as a place that is passed all the
-/// time would use up all of it; and the longest sleep, in microseconds. With one seed in four the
-/// sleeps are few and long, so that a whole checkpoint has its time within one.
+/// The maximum number of sleeps for one [`pause_here`], so that a place on a hot path does not use
+/// up all the time; and the longest sleep, in microseconds. With one seed in four, sleeps are few
+/// and long, so that a whole checkpoint can happen during one.
 fn sleeps(seed: u64) -> (u32, u64) {
     match (seed >> 9).is_multiple_of(4) {
         true => (40, 8_000),
@@ -28,12 +28,12 @@ fn sleeps(seed: u64) -> (u32, u64) {
     }
 }
 
-/// Threads that asked for it. Zero costs a load and a branch at every step.
+/// The number of threads that asked for pauses. Zero costs a load and a branch at every step.
 static ASKED: AtomicU32 = AtomicU32::new(0);
 
 #[derive(Clone, Copy)]
 struct Turn {
-    /// Which places; 0: none.
+    /// Selects the places; 0 means none.
     seed: u64,
     random: u64,
     sleeps: u32,
@@ -45,7 +45,7 @@ thread_local! {
     };
 }
 
-/// Lets this thread be held up until this is dropped.
+/// Allows this thread to be delayed until this is dropped.
 #[derive(Debug)]
 pub struct Pausing(());
 
@@ -62,8 +62,9 @@ impl Drop for Pausing {
     }
 }
 
-/// Lets the calling thread be held up, at places that `seed` decides; `thread` tells it from others
-/// with the same seed, which are held up at the same places, but not at the same times.
+/// Allows the calling thread to be delayed at the places that `seed` selects. `thread`
+/// distinguishes threads with the same seed: they are delayed at the same places, but not at the
+/// same times.
 #[must_use]
 pub fn pause_here(seed: u64, thread: u64) -> Pausing {
     ASKED.fetch_add(1, Relaxed);
@@ -83,7 +84,7 @@ fn mix(word: u64) -> u64 {
     word ^ (word >> 32)
 }
 
-/// A step that others could see comes next.
+/// Called before a step that other threads could see.
 #[inline]
 #[track_caller]
 pub(crate) fn step() {
@@ -101,13 +102,13 @@ fn perhaps(place: &Location<'_>) {
         }
         turn.random = turn.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let random = mix(turn.random);
-        // The file's length tells files apart well enough, and costs nothing.
+        // The length of the file name distinguishes files well enough, and is free.
         let name = u64::from(place.line()) << 32
             | u64::from(place.column()) << 16
             | place.file().len() as u64;
         let of_place = mix(turn.seed ^ mix(name));
         let chosen = of_place.is_multiple_of(PLACES);
-        // From every second time to every 128th.
+        // A chosen place delays every second to every 128th time.
         let one_in = 2 << (of_place >> 32 & 7).min(6);
         let (most, longest) = sleeps(turn.seed);
         if chosen && turn.sleeps < most && random.is_multiple_of(one_in) {
@@ -128,7 +129,7 @@ fn perhaps(place: &Location<'_>) {
 pub struct Mutex<T>(parking_lot::Mutex<T>);
 
 impl<T> Mutex<T> {
-    /// A mutex around `value`.
+    /// Makes a mutex around `value`.
     pub const fn new(value: T) -> Self {
         Self(parking_lot::Mutex::new(value))
     }
@@ -141,7 +142,7 @@ impl<T> Mutex<T> {
         self.0.lock()
     }
 
-    /// The lock, if it is free.
+    /// Takes the lock, if it is free.
     #[inline]
     #[track_caller]
     pub fn try_lock(&self) -> Option<parking_lot::MutexGuard<'_, T>> {
@@ -149,12 +150,12 @@ impl<T> Mutex<T> {
         self.0.try_lock()
     }
 
-    /// The value, no longer shared.
+    /// Returns the value, which is no longer shared.
     pub fn into_inner(self) -> T {
         self.0.into_inner()
     }
 
-    /// The value through an exclusive borrow.
+    /// Returns the value through an exclusive borrow.
     pub fn get_mut(&mut self) -> &mut T {
         self.0.get_mut()
     }
@@ -165,7 +166,7 @@ impl<T> Mutex<T> {
 pub struct RwLock<T>(parking_lot::RwLock<T>);
 
 impl<T> RwLock<T> {
-    /// A lock around `value`.
+    /// Makes a lock around `value`.
     pub const fn new(value: T) -> Self {
         Self(parking_lot::RwLock::new(value))
     }
@@ -186,7 +187,7 @@ impl<T> RwLock<T> {
         self.0.write()
     }
 
-    /// Shared access, if no writer holds the lock.
+    /// Takes shared access, if no writer holds the lock.
     #[inline]
     #[track_caller]
     pub fn try_read(&self) -> Option<parking_lot::RwLockReadGuard<'_, T>> {
@@ -194,7 +195,7 @@ impl<T> RwLock<T> {
         self.0.try_read()
     }
 
-    /// Exclusive access, if nobody holds the lock.
+    /// Takes exclusive access, if nobody holds the lock.
     #[inline]
     #[track_caller]
     pub fn try_write(&self) -> Option<parking_lot::RwLockWriteGuard<'_, T>> {
@@ -202,7 +203,7 @@ impl<T> RwLock<T> {
         self.0.try_write()
     }
 
-    /// The value, no longer shared.
+    /// Returns the value, which is no longer shared.
     pub fn into_inner(self) -> T {
         self.0.into_inner()
     }
@@ -222,12 +223,12 @@ pub mod atomic {
             pub struct $name(std::sync::atomic::$name);
 
             impl $name {
-                /// Holds `value`.
+                /// Makes an atomic that holds `value`.
                 pub const fn new(value: $value) -> Self {
                     Self(std::sync::atomic::$name::new(value))
                 }
 
-                /// As std's.
+                /// As the method of std.
                 #[inline]
                 #[track_caller]
                 pub fn load(&self, order: Ordering) -> $value {
@@ -235,7 +236,7 @@ pub mod atomic {
                     self.0.load(order)
                 }
 
-                /// As std's.
+                /// As the method of std.
                 #[inline]
                 #[track_caller]
                 pub fn store(&self, value: $value, order: Ordering) {
@@ -243,7 +244,7 @@ pub mod atomic {
                     self.0.store(value, order);
                 }
 
-                /// As std's.
+                /// As the method of std.
                 #[inline]
                 #[track_caller]
                 pub fn swap(&self, value: $value, order: Ordering) -> $value {
@@ -251,10 +252,10 @@ pub mod atomic {
                     self.0.swap(value, order)
                 }
 
-                /// As std's.
+                /// As the method of std.
                 ///
                 /// # Errors
-                /// The value that was there instead of `from`.
+                /// The present value, if it is not `from`.
                 #[inline]
                 #[track_caller]
                 pub fn compare_exchange(
@@ -268,7 +269,7 @@ pub mod atomic {
                     self.0.compare_exchange(from, to, success, failure)
                 }
 
-                /// The value through an exclusive borrow.
+                /// Returns the value through an exclusive borrow.
                 pub fn get_mut(&mut self) -> &mut $value {
                     self.0.get_mut()
                 }
@@ -284,7 +285,7 @@ pub mod atomic {
         ($name:ident, $value:ty: $($change:ident)*) => {
             impl $name {
                 $(
-                    /// As std's.
+                    /// As the method of std.
                     #[inline]
                     #[track_caller]
                     pub fn $change(&self, value: $value, order: Ordering) -> $value {

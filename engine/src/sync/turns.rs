@@ -1,30 +1,40 @@
-//! Turns: a semaphore that serves in the order of arrival.
+//! Turns: a semaphore that serves threads in the order of arrival.
 //!
 //! ```text
-//!   tickets   0   1   2 | 3   4   5   6        next = 7: what the next to come draws
+//!   tickets   0   1   2 | 3   4   5   6        next = 7: the next ticket to draw
 //!             left   in |     waiting          left = 2, places = 1: ticket 2 has its turn
 //! ```
 //!
-//! A ticket has its turn when fewer than `places` of those drawn before it have not left. Nobody is
-//! overtaken, so who waits is served after as many turns as there were tickets before theirs; a
-//! mutex that lets newcomers in promises no such thing. Those who wait sleep.
+//! A ticket has its turn when, of the tickets before it, fewer than `places` have not left yet.
+//! Nobody is overtaken, so a thread waits for as many turns as there were tickets before its own. A
+//! mutex that lets newcomers in does not promise that. Waiting threads sleep.
 //!
-//! Cost: one short mutex at each end of a turn; a turn that ends wakes one in [`SHIFTS`] of those
-//! who wait, the right one among them.
+//! Cost: one short mutex at each end of a turn. The end of a turn wakes one in [`SHIFTS`] of the
+//! waiting threads, the right one among them.
+//!
+//! ```
+//! use treering_engine::sync::Turns;
+//!
+//! let turns = Turns::new(1);
+//! let turn = turns.wait();
+//! assert!(turns.try_now().is_none()); // The only place is taken.
+//! drop(turn);
+//! assert!(turns.try_now().is_some());
+//! ```
 
 use crate::mutation;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex};
 
-/// Condition variables among which those who wait are spread by their tickets.
+/// Number of condition variables over which waiting threads are distributed by their tickets.
 const SHIFTS: usize = 16;
 
-/// See the module's story.
+/// A semaphore that serves in the order of arrival, see the module documentation.
 pub struct Turns {
     places: u64,
     state: Mutex<Tickets>,
     shifts: [Condvar; SHIFTS],
-    /// Tickets drawn and not given back, readable without the lock.
+    /// Tickets drawn and not returned yet, readable without the lock.
     out: AtomicU64,
 }
 
@@ -33,13 +43,13 @@ struct Tickets {
     left: u64,
 }
 
-/// One's turn, until it is dropped.
+/// A turn, which ends on drop.
 pub struct Turn<'a> {
     turns: &'a Turns,
 }
 
 impl Turns {
-    /// So many may have their turn at once; at least one.
+    /// Makes a semaphore with this number of places, at least one.
     #[must_use]
     pub fn new(places: u64) -> Turns {
         Turns {
@@ -50,7 +60,7 @@ impl Turns {
         }
     }
 
-    /// Waits for one's turn.
+    /// Waits for a turn.
     pub fn wait(&self) -> Turn<'_> {
         let mut state = self.state.lock();
         let ticket = state.next;
@@ -62,7 +72,7 @@ impl Turns {
         Turn { turns: self }
     }
 
-    /// One's turn, if there is a place and nobody waits for it.
+    /// Takes a turn, if there is a free place and nobody waits for it.
     pub fn try_now(&self) -> Option<Turn<'_>> {
         let mut state = self.state.lock();
         if state.next >= state.left + self.places {
@@ -73,7 +83,7 @@ impl Turns {
         Some(Turn { turns: self })
     }
 
-    /// Whether somebody has, or waits for, a turn: a guess without the lock.
+    /// Returns whether a thread has, or waits for, a turn. A guess, made without the lock.
     pub fn is_wanted(&self) -> bool {
         self.out.load(Ordering::Relaxed) > 0
     }
@@ -85,8 +95,8 @@ impl Drop for Turn<'_> {
         turns.out.fetch_sub(1, Ordering::Relaxed);
         let mut state = turns.state.lock();
         state.left += 1;
-        // Of those who wait the first one; with others who sleep in the same place, who look and
-        // sleep again.
+        // Wake the first waiting ticket. Others may sleep on the same condition variable; they
+        // check and sleep again.
         let admitted = state.left + turns.places - 1;
         if admitted < state.next && !mutation::on("turn-ends-unheard") {
             turns.shifts[admitted as usize % SHIFTS].notify_all();
@@ -115,7 +125,7 @@ mod tests {
                         served.lock().push(n);
                         drop(turn);
                     });
-                    // The next one comes when this one has drawn its ticket.
+                    // The next thread comes when this one has drawn its ticket.
                     while turns.state.lock().next <= places + n {
                         std::thread::sleep(Duration::from_micros(50));
                     }
@@ -124,7 +134,7 @@ mod tests {
             });
             let mut served = served.into_inner();
             if places > 1 {
-                // Those whose turns overlap push in any order.
+                // Threads whose turns overlap push in any order.
                 let late = |(at, n): (usize, &u64)| at as u64 + 2 * places < *n;
                 assert!(!served.iter().enumerate().any(late), "{served:?}");
                 served.sort_unstable();
