@@ -1,15 +1,16 @@
-//! Scans, as all page trees do them, up and down: page by page, without recursion (BUGS R4). A page's records are copied out under its latch or lock and
-//! visited without it; where the page ends the next one begins.
+//! Scans of all page trees, up and down: page by page, without recursion (BUGS R4). The records of
+//! a page are copied under its latch or lock and visited without it. Then the scan continues with
+//! the next page.
 
 use crate::error::Result;
 use crate::kv::Visitor;
 use crate::mutation;
 
-/// What a page may well have: less than that is made room for again and again.
+/// Initial capacity: what a page usually holds, to avoid repeated growth.
 const USUAL_BYTES: usize = 4096;
 const USUAL_RECORDS: usize = 128;
 
-/// Records of one page, copied out: keys and values one behind the other, and where each ends.
+/// The copied records of one page: keys and values one after the other, and where each ends.
 pub(crate) struct Rows {
     bytes: Vec<u8>,
     ends: Vec<(usize, usize)>,
@@ -23,7 +24,7 @@ impl Rows {
         }
     }
 
-    /// Adds a record, its key in parts.
+    /// Adds a record, whose key is given in parts.
     pub(crate) fn push(&mut self, key: &[&[u8]], value: &[u8]) {
         key.iter()
             .for_each(|part| self.bytes.extend_from_slice(part));
@@ -44,7 +45,8 @@ impl Rows {
     }
 }
 
-/// Visits records from `from` on. `copy` copies what the page of a key has at or after it, and returns the page's upper fence.
+/// Visits records from `from` on in ascending order. `copy` copies the records at or after a key
+/// that are on the key's page, and returns the page's upper fence.
 pub(crate) fn scan(
     from: &[u8],
     visit: &mut Visitor<'_>,
@@ -79,8 +81,9 @@ pub(crate) fn scan(
     }
 }
 
-/// Visits records below `before`, or all, downwards. `copy` copies, ascending, what the page of the greatest fence below a key has below that key,
-/// and returns the page's lower fence.
+/// Visits records below `before`, or all, in descending order. `copy` finds the page with the
+/// greatest lower fence below a key, copies its records below that key, in ascending order, and
+/// returns the page's lower fence.
 pub(crate) fn scan_back(
     before: Option<&[u8]>,
     visit: &mut Visitor<'_>,

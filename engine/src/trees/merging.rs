@@ -1,5 +1,5 @@
-//! Merging as background work: a step, what a checkpoint does of it, and the last resort of a full
-//! store.
+//! Merging of leaves as background work: single steps, the part that a checkpoint does, and the
+//! last resort of a full store.
 
 use super::Tree;
 use super::notes::Merge;
@@ -10,16 +10,16 @@ use crate::types::PageId;
 use crate::types::Progress;
 
 impl Tree {
-    /// Whether leaves are noted that may want a merge.
+    /// Returns whether leaves are noted that may need a merge.
     pub(crate) fn merge_due(&self) -> bool {
         self.leaves().notes.due() > 0
     }
 
-    /// One step: takes a note, and merges its leaf with a neighbour if the rule says so.
+    /// Performs one step: takes a note, and merges its leaf with a neighbour if the rule allows it.
     ///
     /// # Errors
-    /// A device failure, or the store has failed before. The note is put off then. A damaged leaf
-    /// is left to whoever needs it.
+    /// If the device fails, or the store has failed before; the note is then put off. A damaged
+    /// leaf is skipped: an operation that needs it will report it.
     pub(crate) fn merge_step(&self) -> Result<Progress> {
         let notes = &self.leaves().notes;
         let Some(page) = notes.next() else {
@@ -49,8 +49,8 @@ impl Tree {
         }
     }
 
-    /// How many steps a checkpoint does: as many as there are notes when it comes to them, and one
-    /// for each merge that may follow.
+    /// The number of steps that a checkpoint performs: as many as there are notes when it begins,
+    /// and one for each merge that may follow.
     pub(crate) fn merges_owed(&self) -> u64 {
         if mutation::on("checkpoint-forgets-notes") {
             return 0;
@@ -63,12 +63,12 @@ impl Tree {
         }
     }
 
-    /// Merges neighbours that fit one page, or two if they are three, from the leaf that covers `from` on,
-    /// until `wanted` pages are merged away; returns where to go on, or `None` at the end of the
-    /// keys.
+    /// Merges neighbours that fit one page, or three that fit two, from the leaf that covers `from`
+    /// on, until `wanted` pages have been freed. Returns where to continue, or `None` at the end of
+    /// the keys.
     ///
     /// # Errors
-    /// Device failures; damage of a leaf.
+    /// Device failures, and damage of a leaf.
     pub(crate) fn squeeze(&self, from: Vec<u8>, wanted: u64) -> Result<Option<Vec<u8>>> {
         let merges = &self.leaves().merges;
         let before = merges.load(Ordering::Relaxed);
@@ -78,7 +78,7 @@ impl Tree {
                 Tree::BTree(tree) => tree.squeeze(&at)?,
                 Tree::Bf(tree) => tree.squeeze(&at)?,
             };
-            // What has taken over its neighbour may take over the next one, too.
+            // A leaf that has absorbed its neighbour may absorb the next one, too.
             if merged == Merge::Done {
                 continue;
             }

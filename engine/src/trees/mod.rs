@@ -1,4 +1,4 @@
-//! The trees, each a composition of the parts below it.
+//! The trees, each composed of the parts below it.
 
 pub(crate) mod bf;
 pub(crate) mod btree;
@@ -18,15 +18,15 @@ use crate::types::{Lsn, PageId};
 use bf::BfTree;
 use btree::{Attempt, BTree};
 
-/// A tree over leaves that are pages.
+/// A tree whose leaves are pages.
 #[allow(
     clippy::large_enum_variant,
     reason = "a store has one, and every operation goes through it: no pointer between"
 )]
 pub(crate) enum Tree {
-    /// The conventional one.
+    /// The conventional tree.
     BTree(Box<BTree>),
-    /// With mini-pages in a ring.
+    /// The tree with mini-pages in a ring.
     Bf(Box<BfTree>),
 }
 
@@ -53,15 +53,15 @@ impl Tree {
         }
     }
 
-    /// Has what happens to mini-pages told to `observer`, if there are any.
+    /// Reports what happens to mini-pages, if the tree has any, to `observer`.
     pub(crate) fn observe_mini_pages(&mut self, observer: Arc<dyn Observer<mini::events::Event>>) {
         if let Tree::Bf(tree) = self {
             tree.hook = Hook::new(Some(observer));
         }
     }
 
-    /// The flag says that some leaf may want a merge: the caller does a step of it
-    /// ([`Tree::merge_step`]).
+    /// Deletes a key. The flag says that some leaf may need a merge: the caller performs a step of
+    /// it ([`Tree::merge_step`]).
     pub(crate) fn try_delete(&self, key: &[u8]) -> Result<Attempt<(Lsn, bool)>> {
         match self {
             Tree::BTree(tree) => tree.try_delete(key),
@@ -83,8 +83,8 @@ impl Tree {
         }
     }
 
-    /// One bounded step of a checkpoint: from page `from` on, what is buffered above the leaves and dirty goes down to them. Returns the page
-    /// to go on from, if there is one.
+    /// Performs one bounded step of a checkpoint: from page `from` on, merges dirty data buffered
+    /// above the leaves into them. Returns the page to continue from, if there is one.
     pub(crate) fn push_down(&self, from: PageId) -> Result<Option<PageId>> {
         match self {
             Tree::BTree(_) => Ok(None),
@@ -92,7 +92,8 @@ impl Tree {
         }
     }
 
-    /// Whether what is buffered above the leaves takes so much of its memory that eviction should run ahead of need.
+    /// Returns whether the buffers above the leaves are so full that eviction should run ahead of
+    /// need.
     pub(crate) fn evict_due(&self) -> bool {
         match self {
             Tree::BTree(_) => false,
@@ -100,7 +101,7 @@ impl Tree {
         }
     }
 
-    /// One step of that.
+    /// Performs one step of eviction ahead of need.
     pub(crate) fn evict(&self) -> Result<Progress> {
         match self {
             Tree::BTree(_) => Ok(Progress::Idle),
@@ -108,7 +109,7 @@ impl Tree {
         }
     }
 
-    /// `io` with the tree's own counters filled in.
+    /// Returns `io` with the tree's own counters filled in.
     pub(crate) fn stats(&self, io: Stats) -> Stats {
         let leaves = self.leaves();
         let base = Stats {

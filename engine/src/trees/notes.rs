@@ -1,4 +1,4 @@
-//! Which leaves are merged, and when.
+//! Decides which leaves are merged, and when.
 //!
 //! ```text
 //!   delete, merge of a mini-page ──▶ noted ──▶ one step: merge with the right neighbour,
@@ -7,32 +7,34 @@
 //!                                     └─────── the next note, the next checkpoint ──┘
 //! ```
 //!
-//! **When.** Two neighbours are merged when both are at least three quarters unused, or when one
-//! holds nothing at all, and what they hold fits one page (B-Trees Are Back §2; the second part,
-//! because a queue that is emptied from one side would otherwise leave a trail of empty leaves
-//! beside a full one): [`MergeRule::Sparse`]. When a store finds no place for another page, any two
-//! that fit one page are: [`MergeRule::Fits`]; and any three in a row that fit two pages become two.
+//! **When.** Two neighbours are merged when both are at least three quarters unused, or one is
+//! empty, and their records fit one page: [`MergeRule::Sparse`] (B-Trees Are Back §2). The case of
+//! an empty leaf is needed because a queue that is drained from one side would otherwise leave a
+//! trail of empty leaves beside a full one. When a store has no slot for another page, any two
+//! neighbours that fit one page are merged: [`MergeRule::Fits`]; and any three in a row that fit
+//! two pages become two.
 //!
-//! **What is noted.** Whatever leaves a leaf three quarters unused notes it: a delete, the merge of
-//! a mini-page into it, a merge of leaves. A note is a page's name in memory. Merging is background
-//! work ([`crate::Task::Merge`]), and a delete does one step of it, for the stores that nobody
-//! pumps.
+//! **What is noted.** Every operation that leaves a leaf three quarters unused notes it: a delete,
+//! the merge of a mini-page into it, a merge of leaves. A note is a page id in memory. Merging is
+//! background work ([`crate::Task::Merge`]), and a delete performs one step of it, for stores that
+//! are not pumped.
 //!
-//! **What survives.** Every leaf that wants a merge is noted, or named by the log behind the last
-//! checkpoint: a checkpoint merges what was noted before it began, closing does before it
-//! checkpoints, and opening merges the sparse ones of those that the log names, which recovery has
-//! read anyway, and their neighbours. So nothing is written down. Beyond that a scan notes the
-//! empty leaves that it passes: those whose merge was put off, or under way, when a checkpoint
-//! ended and the store crashed, or that an older version left.
+//! **What survives.** Every leaf that needs a merge is noted, or is named by the log behind the
+//! last checkpoint. A checkpoint merges what was noted before it began, and closing does so before
+//! it checkpoints. Opening merges the sparse ones among the leaves that the log names, which
+//! recovery has read anyway, and their neighbours. So notes are not written to the device. In
+//! addition, a scan notes the empty leaves that it passes. These are leaves whose merge was put off
+//! or in progress when a checkpoint ended and the store crashed, or that an older version left.
 //!
-//! **The bound.** Between these steps no leaf is empty, and of two neighbours one is more than a
-//! quarter full: an eighth of the leaves' bytes is live, at least. In a store that says it is full
-//! no three neighbours fit two pages, as of the last search for some ([`crate::room`]): two thirds,
-//! at least, less what slots and fences take. (Merges that were put off, and neighbours whose records together need longer keys than
-//! apart, are left out of this; and so are leaves of a `btree` that shrink because values are
-//! replaced by shorter ones, which are found by the next delete, or when the store is full.)
+//! **The bound.** Between these steps, no leaf is empty, and of two neighbours, one is more than a
+//! quarter full. So at least an eighth of the leaves' bytes is live. In a store that reports that
+//! it is full, no three neighbours fit two pages, as of the last search for some (`room` in
+//! [`crate::store`]): at least two thirds of the bytes are live, less what slots and fences take.
+//! (Three cases are not covered: merges that were put off; neighbours whose records need longer
+//! keys together than apart; and leaves of a `btree` that shrink because values are replaced by
+//! shorter ones, which are found by the next delete, or when the store is full.)
 //!
-//! Cost: a note is a short mutex and is only made of sparse leaves; a step reads at most the leaf
+//! Cost: a note is a short mutex and is made only of sparse leaves. A step reads at most the leaf
 //! and two neighbours, and writes one log record with the records that move.
 
 use std::collections::BTreeSet;
@@ -43,19 +45,18 @@ use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::types::PageId;
 
-/// When two neighbours are merged.
+/// The rule for when two neighbours are merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MergeRule {
-    /// Both at least three quarters unused, or one without a record; and what they hold fits one
-    /// page.
+    /// Both are at least three quarters unused, or one is empty; and their records fit one page.
     Sparse,
-    /// What they hold fits one page.
+    /// Their records fit one page.
     Fits,
 }
 
 impl MergeRule {
-    /// Whether these neighbours are to be merged, if the left one is none that takes over no
-    /// others.
+    /// Returns whether these neighbours should be merged. If the left one is dense, it is judged as
+    /// if converted to the general layout.
     pub(crate) fn wants(self, left: &PageRef<'_>, right: &PageRef<'_>) -> bool {
         let sparse = match self {
             MergeRule::Sparse => {
@@ -68,20 +69,20 @@ impl MergeRule {
     }
 }
 
-/// What an attempt at a merge came to.
+/// The result of an attempt at a merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Merge {
     Done,
-    /// By the rule the leaf stays, or is gone.
+    /// The rule does not ask for a merge, or the leaf is gone.
     NotWanted,
-    /// A neighbour is busy, or the log has no room: later.
+    /// A neighbour is busy, or the log has no room: try later.
     PutOff,
-    /// A frame for the neighbour has to be waited for first.
+    /// A frame for the neighbour must be waited for first.
     NeedsSpare,
 }
 
 impl Merge {
-    /// Of two attempts that were not done the one that is to be repeated.
+    /// Combines two attempts. If neither is done, returns the one that must be repeated.
     pub(crate) fn or(self, other: Merge) -> Merge {
         match (self, other) {
             (_, Merge::Done) => Merge::Done,
@@ -91,11 +92,11 @@ impl Merge {
     }
 }
 
-/// Leaves that may want a merge.
+/// Leaves that may need a merge.
 #[derive(Default)]
 pub(crate) struct Notes {
     pages: Mutex<Noted>,
-    /// How many are due, readable without the lock.
+    /// The number of due notes, readable without the lock.
     due: AtomicUsize,
 }
 
@@ -106,15 +107,15 @@ struct Noted {
 }
 
 impl Notes {
-    /// The leaf may want a merge.
+    /// Notes a leaf that may need a merge.
     pub(crate) fn note(&self, page: PageId) {
         let mut pages = self.pages.lock();
         pages.due.insert(page);
-        // What stood in the way may be gone.
+        // Put-off notes are retried, because the obstacle may be gone.
         self.recall(&mut pages);
     }
 
-    /// The next one.
+    /// Takes the next due note.
     pub(crate) fn next(&self) -> Option<PageId> {
         if self.due.load(Ordering::Relaxed) == 0 {
             return None;
@@ -125,14 +126,14 @@ impl Notes {
         page
     }
 
-    /// Not now: it is noted again with the next note.
+    /// Puts a note off: it becomes due again with the next note.
     pub(crate) fn put_off(&self, page: PageId) {
         if !mutation::on("busy-leaf-forgotten") {
             self.pages.lock().put_off.insert(page);
         }
     }
 
-    /// What was put off is due again.
+    /// Makes all put-off notes due again.
     pub(crate) fn try_again(&self) {
         self.recall(&mut self.pages.lock());
     }
@@ -143,7 +144,7 @@ impl Notes {
         self.due.store(pages.due.len(), Ordering::Relaxed);
     }
 
-    /// How many are due now.
+    /// The number of notes that are due now.
     pub(crate) fn due(&self) -> usize {
         self.due.load(Ordering::Relaxed)
     }

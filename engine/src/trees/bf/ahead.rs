@@ -1,8 +1,10 @@
-//! Ahead of need: eviction before an operation lacks room, and leaves read in batches before they are merged into (Bf-Tree §4.2).
+//! Work ahead of need: evicts mini-pages before an operation lacks room, and reads leaves in
+//! batches before merges into them (Bf-Tree §4.2).
 //!
-//! A merge needs its leaf, and one after the other these reads are most of what writing costs on a drive that could serve dozens at once. So
-//! whoever is about to merge many asks for their leaves together, and where somebody pumps ([`crate::Task::Evict`]) operations find
-//! room and wait for no leaf at all.
+//! A merge needs its leaf. Read one after the other, these leaves are most of the cost of writing
+//! on a drive that could serve dozens of reads at once. So a caller that is about to merge many
+//! mini-pages reads their leaves together. In a store whose background tasks are pumped
+//! ([`crate::Task::Evict`]), operations find room and do not wait for leaves at all.
 
 use super::BfTree;
 use super::counters::Cause;
@@ -11,19 +13,20 @@ use crate::mini::{MiniMut, MiniRef};
 use crate::types::PageId;
 use crate::types::Progress;
 
-/// Share of the ring that is kept free where somebody pumps: one in so many bytes.
+/// The part of the ring that eviction ahead of need keeps free: one byte in this many.
 pub(super) const FREE_SHARE: u64 = 64;
 
-/// Mini-pages that one step evicts at most.
+/// The maximum number of mini-pages that one step evicts.
 pub(super) const BATCH: usize = 32;
 
 impl BfTree {
-    /// Whether eviction should run ahead of need.
+    /// Returns whether eviction should run ahead of need.
     pub(crate) fn evict_due(&self) -> bool {
         self.ring.room() < self.free_goal
     }
 
-    /// Evicts a batch, or as much of it as makes twice the room that is to be kept, so that the next one is a batch again.
+    /// Evicts one batch of mini-pages, or fewer if that makes twice the room to be kept free, so
+    /// that the next step is a full batch again.
     pub(crate) fn evict(&self) -> Result<Progress> {
         let wanted = (2 * self.free_goal).saturating_sub(self.ring.room());
         let (victims, bytes) = self.ring.next_victims(BATCH, wanted);
@@ -39,7 +42,7 @@ impl BfTree {
         })
     }
 
-    /// Whether a page's mini-page wants merging, as far as can be told without waiting.
+    /// Returns whether a page's mini-page is dirty, if that can be told without waiting.
     fn is_dirty(&self, page: PageId) -> bool {
         match self.ring.try_shared(page) {
             Ok(Some(guard)) => (guard.bytes()).is_some_and(|mini| MiniRef::new(mini).is_dirty()),
@@ -47,7 +50,7 @@ impl BfTree {
         }
     }
 
-    /// Evicts what together has so many bytes. No page is locked.
+    /// Evicts blocks of `bytes` together. The caller must hold no page lock.
     pub(super) fn evict_bytes(&self, bytes: u64) -> Result<()> {
         let merge =
             |page, block: &mut [u8]| self.merge(page, &mut MiniMut::new(block), Cause::Eviction);

@@ -1,15 +1,19 @@
-//! Cache-only mode: mini-pages without leaves, hence without a disk (Bf-Tree §4; its code's `cache_only`).
+//! Cache-only mode: mini-pages without leaves, and so without a disk (Bf-Tree §4; `cache_only` in
+//! the paper's code).
 //!
 //! ```text
 //!   index     "" -> page 0        "g" -> page 7        "q" -> page 3
-//!   ring      [ a b d ]           [ g h ]              (nothing known any more)
+//!   ring      [ a b d ]           [ g h ]              (no mini-page any more)
 //! ```
 //!
-//! A bounded, ordered, concurrent map that forgets: what is cold reaches the ring's head and is gone, and so are records that were not used while
-//! their mini-page was. A get says what was put last, or nothing; it never says something older. A mini-page that has become too large is split.
-//! Ranges of which nothing is left go back to their left neighbour, a few with each split, so the index stays in proportion to the ring.
+//! This is a bounded, ordered, concurrent map that forgets. Cold mini-pages reach the ring's head
+//! and are dropped. When a used mini-page is moved, its unused records are dropped, too. A get
+//! returns the value that was put last, or nothing, but never an older value. A mini-page that has
+//! become too large is split. Ranges without a mini-page are given to their left neighbour, a few
+//! with each split, so the index stays in proportion to the ring.
 //!
-//! All records are [`Kind::Cache`], and [`Kind::Phantom`] where a key was deleted. The locks are those of [`super`].
+//! All records are [`Kind::Cache`], or [`Kind::Phantom`] for deleted keys. The locks are those of
+//! [`super`].
 
 use super::counters::Counters;
 use super::mirror::give_part;
@@ -34,13 +38,28 @@ use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::types::Lsn;
 
-/// The page size whose limits hold for records.
+/// The page size whose limits apply to records.
 const PAGE: usize = 4096;
 
-/// Ranges that each split looks at, for those of which nothing is left.
+/// Number of ranges that each split checks for ones without a mini-page.
 const SWEEP: usize = 4;
 
-/// An ordered map of bounded size in memory, in mini-pages without leaves (Bf-Tree §4). As a [`Kv`] it is not durable: `sync` waits for nothing.
+/// An ordered map of bounded size in memory: mini-pages without leaves (Bf-Tree §4). As a [`Kv`] it
+/// is not durable: `sync` waits for nothing.
+///
+/// ```
+/// use treering_engine::{BfOptions, CacheOnly, Kv, Result};
+///
+/// # fn main() -> Result<()> {
+/// let cache = CacheOnly::new(1 << 20, BfOptions::default())?;
+/// cache.put(b"apple", b"red")?;
+/// let mut value = Vec::new();
+/// assert!(cache.get(b"apple", &mut value)? && value == b"red");
+/// cache.delete(b"apple")?;
+/// assert!(!cache.get(b"apple", &mut value)?);
+/// # Ok(())
+/// # }
+/// ```
 pub struct CacheOnly {
     index: Index,
     ring: Ring,
@@ -51,15 +70,16 @@ pub struct CacheOnly {
     /// Where the next sweep begins.
     cursor: Mutex<Vec<u8>>,
     counters: Counters,
-    /// Nobody listens: there is no protocol with leaves.
+    /// Never observed: there is no protocol with leaves.
     hook: Hook<Told>,
 }
 
 impl CacheOnly {
-    /// An empty cache of `bytes` bytes of mini-pages. Index and mapping table come on top: about 50 bytes a mini-page.
+    /// Makes an empty cache with `bytes` bytes of mini-pages. The index and the mapping table need
+    /// additional memory: about 50 bytes for each mini-page.
     ///
     /// # Errors
-    /// [`Error::BadOption`] if so many bytes, or the options, cannot work.
+    /// [`Error::BadOption`] if `bytes` or `options` are invalid.
     pub fn new(bytes: u64, options: BfOptions) -> Result<CacheOnly> {
         options.check()?;
         let capacity = usize::try_from(bytes / PAGE as u64 * PAGE as u64).unwrap_or(usize::MAX);
@@ -69,7 +89,7 @@ impl CacheOnly {
             capacity,
             copy_on_access_percent: options.copy_on_access_percent,
             sizes,
-            // The ring holds no more mini-pages than this, and ranges without one are swept.
+            // The ring cannot hold more mini-pages than this, and ranges without one are swept.
             pages: (bytes / 64).max(1 << 16).next_multiple_of(1 << 16),
             marks: true,
         };
@@ -110,7 +130,7 @@ impl CacheOnly {
         }
     }
 
-    /// Moves a mini-page to the tail, without the records that were not used since it was there last.
+    /// Moves a mini-page to the tail, without the records that were not used since its last move.
     fn move_to_tail(&self, guard: Exclusive<'_>) {
         let marks = marks_of(guard.marks());
         if keep(guard, &self.hook, |index| marks.is_hot(index, false)).is_none() {
@@ -118,7 +138,7 @@ impl CacheOnly {
         }
     }
 
-    /// Puts a record, or a phantom.
+    /// Puts a record or a phantom.
     fn change(&self, kind: Kind, key: &[u8], value: &[u8]) -> Result<Lsn> {
         self.limits.check(key.len(), value.len())?;
         loop {
@@ -151,7 +171,7 @@ impl CacheOnly {
         Ok(Lsn(self.writes.fetch_add(1, Ordering::Relaxed) + 1))
     }
 
-    /// Divides a mini-page, of two records or more, near its middle.
+    /// Splits a mini-page of two or more records near its middle.
     fn split(&self, mut left: Exclusive<'_>) -> Result<()> {
         let bytes = left.bytes().map(<[u8]>::to_vec).unwrap_or_default();
         let old = MiniRef::new(&bytes);
@@ -166,14 +186,15 @@ impl CacheOnly {
         let separator = &above[..=common_prefix(below, above)];
         let right = match self.ring.create_page(address(None)) {
             Ok(right) => right,
-            // Nothing is lost that a cache may not lose: the mini-page goes, and with it the need for a split.
+            // A cache may forget: dropping the mini-page removes the need for a split.
             Err(PageError::OutOfPages { .. }) => {
                 left.set_leaf(address(None));
                 return Ok(());
             }
             Err(e) => return Err(unexpected(&e)),
         };
-        // Both are locked until the index says which is whose, or a record could come to the wrong one.
+        // Both stay locked until the index has the separator. Otherwise a record could be put into
+        // the wrong one.
         let right_guard = self.ring.exclusive(right).map_err(|e| unexpected(&e))?;
         let stale = usize::from(mutation::on("cache-split-keeps") && old.count() > 4);
         let left = give_part(Some(old), left, Leaf::NONE, |index| index < at + stale);
@@ -183,7 +204,7 @@ impl CacheOnly {
         self.sweep()
     }
 
-    /// Gives some ranges of which nothing is left to their left neighbours.
+    /// Gives some ranges without a mini-page to their left neighbours.
     fn sweep(&self) -> Result<()> {
         let Some(mut cursor) = self.cursor.try_lock() else {
             return Ok(());
@@ -199,7 +220,8 @@ impl CacheOnly {
                 Ok(_) | Err(PageError::Unknown { .. }) => continue,
                 Err(e) => return Err(unexpected(&e)),
             };
-            // Others may have swept it, and the id may be another range's by now.
+            // Another thread may have swept the range, and the id may belong to another range by
+            // now.
             if self.index.find(&fence) == page && self.index.remove(&fence) {
                 guard.free_page();
             }
@@ -209,7 +231,7 @@ impl CacheOnly {
 }
 
 impl CacheOnly {
-    /// Copies what a page has from one key on and before another.
+    /// Copies the records of a page that are at or after `from` and below `before`.
     fn copy_rows(&self, guard: Shared<'_>, from: &[u8], before: Option<&[u8]>, rows: &mut Rows) {
         let Some(mini) = guard.bytes().map(MiniRef::new) else {
             return;
@@ -266,7 +288,8 @@ impl Kv for CacheOnly {
             let (located, guard) =
                 locate_and_lock(&self.index, &self.hook, at, |page| self.ring.shared(page))?;
             let upper = self.index.fence_behind(at, &located);
-            // The range may have grown to the right meanwhile; what it has from there on comes with the next.
+            // The range may have grown to the right meanwhile; those records come with the next
+            // page.
             self.copy_rows(guard, at, upper.as_deref(), rows);
             Ok(upper)
         })

@@ -1,31 +1,32 @@
-//! What a Bf-Tree counts.
+//! Counters of a Bf-Tree.
 
 pub(super) use crate::mini::events::Cause;
 use crate::ring::{ClassStats, Ring};
 use crate::stats::{BATCH_BINS, BfStats, KindCounts, MergeCauses, SIZE_CLASSES, SizeClass};
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// Threads that count lookups apart.
+/// Number of copies of the lookup counters, each used by some of the threads.
 const SHARDS: usize = 8;
 
-/// What each lookup counts: apart for some threads, each on cache lines of its own, for it would be the one thing that they all write.
+/// Counters of lookups. There are several copies on separate cache lines, because these counters
+/// would otherwise be the one thing that all threads write.
 #[derive(Default)]
 #[repr(align(128))]
 pub(super) struct Lookups {
-    /// By [`Kind`](crate::mini::Kind).
+    /// Hits by [`Kind`](crate::mini::Kind).
     pub(super) hits: [AtomicU64; 4],
     pub(super) misses: AtomicU64,
 }
 
 thread_local! {
     static SHARD: usize = {
-        // A plain atomic: any place will do.
+        // A plain atomic is enough: any shard will do.
         static THREADS: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
         THREADS.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % SHARDS
     };
 }
 
-/// See [`BfStats`], which says what each of them means.
+/// The counters behind [`BfStats`], which documents them.
 #[derive(Default)]
 pub(super) struct Counters {
     lookups: [Lookups; SHARDS],
@@ -45,13 +46,14 @@ impl Counters {
         counter.fetch_add(n, Ordering::Relaxed);
     }
 
-    /// Where this thread counts lookups.
+    /// This thread's copy of the lookup counters.
     #[inline]
     pub(super) fn lookups(&self) -> &Lookups {
         &self.lookups[SHARD.with(|shard| *shard)]
     }
 
-    /// A merge of so many records, at least one. The causes are in the order of [`MergeCauses`].
+    /// Counts a merge of `records` records, at least one. The causes are in the order of
+    /// [`MergeCauses`].
     pub(super) fn merged(&self, cause: Cause, records: u64) {
         Counters::add(&self.merges[cause as usize], 1);
         Counters::add(&self.merged_records, records);

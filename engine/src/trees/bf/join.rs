@@ -1,5 +1,5 @@
-//! Leaves merged with their neighbours, under the locks of both pages. When, say
-//! [`crate::trees::notes`].
+//! Merges of leaves with their neighbours, under the locks of both pages. [`crate::trees::notes`]
+//! decides when.
 
 use super::BfTree;
 use super::counters::Cause;
@@ -15,8 +15,8 @@ use crate::trees::notes::{Merge, MergeRule};
 use crate::types::PageId;
 
 impl BfTree {
-    /// Merges a leaf that was noted with its right or else its left neighbour, if the rule says so
-    /// and nobody is in the way.
+    /// Merges a noted leaf with its right or, failing that, its left neighbour, if the rule allows
+    /// it and no other thread is in the way.
     pub(crate) fn merge_leaf(&self, page: PageId) -> Result<Merge> {
         let Some(lower) = self.lower_fence(page)? else {
             return Ok(Merge::NotWanted);
@@ -49,7 +49,7 @@ impl BfTree {
         Ok((merged, upper))
     }
 
-    /// As [`crate::trees::btree::BTree::squeeze`] does of three leaves two.
+    /// Makes two leaves of three, as [`crate::trees::btree::BTree::squeeze`] does.
     fn share_next(&self, from: &[u8]) -> Result<Merge> {
         let Some(three) = self.leaves.three_for_two(from)? else {
             return Ok(Merge::NotWanted);
@@ -76,7 +76,7 @@ impl BfTree {
         })
     }
 
-    /// None if the page is gone.
+    /// The lower fence of a page's leaf, if the leaf is sparse. `None` also if the page is gone.
     fn lower_fence(&self, page: PageId) -> Result<Option<Vec<u8>>> {
         match self.ring.shared(page) {
             Ok(_guard) => {
@@ -112,7 +112,7 @@ impl BfTree {
         if right_id == left_id {
             return Ok(Merge::NotWanted);
         }
-        // Somebody may hold the right one and wait for the left.
+        // Another thread may hold the right page and wait for the left one.
         let mut right = match self.ring.try_exclusive(right_id) {
             Ok(Some(guard)) => guard,
             Ok(None) | Err(PageError::Unknown { .. }) => return Ok(Merge::PutOff),
@@ -128,8 +128,8 @@ impl BfTree {
         self.merge_locked(left, right, rule)
     }
 
-    /// Merges two neighbours whose pages are locked alone, and whose mini-pages are clean, if the
-    /// rule says so.
+    /// Merges two neighbours if the rule allows it. Their pages are locked exclusively, and their
+    /// mini-pages are clean.
     fn merge_locked(
         &self,
         mut left: Exclusive<'_>,
@@ -145,7 +145,7 @@ impl BfTree {
             merged = self.leaves.merge_right(left_id, leaf, rule, Some(spare));
         }
         if !matches!(merged, Ok(Merge::Done)) {
-            // A dense one was perhaps laid out anew for that.
+            // A dense leaf may have been converted for the merge.
             return self.know_leaf(left).and(merged);
         }
         left.set_leaf(address(None));

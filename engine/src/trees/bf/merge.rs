@@ -1,8 +1,9 @@
-//! What goes down to the leaves: merges, and the splits of leaves that follow (Bf-Tree §5.5).
-//! Merges of leaves are in `join`.
+//! Merges of mini-pages into leaves, and the splits of leaves that follow (Bf-Tree §5.5). Merges of
+//! leaves are in `join`.
 //!
-//! A merge stamps the leaf with the LSN of the mini-page's newest change. Redo skips a change if the leaf's LSN is not smaller, so all
-//! dirty records go down together, never some of them; and a split, whose record is newer than all of them, comes after the merge.
+//! A merge sets the leaf's LSN to that of the mini-page's newest change. Redo skips a change if the
+//! leaf's LSN is not smaller. So all dirty records must be merged together, never only some of
+//! them. A split, whose log record is newer than all of them, comes after the merge.
 
 use super::counters::Cause;
 use super::page::{address, keep, marks_of, unexpected};
@@ -20,7 +21,7 @@ use crate::ring::Exclusive;
 use crate::trees::btree::Attempt;
 use crate::types::PageId;
 
-/// Pages that one step of a checkpoint looks at.
+/// Number of pages that one step of a checkpoint examines.
 const STEP_PAGES: u64 = 64;
 
 impl BfTree {
@@ -31,7 +32,8 @@ impl BfTree {
         }
     }
 
-    /// Merges what is dirty in a mini-page, whose page is locked alone, into its leaf. On return all records are as the leaf has them.
+    /// Merges the dirty records of a mini-page into its leaf. The page is locked exclusively. On
+    /// return, all records are the same as in the leaf.
     pub(super) fn merge(
         &self,
         page: PageId,
@@ -46,8 +48,7 @@ impl BfTree {
         };
         if mini.view().is_dirty() {
             self.leaves.pager.check_poison()?;
-            // On a full file system leaves that readers brought in are not made dirty: they could
-            // not go.
+            // On a full file system, clean leaves must not become dirty: they could not be evicted.
             self.leaves.pager.retry_refused()?;
             let mut leaf = self.write_leaf(page)?;
             let records = self.merge_into(page, mini, &mut leaf)?;
@@ -60,7 +61,7 @@ impl BfTree {
         Ok(address(Some(mini.view().leaf())))
     }
 
-    /// Says how many records that were.
+    /// Applies the dirty records to the leaf. Returns their number.
     fn merge_into(
         &self,
         page: PageId,
@@ -80,8 +81,8 @@ impl BfTree {
             .filter_map(|entry| self.leaves.pointer_in(page, &leaf.view(), entry.key))
             .collect();
         let mut edit = leaf.edit();
-        // All together fit, as they were admitted; one by one in the order of keys they need not. So what does not fit waits for what makes
-        // the leaf smaller.
+        // All records together fit, because they were admitted. Applied in key order, some may not
+        // fit yet: these wait for the ones that make the leaf smaller.
         while !entries.is_empty() {
             let before = entries.len();
             let mut refusal = None;
@@ -100,18 +101,19 @@ impl BfTree {
                 return Err(e);
             }
         }
-        // The records that replaced these were appended before.
+        // The records that replaced these values were logged before.
         for pointer in replaced {
             self.leaves.retire_value(Some(pointer), mini.view().lsn());
         }
-        // When its first change was made nobody has noted: not before the last checkpoint that is complete.
+        // The time of the first change is not recorded, but it is not before the last complete
+        // checkpoint.
         let first = if mutation::on("bf-dirty-since-newest") {
             mini.view().lsn()
         } else {
             self.leaves.pager.log.redo_start()
         };
         leaf.changed_since(first, mini.view().lsn());
-        // All that was logged is there: now it may get another layout.
+        // All logged changes are in the leaf, so its layout may change now.
         for _ in 0..records {
             if self.leaves.counts(Use::Point) {
                 self.leaves.count_use_of(page, leaf, Use::Point)?;
@@ -119,15 +121,16 @@ impl BfTree {
         }
         let view = leaf.view();
         mini.merged(Leaf::of(&view));
-        // One that has long been sparse, and grows, wants no other look at its neighbours.
+        // A leaf that has long been sparse and is growing need not be noted again.
         if view.is_three_quarters_free() && (deletes || !was_sparse) {
             self.leaves.notes.note(page);
         }
         Ok(records)
     }
 
-    /// A mini-page has become too large (§5.5): what is dirty goes to the leaf, and the mini-page becomes a mirror, with room for the change.
-    /// Where there is none for a mirror only what was used stays, if that is not much.
+    /// Handles a mini-page that has become too large (§5.5): merges its dirty records into the leaf
+    /// and makes the mini-page a mirror with room for the change. If there is no room for a mirror,
+    /// only the used records are kept, provided they are small enough.
     pub(super) fn merge_and_reshape<T>(
         &self,
         page: PageId,
@@ -156,7 +159,7 @@ impl BfTree {
         } else {
             Some(guard)
         };
-        // Or the caller, who begins anew, would find it as large as it was.
+        // Otherwise the caller would start again and find the mini-page as large as before.
         if let Some(mut guard) = left {
             guard.set_leaf(leaf);
             self.hook.tell(|| Told::Dropped { page });
@@ -164,7 +167,8 @@ impl BfTree {
         Ok(Attempt::Again)
     }
 
-    /// The leaf has no room for what is to come: if the mini-page has something for it that may make the bound smaller; else it is split.
+    /// Handles a leaf without room for a change. If the mini-page has dirty records, merging them
+    /// may reveal that there is room; otherwise the leaf is split.
     pub(super) fn merge_or_split<T>(
         &self,
         page: PageId,
@@ -181,8 +185,8 @@ impl BfTree {
                 return Ok(Attempt::Again);
             }
         }
-        // Before the latch, for it may have to be waited for. Whoever has one waits for no page of
-        // ours.
+        // Taken before the latch, because it may have to be waited for. A thread that holds a spare
+        // does not wait for our pages.
         let spare = self.leaves.pager.spare()?;
         let leaf = self.write_leaf(page)?;
         let divided = (self.leaves).divide(page, leaf, change.key, change.value.len(), spare)?;
@@ -197,7 +201,8 @@ impl BfTree {
         Ok(Attempt::Again)
     }
 
-    /// The leaf of a page, whose mini-page is clean, may have another layout: what was known of it is known anew, or not at all.
+    /// Updates what is known of a page's leaf, which may have another layout now. The mini-page is
+    /// clean. If the leaf cannot be read, the knowledge is dropped.
     pub(super) fn know_leaf(&self, mut guard: Exclusive<'_>) -> Result<()> {
         let page = guard.page();
         let leaf = self.read_leaf(page);
@@ -215,8 +220,8 @@ impl BfTree {
         leaf.map(drop)
     }
 
-    /// Tells the mapping table of a new page. Its id is free since a merge has retired it, but who merged may not have taken it out of the
-    /// table yet; that one waits for nobody.
+    /// Adds a new page to the mapping table. Its id is free since a merge retired it, but the
+    /// merging thread may not have removed it from the table yet; that thread waits for nobody.
     pub(super) fn adopt(&self, page: PageId) -> Result<Exclusive<'_>> {
         loop {
             match self.ring.adopt_page(page, address(None)) {
@@ -227,13 +232,14 @@ impl BfTree {
         }
     }
 
-    /// One step of a checkpoint: see [`crate::trees::Tree::push_down`]. An operation that was under way holds its page, so whoever has looked at all pages has
-    /// seen all changes that were logged before he began.
+    /// Performs one step of a checkpoint, see [`crate::trees::Tree::push_down`]. An operation in
+    /// progress holds its page's lock. So once all pages have been examined, all changes logged
+    /// before the sweep began have been seen.
     pub(crate) fn push_down(&self, from: PageId) -> Result<Option<PageId>> {
         if mutation::on("bf-checkpoint-skips-buffered") {
             return Ok(None);
         }
-        // Behind it no page has a name, and so none has a mini-page.
+        // Pages from here on are unused, and so have no mini-page.
         let limit = self.leaves.pager.pages.high_water();
         let until = limit.min(from.0 + STEP_PAGES);
         let mut dirty = Vec::new();

@@ -1,15 +1,19 @@
-//! Mirrors: mini-pages that have all of their leaf (Bf-Tree §3.1 "Caching range gaps", §5.3).
+//! Mirrors: mini-pages that have all records of their leaf (Bf-Tree §3.1 "Caching range gaps",
+//! §5.3).
 //!
 //! ```text
-//!   mini-page   [  b*    e†  ]          + leaf [ a b c d e ]    ->   mirror [ a b* c d e† ]        * newer, † deleted
+//!   mini-page  [  b*    e†  ]   + leaf [ a b c d e ]   ->   mirror [ a b* c d e† ]
+//!                                                           * newer, † deleted
 //! ```
 //!
-//! A mirror answers scans, and gets of what does not exist, without the leaf. It is made of a mini-page that has become too large (§5.5), or when a scan, or a get that
-//! would promote one record too many, has read the leaf and the dice say so. It is a mini-page like any other: changed in place, merged at checkpoints
-//! and when the leaf has no room, and, when it comes near the head, either used as a whole meanwhile, and moved as it is, or reduced to the records that
-//! were used. When its leaf is split it is, too.
+//! A mirror answers scans, and gets of absent keys, without the leaf. It is made from a mini-page
+//! that has become too large (§5.5). It is also made, with some probability, when the leaf was read
+//! by a scan, or by a get whose record would make the mini-page too large. A mirror is a mini-page
+//! like any other: it is changed in place, and merged at checkpoints and when the leaf has no room.
+//! When it comes near the head, it is moved unchanged if it was used as a whole in the meantime;
+//! otherwise only its used records are kept. When its leaf is split, the mirror is split, too.
 //!
-//! Cost: O(records of the leaf), and no I/O beside that which has read the leaf.
+//! Cost: O(records of the leaf), and no I/O beside the read of the leaf.
 
 use super::BfTree;
 use super::counters::Counters;
@@ -22,8 +26,8 @@ use crate::mutation;
 use crate::node::PageRef;
 use crate::ring::{Exclusive, NoBlock, Shared};
 
-/// Calls `each` with the records of a leaf and its mini-page from `from` on, in the order of their keys; of a key that both have with the
-/// mini-page's, which has the last word.
+/// Calls `each` with the records of a leaf and its mini-page from `from` on, in key order. If both
+/// have a key, the mini-page's record wins.
 pub(super) fn both(
     leaf: &PageRef<'_>,
     mini: Option<MiniRef<'_>>,
@@ -57,7 +61,8 @@ pub(super) fn both(
 }
 
 impl BfTree {
-    /// Makes the page's mini-page a mirror of its leaf, with `spare` bytes left for a change. What was used is marked as used again.
+    /// Makes the page's mini-page a mirror of its leaf, with `spare` bytes left for a change.
+    /// Records that were used stay marked as used.
     pub(super) fn widen<'a>(
         &self,
         guard: Exclusive<'a>,
@@ -68,7 +73,7 @@ impl BfTree {
         let mut needed = mini::bytes_for(0, 0) + spare;
         let old = guard.bytes().map(MiniRef::new);
         both(leaf, old, b"", |kind, key, value| {
-            // What neither has needs no record.
+            // A key that neither has needs no record.
             if kind != Kind::Phantom {
                 needed += mini::bytes_for(1, key.len() + value.len()) - mini::bytes_for(0, 0);
             }
@@ -112,7 +117,8 @@ impl BfTree {
         Ok(guard)
     }
 
-    /// Leaves a mirror of a leaf that a scan has read, if that is to be had at once: as [`BfTree::promote`] does with one record.
+    /// Makes a mirror of a leaf that a scan has read, if that is possible at once, as
+    /// [`BfTree::promote`] does with one record.
     pub(super) fn promote_all(&self, guard: Shared<'_>, leaf: ReadGuard<'_>) {
         let Ok(guard) = guard.try_upgrade() else {
             return;
@@ -120,19 +126,20 @@ impl BfTree {
         if let Err(none) = self.widen(guard, &leaf.view(), 0) {
             let full = none.give_back();
             drop(leaf);
-            // That there is none is no failure of the scan.
+            // The scan succeeds without a mirror.
             drop(self.make_room(&full));
         }
     }
 
-    /// A leaf was split, and `right`, which nobody has seen yet, is the new one: each gets its part of the mini-page, which is clean.
+    /// Divides a clean mini-page after its leaf was split. `right` is the new page, which no other
+    /// thread has seen yet.
     pub(super) fn divide_mini(&self, mut left: Exclusive<'_>, right: Exclusive<'_>) -> Result<()> {
         if mutation::on("bf-mini-page-outlives-split") {
             self.tell_split(&left, &right);
             return Ok(());
         }
         let old = left.bytes().map(<[u8]>::to_vec);
-        // What it has may be the right one's.
+        // The old mini-page may have records that now belong to the right page.
         left.set_leaf(address(None));
         let (separator, right_leaf) = {
             let leaf = self.read_leaf(right.page())?;
@@ -162,7 +169,8 @@ impl BfTree {
     }
 }
 
-/// Gives a page, whose leaf is like this, a mini-page of some records of `old`, if there are any and a block is to be had at once.
+/// Gives a page, whose leaf is described by `leaf`, a mini-page of the records of `old` that `part`
+/// selects, if there are any and a block is available at once.
 pub(super) fn give_part<'a>(
     old: Option<MiniRef<'_>>,
     mut page: Exclusive<'a>,

@@ -1,38 +1,49 @@
-//! Bf-Tree: mini-pages over leaves (Bf-Tree §3, §5).
+//! The Bf-Tree: mini-pages over leaves (Bf-Tree §3, §5).
 //!
 //! ```text
-//!   index     "" -> page 0        "g" -> page 7         inner nodes, latch-free (§3.4)
-//!   mapping   page 0: ●           page 7: leaf           one word a page: address and lock (§3.3)
-//!   ring      [ a=1* | c† ]                              mini-pages: what was written or is read often (§4)
-//!   leaves    [ a .. f ]          [ g .. z ]             pages, through few frames, under the log (§3.2)
+//!   index     "" -> page 0        "g" -> page 7        inner nodes, latch-free (§3.4)
+//!   mapping   page 0: ●           page 7: leaf         one word a page: address and lock (§3.3)
+//!   ring      [ a=1* | c† ]                            mini-pages: hot and dirty records (§4)
+//!   leaves    [ a .. f ]          [ g .. z ]           pages, in few frames, under the log (§3.2)
 //! ```
 //!
-//! A write goes to the mini-page of the key's leaf, which is made if there is none, and to the log; the leaf is not read. A read looks
-//! into the mini-page first, then into the leaf, and now and then leaves a copy of what it found, or a phantom if it found nothing, in the mini-page
-//! (§5.1, §5.6). When a mini-page has become too large, or is evicted from the ring, or a checkpoint wants it, its dirty records go to the
-//! leaf together. One that has become too large, or whose leaf is scanned, becomes a mirror of the leaf (`mirror`).
+//! A write goes to the log and to the mini-page of the key's leaf, which is made if there is none;
+//! the leaf is not read. A read looks in the mini-page first and then in the leaf. Sometimes it
+//! then leaves a copy of what it found in the mini-page, or a phantom if it found nothing (§5.1,
+//! §5.6). The dirty records of a mini-page are merged into the leaf together: when the mini-page
+//! has become too large, when it is evicted from the ring, and at a checkpoint. A mini-page that
+//! has become too large, or whose leaf is scanned, becomes a mirror of the leaf (`mirror`).
 //!
-//! # What stands below
-//! The leaves are those of [`BTree`]: pages in a cache of few frames, which serves as a write buffer, over any page store, with its log records,
-//! redo, structure changes and checkpoints. So a store is on the device what a `btree` store is, but for the layout of its pages, and either tree opens it. Each change is logged
-//! against its leaf when it enters the mini-page, and [`mini`](crate::mini) says why redo can repeat it.
+//! # The layers below
+//! The leaves are those of [`BTree`]: pages in a cache of few frames, which serves as a write
+//! buffer, over any page store, with the log records, redo, structure changes and checkpoints of
+//! that tree. So on the device, a store is the same as a `btree` store except for the layout of its
+//! pages, and either tree can open it. Each change is logged against its leaf when it enters the
+//! mini-page; [`mini`](crate::mini) explains why redo can repeat it.
 //!
 //! # Leaves of any layout
-//! A dense leaf takes what it has a place for, and what that is the leaf alone knows: a write of a key that its mini-page has not reads it. One that has no place, or no room, makes
-//! the leaf change its layout or split, after a merge, as [`BTree`] would have it. Uses count where the leaf itself is used (B-Trees Are Back §5.1): gets and scans that read it, and records
-//! that are merged into it; it gets another layout at a merge, when the mini-page is clean.
+//! A dense leaf accepts a record only if it has a place for it, which only the leaf knows. So a
+//! write of a key that the mini-page does not have reads the leaf. If there is no place or no room,
+//! the mini-page is merged, and then the leaf is converted or split as in [`BTree`]. The use of a
+//! leaf counts when the leaf itself is used (B-Trees Are Back §5.1): gets and scans that read it,
+//! and records that are merged into it. It gets another layout at a merge, when the mini-page is
+//! clean.
 //!
-//! Where somebody pumps, mini-pages are evicted before room is needed, and the leaves for it are read together (`ahead`).
+//! In a store whose background tasks are pumped, mini-pages are evicted before room is needed, and
+//! their leaves are read together (`ahead`).
 //!
 //! # Locks
-//! The lock in the mapping table covers mini-page and leaf. Who has it asks the index once more whether the page is still the key's: splits and merges
-//! change the index under the locks of their pages (MiniPage 1: a split fits between the inner node's version and the lock of the page). Frames
-//! are latched below it: a page's lock may be held by who waits for a frame, as no one who holds a
-//! latch, or a frame to spare, waits for a page. Nobody evicts with a page locked (CircularBuffer
-//! 1): an operation that finds the ring full gives its page back, makes room and begins anew; a
-//! write that loses what it has made does so in turns with others like it.
+//! The lock in the mapping table covers mini-page and leaf. After taking it, a thread checks with
+//! the index that the page still covers the key: splits and merges change the index under the locks
+//! of their pages (MiniPage 1: a split fits between the inner node's version and the page's lock).
+//! Frames are latched below page locks. A thread may hold a page's lock while it waits for a frame,
+//! because no thread that holds a latch or a spare frame waits for a page. No thread evicts while
+//! it holds a page's lock (CircularBuffer 1): an operation that finds the ring full releases its
+//! page, makes room and starts again. A write that loses the room that it has made takes turns with
+//! others like it.
 //!
-//! Cost: a point operation is one descent and, if the mini-page has the key, no I/O; else at most one page read.
+//! Cost: a point operation is one descent and, if the mini-page has the key, no I/O; otherwise at
+//! most one page read.
 
 mod ahead;
 pub(crate) mod cache_only;
@@ -69,31 +80,31 @@ use page::{
 
 pub use shape::BfShape;
 
-/// How many may make room in the ring at once, when some did not get what they had made: eviction
-/// reads leaves, and drives serve several at once.
+/// The number of threads that may make room in the ring at once, among those that lost the room
+/// they had made. Eviction reads leaves, and drives serve several reads at once.
 const EVICTORS_IN_TURN: u64 = 4;
 
-/// See the module's story.
+/// A tree with mini-pages over leaves, see the module documentation.
 pub(crate) struct BfTree {
     leaves: BTree,
     ring: Ring,
     options: BfOptions,
-    /// Payload of the largest mini-page that is no mirror: what needs more is merged (§5.5).
+    /// Payload of the largest mini-page that is not a mirror: one that needs more is merged (§5.5).
     largest: usize,
     /// Payload of the ring's largest class.
     largest_mirror: usize,
     /// Bytes of the ring that eviction ahead of need keeps free.
     free_goal: u64,
-    /// Of those who make room in the ring and did not get it.
+    /// Turns of the threads that made room in the ring and lost it.
     turns: Turns,
-    /// Decides which reads are promoted; moves on reads of leaves only.
+    /// Decides which reads are promoted; advances only on reads of leaves.
     chance: AtomicU64,
     counters: Counters,
-    /// Is told what happens to mini-pages.
+    /// Observes what happens to mini-pages.
     pub(super) hook: Hook<Told>,
 }
 
-/// What a change to a leaf will take of it.
+/// A change to a leaf.
 struct Change<'a> {
     kind: Kind,
     key: &'a [u8],
@@ -101,7 +112,7 @@ struct Change<'a> {
 }
 
 impl Change<'_> {
-    /// Bytes of a mini-page for this page, with the change in it.
+    /// Bytes that this page's mini-page needs with the change in it.
     fn needs(&self, guard: &Exclusive<'_>) -> usize {
         match guard.bytes().map(MiniRef::new) {
             Some(mini) => mini.bytes_with(self.key, self.value.len()),
@@ -109,7 +120,8 @@ impl Change<'_> {
         }
     }
 
-    /// Whether it needs no place in a leaf, or one that its mini-page knows to be there: that of such a record.
+    /// Returns whether the change needs no place in a dense leaf, or replaces a record of the
+    /// mini-page that has one.
     fn has_place(&self, mini: Option<MiniRef<'_>>) -> bool {
         let known = |mini: MiniRef<'_>| {
             (mini.find(self.key))
@@ -118,37 +130,38 @@ impl Change<'_> {
         self.kind == Kind::Tombstone || mini.is_some_and(known)
     }
 
-    /// Bytes that it takes of a mini-page without the key.
+    /// Bytes that the change takes in a mini-page without the key.
     fn bytes(&self) -> usize {
         mini::META + self.key.len() + self.value.len()
     }
 
-    /// Bytes that it takes of a leaf, whose value of the key has so many bytes, if it has one.
+    /// Bytes that the change takes in a leaf. `old` is the length of the leaf's present value of
+    /// the key, if any.
     fn growth(&self, leaf: Leaf, old: Option<usize>) -> isize {
         let before = old.map_or(0, |len| leaf.growth(Kind::Insert, self.key.len(), len));
         leaf.growth(self.kind, self.key.len(), self.value.len()) - before
     }
 }
 
-/// A page on its way to a change.
+/// The result of preparing a page for a change.
 enum Ready<'a> {
-    /// Its mini-page has room for the change, which takes so much of the leaf's.
+    /// The mini-page has room for the change, which takes this many bytes of the leaf.
     Page(Exclusive<'a>, isize),
-    /// The ring has no block for it; the page is given back.
+    /// The ring has no block for the change; the page has been released.
     RingFull(AllocateError),
-    /// Begin anew.
+    /// The operation must start again.
     Not(Attempt<std::convert::Infallible>),
 }
 
-/// What one try at a change came to.
+/// The result of one try at a change.
 enum Changed {
     Attempted(Attempt<Lsn>),
-    /// The ring has no room, which is to be made with no page locked.
+    /// The ring has no room; it must be made with no page locked.
     RingFull(AllocateError),
 }
 
 impl BfTree {
-    /// The tree over these leaves, in a ring of so many bytes.
+    /// Makes the tree over these leaves, with a ring of `ring_bytes` bytes.
     ///
     /// # Errors
     /// [`Error::BadOption`] if the ring cannot be made.
@@ -214,7 +227,7 @@ impl BfTree {
         }
     }
 
-    /// The same, as a listener is told of it.
+    /// The image of a page's leaf for the observer.
     fn leaf_image(&self, page: PageId) -> Option<LeafImage> {
         match self.leaves.pager.read(page) {
             Ok(Fix::Got(leaf)) => Some(LeafImage::of(&leaf.view())),
@@ -222,7 +235,8 @@ impl BfTree {
         }
     }
 
-    /// The leaf of a page that the caller has locked for `key`; damage if it does not cover that.
+    /// The leaf of a page that the caller has locked for `key`. Fails if the leaf does not cover
+    /// the key, which means damage.
     fn leaf_of(&self, page: PageId, key: &[u8]) -> Result<ReadGuard<'_>> {
         let leaf = self.read_leaf(page)?;
         if !leaf.view().covers(key) {
@@ -249,7 +263,7 @@ impl BfTree {
                         }
                         entry.kind
                     }
-                    // A mirror has the gaps, too.
+                    // A mirror also answers for absent keys.
                     Err(_) => {
                         note_use(guard.marks(), Marks::SCANNED);
                         Kind::Phantom
@@ -288,13 +302,15 @@ impl BfTree {
 
     fn wants_promotion_of(&self, percent: u8) -> bool {
         let n = self.chance.fetch_add(1, Ordering::Relaxed);
-        // The fractions of the golden ratio's multiples: evenly spread, whatever the order of keys.
+        // The fractional parts of the golden ratio's multiples are evenly spread, whatever the
+        // order of keys.
         let spread = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         (spread * 100) >> 32 < u64::from(percent)
     }
 
-    /// Leaves a copy of what was read from the leaf in the mini-page, if that is to be had at once (§5.1, §5.6). With other readers in the
-    /// page the next one will do it (CircularBuffer 5).
+    /// Leaves a copy of what was read from the leaf in the mini-page, if that is possible at once
+    /// (§5.1, §5.6). If there are other readers of the page, a later read will do it
+    /// (CircularBuffer 5).
     fn promote(&self, guard: Shared<'_>, found: &Change<'_>, leaf: ReadGuard<'_>) {
         let page = guard.page();
         let guard = match guard.try_upgrade() {
@@ -324,8 +340,8 @@ impl BfTree {
         };
         match made {
             Ok(()) => Counters::add(&self.counters.promotions, 1),
-            // What was read must not be promoted later, when it may be no longer so (MiniPage 5): the room is for the next one. That none
-            // could be made is no failure of the read.
+            // What was read must not be promoted later, when it may be outdated (MiniPage 5): the
+            // room is for the next read. Failing to make room does not fail this read.
             Err(none) => {
                 self.hook.tell(|| Told::Full { page });
                 let full = none.give_back();
@@ -341,7 +357,7 @@ impl BfTree {
         }
     }
 
-    /// Whether a mini-page of so many bytes is not what this one may grow to.
+    /// Returns whether `needed` bytes are more than this mini-page may grow to.
     fn is_too_large(&self, guard: &Exclusive<'_>, needed: usize) -> bool {
         let mini = guard.bytes().map(MiniRef::new);
         let largest = if mini.is_some_and(MiniRef::is_whole) {
@@ -352,17 +368,20 @@ impl BfTree {
         needed > largest
     }
 
-    /// Moves a mini-page that is used near the head to the tail (§5.5), if the caller is alone with it.
+    /// Moves a mini-page that is used near the head to the tail (§5.5), if there are no other
+    /// readers.
     fn copy_to_tail(&self, guard: Shared<'_>) {
         if let Ok(guard) = guard.try_upgrade() {
-            // Not to be had, or not to be merged: it stays where it is, and the evictor meets the same trouble.
+            // If there is no room, or the merge fails, the mini-page stays where it is. The evictor
+            // will meet the same error.
             drop(self.move_to_tail(guard));
         }
     }
 
-    /// Moves a mini-page to the tail, without the records that were not used since it was there last. If one of those is dirty, all that is dirty goes
-    /// to the leaf first ("maximizing the utility of the disk write"). A mirror that a scan has used goes as it is. Without room nothing
-    /// happens.
+    /// Moves a mini-page to the tail, without the records that were not used since its last move.
+    /// If one of those is dirty, all dirty records are first merged into the leaf ("maximizing the
+    /// utility of the disk write"). A mirror that a scan has used is moved unchanged. Without room,
+    /// nothing happens.
     fn move_to_tail(&self, mut guard: Exclusive<'_>) -> Result<()> {
         let (page, marks) = (guard.page(), marks_of(guard.marks()));
         let Some(block) = guard.bytes_mut() else {
@@ -396,7 +415,8 @@ impl BfTree {
         self.try_change(&change, |page| Record::Put { page, key, value })
     }
 
-    /// Leaves a tombstone in the mini-page of the key's leaf. The flag says that some leaf wants a merge.
+    /// Puts a tombstone into the mini-page of the key's leaf. The flag says that some leaf may need
+    /// a merge.
     pub(crate) fn try_delete(&self, key: &[u8]) -> Result<Attempt<(Lsn, bool)>> {
         let Some(_room) = self.leaves.room_in_turn(key.len()) else {
             return Ok(Attempt::LogFull);
@@ -410,9 +430,9 @@ impl BfTree {
         Ok(deleted.map(|lsn| (lsn, self.leaves.notes.due() > 0)))
     }
 
-    /// Makes a change as often as it takes to find room for it in the ring. Room that one has made
-    /// another may take (CircularBuffer 4), so whoever did not get what it has made takes turns
-    /// with its like.
+    /// Tries a change until there is room for it in the ring. Another thread may take the room that
+    /// this one has made (CircularBuffer 4), so a thread that lost its room takes turns with others
+    /// like it.
     fn try_change<'r>(
         &self,
         change: &Change<'r>,
@@ -442,7 +462,7 @@ impl BfTree {
             && let Some(mini) = guard.bytes().map(MiniRef::new)
             && mini.find(change.key).is_some_and(|old| !old.kind.exists())
         {
-            // Absent as of the mini-page's last change; that is what the caller may want durable.
+            // Absent as of the mini-page's last change, which the caller may want to be durable.
             self.hook.tell(|| Told::AbsentAlready { page });
             return Ok(Changed::Attempted(Attempt::Done(mini.lsn())));
         }
@@ -478,8 +498,8 @@ impl BfTree {
         Ok(Changed::Attempted(Attempt::Done(lsn)))
     }
 
-    /// The pointer that only the mini-page has under `key`, if it has one: a dirty one. One in the
-    /// leaf goes when that is written over.
+    /// The pointer to a long value that only the mini-page has under `key`, because its record is
+    /// dirty. A pointer in the leaf is retired when it is overwritten.
     #[inline]
     fn pointer_alone_in(&self, page: PageId, mini: MiniRef<'_>, key: &[u8]) -> Option<Pointer> {
         if !self.leaves.pager.overflow.may_be_in(page) {
@@ -490,7 +510,7 @@ impl BfTree {
         alone.then(|| Pointer::of(old.value)).flatten()
     }
 
-    /// Makes sure that the leaf can take the change and that there is a mini-page which can hold it.
+    /// Ensures that the leaf can take the change and that a mini-page can hold it.
     fn prepare<'a>(
         &'a self,
         page: PageId,
@@ -514,7 +534,7 @@ impl BfTree {
                 (leaf, growth, Lsn(0), true)
             }
             _ => {
-                // The leaf knows better what it has free, and whether it has the key.
+                // The leaf knows exactly what it has free, and whether it has the key.
                 let page = self.leaf_of(page, change.key)?;
                 let view = page.view();
                 let (mut leaf, mut dirty) = (Leaf::of(&view), false);
@@ -552,7 +572,7 @@ impl BfTree {
         }
     }
 
-    /// Evicts what is needed, and a little more. No page is locked.
+    /// Evicts what is needed, and a little more. The caller must hold no page lock.
     fn make_room(&self, full: &AllocateError) -> Result<()> {
         let AllocateError::Full(full) = full else {
             return Ok(());

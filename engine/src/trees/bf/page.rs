@@ -1,4 +1,5 @@
-//! What trees do with one page and its mini-page: lock it, give it room, reduce it to some records, note what was used.
+//! Operations of trees on one page and its mini-page: locking it, giving it room, reducing it to
+//! some records, marking what was used.
 
 use crate::error::{Error, Result};
 use crate::events::Hook;
@@ -11,18 +12,21 @@ use crate::ring::{Exclusive, NoBlock, Ring, Shared};
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::types::{Lsn, PageId};
 
-/// Room that is made beyond what is needed, so that the next ones who allocate need not.
+/// Room that is made beyond what is needed, so that the next allocations need not make any.
 pub(super) const SPARE_ROOM: u64 = 4096;
 
-/// Pages that a ring must have room for to have mirrors: a smaller one would hold little else.
+/// A ring has mirrors only if it has room for this many pages; a smaller ring would hold little
+/// else.
 const LEAST_MIRRORS: usize = 4;
 
-/// What is known of a leaf, as the mapping table keeps it while there is no mini-page: nothing until the leaf was looked at.
+/// Encodes what is known of a leaf for the mapping table, which stores it while there is no
+/// mini-page. Nothing is known until the leaf has been read.
 pub(super) fn address(leaf: Option<Leaf>) -> LeafAddress {
     LeafAddress::new(leaf.map_or(0, Leaf::to_bits)).expect("33 bits fit")
 }
 
-/// Size classes: doubling up to half a page, and two for mirrors, if the ring is large enough to have some.
+/// Size classes of a ring: doubling up to half a page, and two for mirrors if the ring is large
+/// enough for some.
 pub(super) fn ring_sizes(page_size: usize, capacity: usize) -> Vec<usize> {
     let doubling = std::iter::successors(Some(64), |size| Some(size * 2));
     let mut sizes: Vec<_> = doubling.take_while(|size| *size <= page_size / 2).collect();
@@ -42,7 +46,7 @@ pub(super) fn lock<G>(
     locate_and_lock(index, hook, key, lock).map(|(located, guard)| (located.page, guard))
 }
 
-/// The same; also says how the page was found.
+/// As [`lock`], but also returns how the page was found.
 pub(super) fn locate_and_lock<'i, G>(
     index: &'i Index,
     hook: &Hook<Told>,
@@ -56,7 +60,8 @@ pub(super) fn locate_and_lock<'i, G>(
         match lock(page) {
             Ok(guard) if index.is_current(key, &located) => return Ok((located, guard)),
             Ok(guard) if mutation::on("bf-page-not-asked-again") => return Ok((located, guard)),
-            // Split or merged meanwhile; or so new that nobody has told the mapping table.
+            // The page was split or merged meanwhile; or it is so new that the mapping table does
+            // not have it yet.
             Ok(_) => hook.tell(|| Told::Restarted { page }),
             Err(PageError::Unknown { .. }) => {}
             Err(e) => return Err(unexpected(&e)),
@@ -65,7 +70,8 @@ pub(super) fn locate_and_lock<'i, G>(
     }
 }
 
-/// Locks the page of the greatest lower fence below a key, or of all, to read; also says the fence.
+/// Locks the page with the greatest lower fence below a key, or of all, for reading. Also returns
+/// the fence.
 pub(super) fn lock_before<'a>(
     index: &Index,
     hook: &Hook<Told>,
@@ -87,7 +93,8 @@ pub(super) fn lock_before<'a>(
     }
 }
 
-/// The page with a mini-page of at least `needed` bytes; one that has to be made is for this leaf, as of `lsn`.
+/// Ensures that the page has a mini-page of at least `needed` bytes. A new one is made for `leaf`,
+/// as of `lsn`.
 pub(super) fn with_room<'a>(
     guard: Exclusive<'a>,
     hook: &Hook<Told>,
@@ -116,16 +123,17 @@ pub(super) fn with_room<'a>(
     Ok(guard)
 }
 
-/// Copies the mini-page, with only those records that `keep` is for, to a block that is as small as can be; all others are clean. Their marks
-/// are cleared: they have to be used again. Without a record to keep there is no mini-page any more; without room nothing happens, and
-/// the page comes back.
+/// Copies the records of the mini-page that `keep` selects to the smallest possible block; all
+/// others must be clean. Their marks are cleared: they must be used again to be kept. If no record
+/// is selected, the page has no mini-page any more. If there is no room, nothing happens and the
+/// page is returned.
 pub(super) fn keep<'a>(
     mut guard: Exclusive<'a>,
     hook: &Hook<Told>,
     keep: impl Fn(usize) -> bool,
 ) -> Option<Exclusive<'a>> {
     let old = guard.bytes().map(MiniRef::new)?;
-    // The mirror of an empty leaf is worth something, too.
+    // The mirror of an empty leaf is useful, too.
     if !((0..old.count()).any(&keep) || old.count() == 0 && old.is_whole()) {
         let leaf = address(Some(old.leaf()));
         let page = guard.page();
@@ -149,15 +157,15 @@ pub(super) fn keep<'a>(
     None
 }
 
-/// A page's mini-page, if it has one, as a listener is told of it.
+/// The image of a page's mini-page, if it has one, for the observer.
 pub(super) fn image(mini: Option<&[u8]>, marks: Option<&AtomicU32>) -> Option<MiniImage> {
     Some(MiniImage::of(mini?, marks_of(marks)))
 }
 
-/// Something was used that has this mark: readers say so together.
+/// Sets a mark for something that was used. Readers may do so concurrently.
 #[inline]
 pub(super) fn note_use(marks: Option<&AtomicU32>, bit: u32) {
-    // A bit that is set already is not written again, to spare the cache line.
+    // A bit that is already set is not written again, to spare the cache line.
     if let Some(marks) = marks
         && marks.load(Ordering::Relaxed) & bit == 0
     {
@@ -165,13 +173,13 @@ pub(super) fn note_use(marks: Option<&AtomicU32>, bit: u32) {
     }
 }
 
-/// A record was put; `Err` if it is new.
+/// Marks a record that was put as used; `at` is `Err` if the record is new.
 pub(super) fn note_put(guard: &Exclusive<'_>, at: std::result::Result<usize, usize>) {
     let Some(mini) = guard.bytes().map(MiniRef::new) else {
         return;
     };
     match at {
-        // Of a mirror, where several share a mark, they stay with their places.
+        // In a mirror, several records share a mark, so marks stay where they are.
         Err(index) if !mini.is_whole() => {
             set_marks(guard.marks(), marks_of(guard.marks()).insert(index));
         }
@@ -189,7 +197,7 @@ pub(super) fn set_marks(marks: Option<&AtomicU32>, to: Marks) {
     }
 }
 
-/// Index and mapping table do not agree: an error of ours, or damage that passed all checks.
+/// The error when index and mapping table disagree: a bug, or damage that passed all checks.
 pub(super) fn unexpected(e: &PageError) -> Error {
     Error::Foreign {
         engine: "bf",

@@ -1,5 +1,5 @@
-//! Scans: leaf and mini-page merged, leaf by leaf, without recursion (Bf-Tree §5.3; BUGS R4). Where the mini-page is a mirror the leaf is
-//! not looked at.
+//! Scans: leaf and mini-page merged, leaf by leaf, without recursion (Bf-Tree §5.3; BUGS R4). If
+//! the mini-page is a mirror, the leaf is not read.
 
 use super::BfTree;
 use super::counters::Counters;
@@ -14,12 +14,12 @@ use crate::ring::Shared;
 use crate::rows::{self, Rows};
 use crate::types::PageId;
 
-/// Leaves of a scan, the first ones, that may become mirrors: a long scan passes each of its leaves once, and would fill the ring with what
-/// nobody wants again.
+/// Only the first leaves of a scan, this many, may become mirrors: a long scan passes each leaf
+/// once, and would fill the ring with mirrors that are not used again.
 const MIRRORED: u64 = 8;
 
 impl BfTree {
-    /// Visits records page by page, see [`rows`].
+    /// Visits records page by page in ascending order, see [`rows`].
     pub(crate) fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()> {
         let mut leaves = 0;
         rows::scan(from, visit, |at, rows| {
@@ -34,7 +34,7 @@ impl BfTree {
         })
     }
 
-    /// Visits records page by page downwards.
+    /// Visits records page by page in descending order.
     pub(crate) fn scan_back(&self, before: Option<&[u8]>, visit: &mut Visitor<'_>) -> Result<()> {
         let mut leaves = 0;
         rows::scan_back(before, visit, |before, rows| {
@@ -46,7 +46,8 @@ impl BfTree {
         })
     }
 
-    /// Copies what a page has from one key on and before another; and sees to it that pages that are scanned often are mirrored, if they may be.
+    /// Copies the records of a page that are at or after `from` and below `before`. Also makes
+    /// mirrors of pages that are scanned often, if that is allowed.
     fn copy_rows(
         &self,
         page: PageId,
@@ -83,7 +84,7 @@ impl BfTree {
             self.leaves.note_if_empty(&view);
         }
         if mini.is_none() && before.is_none() {
-            // Nothing to merge with: most leaves of a scan.
+            // Nothing to merge with, as for most leaves of a scan.
             let prefix = view.prefix();
             view.iter_from(from)
                 .for_each(|(suffix, value)| rows.push(&[prefix, &suffix], value));
@@ -93,7 +94,8 @@ impl BfTree {
             });
         }
         self.hook.tell(|| Told::Scanned { page });
-        // A mirror takes of the ring what many records do: mirrors of every third scan cost no more reads, and much less work.
+        // A mirror takes as much of the ring as many records do. Making a mirror in every third
+        // scan costs no more reads, and much less work.
         if may_mirror && self.wants_promotion_of(self.options.promotion_percent / 3) {
             self.promote_all(guard, leaf);
         }

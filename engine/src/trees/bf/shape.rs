@@ -1,47 +1,59 @@
-//! How large things are in a Bf-Tree: for its predictors, which compute with bytes and never run it.
+//! Sizes in a Bf-Tree, for its predictors, which compute with bytes and never run the tree.
 
 use crate::mini;
 use crate::options::{Options, TreeKind};
 use crate::ring::{BLOCK_HEADER_BYTES, MARK_BYTES};
 
-/// Payload of the largest mini-page that is no mirror.
+/// Payload of the largest mini-page that is not a mirror.
 pub(super) fn largest(page_size: usize) -> usize {
     page_size / 2 - MARK_BYTES
 }
 
-/// Sizes in bytes.
+/// Sizes of a Bf-Tree's parts, in bytes unless stated otherwise.
+///
+/// ```
+/// use treering_engine::{BfOptions, BfShape, Options, TreeKind};
+///
+/// let options = Options {
+///     tree: TreeKind::Bf(BfOptions::default()),
+///     ..Options::default()
+/// };
+/// let shape = BfShape::of(&options).expect("a Bf-Tree");
+/// assert!(shape.in_place < shape.ring);
+/// assert!(shape.blocks.is_sorted());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BfShape {
     /// The ring.
     pub ring: u64,
-    /// The part of it, next to the tail, in which mini-pages are changed in place (§4.1).
+    /// The part of the ring before the tail in which mini-pages are changed in place (§4.1).
     pub in_place: u64,
     /// Blocks of the ring by size class, ascending, headers included.
     pub blocks: Vec<u64>,
-    /// What of a block holds no mini-page: its header, and the reference bits.
+    /// The part of a block that holds no mini-page: its header, and the reference bits.
     pub block_overhead: usize,
     /// An empty mini-page.
     pub mini_page: usize,
-    /// What a record takes of a mini-page beside key and value.
+    /// Bytes that a record takes in a mini-page beside key and value.
     pub mini_slot: usize,
-    /// The largest mini-page that is no mirror: what needs more is merged.
+    /// The largest mini-page that is not a mirror: one that needs more is merged.
     pub largest: usize,
-    /// What a new record is taken to need of its leaf beside key and value.
+    /// Bytes that a new record is assumed to need in its leaf beside key and value.
     pub leaf_slot: usize,
-    /// Least that is evicted at once.
+    /// The minimum that is evicted at once.
     pub spare: u64,
-    /// Room that eviction ahead of need keeps; it makes twice as much.
+    /// The room that eviction ahead of need keeps; each time it makes twice as much.
     pub free_goal: u64,
-    /// Mini-pages that one step of it evicts.
+    /// The number of mini-pages that one step of that eviction handles.
     pub batch: usize,
-    /// Reference bits of a mini-page: records beyond share the last one (§5.5).
+    /// The number of reference bits of a mini-page: records beyond share the last one (§5.5).
     pub marks: usize,
-    /// How many of a hundred reads of a leaf leave a copy in the mini-page (§5.1).
+    /// The percentage of reads of a leaf that leave a copy in the mini-page (§5.1).
     pub promotion_percent: u8,
 }
 
 impl BfShape {
-    /// The shape that `options` give; none of another tree.
+    /// The shape for these options; `None` if they select another tree.
     #[must_use]
     pub fn of(options: &Options) -> Option<BfShape> {
         let TreeKind::Bf(bf) = options.tree else {

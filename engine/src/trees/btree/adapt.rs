@@ -1,7 +1,9 @@
-//! Operation adaption (B-Trees Are Back §5.1): some uses of a leaf count, and a leaf whose count comes to an end gets another layout at once.
+//! Operation adaption (B-Trees Are Back §5.1): some uses of a leaf are counted, and a leaf whose
+//! counter reaches an end is converted to another layout at once.
 //!
-//! Counting needs the exclusive latch, which a reader has not got. So it lets go of the leaf and takes it anew, if that is to be had at once: for 5 % of the point
-//! operations and 15 % of the leaves that scans visit. Whoever fails to count has lost nothing. Only the new layout is logged.
+//! Counting needs the exclusive latch, which a reader does not have. So the reader releases the
+//! leaf and latches it again, if that is possible at once: for 5 % of the point operations and 15 %
+//! of the leaves that scans visit. A failure to count does no harm. Only the conversion is logged.
 
 use super::BTree;
 use crate::cache::WriteGuard;
@@ -11,13 +13,13 @@ use crate::sync::atomic::Ordering;
 use crate::types::PageId;
 
 impl BTree {
-    /// Whether this use counts.
+    /// Returns whether this use is counted.
     #[inline]
     pub(in crate::trees) fn counts(&self, used: Use) -> bool {
         self.choice.is_adaptive() && used.counts(self.uses.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Counts a use of the leaf that covers `key`, if nobody is in the way.
+    /// Counts a use of the leaf that covers `key`, if no other thread is in the way.
     pub(super) fn count_use(&self, key: &[u8], used: Use) -> Result<()> {
         if !self.pager.can_write() {
             return Ok(());
@@ -32,14 +34,16 @@ impl BTree {
         Ok(())
     }
 
-    /// Counts a use of a leaf, if it is in memory and nobody is in the way; what follows from it is left to who can lay the leaf out anew.
+    /// Counts a use of a leaf, if it is cached and not latched. Conversions are left to callers
+    /// that can make them.
     pub(in crate::trees) fn note_use(&self, page: PageId, used: Use) {
         if let Some(mut leaf) = self.pager.cache.try_resident(page) {
             let _ = leaf.edit().count_use(used);
         }
     }
 
-    /// Counts a use of a leaf, and lays it out anew if it is time for that and it fits.
+    /// Counts a use of a leaf, and converts the leaf if its counter asks for it and its records
+    /// fit.
     pub(in crate::trees) fn count_use_of(
         &self,
         page: PageId,
@@ -56,7 +60,8 @@ impl BTree {
         Ok(())
     }
 
-    /// Key adaption after a split or merge: a leaf gets the layout that suits its keys, if it fits.
+    /// Key adaption after a split or merge: the leaf gets the layout that suits its keys, if its
+    /// records fit.
     pub(super) fn adapt(&self, page: PageId, leaf: &mut WriteGuard<'_>) -> Result<()> {
         if !self.choice.is_adaptive() {
             return Ok(());

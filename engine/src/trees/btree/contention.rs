@@ -1,11 +1,15 @@
-//! Contention split (B-Trees Are Back §7.3): latches are as coarse as leaves, so a few keys that many write make everybody wait for one leaf. Such a leaf is split between
-//! them.
+//! Contention split (B-Trees Are Back §7.3). A latch covers a whole leaf, so a few keys that many
+//! threads write can make everyone wait for one leaf. Such a leaf is split between those keys.
 //!
-//! Who has written a leaf still has its latch, and says whether he had to wait for it. Some writes count; which, follows from their LSNs, so that one thread's
-//! are always the same, and no counter is shared. At the end of a period ([`crate::cache`]) of which at least one in thirty waited, the leaf is split halfway between the
-//! last two keys that counted: two draws from what is written, so the hotter a range is, the likelier it is cut. If both are the same key nothing would be gained.
+//! A thread that has written a leaf still holds its latch, and knows whether it had to wait for it.
+//! Some writes are sampled. The choice depends on their LSNs, so that it does not favour certain
+//! threads and no counter is shared. At the end of a period ([`crate::cache`]) in which at least
+//! one sampled write in thirty waited, the leaf is split halfway between the last two sampled keys.
+//! These are two draws from the written keys, so the hotter a range is, the likelier it is cut. If
+//! both are the same key, nothing would be gained.
 //!
-//! It is the ordinary split, logged and redone like any other, and what is cold again is merged like any other: when deletes have left neighbours three quarters empty.
+//! The split is an ordinary one, logged and redone like any other. Leaves that are cold again are
+//! merged like any other: when deletes have left neighbours three quarters empty.
 
 use super::smo::Means;
 use super::{Attempt, BTree};
@@ -16,10 +20,12 @@ use crate::sync::atomic::Ordering;
 use crate::types::{Lsn, PageId};
 
 impl BTree {
-    /// A write of `key`, whose record ends at `lsn`, is done: counts it, and splits its leaf if too many wait for it.
+    /// Counts a finished write of `key`, whose record ends at `lsn`, and splits its leaf if too
+    /// many threads wait for it.
     ///
     /// # Errors
-    /// As other splits; that the log or the store has no room is none, for the leaf is not full.
+    /// As other splits. A lack of room in the log or the store is not an error here, because the
+    /// leaf is not full.
     #[inline]
     pub(super) fn note_write(
         &self,
@@ -52,7 +58,7 @@ impl BTree {
         let Some(plan) = leaf.view().split_between(&earlier, key) else {
             return Ok(());
         };
-        // The leaf is not full: without a frame at hand it is split another time.
+        // The leaf is not full: if no frame is available, it is split another time.
         let Some(spare) = self.pager.try_spare() else {
             return Ok(());
         };
@@ -68,10 +74,10 @@ impl BTree {
     }
 }
 
-/// Whether the write of this LSN is one of those that count.
+/// Returns whether the write with this LSN is sampled.
 #[inline]
 fn is_sampled(lsn: Lsn, one_in: u16) -> bool {
-    // LSNs are bytes: those of records of one size have much in common.
+    // LSNs are byte positions, which for records of one size follow a pattern; so scatter them.
     (scattered(lsn.0) * u64::from(one_in)) >> 32 == 0
 }
 

@@ -1,27 +1,27 @@
-//! Log space promised to operations that have begun: one that has room when it begins finds room
-//! when it appends.
+//! Log space reserved for operations in progress: an operation that gets a reservation when it
+//! begins will find room when it appends.
 //!
-//! A promise is a few times what the record takes, so with many threads and a small log it is the
-//! promises of others, not the log, that leave no room. A checkpoint does not help then; whoever
-//! begins waits until others are done. They wait in the order of arrival, with nothing in hand: no
-//! latch, no page, no other promise.
+//! A reservation is a few times what the record takes. So with many threads and a small log, it may
+//! be the reservations of others, not the log, that leave no room. A checkpoint does not help then;
+//! the operation waits until others are done. Operations wait in the order of arrival and hold
+//! nothing meanwhile: no latch, no page, no other reservation.
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex, Turns};
 use crate::wal::Log;
 
-/// See the module's story.
+/// The reservations of log space, see the module documentation.
 pub(super) struct LogRoom {
-    /// Bytes promised.
+    /// Bytes reserved.
     promised: AtomicU64,
     turns: Turns,
-    /// Whether the one whose turn it is sleeps until a promise ends.
+    /// Whether the thread whose turn it is sleeps until a reservation ends.
     awaited: AtomicBool,
     sleeping: Mutex<()>,
     ended: Condvar,
 }
 
-/// A promise of log space, given back when dropped.
+/// A reservation of log space, which ends on drop.
 #[must_use]
 pub(in crate::trees) struct Room<'a> {
     of: &'a LogRoom,
@@ -30,8 +30,8 @@ pub(in crate::trees) struct Room<'a> {
 
 impl Drop for Room<'_> {
     fn drop(&mut self) {
-        // Sequentially consistent, as what `in_turn` does: either it sees this promise end, or this
-        // sees that it waits.
+        // Sequentially consistent, as in `in_turn`: either that thread sees this reservation end,
+        // or this thread sees that it waits.
         self.of.promised.fetch_sub(self.bytes, Ordering::SeqCst);
         if self.of.awaited.load(Ordering::SeqCst) {
             drop(self.of.sleeping.lock());
@@ -51,10 +51,10 @@ impl LogRoom {
         }
     }
 
-    /// What is promised for `bytes` of record.
+    /// The bytes to reserve for a record of `bytes` bytes.
     fn promise(log: &Log, bytes: usize) -> u64 {
-        // Twice: block headers, varints and the cut record at an epoch's end are far less than the
-        // record again.
+        // Twice the record: block headers, varints and the cut record at the end of an epoch need
+        // far less.
         2 * bytes as u64 + 256 + 2 * log.padding()
     }
 
@@ -62,10 +62,12 @@ impl LogRoom {
         log.space_left() > self.promised.load(Ordering::SeqCst) + promise
     }
 
-    /// Promises log space for `bytes` of record, or says that there is none. Never waits.
+    /// Reserves log space for a record of `bytes` bytes. Returns `None` if there is none. Never
+    /// waits.
     pub(super) fn at_once(&self, log: &Log, bytes: usize) -> Option<Room<'_>> {
         let bytes = LogRoom::promise(log, bytes);
-        // Or those for whom there is no room would take it from those for whom there is.
+        // Checked first, so that a reservation that fails does not take room from one that would
+        // succeed.
         if !self.fits(log, bytes) {
             return None;
         }
@@ -74,8 +76,8 @@ impl LogRoom {
         (log.space_left() > promised).then_some(room)
     }
 
-    /// Promises log space for `bytes` of record to who has nothing in hand, in the order of
-    /// arrival; `None` if only a checkpoint can make room.
+    /// Reserves log space for a record of `bytes` bytes, in the order of arrival. The caller must
+    /// hold nothing. Returns `None` if only a checkpoint can make room.
     pub(super) fn in_turn(&self, log: &Log, bytes: usize) -> Option<Room<'_>> {
         if !self.turns.is_wanted()
             && let Some(room) = self.at_once(log, bytes)

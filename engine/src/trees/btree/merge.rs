@@ -1,5 +1,5 @@
-//! Merging a noted leaf, and the sweep over all leaves when the store is full. The rules are
-//! [`crate::trees::notes`]'s.
+//! Merges of noted leaves, and the sweep over all leaves when the store is full.
+//! [`crate::trees::notes`] has the rules.
 
 use super::BTree;
 use crate::cache::{Fix, WriteGuard};
@@ -10,8 +10,8 @@ use crate::trees::notes::{Merge, MergeRule};
 use crate::types::PageId;
 
 impl BTree {
-    /// A scan has come to a leaf: if nothing is in it, it is noted. Empty leaves of before the last
-    /// crash, or of an older version of this engine, are found so.
+    /// Notes a leaf that a scan has reached, if it is empty. This finds empty leaves from before
+    /// the last crash, or from an older version of this engine.
     #[inline]
     pub(in crate::trees) fn note_if_empty(&self, leaf: &PageRef<'_>) {
         if leaf.is_empty() && self.index.len() > 1 {
@@ -19,8 +19,8 @@ impl BTree {
         }
     }
 
-    /// Merges a leaf that was noted with its right or else its left neighbour, if the rule says so
-    /// and nobody is in the way.
+    /// Merges a noted leaf with its right or, failing that, its left neighbour, if the rule allows
+    /// it and no other thread is in the way.
     pub(crate) fn merge_leaf(&self, page: PageId) -> Result<Merge> {
         let lower = {
             let Fix::Got(leaf) = self.pager.write(page)? else {
@@ -35,7 +35,7 @@ impl BTree {
         if right == Merge::Done || mutation::on("left-neighbour-forgotten") {
             return Ok(right);
         }
-        // Left before right: the left neighbour has to be latched first.
+        // Latch order is left before right, so the left neighbour must be latched first.
         let Some((_, left)) = self.index.find_before(&lower) else {
             return Ok(right);
         };
@@ -43,8 +43,8 @@ impl BTree {
         Ok(right.or(left))
     }
 
-    /// Merges the leaf that covers `from` with its right neighbour, if they fit one page together,
-    /// or makes two of the three from there on, if they fit two; returns the lower fence of the
+    /// Merges the leaf that covers `from` with its right neighbour, if both fit one page; or makes
+    /// two leaves of the three from there on, if they fit two pages. Returns the lower fence of the
     /// next leaf, if there is one.
     pub(crate) fn squeeze(&self, from: &[u8]) -> Result<(Merge, Option<Vec<u8>>)> {
         let page = self.index.find(from);
@@ -64,8 +64,8 @@ impl BTree {
         self.merge_right_of(page, MergeRule::Sparse, is_it)
     }
 
-    /// Merges a leaf with its right neighbour, if `is_it` says that it is the one that was meant;
-    /// with a frame for that one, waited for before the leaf is latched if there is none at once.
+    /// Merges a leaf with its right neighbour, if `is_it` confirms that it is the intended leaf. If
+    /// no frame for the neighbour is available at once, waits for one before latching the leaf.
     pub(super) fn merge_right_of(
         &self,
         page: PageId,

@@ -1,23 +1,26 @@
 //! The conventional B-tree over a page cache: the baseline of every comparison.
 //!
 //! ```text
-//!   index (memory):   "" -> page 0    "g" -> page 7    "q" -> page 3        latch-free descent
-//!   leaves (cache):   [ "" , "g" )    [ "g" , "q" )    [ "q" , +inf )       latched, fences inside
+//!   index (memory):  "" -> page 0   "g" -> page 7   "q" -> page 3      latch-free descent
+//!   leaves (cache):  [ "" , "g" )   [ "g" , "q" )   [ "q" , +inf )     latched, with fences
 //! ```
 //!
-//! Every operation descends the index without latches, latches one leaf, and asks the leaf itself whether it covers the key: the
-//! leaf's fences are the truth, the index only a fast way to it. An answer that has gone stale meanwhile costs another descent.
+//! Every operation descends the index without latches, latches one leaf, and checks that the leaf
+//! covers the key. The leaf's fences are authoritative; the index is only a fast way to the leaf.
+//! If its answer has become outdated, the operation descends again.
 //!
-//! A change to a leaf appends its log record and stamps the leaf with the record's LSN under the same exclusive latch, so the
-//! log's order is the order of changes page by page, which is all that page-wise redo needs (see [`crate::recovery`]).
+//! A change to a leaf appends its log record, and sets the leaf's LSN to the record's, under the
+//! same exclusive latch. So the log's order is the order of changes for each page, which is all
+//! that page-wise redo needs (see [`crate::store`], `recovery`).
 //!
-//! Structure changes (`smo`) hold the latches of the leaves they change, left before right, and update the index before
-//! letting go. Whoever needs a second page gets the frame for it before the first latch, or lets
-//! the leaf go to wait for it ([`crate::pager`], `frames`). B-Trees Are Back §2 says where to
-//! split, [`crate::trees`]' `notes` when to merge. If the store is told so, a leaf that writers
-//! wait for is split, too (`contention`).
+//! Structure changes (`smo`) hold the latches of the leaves they change, left before right, and
+//! update the index before releasing them. A thread that needs a second page gets the frame for it
+//! before the first latch, or releases the leaf to wait for it ([`crate::pager`], `frames`).
+//! B-Trees Are Back §2 defines where to split, and `notes` in [`crate::trees`] when to merge. If
+//! configured, leaves for which writers wait are split, too (`contention`).
 //!
-//! Cost: a point operation is one descent, O(log n) comparisons in the leaf, and at most one page read.
+//! Cost: a point operation is one descent, O(log n) comparisons in the leaf, and at most one page
+//! read.
 
 mod adapt;
 mod contention;
@@ -47,46 +50,46 @@ use crate::types::{Lsn, PageId};
 use crate::wal::Record;
 use log_room::{LogRoom, Room};
 
-/// Places that only sharing leaves out may take ([`share`]), which gives back more than it takes.
+/// Slots that only sharing out a leaf may take ([`share`]), which frees more than it takes.
 const SHARING_SLOTS: u64 = 4;
 
-/// What a split leaves free.
+/// The slots that a split must leave free.
 #[derive(Clone, Copy, Debug)]
 enum Keep {
-    /// What index snapshots need, and what makes room.
+    /// Those that index snapshots need, and those that sharing needs to make room.
     Reserve,
-    /// What index snapshots need.
+    /// Those that index snapshots need.
     Snapshots,
 }
 
-/// See the module's story.
+/// The conventional B-tree, see the module documentation.
 pub(crate) struct BTree {
     pub(crate) pager: Arc<Pager>,
     pub(crate) index: Index,
-    /// How leaves that are made, or have no room or place for a record, are laid out.
+    /// Decides the layouts of new leaves, and of leaves without room or place for a record.
     choice: LayoutChoice,
     limits: Limits,
     log_room: LogRoom,
-    /// Bytes of all fences in the index: what a snapshot has to hold.
+    /// Bytes of all fences in the index, which a snapshot must hold.
     fence_bytes: AtomicU64,
     pub(crate) splits: AtomicU64,
     pub(crate) merges: AtomicU64,
-    /// Leaves that may want a merge.
+    /// Leaves that may need a merge.
     pub(crate) notes: Notes,
-    /// How many uses of leaves there were, if any count.
+    /// The number of uses of leaves so far, if uses are counted.
     uses: AtomicU64,
-    /// When leaves that writers wait for are split; never without.
+    /// The rule for splitting leaves for which writers wait; without it, they are not split.
     contention: Option<ContentionSplit>,
     /// Writes that waited for the latch of their leaf.
     pub(crate) contended_writes: AtomicU64,
-    /// Those of `splits` that parted what writers wait for.
+    /// The part of `splits` that was due to contention.
     pub(crate) contention_splits: AtomicU64,
 }
 
-/// What an attempt at a change came to.
+/// The result of an attempt at a change.
 pub(crate) enum Attempt<T> {
     Done(T),
-    /// The leaf was split or the descent was stale: try again.
+    /// The leaf was split or the descent was outdated: try again.
     Again,
     /// The log has no room: a checkpoint must make some first. No latch is held.
     LogFull,
@@ -95,12 +98,12 @@ pub(crate) enum Attempt<T> {
 }
 
 impl<T> Attempt<T> {
-    /// What was done, in other words; what stopped it stays.
+    /// Maps the value of a successful attempt.
     pub(crate) fn map<U>(self, done: impl FnOnce(T) -> U) -> Attempt<U> {
         self.and_then(|it| Attempt::Done(done(it)))
     }
 
-    /// What follows once it is done; what stopped it stays.
+    /// Continues a successful attempt with `next`.
     pub(crate) fn and_then<U>(self, next: impl FnOnce(T) -> Attempt<U>) -> Attempt<U> {
         match self {
             Attempt::Done(it) => next(it),
@@ -133,8 +136,9 @@ impl BTree {
         }
     }
 
-    /// Places that a split leaves free. Index snapshots need some, for the present one and the
-    /// next: a store that could not write one could neither be checkpointed nor opened again.
+    /// The number of slots that a split must leave free. Index snapshots need some, for the present
+    /// one and the next: a store that cannot write a snapshot could neither be checkpointed nor
+    /// opened again.
     fn kept_slots(&self, keep: Keep) -> u64 {
         if mutation::on("leaves-take-every-slot") {
             return 0;
@@ -149,19 +153,20 @@ impl BTree {
         }
     }
 
-    /// Promises log space for `bytes` of record, or says that there is none.
+    /// Reserves log space for a record of `bytes` bytes. Returns `None` if there is none.
     fn room(&self, bytes: usize) -> Option<Room<'_>> {
         self.log_room.at_once(&self.pager.log, bytes)
     }
 
-    /// The same for an operation that begins, which waits while others have been promised what
-    /// there is; `None` if only a checkpoint can make room. Nothing may be latched, locked, or
-    /// promised to the caller.
+    /// As [`BTree::room`], for an operation that is about to begin: waits while the log's room is
+    /// reserved by others. Returns `None` if only a checkpoint can make room. The caller must hold
+    /// no latch, lock, or reservation.
     pub(in crate::trees) fn room_in_turn(&self, bytes: usize) -> Option<Room<'_>> {
         self.log_room.in_turn(&self.pager.log, bytes)
     }
 
-    /// Appends under a [`Room`]; if it fails all the same the page is changed but not logged, so nothing may be written any more.
+    /// Appends a record under a [`Room`]. If that fails nevertheless, the page is changed but not
+    /// logged, so the store is poisoned.
     pub(in crate::trees) fn append(&self, record: &Record<'_>) -> Result<Lsn> {
         self.pager
             .log
@@ -169,13 +174,13 @@ impl BTree {
             .inspect_err(|e| self.pager.poison(e))
     }
 
-    /// The page has the change that the record at `lsn` describes.
+    /// Notes that the page has the change of the record at `lsn`.
     fn changed(&self, leaf: &mut WriteGuard<'_>, page: PageId, lsn: Lsn) {
         leaf.changed(lsn);
         self.pager.volume.tell(|| Event::PageChanged { page, lsn });
     }
 
-    /// The leaf that covers `key`, latched for reading.
+    /// Latches the leaf that covers `key` for reading.
     fn leaf(&self, key: &[u8]) -> Result<ReadGuard<'_>> {
         loop {
             let page = self.index.find(key);
@@ -189,7 +194,7 @@ impl BTree {
         }
     }
 
-    /// The leaf that covers `key`, latched for writing, and its page.
+    /// Latches the leaf that covers `key` for writing. Returns its page, too.
     fn leaf_mut(&self, key: &[u8]) -> Result<(PageId, WriteGuard<'_>)> {
         loop {
             let page = self.index.find(key);
@@ -203,9 +208,9 @@ impl BTree {
         }
     }
 
-    /// Called under the latch of the leaf that the index named for `key` and that does not cover it. Splits and merges change the
-    /// index under the latches of their leaves, so by now it must name another; an index that insists is damaged, and
-    /// asking again would never end.
+    /// Called under the latch of the leaf that the index returned for `key` but that does not cover
+    /// it. Splits and merges change the index under the latches of their leaves, so by now the
+    /// index must return another leaf. If it does not, it is damaged, and retrying would never end.
     pub(in crate::trees) fn check_moved(
         &self,
         key: &[u8],
@@ -218,7 +223,7 @@ impl BTree {
         Err(Error::Damaged {
             what: page.to_string(),
             lba: self.pager.pages.place(page),
-            expected: "a leaf that covers the key for which the index names it".into(),
+            expected: "a leaf that covers the key for which the index returned it".into(),
             found: format!(
                 "one with fences {:02x?} and {:02x?}",
                 leaf.lower_fence(),
@@ -227,7 +232,7 @@ impl BTree {
         })
     }
 
-    /// How long keys may be, and records that are in a leaf whole.
+    /// The limits of keys, and of records that are stored whole in a leaf.
     pub(crate) fn limits(&self) -> &Limits {
         &self.limits
     }
@@ -239,7 +244,7 @@ impl BTree {
         Ok(written.map_or(Attempt::StoreFull, Attempt::Done))
     }
 
-    /// The pointer that the leaf has under `key`, if it has one.
+    /// The pointer to a long value that the leaf has under `key`, if it has one.
     #[inline]
     pub(in crate::trees) fn pointer_in(
         &self,
@@ -253,8 +258,8 @@ impl BTree {
         leaf.get(key).and_then(Pointer::of)
     }
 
-    /// Under the latch or lock of `page`, before a record that sets a key in it to `value` is
-    /// appended.
+    /// Notes a value that may be a pointer. Called under the latch or lock of `page`, before the
+    /// record that sets a key in it to `value` is appended.
     #[inline]
     pub(in crate::trees) fn note_value(&self, page: PageId, value: &[u8]) {
         if overflow::is_pointer(value) {
@@ -262,7 +267,7 @@ impl BTree {
         }
     }
 
-    /// From the record at `lsn` on nothing names this value, if there is one.
+    /// Retires a long value, if there is one: from the record at `lsn` on, nothing refers to it.
     #[inline]
     pub(in crate::trees) fn retire_value(&self, pointer: Option<Pointer>, lsn: Lsn) {
         if let Some(pointer) = pointer {
@@ -313,8 +318,8 @@ impl BTree {
         if !matches!(tried, Some(Attempt::LogFull)) {
             return Ok(tried.unwrap_or(Attempt::Again));
         }
-        // Others have been promised what a split would take: waits for that, too, before it begins
-        // anew.
+        // Other operations have reserved what a split would take: reserve that, too, and start
+        // again.
         let Some(room) = self.room_in_turn(bytes + self.pager.layout.page_size) else {
             return Ok(Attempt::LogFull);
         };
@@ -322,8 +327,8 @@ impl BTree {
         Ok(tried.unwrap_or(Attempt::Again))
     }
 
-    /// Tries to put, with a spare and log room for a split if the caller has them; `None` if a
-    /// spare is needed that must be waited for. No latch is held then.
+    /// Tries to put, with a spare and log space for a split if the caller has them. Returns `None`,
+    /// without holding a latch, if a spare is needed that must be waited for.
     fn put_with(
         &self,
         spare: Option<Spare<'_>>,
@@ -358,8 +363,8 @@ impl BTree {
         }
     }
 
-    /// Removes a key from the leaf that covers it. The flag says that the leaf, which is noted, may
-    /// want a merge now.
+    /// Removes a key from the leaf that covers it. The flag says that the leaf has been noted and
+    /// may need a merge.
     pub(crate) fn try_delete(&self, key: &[u8]) -> Result<Attempt<(Lsn, bool)>> {
         let Some(_room) = self.room_in_turn(key.len()) else {
             return Ok(Attempt::LogFull);
@@ -367,7 +372,8 @@ impl BTree {
         let (page, mut leaf) = self.leaf_mut(key)?;
         let deleted = self.pointer_in(page, &leaf.view(), key);
         if !leaf.edit().delete(key) {
-            // The key is absent as of the leaf's last change; that is what the caller may want durable.
+            // The key is absent as of the leaf's last change, which the caller may want to be
+            // durable.
             return Ok(Attempt::Done((leaf.view().lsn(), false)));
         }
         let lsn = if mutation::on("delete-not-logged") {
@@ -379,14 +385,15 @@ impl BTree {
         self.changed(&mut leaf, page, lsn);
         let sparse = leaf.view().is_three_quarters_free();
         if sparse {
-            // Under the latch: a checkpoint that begins behind this delete's record finds the note.
+            // Under the latch, so that a checkpoint that begins behind this delete's record finds
+            // the note.
             self.notes.note(page);
         }
         self.note_write(page, leaf, key, lsn)?;
         Ok(Attempt::Done((lsn, sparse)))
     }
 
-    /// Visits records leaf by leaf, see [`rows`].
+    /// Visits records leaf by leaf in ascending order, see [`rows`].
     pub(crate) fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()> {
         rows::scan(from, visit, |at, rows| {
             if self.counts(Use::Scan) {
@@ -406,7 +413,7 @@ impl BTree {
         })
     }
 
-    /// Visits records leaf by leaf downwards.
+    /// Visits records leaf by leaf in descending order.
     pub(crate) fn scan_back(&self, before: Option<&[u8]>, visit: &mut Visitor<'_>) -> Result<()> {
         rows::scan_back(before, visit, |before, rows| {
             if self.counts(Use::Scan) {
@@ -439,7 +446,8 @@ impl BTree {
         })
     }
 
-    /// A leaf refused what its fences and limits allow: only damage that passed its checks can do that.
+    /// The error for a leaf that refused what its fences and limits allow. Only damage that passed
+    /// its checks can cause that.
     pub(in crate::trees) fn impossible(&self, page: PageId, refused: &Refused) -> Error {
         Error::Damaged {
             what: page.to_string(),

@@ -1,18 +1,18 @@
-//! Three leaves become two: the last resort of a store that has no place for another leaf, when no
+//! Makes two leaves of three: the last resort of a store that has no slot for another leaf, when no
 //! two neighbours fit one page.
 //!
 //! ```text
 //!   [ left ....    ][ middle ......  ][ right .....   ]        together no more than two pages
-//!   [ left ....    ][ mid ][ dle ... ][ right .....   ]        split, into a place kept for this
+//!   [ left ....    ][ mid ][ dle ... ][ right .....   ]        split, into a reserved slot
 //!   [ left .... mid        ][ dle ... right .....     ]        two merges
 //! ```
 //!
-//! So sharing out is a split and two merges like any others, each logged and redone by itself. What
-//! comes between them leaves a tree that is right, and at worst one place kept for this is not
-//! given back before the next search for neighbours that fit.
+//! So sharing out a leaf is a split and two merges like any others, each logged and redone by
+//! itself. If other operations come in between, the tree stays correct. At worst, a reserved slot
+//! is not freed before the next search for neighbours that fit.
 //!
-//! Where to split is decided by copies of the neighbours, as nobody may hold three latches; the
-//! merges decide by what is there when they come to it.
+//! The split point is chosen with copies of the neighbours, because no thread may hold three
+//! latches. The merges check the actual leaves.
 
 use super::smo::Means;
 use super::{Attempt, BTree, Keep};
@@ -23,16 +23,16 @@ use crate::pager::Spare;
 use crate::trees::notes::{Merge, MergeRule};
 use crate::types::PageId;
 
-/// Three neighbours that fit two pages, as they were a moment ago.
+/// Three neighbours that fit two pages, as copied a moment ago.
 pub(in crate::trees) struct Three {
     left: Vec<u8>,
     right: Vec<u8>,
-    /// Lower fence of the one between.
+    /// Lower fence of the middle leaf.
     pub(in crate::trees) middle: Vec<u8>,
 }
 
 impl BTree {
-    /// The leaf that covers `from` and the two behind it, if they fit two pages.
+    /// Copies the leaf that covers `from` and the two behind it, if they fit two pages.
     pub(in crate::trees) fn three_for_two(&self, from: &[u8]) -> Result<Option<Three>> {
         let copy = |key: &[u8]| Ok::<_, crate::Error>(self.leaf(key)?.view().bytes().to_vec());
         let left = copy(from)?;
@@ -53,7 +53,7 @@ impl BTree {
         }))
     }
 
-    /// Splits the leaf between, if it still can be shared out; says which page is new.
+    /// Splits the middle leaf, if it still can be shared out. Returns the new page.
     pub(in crate::trees) fn divide_between(
         &self,
         page: PageId,
@@ -76,7 +76,7 @@ impl BTree {
         })
     }
 
-    /// Shares the leaf behind the one that covers `from` out among its two neighbours, if the three
+    /// Shares out the leaf behind the one that covers `from` among its two neighbours, if the three
     /// fit two pages.
     pub(super) fn share_next(&self, from: &[u8]) -> Result<Merge> {
         let Some(three) = self.three_for_two(from)? else {

@@ -1,10 +1,12 @@
-//! Structure changes: leaves split and merge (B-Trees Are Back §2).
+//! Structure changes: splits and merges of leaves (B-Trees Are Back §2).
 //!
-//! Both are one log record that carries the records that move, so the two pages may reach the device in any order, or only one
-//! of them before a crash: redo rebuilds each from the record if its own LSN says that it is behind.
+//! Each is one log record, which carries the records that move. So the two pages may reach the
+//! device in any order, or only one of them before a crash: redo rebuilds each from the record if
+//! the page's own LSN is older.
 //!
-//! Order of steps, all under the latches of both leaves: append the record, change the pages, update the index. A reader
-//! that descends in between lands on a leaf whose fences send it round again.
+//! The order of steps, all under the latches of both leaves: append the record, change the pages,
+//! update the index. A reader that descends in between reaches a leaf whose fences send it back to
+//! the index.
 
 use super::log_room::Room;
 use super::{Attempt, BTree, Keep};
@@ -19,10 +21,10 @@ use crate::trees::notes::{Merge, MergeRule};
 use crate::types::{Lsn, PageId};
 use crate::wal::Record;
 
-/// What a split takes.
+/// The resources for a split.
 pub(super) struct Means<'a> {
     pub(super) spare: Spare<'a>,
-    /// Log space for a page's records, if the caller has been promised that.
+    /// Log space for the records of a page, if the caller has reserved it.
     pub(super) room: Option<Room<'a>>,
     pub(super) keep: Keep,
 }
@@ -38,7 +40,7 @@ impl<'a> Means<'a> {
 }
 
 impl BTree {
-    /// Splits a leaf that has refused a record, or lays it out anew; the caller tries its put again.
+    /// Splits or converts a leaf that has refused a record. The caller then tries its put again.
     pub(super) fn make_room(
         &self,
         page: PageId,
@@ -47,7 +49,7 @@ impl BTree {
         spare: Spare<'_>,
         room: Option<Room<'_>>,
     ) -> Result<Attempt<Lsn>> {
-        // Whatever is done asks for the order, and more than once.
+        // Every remedy needs the order, and more than once.
         leaf.edit().sort();
         match self.choice.remedy(&leaf.view(), key, value_len) {
             Some(Remedy::Split(plan)) => {
@@ -66,7 +68,8 @@ impl BTree {
         }
     }
 
-    /// Splits `left`, whose keeper finds that it has too few bytes, or no place, for a record, or lays it out anew; says which page is new, if one is.
+    /// Splits or converts `left`, for which the caller computed that it has too few bytes, or no
+    /// place, for a record. Returns the new page, if there is one.
     pub(in crate::trees) fn divide(
         &self,
         left_id: PageId,
@@ -81,7 +84,8 @@ impl BTree {
                 return Ok(divided.map(Some));
             }
             Some(Remedy::Relayout(layout)) => layout,
-            // Who counts in bytes leaves room for hints, which a page of one record may not have; without them it has room for another of any size.
+            // A caller that counts in bytes reserves room for hints, which a page of one record may
+            // not have. Without hints, it has room for another record of any size.
             None if left.view().layout() == PageLayout::Hints => PageLayout::Slotted,
             None => return Err(self.too_few(left_id)),
         };
@@ -95,12 +99,12 @@ impl BTree {
         Error::Damaged {
             what: page.to_string(),
             lba: self.pager.pages.place(page),
-            expected: "two records or more in a full page".into(),
+            expected: "at least two records in a full page".into(),
             found: "fewer".into(),
         }
     }
 
-    /// Lays a leaf out anew, which must be possible; `false` if the log has no room.
+    /// Converts a leaf, which must be possible. Returns `false` if the log has no room.
     pub(super) fn lay_out(
         &self,
         page: PageId,
@@ -116,7 +120,7 @@ impl BTree {
         Ok(true)
     }
 
-    /// Splits `left` as planned, and says which page is new.
+    /// Splits `left` as planned. Returns the new page.
     pub(super) fn divide_at(
         &self,
         left_id: PageId,
@@ -166,7 +170,8 @@ impl BTree {
         Ok(Attempt::Done(right_id))
     }
 
-    /// Merges `left` with its right neighbour if the rule says so and nobody is in the way.
+    /// Merges `left` with its right neighbour if the rule allows it and no other thread is in the
+    /// way.
     pub(in crate::trees) fn merge_right(
         &self,
         left_id: PageId,
@@ -181,7 +186,8 @@ impl BTree {
         if right_id == left_id {
             return Ok(Merge::NotWanted);
         }
-        // Latches belong to frames: whoever holds this one may have come for another page, and wait for the left one.
+        // Latches belong to frames: the thread that holds this one may have come for another page,
+        // and wait for the left one.
         let right = if self.pager.cache.is_absent(right_id) {
             let spare = match spare {
                 Some(spare) => Some(spare),
@@ -211,7 +217,7 @@ impl BTree {
         }
         let skipped = usize::from(mutation::on("merge-drops-first"));
         let moved = right.view().encode_records(skipped);
-        // Records out of order pass the check of a page that is read.
+        // A page whose records are out of order passes the check on reading.
         let records = records::decode(&moved).map_err(|damage| Error::Damaged {
             what: right_id.to_string(),
             lba: self.pager.pages.place(right_id),
@@ -242,7 +248,7 @@ impl BTree {
         self.merges.fetch_add(1, Ordering::Relaxed);
         self.adapt(left_id, &mut left)?;
         if left.view().is_three_quarters_free() {
-            // Or of a row of empty leaves every other one would stay.
+            // Otherwise, in a row of empty leaves, every other one would stay.
             self.notes.note(left_id);
         }
         Ok(Merge::Done)
