@@ -1,26 +1,35 @@
-//! Protocol events: what the engine does, in the words of `specs/wal_recovery`, told where it happens.
+//! Protocol events: the engine's steps, named after the actions of `specs/wal_recovery` and emitted
+//! where they happen.
 //!
 //! ```text
-//! append   LogAppended ─▶ PageChanged              under the log's mutex; under the page's latch
-//! flush    LogFlushBegins ─▶ LogWritten ─▶ LogFlushed | LogFlushFailed       first and last under the log's mutex
-//! pages    PageCopied ─▶ PageWriting ─▶ PageWritten                            the first under the page's latch, all under the sweep lock
-//!          PageLoaded   PageRead                                              under the page's latch
-//! check-   CheckpointBegins ─▶ PagesWritten ─▶ PagesFlushed ─▶ SuperblockWriting ─▶ SuperblockWritten ─▶ SuperblockFlushed ─▶ LogTruncated
-//! point                                            under the checkpointer's lock; the first under the log's mutex, too
+//! append   LogAppended ─▶ PageChanged                       log's mutex; page's latch
+//! flush    LogFlushBegins ─▶ LogWritten ─▶ LogFlushed | LogFlushFailed
+//!                                                           first and last under the log's mutex
+//! pages    PageCopied ─▶ PageWriting ─▶ PageWritten         first under the page's latch,
+//!                                                           all under the sweep lock
+//!          PageLoaded   PageRead                            page's latch
+//! check-   CheckpointBegins ─▶ PagesWritten ─▶ PagesFlushed ─▶ SuperblockWriting
+//! point        ─▶ SuperblockWritten ─▶ SuperblockFlushed ─▶ LogTruncated
+//!                                                           checkpointer's lock;
+//!                                                           the first also under the log's mutex
 //! recovery RecoveryBegins ─▶ RecordRead.. ─▶ PageRedone.. ─▶ RedoEnds ─▶ (a checkpoint) ─▶ Opened
 //! ```
 //!
-//! A store of shadowed pages has a protocol of its own, `specs/page_shadowing`, and words for it ([`Shadow`]).
+//! A store with page shadowing has a protocol of its own, `specs/page_shadowing`, with its own
+//! events ([`Shadow`]).
 //!
-//! An observer is told under the latch or lock that orders the event among those that it could race with, so the order in which it is
-//! told is an order in which things happened. It must not call the store and should be quick.
+//! An observer is called under the latch or lock that orders the event among those that it could
+//! race with. So the order of calls is an order in which things happened. The observer must not
+//! call the store and should be quick.
 //!
-//! Two rules make a recording usable after a crash. What *may* survive is told before it goes to the device (`LogFlushBegins`,
-//! `PageWriting`, `SuperblockWriting`); what *must* survive is told after the flush that makes it so (`LogFlushed`, `PagesFlushed`,
-//! `SuperblockFlushed`); between the word before that flush (`LogWritten`, `PagesWritten`, `SuperblockWritten`) and the one after it others may
-//! write what it does not cover. What makes room for others is told before they can use it (`LogTruncated`).
+//! Two rules make a recording usable after a crash. What *may* survive is reported before it goes
+//! to the device (`LogFlushBegins`, `PageWriting`, `SuperblockWriting`). What *must* survive is
+//! reported after the flush that makes it durable (`LogFlushed`, `PagesFlushed`,
+//! `SuperblockFlushed`). Between the event before that flush (`LogWritten`, `PagesWritten`,
+//! `SuperblockWritten`) and the one after it, other threads may write data that the flush does not
+//! cover. The release of space is reported before others can use it (`LogTruncated`).
 //!
-//! Without an observer the cost is one branch on a field that is never written.
+//! Without an observer, the cost is one branch on a field that is never written.
 
 use crate::sync::Arc;
 use crate::types::{Lsn, PageId};
@@ -28,30 +37,30 @@ use crate::types::{Lsn, PageId};
 /// One step of the log, page write-back, checkpoint or recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// A record of one change to one page is in the log buffer.
+    /// The record of one change to one page is in the log buffer.
     LogAppended {
         /// Its LSN.
         lsn: Lsn,
         /// The page.
         page: PageId,
     },
-    /// A record of a split or merge is in the log buffer.
+    /// The record of a split or merge is in the log buffer.
     StructureAppended {
         /// Its LSN.
         lsn: Lsn,
     },
-    /// The page in memory has the change, and its latch will be released.
+    /// The page in memory has the change; its latch is about to be released.
     PageChanged {
         /// The page.
         page: PageId,
         /// LSN of the change.
         lsn: Lsn,
     },
-    /// A leader has taken all that is appended and will write it out.
+    /// A leader has taken everything appended and will write it.
     LogFlushBegins {
-        /// Durable before.
+        /// The durable position before.
         from: Lsn,
-        /// The end of what is taken.
+        /// The end of what was taken.
         to: Lsn,
     },
     /// The log's blocks are written, but not flushed.
@@ -64,7 +73,7 @@ pub enum Event {
         /// The end of what was taken.
         to: Lsn,
     },
-    /// Writing or flushing the log failed: it is poisoned.
+    /// Writing or flushing the log failed: the log is poisoned.
     LogFlushFailed {
         /// The end of what was taken.
         to: Lsn,
@@ -76,7 +85,7 @@ pub enum Event {
         /// LSN of its last change.
         lsn: Lsn,
     },
-    /// The copy goes to the device; the log is durable up to its LSN.
+    /// The copy is about to be written; the log is durable up to its LSN.
     PageWriting {
         /// The page.
         page: PageId,
@@ -97,7 +106,7 @@ pub enum Event {
         /// LSN of its last change.
         lsn: Lsn,
     },
-    /// A get looks at a page.
+    /// A get reads a page.
     PageRead {
         /// The page.
         page: PageId,
@@ -106,96 +115,102 @@ pub enum Event {
     },
     /// A caller is told that everything up to here is durable.
     Acknowledged {
-        /// What the caller asked for.
+        /// The position that the caller asked for.
         lsn: Lsn,
     },
-    /// A write or flush of the page store failed, or another one of those below: the store is poisoned.
+    /// A write or flush failed, in the page store or as reported by one of the events below: the
+    /// store is poisoned.
     Failed,
-    /// A write or flush of the checkpoint's end failed; `Failed` follows.
+    /// A write or flush at the end of a checkpoint failed; `Failed` follows.
     CheckpointFailed,
-    /// A checkpoint begins: redo will start at the log's end of now.
+    /// A checkpoint begins: redo will start at the log's present end.
     CheckpointBegins {
-        /// That end.
+        /// The log's end.
         begin: Lsn,
     },
     /// All page images that the checkpoint needs are written, but not flushed.
     PagesWritten {
-        /// Where it began.
+        /// The position at which the checkpoint began.
         begin: Lsn,
     },
     /// All page images that the checkpoint needs are durable.
     PagesFlushed {
-        /// Where it began.
+        /// The position at which the checkpoint began.
         begin: Lsn,
     },
-    /// The superblock goes to the device.
+    /// The superblock is about to be written.
     SuperblockWriting {
-        /// The epoch in it.
+        /// The epoch in the superblock.
         epoch: u32,
-        /// The redo start in it.
+        /// The redo start in the superblock.
         redo_start: Lsn,
     },
-    /// It is written, but not flushed.
+    /// The superblock is written, but not flushed.
     SuperblockWritten {
-        /// The redo start in it.
+        /// The redo start in the superblock.
         redo_start: Lsn,
     },
-    /// It is durable.
+    /// The superblock is durable.
     SuperblockFlushed {
-        /// The redo start in it.
+        /// The redo start in the superblock.
         redo_start: Lsn,
     },
-    /// The log before this is given up.
+    /// The log before this position has been freed.
     LogTruncated {
         /// The oldest position still needed.
         redo_start: Lsn,
     },
-    /// The superblock is believed, the log's end found, and what a failed flush may have forgotten is durable.
+    /// Recovery has accepted the superblock and found the log's end, and what a failed flush may
+    /// have lost is durable.
     RecoveryBegins {
-        /// The epoch that the log goes on under.
+        /// The epoch under which the log continues.
         epoch: u32,
-        /// Where redo begins.
+        /// The position at which redo begins.
         redo_start: Lsn,
-        /// Where the log goes on.
+        /// The position at which the log continues.
         log_start: Lsn,
     },
-    /// A record was read back, in the order of the log.
+    /// A record was read back, in log order.
     RecordRead {
         /// Its LSN.
         lsn: Lsn,
-        /// The page that it changes; of a split or merge the left one.
+        /// The page that it changes; for a split or merge, the left one.
         page: PageId,
     },
-    /// A record was done again on its page, page by page and in the order of the log within a page.
+    /// A record was redone on its page. Redo goes page by page, and in log order within a page.
     PageRedone {
         /// The page.
         page: PageId,
         /// The record's LSN.
         lsn: Lsn,
     },
-    /// All records that a page lacked are redone.
+    /// All records that pages lacked have been redone.
     RedoEnds,
-    /// The store is up.
+    /// The store is open.
     Opened,
-    /// A store of shadowed pages did something, or the device did.
+    /// A step of a store with page shadowing, or of its device.
     Shadow(Shadow),
 }
 
-/// One step of a store of shadowed pages.
+/// One step of a store with page shadowing.
 ///
-/// | event | action of the spec | told |
+/// | event | action of the spec | emitted |
 /// |---|---|---|
-/// | [`Chose`](Shadow::Chose) | a part of `Load`, or of `Restart` | both slots were read for the first time |
-/// | [`Loaded`](Shadow::Loaded) | `Load` | behind `Chose`, if that was due; `PageLoaded` follows if the page passes its check |
-/// | [`WritesDelta`](Shadow::WritesDelta), [`WritesWhole`](Shadow::WritesWhole) | `WriteDelta`, `WriteWhole` | before the write; `PageWritten` follows |
+/// | [`Chose`](Shadow::Chose) | part of `Load` or `Restart` | when both slots were first read |
+/// | [`Loaded`](Shadow::Loaded) | `Load` | see below |
+/// | [`WritesDelta`](Shadow::WritesDelta) | `WriteDelta` | before the write |
+/// | [`WritesWhole`](Shadow::WritesWhole) | `WriteWhole` | before the write |
 /// | [`Trims`](Shadow::Trims) | `Trim` | before the trim |
 /// | [`Evicted`](Shadow::Evicted) | `Evict` | under the page's latch |
-/// | [`DeviceFlushed`](Shadow::DeviceFlushed), [`DeviceFlushFailed`](Shadow::DeviceFlushFailed) | `FlushDevice`, `FailFlush` | behind a flush of the device, whoever asked for it, of all that was written when it began |
+/// | [`DeviceFlushed`](Shadow::DeviceFlushed) | `FlushDevice` | after a device flush |
+/// | [`DeviceFlushFailed`](Shadow::DeviceFlushFailed) | `FailFlush` | after a device flush |
 ///
-/// Writes and trims are told under the store's write lock.
+/// `Loaded` comes after `Chose`, if that was due; `PageLoaded` follows if the page passes its
+/// check. `PageWritten` follows each write. A device flush, whoever requested it, covers everything
+/// that was written when it began. Writes and trims are reported under the store's write lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Shadow {
-    /// Of what both slots and the log block hold, this is the page.
+    /// Both slots and the log block were examined, and this is the page.
     Chose {
         /// The page.
         page: PageId,
@@ -203,34 +218,34 @@ pub enum Shadow {
         slot: u8,
         /// LSN of the page, with Δ.
         lsn: Lsn,
-        /// |Δ| in bytes, if the log block is over that image.
+        /// |Δ| in bytes, if the log block belongs to that image.
         delta: Option<u32>,
-        /// Whether something else is left of the page, which is to be trimmed.
+        /// Whether a leftover of the page remains, which must be trimmed.
         leftover: bool,
     },
     /// A page was read.
     Loaded {
         /// The page.
         page: PageId,
-        /// The slot that it was read from.
+        /// The slot that was read.
         slot: u8,
-        /// LSN of the image there.
+        /// LSN of the image in that slot.
         base: Lsn,
         /// |Δ| in bytes, if there is one.
         delta: Option<u32>,
     },
-    /// What differs of a page goes to its log block.
+    /// The changed parts of a page are about to be written to its log block.
     WritesDelta {
         /// The page.
         page: PageId,
         /// LSN of its last change.
         lsn: Lsn,
-        /// LSN of the image that it is to be laid over.
+        /// LSN of the image that the delta belongs to.
         base: Lsn,
         /// |Δ| in bytes.
         delta: u32,
     },
-    /// A page goes to a slot.
+    /// A whole page is about to be written to a slot.
     WritesWhole {
         /// The page.
         page: PageId,
@@ -239,16 +254,16 @@ pub enum Shadow {
         /// The slot.
         slot: u8,
     },
-    /// What the newest image of a page replaced is trimmed.
+    /// What the newest image of a page replaced is about to be trimmed.
     Trims {
         /// The page.
         page: PageId,
-        /// The slot that is trimmed.
+        /// The slot to be trimmed.
         slot: u8,
-        /// Whether the log block is, too.
+        /// Whether the log block is trimmed, too.
         log: bool,
     },
-    /// A page leaves memory.
+    /// A page was evicted from memory.
     Evicted {
         /// The page.
         page: PageId,
@@ -259,9 +274,10 @@ pub enum Shadow {
     DeviceFlushFailed,
 }
 
-/// Is told what a store does, by whatever thread does it; or what a part does that has events of its own ([`crate::ring::Event`]).
+/// Receives the steps of a store, from whichever thread performs them; or those of a part with its
+/// own events ([`crate::ring::Event`]).
 pub trait Observer<E = Event>: Send + Sync {
-    /// Something happened.
+    /// Called for each event.
     fn event(&self, event: E);
 }
 
@@ -285,13 +301,13 @@ impl<E> Hook<E> {
         Hook(observer)
     }
 
-    /// Whether anybody listens.
+    /// Returns whether there is an observer.
     #[inline]
     pub(crate) fn is_heard(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Tells the observer, if there is one; the event is not made otherwise.
+    /// Reports an event to the observer, if there is one; otherwise the event is not made.
     #[inline]
     pub(crate) fn tell(&self, event: impl FnOnce() -> E) {
         if let Some(observer) = &self.0 {

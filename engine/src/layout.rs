@@ -1,27 +1,27 @@
-//! Where things lie on the device, and the superblock that says so.
+//! The regions of a store on its device, and the superblock that describes them.
 //!
 //! ```text
-//! block 0   1   2 ............ 2+log ...................... pages_start ............... capacity
-//!      [SB A][SB B][log, circular][journal, two halves | page table][page space: slots of one page each]
+//! block 0   1   2 .......... 2+log ..................... pages_start ............... capacity
+//!      [SB A][SB B][log, circular][journal (2 halves) | page table][page space: one-page slots]
 //! ```
 //!
-//! A *slot* is what one page takes in the page space. In the in-place and in the shadowing store slot `n` is the home of
-//! `PageId(n)`; in the copy-on-write store the page table says which slot holds which page. Index snapshots
-//! (see [`crate::snapshot`]) live in slots too, in the first page of each.
+//! A *slot* is the space of one page in the page space. In the in-place and in the shadowing store,
+//! slot `n` is the home of `PageId(n)`. In the copy-on-write store, the page table maps pages to
+//! slots. Index snapshots (see [`crate::snapshot`]) are in slots, too, in the first page of each.
 //!
 //! ```text
-//! a slot:   [image]   [log block, if there is a modification log]   [the other image, if pages are shadowed]
+//! a slot:   [image]   [log block, with a modification log]   [other image, with page shadowing]
 //! ```
 //!
-//! The two superblocks are written in turn, each with a sequence number greater by one, and each
-//! fits one block, which a device writes whole or not at all. So a crash leaves two good ones with
-//! consecutive numbers; anything else is damage, and is refused: whoever took the older one for
-//! want of the newer would lose what came between, and then what is written next. There is one
-//! exception: a store whose first checkpoint a crash has cut short has only the superblock with
+//! The two superblocks are written in turn. Each has a sequence number greater by one than the
+//! other, and fits one block, which a device writes whole or not at all. So a crash leaves two
+//! valid ones with consecutive numbers. Anything else is damage and is refused: falling back to the
+//! older superblock would lose what came after it, and then destroy it by writing. There is one
+//! exception: a store whose first checkpoint was cut short by a crash has only the superblock with
 //! number 1.
 //!
-//! Even a drive that tears a block between its sectors of 512 bytes tears none of these: all that
-//! differs lies in the first sector.
+//! Even a drive that tears a block between its sectors of 512 bytes cannot tear these: everything
+//! that differs is in the first sector.
 //!
 //! # The superblock, little-endian
 //!
@@ -38,15 +38,15 @@
 //! | 32 | 8 | capacity in blocks |
 //! | 40 | 8 | log blocks |
 //! | 48 | 4 | log epoch |
-//! | 56 | 8 | redo start: the log position recovery begins at |
+//! | 56 | 8 | redo start: the log position at which recovery begins |
 //! | 64 | 8 | head slot of the index snapshot |
 //! | 72 | 8 | entries in the index snapshot |
 //! | 80 | 1 | 1 if pages have a modification log |
 //! | 88 | 8 | store id |
-//! | 96 | 8 | high water: no page was ever named so, or with a greater number; 0: not known |
-//! | 104 | 4 | blocks that one flush of the log writes at most |
-//! | 112 | 8 | number of the index snapshot, which its chunks bear |
-//! | 120 | 8 | of a store that grows, blocks that the device had durably by then; 0: it does not grow |
+//! | 96 | 8 | high water: all page ids ever used are below this; 0: unknown |
+//! | 104 | 4 | maximum number of blocks that one flush of the log writes |
+//! | 112 | 8 | number of the index snapshot, which is also in its chunks |
+//! | 120 | 8 | growing store: durable blocks of the device by then; 0: fixed size |
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
@@ -61,38 +61,45 @@ use crate::wal::LogRegion;
 const MAGIC: [u8; 8] = *b"TREERING";
 const VERSION: u32 = 3;
 
-/// Entries of one 4 KiB page-table block; see [`crate::pages`].
+/// Entries in one 4 KiB page-table block; see [`crate::pages`].
 pub(crate) const TABLE_ENTRIES: u64 = ((BLOCK_SIZE - 16) / 8) as u64;
 
-/// First block of the log, behind the superblocks.
+/// The first block of the log, behind the superblocks.
 const LOG_START: Lba = Lba(2);
-/// Most blocks of a device that a store uses: a pebibyte. What its maps need to be found in memory
-/// grows with the device, and stays below ten megabytes.
+/// The maximum number of blocks of a device that a store uses: a pebibyte. The fixed part of its
+/// maps in memory grows with the device, and stays below ten megabytes.
 pub(crate) const MAX_BLOCKS: u64 = 1 << 38;
 
-/// Log positions and numbers of superblocks are below this: more than a drive writes in its life,
-/// and far enough from the end of the type that sums do not overflow.
+/// Log positions and sequence numbers of superblocks are below this: more than a drive writes in
+/// its life, and far enough from the type's maximum that sums do not overflow.
 const MAX_POSITION: u64 = 1 << 62;
 
-/// Fewest slots a store can work with: leaves, two snapshots, and room to move.
+/// The minimum number of slots of a store: for leaves, two snapshots, and room to move.
 const MIN_SLOTS: u64 = 64;
 
-/// Whether a file that begins with these two blocks, or what there is of them, is a store's, sound
-/// or not: one of them has the magic bytes.
+/// Returns whether a file that begins with these two blocks, or fewer bytes, is a store, valid or
+/// not: one of the blocks has the magic bytes.
+///
+/// ```
+/// use treering_engine::is_store_file;
+///
+/// assert!(is_store_file(b"TREERING, as at the start of a superblock"));
+/// assert!(!is_store_file(b"SQLite format 3\0"));
+/// ```
 #[must_use]
 pub fn is_store_file(start: &[u8]) -> bool {
     let begins = |block: &[u8]| block.starts_with(&MAGIC);
     start.chunks(BLOCK_SIZE).take(2).any(begins)
 }
 
-/// A slot of the page space: one page's worth of blocks.
+/// A slot of the page space: the blocks for one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Slot(pub(crate) u64);
 
 /// The regions of a store, fixed when it is formatted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// Whose bytes they are.
+    /// The id of the store.
     pub(crate) id: StoreId,
     pub(crate) page_size: usize,
     pub(crate) store: PageStoreKind,
@@ -104,13 +111,13 @@ pub(crate) struct Layout {
     pub(crate) journal_pages: u64,
     /// Blocks of the page table; 0 in place.
     pub(crate) table_blocks: u64,
-    /// Number of slots of the page space.
+    /// The number of slots of the page space.
     pub(crate) slots: u64,
 }
 
 impl StoreId {
-    /// An id for a store that is about to be made on this device, other than that of a store that
-    /// was here before.
+    /// Chooses an id for a store that is about to be made on this device, different from that of
+    /// any store that was here before.
     ///
     /// # Errors
     /// Device failures.
@@ -118,9 +125,9 @@ impl StoreId {
         if mutation::on("stores-have-no-id") {
             return Ok(StoreId(1));
         }
-        // Runs on memory repeat exactly, so what tells stores apart there is what the one before
-        // has left: its log's first block, which each store writes before any page that has
-        // changed, and which is never discarded.
+        // Runs on memory must repeat exactly. There, the stores are told apart by what the previous
+        // one left: its log's first block, which each store writes before any changed page, and
+        // which is never discarded.
         let mut left = crate::device::AlignedBuf::zeroed(3 * BLOCK_SIZE);
         volume.read(Lba(0), &mut left, IoClass::Extra)?;
         let seed = match volume.device().access() {
@@ -132,7 +139,7 @@ impl StoreId {
 }
 
 impl Layout {
-    /// Lays a device of `capacity_blocks` out for `options`, for a store with this id.
+    /// Divides a device of `capacity_blocks` into regions for `options`, for a store with this id.
     pub(crate) fn plan(options: &Options, capacity_blocks: u64, id: StoreId) -> Result<Layout> {
         let journal_pages = match options.store.has_journal() {
             true => options.write_batch_pages as u64,
@@ -188,7 +195,7 @@ impl Layout {
         })
     }
 
-    /// Page names that the store may use: ids are below this.
+    /// The number of page ids that the store may use: ids are below this.
     pub(crate) fn page_names(&self) -> u64 {
         match self.store.table() {
             None => self.slots,
@@ -208,7 +215,7 @@ impl Layout {
         LOG_START
     }
 
-    /// Where the log lies, and whose it is.
+    /// The log's place on the device, and the store that owns it.
     pub(crate) fn log_region(&self) -> LogRegion {
         LogRegion {
             start: LOG_START,
@@ -236,7 +243,7 @@ impl Layout {
         Lba(start + slot.0 * self.blocks_per_slot())
     }
 
-    /// The log block of a slot, right behind its first image.
+    /// The log block of a slot, just behind its first image.
     pub(crate) fn mod_log_lba(&self, slot: Slot) -> Lba {
         debug_assert!(self.mod_log);
         Lba(self.slot_lba(slot).0 + self.blocks_per_page())
@@ -253,11 +260,23 @@ fn blocks_per_slot(per_page: u64, store: PageStoreKind, mod_log: bool) -> u64 {
     store.images_per_place() * per_page + u64::from(mod_log)
 }
 
-/// Blocks that a device needs so that a store with these options has room for `pages` pages.
+/// Returns the number of blocks that a device needs so that a store with these options has room for
+/// `pages` pages.
+///
+/// ```
+/// use treering_engine::{Options, required_blocks};
+///
+/// let options = Options::default();
+/// let blocks = required_blocks(&options, 1_000);
+/// // The pages, the log, and some more.
+/// let page_bytes = 1_000 * options.page_size as u64;
+/// assert!(blocks * 4096 > page_bytes + options.log_bytes);
+/// assert!(required_blocks(&options, 2_000) > blocks);
+/// ```
 pub fn required_blocks(options: &Options, pages: u64) -> u64 {
     let per_page = (options.page_size / BLOCK_SIZE) as u64;
     let log = options.log_bytes.div_ceil(BLOCK_SIZE as u64);
-    // The stores keep a sixteenth and a bit for snapshots and for pages on the move.
+    // The stores reserve a sixteenth and a bit for snapshots and for pages on the move.
     let slots = (pages + pages / 15 + 32).max(MIN_SLOTS);
     let journal = match options.store.has_journal() {
         true => 2 * options.write_batch_pages as u64 * per_page,
@@ -273,31 +292,32 @@ pub fn required_blocks(options: &Options, pages: u64) -> u64 {
         + slots * blocks_per_slot(per_page, options.store, options.mod_log.is_some())
 }
 
-/// What the newest superblock says.
+/// The content of a superblock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Superblock {
     pub(crate) sequence: u64,
     pub(crate) layout: Layout,
     pub(crate) epoch: u32,
     pub(crate) redo_start: Lsn,
-    /// Head of the snapshot chain; there always is one.
+    /// The head of the snapshot chain; there always is one.
     pub(crate) snapshot_head: Slot,
     pub(crate) snapshot_entries: u64,
     /// The sequence number under which the snapshot was written.
     pub(crate) snapshot_number: u64,
-    /// Blocks that one flush of the log writes at most, in the session that wrote this: so far
-    /// behind a bad block of the log may lie the first one that proves it damaged.
+    /// The maximum number of blocks that one flush of the log writes, in the session that wrote
+    /// this. The first block that proves a bad block of the log damaged may lie this far behind it.
     pub(crate) flush_blocks: u32,
-    /// Of page names by the time of the checkpoint; 0: not known. What got a name since is in the
-    /// log.
+    /// All page ids in use at the time of the checkpoint are below this; 0: unknown. Pages that
+    /// were named since are in the log.
     pub(crate) high_water: u64,
-    /// Of a store that grows: blocks that its device had durably when this was written. 0: the
-    /// store has its size from the beginning.
+    /// In a growing store, the number of blocks that its device had durably when this was written.
+    /// 0: the store has a fixed size.
     pub(crate) grown_blocks: u64,
 }
 
 impl Superblock {
-    /// Page names that may be in use by this superblock: those behind are in the log, or nowhere.
+    /// The number of page ids that may be in use at this superblock. Greater ids are in the log, or
+    /// unused.
     pub(crate) fn names(&self) -> u64 {
         let all = self.layout.page_names();
         match self.high_water {
@@ -307,7 +327,7 @@ impl Superblock {
         }
     }
 
-    /// Which of the two places this sequence number goes to.
+    /// The address of a superblock with this sequence number: one of two.
     pub(crate) fn lba(&self) -> Lba {
         Lba(self.sequence % 2)
     }
@@ -337,7 +357,7 @@ impl Superblock {
         b
     }
 
-    /// Reads one superblock; every field is checked against the others before it is believed.
+    /// Decodes a superblock. Every field is checked against the others before it is trusted.
     pub(crate) fn decode(b: &[u8], lba: Lba, device_blocks: u64) -> Result<Superblock> {
         let u32_at = |o: usize| u32::from_le_bytes([b[o], b[o + 1], b[o + 2], b[o + 3]]);
         let u64_at = |o: usize| u64::from(u32_at(o)) | (u64::from(u32_at(o + 4)) << 32);
@@ -351,7 +371,7 @@ impl Superblock {
             return Err(Error::NotAStore { lba });
         }
         if u32_at(8) != crc32fast::hash(&b[12..]) {
-            return Err(damaged("its checksum to match", "another".into()));
+            return Err(damaged("a matching checksum", "a different one".into()));
         }
         if u32_at(12) != VERSION {
             return Err(damaged(
@@ -398,7 +418,7 @@ impl Superblock {
         }
         let amounts = [
             (
-                "an epoch with another behind it",
+                "an epoch below 2^32 - 1",
                 u64::from(u32_at(48)),
                 u64::from(u32::MAX),
             ),
@@ -442,19 +462,20 @@ impl Superblock {
         })
     }
 
-    /// Writes both places again as they are. After the next good flush neither turns into what it was before, or into what a failed
-    /// write was to make of it.
+    /// Writes both superblocks again, unchanged. After the next successful flush, neither can
+    /// revert to its previous content, or to what a failed write attempted.
     pub(crate) fn rewrite(volume: &Volume) -> Result<()> {
         let mut both = crate::device::AlignedBuf::zeroed(2 * BLOCK_SIZE);
         volume.read(Lba(0), &mut both, IoClass::Extra)?;
         volume.write(Lba(0), &both, IoClass::Extra)
     }
 
-    /// The newest superblock of a device; `None` if the device is blank (both places all zero).
+    /// Reads the newest superblock of a device. Returns `None` if the device is blank (both places
+    /// all zero).
     ///
     /// # Errors
-    /// [`Error::NotAStore`] where neither place has the magic; [`Error::Damaged`] unless both are what a crash can leave: one written
-    /// right after the other.
+    /// [`Error::NotAStore`] if neither place has the magic; [`Error::Damaged`] unless both are what
+    /// a crash can leave: one written directly after the other.
     pub(crate) fn load(volume: &Volume) -> Result<Option<Superblock>> {
         let blocks = volume.capacity_blocks();
         if blocks < 2 {
@@ -471,7 +492,7 @@ impl Superblock {
         let second = Superblock::decode(b, Lba(1), blocks);
         match (first, second) {
             (Ok(first), Ok(second)) => Superblock::newer(first, second).map(Some),
-            // The second checkpoint of a new store has not been.
+            // The second checkpoint of a new store has not happened.
             (Err(_), Ok(only)) if only.sequence == 1 && is_blank(a) => Ok(Some(only)),
             (Ok(one), Err(_)) | (Err(_), Ok(one)) if mutation::on("one-superblock-will-do") => {
                 Ok(Some(one))
@@ -482,7 +503,7 @@ impl Superblock {
         }
     }
 
-    /// The newer of the two, which must have been written one right after the other.
+    /// Returns the newer of the two, which must have been written directly one after the other.
     fn newer(a: Superblock, b: Superblock) -> Result<Superblock> {
         let a_is_newer = (a.sequence > b.sequence) != mutation::on("older-superblock");
         let (newer, older) = if a_is_newer { (a, b) } else { (b, a) };
@@ -499,8 +520,8 @@ impl Superblock {
         })
     }
 
-    /// The error for a place that should hold the superblock before or behind `one`: which of the
-    /// two cannot be told.
+    /// The error for a bad superblock beside the good superblock `one`. The bad one may have been
+    /// the older or the newer one.
     fn lost_beside(one: &Superblock, error: Error) -> Error {
         let lba = Lba(1 - one.lba().0);
         let found = match error {
@@ -510,7 +531,7 @@ impl Superblock {
                 expected,
                 ..
             } if at == lba => {
-                format!("one with {found} where {expected} was expected")
+                format!("{found} instead of {expected}")
             }
             _ => "none".into(),
         };
@@ -518,7 +539,7 @@ impl Superblock {
             what: "superblock".into(),
             lba,
             expected: format!(
-                "a good one, with number {} or {}: it may be the newest",
+                "a valid one with number {} or {}, which may be the newest",
                 one.sequence.saturating_sub(1),
                 one.sequence + 1
             ),

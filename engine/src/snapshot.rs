@@ -1,10 +1,11 @@
-//! The index snapshot: the in-memory index as a checkpoint leaves it on the device.
+//! The index snapshot: a copy of the in-memory index that a checkpoint writes to the device.
 //!
-//! Inner nodes live in memory only (`index`); what recovery needs of them is the map from each leaf's lower fence to
-//! its page. A checkpoint writes that map as a chain of page-sized chunks in free slots, and the superblock points at
-//! the chain's head. The map is read *fuzzily*, while splits and merges go on: the redo log holds every change to it
-//! since the checkpoint began, and replaying "fence -> page" and "fence gone" in log order on top of any mixture of old
-//! and new gives the right map.
+//! Inner nodes exist only in memory (`index`). What recovery needs of them is the map from each
+//! leaf's lower fence to its page. A checkpoint writes that map as a chain of page-sized chunks in
+//! free slots, and the superblock points to the first chunk. The map is read *fuzzily*, while
+//! splits and merges go on. The redo log has every change to it since the checkpoint began, and
+//! replaying "fence -> page" and "fence gone" in log order gives the right map, starting from any
+//! mixture of old and new.
 //!
 //! # A chunk, little-endian
 //!
@@ -21,16 +22,16 @@
 //! The highest bit of a fence's length is set if the leaf may have pointers to long values
 //! ([`crate::overflow`]).
 //!
-//! A chunk is written when the next one's slot is taken, so that it can name it. One of another
-//! chain, which a lost or misdirected write leaves in its place, has another number.
+//! A chunk is written once the next one's slot has been allocated, so that it can name it. A chunk
+//! of another chain, left in its place by a lost or misdirected write, has another number.
 //!
 //! # Versions
 //!
 //! A page's checksum tells whether its image is whole, not whether it is the newest. So the
-//! snapshot keeps the LSN of each page's newest image as it was when the entry was made; that image
-//! is durable before the superblock is. An older one found later is damage (see
-//! [`crate::pager::versions`]). A newer one is not: whatever has changed since the checkpoint began
-//! is in the log, and redo begins from any image that is not older than the snapshot's.
+//! snapshot stores, for each page, the LSN of its newest image when the entry was made; that image
+//! is durable before the superblock is. If recovery finds an older image, that is damage (see
+//! [`crate::pages::Versioned`]). A newer one is not: the log has everything that changed since the
+//! checkpoint began, and redo can begin from any image that is not older than the snapshot's.
 
 use crate::device::{AlignedBuf, Volume};
 use crate::error::{Error, Result};
@@ -42,11 +43,11 @@ const MAGIC: [u8; 4] = *b"ISNP";
 /// Bytes of an entry beside its fence.
 pub(crate) const ENTRY_BYTES: usize = 2 + 8 + 8;
 const HEADER: usize = 32;
-/// In the length of a fence: the leaf may have pointers.
+/// Flag in the length of a fence: the leaf may have pointers to long values.
 const HAS_POINTERS: u16 = 1 << 15;
 
-/// One entry: a leaf's lower fence, its page, and the LSN of that page's image; zero if it has none
-/// yet.
+/// One entry: a leaf's lower fence, its page, and the LSN of that page's image, or zero if it has
+/// none yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) fence: Vec<u8>,
@@ -56,7 +57,7 @@ pub(crate) struct Entry {
     pub(crate) pointers: bool,
 }
 
-/// What a checkpoint says of a leaf beside its fence.
+/// The part of a leaf's entry behind its fence.
 #[derive(Clone, Copy)]
 pub(crate) struct Leaf {
     pub(crate) page: PageId,
@@ -64,12 +65,12 @@ pub(crate) struct Leaf {
     pub(crate) pointers: bool,
 }
 
-/// What the chunks of one chain have in common.
+/// The values that all chunks of one chain share.
 #[derive(Clone, Copy)]
 pub(crate) struct Chain<'a> {
     pub(crate) volume: &'a Volume,
     pub(crate) layout: &'a Layout,
-    /// Sequence number of the first superblock that names it.
+    /// The sequence number of the first superblock that names the chain.
     pub(crate) number: u64,
 }
 
@@ -80,10 +81,11 @@ pub(crate) struct Written {
     pub(crate) entries: u64,
 }
 
-/// Writes a snapshot of the entries that `each` visits, ascending, to free slots. It is durable after the next device flush. Memory: one page.
+/// Writes a snapshot of the entries that `each` visits in ascending order to free slots. It is
+/// durable after the next device flush. Needs one page of memory.
 ///
 /// # Errors
-/// No slot is free, or the device fails; no slot is taken then.
+/// If no slot is free, or the device fails. Then no slot stays allocated.
 pub(crate) fn write(
     chain: Chain<'_>,
     pages: &dyn PageStore,
@@ -111,7 +113,8 @@ pub(crate) fn write(
             slots: writer.slots,
         }),
         Err(e) => {
-            // The chain is nobody's: its places are given back. What failed is told; that this fails, too, would be no news.
+            // Nothing refers to the chain, so free its slots. The original error is reported; a
+            // failure to free them would add nothing.
             let slots = writer.slots.into_iter();
             let _ = slots.map(|slot| pages.free_slot(slot)).collect::<Vec<_>>();
             Err(e)
@@ -119,7 +122,8 @@ pub(crate) fn write(
     }
 }
 
-/// The chunk that is being filled, and the places taken so far, the last of which is its own.
+/// The chunk that is being filled, and the slots allocated so far, the last of which is for this
+/// chunk.
 struct Writer<'a> {
     chain: Chain<'a>,
     pages: &'a dyn PageStore,
@@ -155,7 +159,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Writes the chunk to the slot that was taken last, and begins another one.
+    /// Writes the chunk to the last slot allocated, and begins a new one.
     fn write_chunk(&mut self, next: Option<Slot>) -> Result<()> {
         let chunk = &mut self.chunk;
         chunk[self.used..].fill(0);
@@ -183,8 +187,8 @@ impl Writer<'_> {
 /// Reads a chain back: its entries in ascending order of fence, and the slots it occupies.
 ///
 /// # Errors
-/// [`Error::Damaged`] where a chunk is not what [`write`] wrote, fences do not ascend or pages are out of
-/// range.
+/// [`Error::Damaged`] if a chunk is not what [`write`] wrote, fences do not ascend or pages are out
+/// of range.
 pub(crate) fn read(
     chain: Chain<'_>,
     head: Slot,
@@ -204,10 +208,9 @@ pub(crate) fn read(
         slots.push(slot);
         let before = entries.len();
         at = read_chunk(&buf, chain, slot, page_limit, &mut entries)?;
-        // Fences ascend, so a chain whose chunks all have some comes to an end within what was
-        // written.
+        // Fences ascend, so a chain in which every chunk has entries must end.
         if at.is_some() && entries.len() == before {
-            let found = "none, and a next chunk".into();
+            let found = "an empty chunk that is not the last".into();
             return Err(damaged(layout, slot, "entries in each chunk", found));
         }
     }
@@ -224,8 +227,8 @@ pub(crate) fn read(
         return Err(damaged(
             layout,
             head,
-            "a first fence that is empty",
-            "none".into(),
+            "an empty first fence",
+            "another fence, or no entry".into(),
         ));
     }
     Ok((entries, slots))
@@ -282,14 +285,17 @@ fn read_chunk(
             })
         });
         let Some(entry) = entry else {
-            return Err(bad("whole entries", "a cut one".into()));
+            return Err(bad("whole entries", "a truncated entry".into()));
         };
         if entry.page.0 >= page_limit {
             let expected = format!("pages below {page_limit}");
             return Err(bad(&expected, entry.page.0.to_string()));
         }
         if (entries.last()).is_some_and(|last| last.fence >= entry.fence) {
-            return Err(bad("ascending fences", "one that does not ascend".into()));
+            return Err(bad(
+                "ascending fences",
+                "a fence that does not ascend".into(),
+            ));
         }
         entries.push(entry);
     }
