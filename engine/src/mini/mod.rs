@@ -34,7 +34,7 @@
 //! | [`Kind::Tombstone`] | yes | no |
 //! | [`Kind::Phantom`] | no | no |
 //!
-//! # Redo needs no history, here neither
+//! # Redo needs no history here, either
 //! Redo repeats logged changes one by one on an image of the leaf. So every change must fit the
 //! leaf when it is logged, although the leaf is not read then. A mini-page therefore stores a lower
 //! bound of the bytes that its leaf will have free once all dirty records are merged

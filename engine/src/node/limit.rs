@@ -103,8 +103,8 @@ pub enum Refused {
     /// The records are not in strictly ascending key order.
     #[error("the records are not in strictly ascending key order")]
     OutOfOrder,
-    /// The layout has no place for such a key or value ([`PageLayout::DENSE`]): convert or split
-    /// the page first.
+    /// The layout has no place for such a key or value
+    /// ([`PageLayout::DENSE`](super::PageLayout::DENSE)): convert or split the page first.
     #[error("the page's layout has no place for such a record")]
     Unfit,
     /// The key, fence or record is larger than [`limits`] allows.

@@ -10,7 +10,7 @@
 //!         allocated -> listed | tombstone                        an allocation that was dropped
 //!                      ready -> tombstone                        copied away near the head
 //!                                                                (padding begins as a tombstone)
-//!         ready | listed | tombstone -> evicted -> (head passes)  the evictor that claimed it
+//!         ready | listed | tombstone -> evicted -> (head passes) the evictor that claimed it
 //! ```
 //!
 //! Only `allocated -> ready` happens outside of the ring's mutex; the evictor that waits for it
