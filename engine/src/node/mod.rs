@@ -27,7 +27,7 @@
 //! | fingerprint (`fingerprint`) | 20 B | 6 B | | a hash byte per record; unsorted slots | §3.4 |
 //! | compact (`compact`) | 12 B | 8 B | 2 B | | Bf-Tree §3.2, §3.5; shared by mini-pages (`mini`) |
 //! | semi-dense (`semi_dense`) | 20 B | 2 B a place | | | §3.5; numbers between the fences |
-//! | fully dense (`fully_dense`) | 20 B | 1 bit a place | | | §3.5; close numbers, one value length |
+//! | fully dense (`fully_dense`) | 20 B | 1 bit a place | | | §3.5; close numbers, same lengths |
 //!
 //! (A § without a paper's name refers to B-Trees Are Back.)
 //!

@@ -12,8 +12,8 @@
 //! region   | blk 8 | blk 9 | blk 2 | ... | blk 7 |   block i lies at start + i % blocks:
 //!                                                    laps overwrite each other
 //!
-//! block     0     4       8       16     18      20         22      23        24        used    4096
-//!           | crc | epoch | index | used | first | unforced | flags | version | records | zeros |
+//! block    0     4       8       16     18      20         22      23        24       used   4096
+//!          | crc | epoch | index | used | first | unforced | flags | version | records| zeros|
 //!
 //! records   | ...tail of a record | len body | len body | len bo...      a record may continue in
 //!                                 ^ first                                the next block
