@@ -1,26 +1,33 @@
-//! When a program has to stop, though it is not through.
+//! Time limits for programs.
 //!
-//! A campaign with little time cannot wait for a program that takes long. Whoever runs one asks its
-//! deadline between two steps, and stops where that is over: at a state from which the store could
-//! go on, so that what was judged until then stands.
+//! A campaign with little time cannot wait for a long program. A runner therefore asks its deadline
+//! between two steps and stops once it is over. The checks made until then remain valid.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// A program that has shown something is made smaller for so long at least, if it needs that.
+/// The least time for reducing a failing program.
 const LEAST_SHRINKING: Duration = Duration::from_secs(1);
 
-/// Set once the whole process is told to stop.
+/// Set when the whole process is told to stop.
 static STOPPED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// From here on every deadline is over, too, once `flag` is set: for a process that may be
-/// interrupted. Only the first call counts.
+/// Ends every deadline of the process once `flag` is set; for signal handlers. Only the first call
+/// has an effect.
 pub fn end_with(flag: Arc<AtomicBool>) {
     let _ = STOPPED.set(flag);
 }
 
-/// Of one program; it knows afterwards whether the program was stopped.
+/// A time limit. It remembers whether anyone was told to stop.
+///
+/// ```
+/// use treering_oracle::Deadline;
+///
+/// let deadline = Deadline::after_questions(2);
+/// assert!(!deadline.is_over() && !deadline.is_over() && !deadline.has_struck());
+/// assert!(deadline.is_over() && deadline.has_struck());
+/// ```
 #[derive(Debug)]
 pub struct Deadline {
     clock: Clock,
@@ -31,7 +38,7 @@ pub struct Deadline {
 enum Clock {
     Never,
     At(Instant),
-    /// After so many more questions.
+    /// Over after this many more calls of `is_over`.
     Questions(AtomicU64),
 }
 
@@ -43,25 +50,26 @@ impl Deadline {
         }
     }
 
-    /// Never over.
+    /// A deadline that is never over.
     #[must_use]
     pub fn never() -> Deadline {
         Deadline::on(Clock::Never)
     }
 
-    /// Over from then on; `None`: never.
+    /// A deadline at a point in time. `None` means never.
     #[must_use]
     pub fn at(when: Option<Instant>) -> Deadline {
         Deadline::on(when.map_or(Clock::Never, Clock::At))
     }
 
-    /// Over when it has been asked `n` times: a clock that goes the same way on any machine.
+    /// A deadline that is over after `n` calls of [`Deadline::is_over`], so that tests repeat on any
+    /// machine.
     #[must_use]
     pub fn after_questions(n: u64) -> Deadline {
         Deadline::on(Clock::Questions(AtomicU64::new(n)))
     }
 
-    /// Whether to stop now. Whoever is told so does stop.
+    /// Whether to stop now. The caller must stop if this returns `true`.
     pub fn is_over(&self) -> bool {
         let stopped = STOPPED.get();
         let stopped = stopped.is_some_and(|flag| flag.load(Ordering::Relaxed));
@@ -81,12 +89,12 @@ impl Deadline {
         over
     }
 
-    /// Whether anybody was told to stop.
+    /// Whether [`Deadline::is_over`] has ever returned `true`.
     pub fn has_struck(&self) -> bool {
         self.struck.load(Ordering::Relaxed)
     }
 
-    /// A deadline of its own for a first part, at this share of what is left.
+    /// A separate deadline for a first part, after this share of the remaining time.
     #[must_use]
     pub fn part(&self, share: f64) -> Deadline {
         Deadline::on(match &self.clock {
@@ -103,8 +111,7 @@ impl Deadline {
         })
     }
 
-    /// A deadline of its own for making a program small that has shown something: this one, but not
-    /// before a second from now.
+    /// A separate deadline for reducing a failing program: this one, but at least a second from now.
     #[must_use]
     pub fn for_shrinking(&self) -> Deadline {
         Deadline::on(match &self.clock {
@@ -113,7 +120,7 @@ impl Deadline {
         })
     }
 
-    /// The same, or over after so long if that is sooner.
+    /// The earlier of this deadline and `time` from now.
     #[must_use]
     pub fn within(self, time: Duration) -> Deadline {
         let latest = Instant::now() + time;
@@ -124,7 +131,7 @@ impl Deadline {
         })
     }
 
-    /// What a part of it was told counts as told by it.
+    /// Takes over from a part of it whether anyone was told to stop.
     pub fn join(&self, part: &Deadline) {
         if part.has_struck() {
             self.struck.store(true, Ordering::Relaxed);

@@ -1,6 +1,6 @@
-//! The lengths of keys and values at which formats change: where a length field gets another byte,
-//! a flag's bit is reached, or a limit of the engine's. Programs go there on purpose, and reports
-//! say which they have met.
+//! Key and value lengths at which formats change: a length field needs another byte, a flag bit is
+//! reached, or the engine's limit. Programs use these lengths on purpose, and reports say which of
+//! them occurred.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ enum Of {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Long {
     Bytes(usize),
-    /// So much less than the engine takes.
+    /// This much shorter than the engine's limit.
     Below(usize),
 }
 
@@ -60,14 +60,14 @@ const ALL: [(Of, Long); 31] = [
     (Record, Below(0)),
 ];
 
-/// Longer keys are no edge that one waits for: an engine may take any.
+/// A limit beyond this is no edge, for programs never reach it.
 const LONGEST: usize = 1 << 17;
 
-/// How often each edge was met; those that were at all are a set.
+/// How often each edge occurred. Those that occurred at all can be used as a set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Edges([u64; ALL.len()]);
 
-/// How long an edge is for an engine; `None` if it does not get there.
+/// The length of an edge for an engine; `None` if it is beyond the engine's limits.
 fn bytes(limits: &Limits, (of, long): (Of, Long)) -> Option<usize> {
     let most = match of {
         Key => limits.max_key,
@@ -83,7 +83,7 @@ fn bytes(limits: &Limits, (of, long): (Of, Long)) -> Option<usize> {
 }
 
 impl Edges {
-    /// Those that keys and values within these limits can be at, each once.
+    /// The edges within these limits, each counted once.
     #[must_use]
     pub fn within(limits: &Limits) -> Edges {
         Edges(std::array::from_fn(|at| {
@@ -91,7 +91,7 @@ impl Edges {
         }))
     }
 
-    /// A key and a value of these lengths have been written.
+    /// Counts a written record with a key and a value of these lengths.
     pub fn met(&mut self, limits: &Limits, key: usize, value: usize) {
         for (edge, n) in ALL.iter().zip(&mut self.0) {
             let found = match edge.0 {
@@ -103,7 +103,7 @@ impl Edges {
         }
     }
 
-    /// Both together.
+    /// Adds the counts of `other`.
     pub fn add(&mut self, other: Edges) {
         self.0
             .iter_mut()
@@ -111,14 +111,14 @@ impl Edges {
             .for_each(|(n, more)| *n += more);
     }
 
-    /// Those of these that values of at least so many bytes can be at.
+    /// These edges, without those for values shorter than `least` bytes.
     #[must_use]
     pub fn with_values_from(self, least: usize) -> Edges {
         let long = |at: usize| !matches!(ALL[at], (Value, Bytes(n)) if n < least);
         Edges(std::array::from_fn(|at| self.0[at] * u64::from(long(at))))
     }
 
-    /// Those of these that are not among the others.
+    /// These edges, without those that occurred in `others`.
     #[must_use]
     pub fn without(self, others: Edges) -> Edges {
         Edges(std::array::from_fn(|at| {
@@ -126,18 +126,18 @@ impl Edges {
         }))
     }
 
-    /// How many different ones.
+    /// The number of different edges that occurred.
     #[must_use]
     pub fn count(self) -> u64 {
         self.0.iter().filter(|n| **n > 0).count() as u64
     }
 
-    /// Each by its name.
+    /// The names of the edges that occurred.
     pub fn names(self) -> impl Iterator<Item = String> {
         self.each().map(|(name, _)| name)
     }
 
-    /// Each by its name, and how often it was met.
+    /// The names of the edges that occurred, with their counts.
     pub fn each(self) -> impl Iterator<Item = (String, u64)> {
         let each = ALL.iter().zip(self.0);
         each.filter(|(_, n)| *n > 0).map(|((of, long), n)| {
@@ -164,13 +164,13 @@ impl fmt::Display for Edges {
     }
 }
 
-/// Length number `n` of a key, round and round through the edges.
+/// The length of key edge number `n`, modulo the number of edges.
 #[must_use]
 pub fn key_length(limits: &Limits, n: usize) -> usize {
     of(limits, Key, n).unwrap_or(limits.max_key.min(8))
 }
 
-/// Length number `n` of the value beside a key of `key` bytes, round and round through the edges.
+/// The length of value edge number `n`, modulo the number of edges, for a key of `key` bytes.
 #[must_use]
 pub fn value_length(limits: &Limits, key: usize, n: usize) -> usize {
     let room = limits.max_record.saturating_sub(key);
@@ -184,8 +184,8 @@ pub fn value_length(limits: &Limits, key: usize, n: usize) -> usize {
     bytes.unwrap_or(room).min(room)
 }
 
-/// Key number `n` of those that are as long as edges are, of one byte over and over, the number at
-/// the end or at the head: long common prefixes, or none.
+/// Key number `n` with an edge's length. It repeats one byte, and has its number at the end or at the
+/// start, so that keys share long prefixes or none.
 #[must_use]
 pub fn key(limits: &Limits, n: u16) -> Vec<u8> {
     let long = key_length(limits, usize::from(n));

@@ -99,7 +99,8 @@ pub struct LongValues {
 ///     }
 ///     fn open(&self, disk: &Disk) -> treering_engine::Result<Arc<dyn treering_engine::Kv>> {
 ///         let Disk::Blocks(device) = disk else { unreachable!("asked for blocks") };
-///         let options = Options { log_bytes: 1 << 20, checkpoint_log_bytes: 1 << 19, ..Options::default() };
+///         let options =
+///             Options { log_bytes: 1 << 20, checkpoint_log_bytes: 1 << 19, ..Options::default() };
 ///         Ok(Arc::new(Store::open(device.clone(), Arc::new(SystemClock::new()), &options)?))
 ///     }
 /// }

@@ -94,14 +94,14 @@
 //! | [`program`] | programs, and the text files that they are saved as |
 //! | [`generate`] | random programs for an engine, by seed |
 //! | [`shrink`] | the smallest program that still fails |
-//! | [`session`], [`differential`] | run a program beside the reference map and compare each answer |
-//! | [`reference`](mod@reference), [`value`] | the reference map, and values that name the write they come from |
+//! | [`session`], [`differential`] | run a program beside the reference map |
+//! | [`reference`](mod@reference), [`value`] | the reference map; values that name their write |
 //! | [`crash`] | every state that a power cut can leave, or a sample of them |
 //! | [`medium`] | simulated block devices and persistent memory that lose power |
 //! | [`damage`] | flipped bits, lost and misdirected writes, truncated files |
 //! | [`concurrent`] | real threads on one store |
-//! | [`history`], [`linear`] | record the calls of threads; check that the history is linearizable |
-//! | [`edges`], [`reach`] | key and value lengths at which formats change; what a run has exercised |
+//! | [`history`], [`linear`] | the recorded calls of threads; are they linearizable? |
+//! | [`edges`], [`reach`] | lengths at which formats change; what a run has exercised |
 //! | [`system`] | a file system that writes short, is interrupted, and reorders batches |
 //! | [`deadline`], [`random`], [`panics`] | time limits, seeded random numbers, caught panics |
 

@@ -1,11 +1,10 @@
-//! The devices that crash, of whichever kind, behind one face: what recorder, explorer and sessions
-//! ask of them.
+//! Simulated media that lose power, block devices and persistent memory, behind one interface.
 //!
 //! | | [`CrashDevice`] | [`MemPm`] |
 //! |---|---|---|
 //! | in doubt | blocks | words of eight bytes |
-//! | until | a flush | a fence after a write-back |
-//! | when the power is cut | requests fail | requests go on and leave nothing |
+//! | becomes durable by | a flush | a fence after a write-back |
+//! | after a power cut | requests fail | requests succeed without effect |
 
 use std::sync::Arc;
 
@@ -19,7 +18,7 @@ use crate::point::Point;
 use crate::program::Keep;
 use crate::reach::{Area, Reach};
 
-/// A device that crashes.
+/// A medium that loses power.
 #[derive(Clone)]
 pub enum Medium {
     /// Blocks behind a volatile write cache.
@@ -28,26 +27,26 @@ pub enum Medium {
     Pm(Arc<MemPm>),
 }
 
-/// What a [`Medium`] holds.
+/// The durable content of a [`Medium`].
 #[derive(Clone, Debug)]
 pub enum Image {
-    /// On blocks.
+    /// Of a block device.
     Blocks(device::Image),
-    /// In persistent memory.
+    /// Of persistent memory.
     Pm(device::PmImage),
 }
 
-/// A request to a [`Medium`] that changed something or ordered changes.
+/// A request to a [`Medium`] that changes data, or orders changes.
 #[derive(Clone, Debug)]
 pub enum Request {
-    /// To blocks.
+    /// To a block device.
     Block(device::Request),
     /// To persistent memory.
     Pm(device::PmRequest),
 }
 
 impl Request {
-    /// The point of a power cut that interrupts this request.
+    /// The crash point of a power cut that interrupts this request.
     pub(crate) fn point(&self) -> Point {
         match self {
             Request::Block(device::Request::Write { class, .. }) => match class {
@@ -65,23 +64,23 @@ impl Request {
     }
 }
 
-/// What a crash may leave of a block or a word.
+/// A block or word in doubt: a crash may leave any of its versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InDoubt {
-    /// In how many ways; 0 is what is durable, the last what was written last.
+    /// The number of versions. Version 0 is durable, the last one is the newest.
     pub versions: usize,
-    /// What is often lost or kept as one: the line of a word, a block by itself.
+    /// What is often lost or kept together: the cache line of a word; a block by itself.
     pub unit: u64,
 }
 
-/// What a store is at.
+/// The phase in the life of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// It is opened, and recovers.
+    /// The store is being opened, and recovers.
     Opening,
-    /// It is used.
+    /// The store is in use.
     InUse,
-    /// It is let go of.
+    /// The store is being dropped.
     Closing,
 }
 
@@ -89,7 +88,7 @@ impl When {
     /// All of them.
     pub const ALL: [When; 3] = [When::Opening, When::InUse, When::Closing];
 
-    /// As reports say it.
+    /// Its name in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -101,7 +100,7 @@ impl When {
 }
 
 impl Image {
-    /// Equal for equal bytes, and otherwise different but for one chance in 2^64.
+    /// A 64-bit hash of the content.
     #[must_use]
     pub fn fingerprint(&self) -> u64 {
         match self {
@@ -112,7 +111,7 @@ impl Image {
 }
 
 impl Medium {
-    /// An empty one of that kind; `None` for a folder, where nothing can be made to crash.
+    /// An empty medium for a kind of disk. `None` for a folder, which cannot be crashed.
     #[must_use]
     pub fn new(kind: DiskKind) -> Option<Medium> {
         match kind {
@@ -122,7 +121,7 @@ impl Medium {
         }
     }
 
-    /// One that holds `image` durably.
+    /// A medium with durable content `image`.
     #[must_use]
     pub fn holding(image: Image) -> Medium {
         match image {
@@ -131,7 +130,7 @@ impl Medium {
         }
     }
 
-    /// As an engine is given it.
+    /// The disk to open an engine on.
     #[must_use]
     pub fn disk(&self) -> Disk {
         match self {
@@ -140,7 +139,7 @@ impl Medium {
         }
     }
 
-    /// From now on every request is recorded.
+    /// Records every request from now on.
     pub fn record(&self) {
         match self {
             Medium::Blocks(device) => device.record(),
@@ -148,7 +147,7 @@ impl Medium {
         }
     }
 
-    /// What was recorded; the recording goes on, empty.
+    /// Takes the requests recorded so far. Recording continues.
     #[must_use]
     pub fn take_recording(&self) -> Vec<Request> {
         match self {
@@ -182,7 +181,7 @@ impl Medium {
         }
     }
 
-    /// Requests so far.
+    /// The number of requests so far.
     #[must_use]
     pub fn requests(&self) -> u64 {
         match self {
@@ -191,7 +190,7 @@ impl Medium {
         }
     }
 
-    /// Does what another medium of the same kind and size did.
+    /// Applies a request that another medium of the same kind and size recorded.
     pub fn apply(&self, request: &Request) {
         match (self, request) {
             (Medium::Blocks(device), Request::Block(request)) => device.apply(request),
@@ -200,7 +199,7 @@ impl Medium {
         }
     }
 
-    /// All that a crash may leave in several ways, in order of address.
+    /// All blocks or words in doubt, in order of address.
     #[must_use]
     pub fn in_doubt(&self) -> Vec<InDoubt> {
         match self {
@@ -220,7 +219,7 @@ impl Medium {
         }
     }
 
-    /// What is left if the power fails now; `choose(n)` picks one of `n` versions for each that is
+    /// The content after a power cut now. `choose(n)` picks one of `n` versions for each block or word
     /// in doubt, in order of address.
     pub fn crash(&self, choose: &mut dyn FnMut(usize) -> usize) -> Image {
         match self {
@@ -229,7 +228,7 @@ impl Medium {
         }
     }
 
-    /// What is left if the power fails now, by what a program says of it.
+    /// The content after a power cut now, with versions as a program says.
     #[must_use]
     pub fn crash_keeping(&self, keep: Keep) -> Image {
         match (keep, self) {
@@ -242,7 +241,7 @@ impl Medium {
         }
     }
 
-    /// After `n` more requests the power goes.
+    /// Cuts the power after `n` more requests.
     pub fn cut_power_in(&self, n: u64) {
         match self {
             Medium::Blocks(device) => device.cut_power_in(n),
@@ -250,7 +249,7 @@ impl Medium {
         }
     }
 
-    /// Whether the power has gone.
+    /// Whether the power has been cut.
     #[must_use]
     pub fn power_is_cut(&self) -> bool {
         match self {
@@ -259,13 +258,14 @@ impl Medium {
         }
     }
 
-    /// Whether the power has gone and no operation can fail of it: memory takes stores as ever.
+    /// Whether the power has been cut without any request failing: persistent memory still accepts
+    /// stores.
     #[must_use]
     pub fn is_dark(&self) -> bool {
         matches!(self, Medium::Pm(pm) if pm.power_is_cut())
     }
 
-    /// The device of blocks, whose writes and flushes can be made to fail.
+    /// The block device, if it is one, to make requests fail.
     #[must_use]
     pub fn blocks(&self) -> Option<&CrashDevice> {
         match self {

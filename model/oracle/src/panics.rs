@@ -1,5 +1,4 @@
-//! Panics of an engine are findings, not the end of the oracle: they are caught, and their message
-//! is kept instead of printed.
+//! Catches panics of an engine, which are findings. The message is kept instead of printed.
 
 use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe};
@@ -33,10 +32,10 @@ fn listen_once() {
     });
 }
 
-/// What `run` returns, or what its panic said, on one line.
+/// Returns what `run` returns.
 ///
 /// # Errors
-/// It panicked.
+/// The message of its panic, on one line.
 pub fn catch<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     listen_once();
     LISTENING.with(|depth| *depth.borrow_mut() += 1);

@@ -1,6 +1,14 @@
-//! The one source of chance of the oracle: SplitMix64, the same on every machine.
+//! Seeded random numbers: SplitMix64, the same on every machine.
 
-/// A seeded stream of numbers (Steele, Lea, Flood, OOPSLA 2014).
+/// A stream of random numbers (Steele, Lea, Flood, OOPSLA 2014).
+///
+/// ```
+/// use treering_oracle::random::Random;
+///
+/// let draw = |part| Random::part(7, part).below(1_000);
+/// assert_eq!(draw(0), draw(0));
+/// assert_ne!(draw(0), draw(1), "parts of one seed are independent");
+/// ```
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
@@ -11,7 +19,7 @@ impl Random {
         Random(seed)
     }
 
-    /// A stream of its own for part `part` of what `seed` decides.
+    /// An independent stream for part number `part` of a run with this seed.
     #[must_use]
     pub fn part(seed: u64, part: u64) -> Random {
         let mut parent = Random(seed ^ part.wrapping_mul(0xd134_2543_de82_ef95));
@@ -27,17 +35,17 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `end`, which is not 0.
+    /// A number below `end`, which must not be 0.
     pub fn below(&mut self, end: u64) -> u64 {
         ((u128::from(self.word()) * u128::from(end)) >> 64) as u64
     }
 
-    /// Once in `n` times.
+    /// `true` once in `n` times.
     pub fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
 
-    /// Whether an event of `percent` in a hundred happens.
+    /// `true` with a probability of `percent` in a hundred.
     pub fn percent(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }

@@ -1,33 +1,33 @@
-//! What runs have reached: how often each thing was met that bugs hide behind, and what was never.
+//! What runs have exercised: how often each interesting step, limit, request, fault and race occurred.
 //!
 //! | area | what is counted | who counts it |
 //! |---|---|---|
 //! | [`Area::Step`] | steps of the engine, as its [`Stats`] or its spec name them | the engine |
-//! | [`Area::Limit`] | keys and values at an edge of [`super::edges`] | who writes |
-//! | [`Area::Request`] | requests to the medium by kind, while the store is in use, opens, or closes | the medium |
-//! | [`Area::Fault`] | requests that failed, by kind and by the same phases; power cuts by what they interrupted; harms | the medium, the crash explorer |
-//! | [`Area::Race`] | pairs of calls that overlapped in time and met at a key | the history of threads |
+//! | [`Area::Limit`] | keys and values at an edge of [`crate::edges`] | the client |
+//! | [`Area::Request`] | requests by kind, while the store is opened, used, or closed | the medium |
+//! | [`Area::Fault`] | failed requests, power cuts, damage | the medium, the explorer |
+//! | [`Area::Race`] | pairs of overlapping calls on one key | the history |
 //!
-//! A thing that is wanted and was never met stays in the table with a count of 0: a run that finds
-//! nothing has then not looked there.
+//! A thing that should occur and never did has a count of 0: a run that finds nothing has not tested
+//! it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use treering_engine::Stats;
 
-/// What a thing is.
+/// A kind of thing that a run can exercise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Area {
     /// A step of the engine.
     Step,
-    /// A limit of lengths.
+    /// A length limit of keys or values.
     Limit,
     /// A request to the medium.
     Request,
-    /// Something that went wrong there.
+    /// A failed request, a power cut, or damage.
     Fault,
-    /// Two operations at once.
+    /// Two operations at the same time.
     Race,
 }
 
@@ -53,7 +53,7 @@ impl Area {
         }
     }
 
-    /// As a heading.
+    /// Its heading in reports.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
@@ -66,9 +66,9 @@ impl Area {
     }
 }
 
-/// Steps that not every engine has, see [`super::Engine::never_does`].
+/// Steps that not every engine has; see [`crate::Engine::never_does`].
 pub mod steps {
-    /// Two leaves become one.
+    /// Two leaves are merged.
     pub const LEAF_MERGE: &str = "leaf merge";
     /// A lookup finds its key in a buffer.
     pub const BUFFER_HIT: &str = "lookup answered by a buffer";
@@ -82,54 +82,54 @@ pub mod steps {
     pub const LOG_CLEANED: &str = "log cleaned";
     /// Cleaning copies an entry.
     pub const CLEANING_COPY: &str = "entry copied by cleaning";
-    /// Slots are cleared, so that updates find some.
+    /// Slots are cleared to make room for updates.
     pub const SLOTS_CLEARED: &str = "slots cleared for updates";
 }
 
-/// How often each thing was met.
+/// How often each thing occurred.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reach(BTreeMap<(Area, Cow<'static, str>), u64>);
 
 impl Reach {
-    /// The thing should be met.
+    /// Adds a thing that should occur.
     pub fn want(&mut self, area: Area, what: impl Into<Cow<'static, str>>) {
         self.0.entry((area, what.into())).or_default();
     }
 
-    /// The thing was met `n` times. What is not wanted and was met 0 times is not in the table.
+    /// Counts `n` occurrences of a thing.
     pub fn met(&mut self, area: Area, what: impl Into<Cow<'static, str>>, n: u64) {
         if n > 0 {
             *self.0.entry((area, what.into())).or_default() += n;
         }
     }
 
-    /// Both together.
+    /// Adds the counts of `other`.
     pub fn add(&mut self, other: &Reach) {
         for ((area, what), n) in &other.0 {
             *self.0.entry((*area, what.clone())).or_default() += n;
         }
     }
 
-    /// Everything, by area and name.
+    /// All things, by area and name, with their counts.
     pub fn iter(&self) -> impl Iterator<Item = (Area, &str, u64)> {
         self.0.iter().map(|((area, what), n)| (*area, &**what, *n))
     }
 
-    /// How often something was met; `None` if it is not in the table.
+    /// How often a thing occurred. `None` if it neither occurred nor should.
     #[must_use]
     pub fn of(&self, area: Area, what: &str) -> Option<u64> {
         let key: (Area, Cow<'static, str>) = (area, Cow::Owned(what.to_owned()));
         self.0.get(&key).copied()
     }
 
-    /// What is not to be expected is wanted no more; if it was met all the same, that stays.
+    /// Removes things that should not be expected to occur. Those that occurred anyway stay.
     pub fn expect_no(&mut self, area: Area, things: &[&'static str]) {
         self.0
             .retain(|(of, what), n| *n > 0 || *of != area || !things.contains(&what.as_ref()));
     }
 
-    /// What a store has done since it was opened. What a store of the kind can do is wanted;
-    /// `threads`: of several threads at once.
+    /// Counts the steps of a store since it was opened. All steps that its kind of store can do are
+    /// expected; `threads` adds those that need several threads.
     pub fn steps(&mut self, stats: &Stats, threads: bool) {
         let mut step = |what: &'static str, n: u64| {
             self.want(Area::Step, what);

@@ -1,21 +1,21 @@
-//! The reference map: what a store must hold, and after a crash may hold.
+//! The reference map: what a store must hold, and what it may hold after a crash.
 //!
 //! ```text
 //! durable ──(tail: writes since, in order)──▶ now
 //! ```
 //!
-//! `now` is what reads must return. A crash leaves `durable` and a prefix of the tail: the contract
-//! of `DurableMap`. A write that returned an error is *doubtful*: it may have happened or not, for
-//! reads and for crashes alike.
+//! Reads must return `now`. A crash leaves `durable` and a prefix of the tail, as the spec
+//! `DurableMap` says. A write that returned an error is *doubtful*: it may have happened or not, for
+//! reads and for crashes.
 //!
-//! Keys are numbers, states are dense, so reading and writing cost O(1) and judging a crash O(keys + tail).
+//! Reading and writing cost O(1); judging a crash costs O(keys and tail).
 
 use treering_engine::Lsn;
 
 use super::program::{KeyNo, Program};
 use super::value::{VERSION_BYTES, is_value_of, version};
 
-/// A written value: which write it is from, and its length. Two are equal exactly if their bytes
+/// A written value, as its write's version and its length. Two are equal if and only if their bytes
 /// are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Written {
@@ -23,12 +23,12 @@ pub struct Written {
     len: u32,
 }
 
-/// What a key holds: a value, or nothing.
+/// The content of a key: a value, or nothing.
 pub type Content = Option<Written>;
 
 impl Written {
-    /// The value of `len` bytes of write `version`. A short one keeps the version's last bytes
-    /// only.
+    /// The value of write `version`, `len` bytes long. A value shorter than a version keeps only the
+    /// version's last bytes.
     #[must_use]
     pub fn new(version: u64, len: u32) -> Written {
         let kept = match len as usize {
@@ -38,7 +38,7 @@ impl Written {
         Written { version: kept, len }
     }
 
-    /// What bytes a store returned mean; `None` if no write wrote them.
+    /// Decodes the bytes that a store returned. `None` if no write wrote them.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Written> {
         let len = u32::try_from(bytes.len()).ok()?;
@@ -52,7 +52,7 @@ impl Written {
         })
     }
 
-    /// As a report shows it.
+    /// A text for reports.
     #[must_use]
     pub fn describe(content: Content) -> String {
         match content {
@@ -67,27 +67,42 @@ struct Change {
     key: KeyNo,
     to: Content,
     doubtful: bool,
-    /// What the write returned; `None` if it deleted what was not there, and so has no place among
-    /// the others.
+    /// The LSN that the write returned. `None` if it deleted an absent key, and so has no place in the
+    /// order of writes.
     lsn: Option<Lsn>,
 }
 
-/// See the module's story.
+/// The reference map of one store.
+///
+/// ```
+/// use treering_oracle::reference::{Reference, Written};
+/// use treering_oracle::{KeyNo, Lsn, Program};
+///
+/// let keys = vec![b"a".to_vec(), b"b".to_vec()];
+/// let mut reference = Reference::new(&Program { keys, ops: vec![], crashes: vec![] });
+/// let (one, two) = (Some(Written::new(1, 8)), Some(Written::new(2, 8)));
+/// reference.wrote(KeyNo(0), one, Lsn(1));
+/// reference.wrote(KeyNo(1), two, Lsn(2));
+/// assert!(reference.permits(&[one, None]), "a crash may lose the last write");
+/// assert!(!reference.permits(&[None, two]), "but not a write before one that it keeps");
+/// reference.acknowledge(); // a sync
+/// assert!(!reference.permits(&[one, None]));
+/// ```
 #[derive(Clone, Debug)]
 pub struct Reference {
     durable: Vec<Content>,
     now: Vec<Content>,
     tail: Vec<Change>,
     doubtful: usize,
-    /// What the last write returned.
+    /// The LSN that the last write returned.
     last: Lsn,
 }
 
-/// Most writes in doubt at a time: every subset of them is tried.
+/// The most doubtful writes at a time. Every subset of them is tried.
 pub const MOST_DOUBTFUL: usize = 3;
 
 impl Reference {
-    /// The empty map over the keys of a program.
+    /// An empty map for the keys of a program.
     #[must_use]
     pub fn new(program: &Program) -> Reference {
         let empty = vec![None; program.keys.len()];
@@ -100,7 +115,7 @@ impl Reference {
         }
     }
 
-    /// A write has returned `lsn`.
+    /// Records a write that returned `lsn`.
     pub fn wrote(&mut self, key: KeyNo, to: Content, lsn: Lsn) {
         let before = std::mem::replace(&mut self.now[key.0 as usize], to);
         self.last = lsn;
@@ -112,7 +127,7 @@ impl Reference {
         });
     }
 
-    /// A write has returned an error.
+    /// Records a write that returned an error.
     pub fn may_have_written(&mut self, key: KeyNo, to: Content) {
         self.doubtful += 1;
         self.tail.push(Change {
@@ -123,15 +138,15 @@ impl Reference {
         });
     }
 
-    /// Writes in doubt.
+    /// The number of doubtful writes.
     #[must_use]
     pub fn doubtful(&self) -> usize {
         self.doubtful
     }
 
-    /// What the last write returned is durable: and with it every write with no greater an LSN, and
-    /// those before them. If it deleted what was not there, what made it absent is, whatever its
-    /// LSN; and of others nothing is known.
+    /// Records a sync of the LSN that the last write returned. Every write with an LSN up to that is
+    /// durable, as are the writes before them. If the last write deleted an absent key, only the write
+    /// that made it absent is known to be durable.
     pub fn acknowledge_last(&mut self) {
         let Some(last) = self.tail.last().copied() else {
             return;
@@ -150,7 +165,7 @@ impl Reference {
         }
     }
 
-    /// All writes but the last `most` are durable by now, unless something is in doubt.
+    /// Records that all writes but the last `most` are durable, unless there are doubtful writes.
     pub fn acknowledge_all_but(&mut self, most: usize) {
         if self.doubtful > 0 {
             return;
@@ -161,7 +176,7 @@ impl Reference {
         }
     }
 
-    /// All writes so far are promised to outlive a crash. Those in doubt stay so, unless the key
+    /// Records a sync: all writes so far are durable. A doubtful write stays doubtful, unless its key
     /// was written again.
     pub fn acknowledge(&mut self) {
         for change in self.tail.iter().filter(|change| !change.doubtful) {
@@ -181,13 +196,13 @@ impl Reference {
         self.doubtful = self.tail.len();
     }
 
-    /// What a key holds.
+    /// The content of a key.
     #[must_use]
     pub fn get(&self, key: KeyNo) -> Content {
         self.now[key.0 as usize]
     }
 
-    /// Bytes of all keys and values, if `key` held `to`.
+    /// The bytes of all keys and values, if `key` held `to`.
     #[must_use]
     pub fn live_bytes_with(&self, program: &Program, key: KeyNo, to: Content) -> u64 {
         let held = (0u32..).map(KeyNo).zip(&self.now);
@@ -198,7 +213,7 @@ impl Reference {
         bytes.sum()
     }
 
-    /// Whether a read may return this.
+    /// Whether a read of `key` may return `found`.
     #[must_use]
     pub fn may_read(&self, key: KeyNo, found: Content) -> bool {
         if self.get(key) == found {
@@ -257,7 +272,7 @@ impl Reference {
         false
     }
 
-    /// As if these keys had never been written.
+    /// A copy in which these keys were never written.
     #[must_use]
     pub fn without(&self, keys: &[KeyNo]) -> Reference {
         let mut rest = self.clone();
@@ -270,8 +285,7 @@ impl Reference {
         rest
     }
 
-    /// The store was opened and holds `found`, which was permitted: that is now the state, for
-    /// good.
+    /// Records that the store was opened with the permitted content `found`, which is now durable.
     pub fn settle(&mut self, found: Vec<Content>) {
         self.now.clone_from(&found);
         self.durable = found;
@@ -279,9 +293,8 @@ impl Reference {
         self.doubtful = 0;
     }
 
-    /// For a finding: the keys (up to `most`) in which `found` differs from the permitted state
-    /// that comes nearest to it, each with what was expected, by its whole recent past, and what
-    /// was found.
+    /// Explains why `found` is not permitted: the expected and the found content of up to `most` keys in
+    /// which it differs from the nearest permitted state.
     #[must_use]
     pub fn explain(&self, program: &Program, found: &[Content], most: usize) -> (String, String) {
         let mut state = self.durable.clone();

@@ -7,9 +7,9 @@
 //! mirror can run inside a Rust test, beside the real engine.
 //!
 //! ```text
-//!   specs/X/X.tla ──────── TLC ────────▶ state graph ─┐
-//!        MCX_smoke.cfg                                ├─ graph: equal, state by state, edge by edge?
-//!            └───▶ config ─▶ mirror::X ─▶ state graph ┘
+//!   specs/X/X.tla ────── TLC ────────▶ state graph ─┐
+//!        MCX_smoke.cfg                              ├─ graph: equal, edge by edge?
+//!            └──▶ config ─▶ mirror::X ─▶ state graph ┘
 //!                               ▲
 //!   engine ──▶ protocol events ─┘          conformance: does the mirror allow each event?
 //! ```
@@ -41,8 +41,8 @@
 //! | [`value`] | TLA+ values, and the text that TLC prints for them |
 //! | [`graph`] | whole state graphs, their differences, and shortest counterexamples |
 //! | [`check`] | runs TLC, `tla-mc` and the mirrors, and compares them with `specs/manifest.json` |
-//! | [`conformance`] | replays the engine's protocol events on the mirrors, and leads the engine through a mirror's graph |
-//! | `mutations` | with the feature of that name: seeded bugs in the engine, and the check that must catch each |
+//! | [`conformance`] | replays the engine's events on a mirror; leads the engine along its graph |
+//! | `mutations` (a feature) | seeded bugs in the engine, and the check that must catch each |
 //!
 //! Mirrors check safety only, without symmetry reduction. Liveness is checked by TLC alone:
 //! stateright's `eventually` properties ignore cycles.

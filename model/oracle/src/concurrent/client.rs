@@ -1,4 +1,4 @@
-//! A client: makes one call after another and records each.
+//! Clients, which make one call after another and record each.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,29 +14,29 @@ use crate::history::{Action, KeyId, Recorder, Start, Ticks, Version};
 use crate::random::Random;
 use crate::value;
 
-/// What all clients of a history share. Its locks are std's and never held across a call: an
-/// explorer of the engine's schedules need not see them.
+/// What all clients of a history share. Its locks are std's, even where the engine's are replaced
+/// to explore schedules, and are never held across a call.
 #[derive(Debug)]
 pub struct Session {
-    /// What they do.
+    /// What the clients do.
     pub work: Workload,
     /// The clock.
     pub ticks: Ticks,
     /// The greatest LSN that a write has returned.
     pub last: AtomicU64,
-    /// What it depends on that the history goes on, if it can be cut off.
+    /// The power, if the history can end in a power cut.
     power: Option<Arc<Power>>,
-    /// What was done beside the calls.
+    /// What happened besides the calls.
     pub(super) deeds: Deeds,
     refusals: Refusals,
     recorders: Vec<Mutex<Recorder>>,
 }
 
-/// What a store may say that it has no room for, see [`Engine::may_refuse`].
+/// What a full store may refuse; see [`Engine::may_refuse`].
 #[derive(Clone, Debug, Default)]
 pub(super) struct Refusals {
     puts: bool,
-    /// Of these keys, by their number.
+    /// For each key, whether its delete may be refused.
     deletes: Vec<bool>,
     background: bool,
 }
@@ -52,19 +52,19 @@ impl Refusals {
     }
 }
 
-/// Whether a store says that it has no room.
+/// Whether an error says that the store is full.
 fn is_full(error: &Error) -> bool {
     matches!(error, Error::Full { .. } | Error::PmFull { .. })
 }
 
-/// Recorders hold plain data that is whole after every push, so one that a panic passed through is
-/// as good as any.
+/// Locks a recorder. A recorder is whole after every push, so one that a panic has poisoned is
+/// usable.
 fn lock(recorder: &Mutex<Recorder>) -> MutexGuard<'_, Recorder> {
     recorder.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Session {
-    /// A session of so many clients, numbered from 0.
+    /// A session with clients 0 to `clients - 1`.
     #[must_use]
     pub fn new(work: Workload, clients: u32) -> Session {
         let recorder = |client| Mutex::new(Recorder::new(client, Arc::clone(work.keys())));
@@ -79,7 +79,7 @@ impl Session {
         }
     }
 
-    /// The same, which goes on until the power is cut.
+    /// The same session, which goes on until the power is cut.
     #[must_use]
     pub fn with_power(self, power: Arc<Power>) -> Session {
         Session {
@@ -88,7 +88,7 @@ impl Session {
         }
     }
 
-    /// The same with a store that may refuse what `engine` may refuse.
+    /// The same session with a store that may refuse what `engine` may refuse.
     #[must_use]
     pub fn on(self, engine: &dyn Engine) -> Session {
         Session {
@@ -97,32 +97,32 @@ impl Session {
         }
     }
 
-    /// Whether background work may say so: it may want room, too, or what it asked for fails.
+    /// Whether background work may return this error: the store is full, or requests fail.
     pub(super) fn may_stall(&self, error: &Error) -> bool {
         self.refusals.background && is_full(error) || self.may_fail()
     }
 
-    /// Whether requests of the medium's fail, so that calls may.
+    /// Whether requests of the medium fail, so that calls may fail.
     pub(super) fn may_fail(&self) -> bool {
         let troubled = |power: &Arc<Power>| power.trouble != Trouble::None;
         self.power.as_ref().is_some_and(troubled)
     }
 
-    /// Whether a call that fails may be followed by others that do not.
+    /// Whether calls may succeed again after one has failed.
     pub(super) fn recovers(&self) -> bool {
         let no_room = |power: &Arc<Power>| power.trouble == Trouble::NoRoom;
         self.power.as_ref().is_some_and(no_room)
     }
 
-    /// Step `step` of background work is next.
+    /// Called before step `step` of background work.
     pub(super) fn background(&self, step: u64) {
         if let Some(power) = &self.power {
             power.background(step);
         }
     }
 
-    /// Something was done beside the calls, from then until now; or has not ended, as the power
-    /// went.
+    /// Notes something that happened from `from` until now. If the power has been cut, it never
+    /// ended.
     pub(super) fn noted(&self, deed: Deed, from: u64) {
         let until = match self.is_dark() {
             true => u64::MAX,
@@ -131,18 +131,18 @@ impl Session {
         self.deeds.note(deed, from, until);
     }
 
-    /// Whether the power can go.
+    /// Whether the power can be cut.
     pub(super) fn can_be_cut(&self) -> bool {
         self.power.is_some()
     }
 
-    /// Whether the power has gone: what is answered now, nobody hears.
+    /// Whether the power has been cut, so that answers no longer count.
     #[must_use]
     pub fn is_dark(&self) -> bool {
         self.power.as_ref().is_some_and(|power| power.is_cut())
     }
 
-    /// What all clients did so far. Calls on their way count as calls that never return.
+    /// The calls of all clients so far. A pending call counts as one that never returns.
     #[must_use]
     pub fn recorded(&self) -> Vec<Recorder> {
         self.recorders
@@ -162,14 +162,14 @@ pub struct Client {
     buffer: Vec<u8>,
     expected: Vec<u8>,
     rows: Vec<(Vec<u8>, Version)>,
-    /// What its last write returned.
+    /// The LSN that its last write returned.
     own: Lsn,
-    /// When its call on the way was invoked.
+    /// The tick at which its pending call was invoked.
     invoked: u64,
 }
 
 impl Client {
-    /// Client `number`; the seed of the session decides what it does.
+    /// Client `number`. The seed of the session decides what it does.
     #[must_use]
     pub fn new(session: Arc<Session>, number: u32, seed: u64) -> Client {
         Client {
@@ -185,7 +185,7 @@ impl Client {
         }
     }
 
-    /// Makes the next call of its program.
+    /// Makes the next call.
     ///
     /// # Errors
     /// The engine's own; the call is recorded as failed.
@@ -338,7 +338,7 @@ impl Client {
         answer
     }
 
-    /// Writes every `step`-th key, so that there is something to read, and room between to grow.
+    /// Writes every `step`-th key, so that there is something to read and space between to grow.
     ///
     /// # Errors
     /// The engine's own.
@@ -350,7 +350,7 @@ impl Client {
         })
     }
 
-    /// Reads everything that is there: one scan of all, one back, and a get of each key.
+    /// Reads the whole content: a scan up, a scan down, and a get of each key.
     ///
     /// # Errors
     /// The engine's own.

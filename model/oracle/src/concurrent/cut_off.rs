@@ -1,4 +1,4 @@
-//! One history that a power cut ends: made, judged, counted.
+//! One history that ends in a power cut.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::medium::{Medium, When};
 use crate::program::Keep;
 use crate::random::Random;
 
-/// Makes the history, judges it, and counts what it met.
+/// Runs the history, checks it, and adds it to the report.
 pub(super) fn run(
     engine: &dyn Engine,
     plan: &Plan,
@@ -104,7 +104,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// What is wrong with what a power cut left.
+/// Checks what a power cut left.
 fn after_the_cut(
     engine: &dyn Engine,
     medium: &Medium,

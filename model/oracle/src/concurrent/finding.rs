@@ -1,4 +1,4 @@
-//! What a concurrent run finds.
+//! What a concurrent run can find.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,35 +6,35 @@ use std::time::Duration;
 use crate::finding::{self, Check};
 use crate::linear::Violation;
 
-/// Something that must not be.
+/// Something wrong with the engine.
 #[derive(Debug)]
 pub enum Finding {
     /// No order of the calls explains the answers.
     Violation(Box<Violation>),
     /// A thread panicked in the engine.
     Panicked {
-        /// Which thread.
+        /// The thread.
         who: String,
-        /// What it said.
+        /// The panic message.
         message: String,
     },
-    /// A call that nothing should have stopped was answered with an error.
+    /// A call failed although nothing had gone wrong.
     Failed {
-        /// Which thread.
+        /// The thread.
         who: String,
         /// The error.
         error: treering_engine::Error,
     },
-    /// Nothing happened for too long.
+    /// The engine hangs.
     NoProgress {
-        /// For how long.
+        /// How long nothing happened.
         patience: Duration,
-        /// Threads that are still there, and what they are at.
+        /// The threads that are stuck, and in which call.
         stuck: Vec<String>,
     },
-    /// The closed store is damaged.
+    /// The structure check of the closed store found damage.
     Damaged(Vec<String>),
-    /// After a power cut keys hold what they must not, one sentence each.
+    /// Keys with a wrong content after a power cut, one sentence each.
     Lost(Vec<String>),
 }
 
@@ -54,7 +54,7 @@ impl Finding {
 }
 
 impl Finding {
-    /// The same in the words that all modes of the oracle share; `what` was run.
+    /// The same as a finding of the oracle, in the terms that all modes share; `what` was run.
     #[must_use]
     pub fn in_words(&self, what: &str) -> finding::Finding {
         let (check, expected) = match self {

@@ -1,23 +1,22 @@
-//! Concurrent runs: real threads on one store, and a verdict on what they saw.
+//! Concurrent runs: real threads on one store, and a check of what they saw.
 //!
 //! ```text
-//! client 0 ── put ─ get ─ scan ─ …  ┐                     auditor ── scan, gets ─ (reopen) ─ scan, gets
-//! client 1 ── get ─ delete ─ put …  ├─ one store ─ sync ─┘                    │
-//! pump     ── pump_due ─ checkpoint ┘                                         └─ one history ─ linear::check
+//! client 0 ── put ─ get ─ scan ─ …  ┐                      auditor: scan, gets, reopen, scan, gets
+//! client 1 ── get ─ delete ─ put …  ├─ one store ─ sync ──┘         │
+//! pump     ── pump_due ─ checkpoint ┘                               └─ one history ─ linear::check
 //! ```
 //!
-//! Clients record every call ([`Client`]); what they do is in [`Workload`]. When all are done an
-//! auditor makes everything durable and reads the whole content, by scan and by get, before and
-//! after the store is opened again. Its calls belong to the history, so the check of the history is
-//! the check of what is left: each key must hold one of the values that some order of the calls
-//! leaves there.
+//! Clients record every call ([`Client`]); [`Workload`] decides what they do. When all have
+//! finished, an auditor syncs and reads the whole content, by scan and by get, before and after the
+//! store is reopened. Its calls belong to the history. So the check of the history also covers the
+//! final content: each key must hold a value that some order of the calls leaves there.
 //!
-//! Every other history ends in a power cut instead ([`Power`]): what is found then must be what
-//! threads were told, and no more than what they wrote.
+//! Every other history ends in a power cut instead ([`Power`]). What is left must include what
+//! clients were told is durable, and nothing that was never written.
 //!
-//! Three kinds of wrong are told apart: a [`Violation`], a panic or an error of the engine, and a
-//! hang. A watchdog finds the last: if no call begins or ends for [`Plan::patience`], the threads
-//! are left behind (nothing can end them) and the calls on their way reported.
+//! A run reports violations, panics, errors, and hangs. A watchdog detects a hang: if no call
+//! begins or ends for [`Plan::patience`], it reports the pending calls and abandons the threads,
+//! which nothing can stop.
 
 mod client;
 mod cut_off;
@@ -46,13 +45,13 @@ use crate::engine::Engine;
 use crate::medium::Medium;
 use crate::value::VERSION_BYTES;
 
-/// Of the time until a deadline the clients have at most this share; the rest is for judging.
+/// The share of the time until a deadline for the clients. The rest is for the checks.
 const CALLS: f64 = 0.7;
 
-/// Runs the plan on stores of `engine`, until something is wrong.
+/// Runs the plan on stores of `engine` until something is wrong.
 ///
 /// # Errors
-/// The run could not be: [`RunError`]. What is wrong with the engine is in the report.
+/// The run was impossible; see [`RunError`]. What is wrong with the engine is in the report.
 pub fn run(engine: &dyn Engine, plan: &Plan) -> Result<Report, RunError> {
     if plan.clients == 0 {
         return Err(RunError::Plan("the number of clients"));

@@ -1,32 +1,32 @@
-//! What a concurrent run does, and why it could not begin.
+//! What a concurrent run does.
 
 use std::time::Duration;
 
-/// What to run.
+/// What a concurrent run does, and for how long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Decides what each client does.
     pub seed: u64,
-    /// Threads that call.
+    /// Client threads.
     pub clients: u32,
-    /// Threads that do background work.
+    /// Threads for background work.
     pub pumps: u32,
-    /// Calls of a history, all clients together.
+    /// Calls of one history, all clients together.
     pub calls: u64,
     /// The number of the first history.
     pub first: u64,
-    /// Most histories. Each is on a store of its own.
+    /// The most histories. Each has its own store.
     pub histories: u64,
-    /// Every so many-th history ends in a power cut, where the power can be cut; 0: none.
+    /// Every n-th history ends in a power cut, if the disk can crash. 0 means none.
     pub cut_every: u64,
-    /// Whether each history has options of its own, see [`Engine::vary`].
+    /// Whether each history has its own options; see [`Engine::vary`](crate::Engine::vary).
     pub vary: bool,
-    /// No history begins after this time.
+    /// No history starts after this time.
     pub budget: Option<Duration>,
-    /// The clients of a history that is under way after so long, from the beginning of all, make no
-    /// more calls; what they made is judged.
+    /// The time, from the start of the run, after which the clients of a running history make no
+    /// more calls. Their calls so far are judged.
     pub at_most: Option<Duration>,
-    /// How long nothing may happen before it is called a hang.
+    /// If nothing happens for this long, the run reports a hang.
     pub patience: Duration,
 }
 
@@ -48,18 +48,18 @@ impl Default for Plan {
     }
 }
 
-/// A run that could not be.
+/// A run that was impossible.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The engine did not open an empty store.
+    /// The engine could not open an empty store.
     #[error("{engine} does not open an empty store: {error}")]
     Open {
-        /// Its name.
+        /// The engine's name.
         engine: String,
-        /// Why.
+        /// The engine's error.
         error: treering_engine::Error,
     },
-    /// There is no folder to put a store in, or no thread to be had.
+    /// A folder or a thread could not be created.
     #[error("cannot run: {0}")]
     System(#[from] std::io::Error),
     /// The plan makes no sense.

@@ -1,4 +1,4 @@
-//! Histories that a power cut ends: what threads were told before it must hold after it.
+//! Histories that end in a power cut: what clients were told before it must hold after it.
 //!
 //! ```text
 //! client 0 ── put a 1 ─ sync ─ put b 3 ─ …   ┐        the power goes      open ─ read all
@@ -6,11 +6,11 @@
 //! pump     ── …                              ┘
 //! ```
 //!
-//! A write that has returned is *vouched for* if the engine promises that at once, or if a `sync`
-//! of its LSN or a later one has returned, too, and the power was still on then. If a write is
-//! found, all that had returned before it was invoked count as vouched for as well: a crash drops a
-//! suffix of the writes and nothing from their middle (`DurableMap`). A key may hold what a write
-//! left there unless one that is vouched for was invoked when that had ended already. O(calls).
+//! A write is *vouched for* if the engine promised that it is durable: at its return, or when a
+//! `sync` of its LSN or a later one returned while the power was on. If a write survives, all
+//! writes that had returned before it was invoked are vouched for, too, because a crash may drop
+//! only a suffix of the writes (`DurableMap`). A key may then hold the value of a write unless a
+//! write that is vouched for was invoked after that write had ended. O(calls).
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,23 +24,23 @@ use crate::Promise;
 use crate::history::{Action, Call, History, Outcome, Version, show_key};
 use crate::medium::Medium;
 
-/// What else troubles the medium before the power goes.
+/// What else is wrong with the medium before the power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trouble {
     /// Nothing.
     None,
     /// A request fails.
     Failure,
-    /// Now and then there is no room for blocks that hold nothing.
+    /// Now and then it has no space for blocks that hold nothing.
     NoRoom,
 }
 
-/// The power of a history that is cut off.
+/// The power of a history that ends in a power cut, and what clients were told before that.
 pub struct Power {
     pub(super) medium: Medium,
-    /// What writes returned, by the ticks of their invocations.
+    /// What each write returned, with the tick of its invocation.
     told: Mutex<Vec<(u64, Lsn)>>,
-    /// All writes up to here are durable, a `sync` has said.
+    /// The greatest LSN that a `sync` has made durable.
     synced: AtomicU64,
     pub(super) trouble: Trouble,
 }
@@ -61,12 +61,12 @@ impl Power {
         }
     }
 
-    /// Whether it has gone.
+    /// Whether the power has been cut.
     pub(super) fn is_cut(&self) -> bool {
         self.medium.power_is_cut()
     }
 
-    /// Step `step` of background work: the medium's room goes and comes.
+    /// Called at each step of background work: the medium loses and regains its space.
     pub(super) fn background(&self, step: u64) {
         if let (Trouble::NoRoom, Some(device)) = (self.trouble, self.medium.blocks()) {
             device.set_full(step / 64 % 3 == 1);
@@ -82,7 +82,7 @@ impl Power {
         self.synced.fetch_max(lsn.0, Ordering::SeqCst);
     }
 
-    /// The invocations of the writes that a `sync` has vouched for.
+    /// The invocations of the writes that a `sync` has vouched for, sorted.
     fn vouched(&self) -> Vec<u64> {
         let synced = self.synced.load(Ordering::SeqCst);
         let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
@@ -93,7 +93,7 @@ impl Power {
     }
 }
 
-/// What is in a store, by number of key.
+/// Reads the content of a store, by key number.
 pub(super) fn contents(kv: &dyn Kv, work: &Workload) -> Result<Vec<Version>, Finding> {
     let failed = |error| Finding::Failed {
         who: "the reader after the power cut".into(),
@@ -132,15 +132,15 @@ pub(super) fn contents(kv: &dyn Kv, work: &Workload) -> Result<Vec<Version>, Fin
     }
 }
 
-/// What a key's calls say of what it may hold.
+/// The calls on one key that decide what it may hold.
 #[derive(Clone, Default)]
 struct OfKey<'h> {
     writes: Vec<&'h Call>,
-    /// The last that is vouched for, by its invocation.
+    /// The last call that is vouched for, by its invocation.
     vouched: Option<&'h Call>,
 }
 
-/// Judges what was found after the cut; one sentence for each key that holds what it must not.
+/// Judges the content after the cut. Returns a sentence for each key that is wrong.
 pub(super) fn judge(
     history: &History,
     power: &Power,
@@ -202,7 +202,7 @@ pub(super) fn judge(
     keys.iter().enumerate().filter_map(wrong).collect()
 }
 
-/// The power cut of history `number` comes after so many requests, few or many.
+/// The number of requests before the power cut of a history: few or many.
 pub(super) fn cut_after(random: &mut crate::random::Random, in_memory: bool) -> u64 {
     // A write to persistent memory is some dozen requests.
     let (least, span) = if in_memory { (8, 9) } else { (4, 10) };
@@ -210,7 +210,7 @@ pub(super) fn cut_after(random: &mut crate::random::Random, in_memory: bool) -> 
     scale + random.below(scale)
 }
 
-/// The disk of a history that ends so, and what is behind it.
+/// The power of a history on this medium.
 pub(super) fn power_of(medium: &Medium, trouble: Trouble) -> Arc<Power> {
     Arc::new(Power::of(medium.clone(), trouble))
 }

@@ -1,15 +1,15 @@
-//! Which operations met: pairs that overlapped in time, and at a key if both are about keys.
+//! Races: pairs of operations that overlapped in time, and on one key if both have keys.
 //!
-//! A race that no history ever had cannot have been judged. Calls are known from the history, what
-//! else was done (syncs, background work, checkpoints) from [`Deeds`]. One sweep in the order of
-//! the beginnings; O(n · threads).
+//! A race that never occurred has not been tested. The history has the calls; [`Deeds`] has what
+//! else happened: syncs, background work, checkpoints. One sweep in the order of the beginnings,
+//! O(n · threads).
 
 use std::sync::{Mutex, PoisonError};
 
 use crate::history::{Action, History};
 use crate::reach::{Area, Reach};
 
-/// What was done.
+/// A kind of operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Deed {
     Put,
@@ -42,7 +42,7 @@ impl Deed {
         self <= Scan
     }
 
-    /// Whether it can go wrong for another that it meets: two that only read cannot.
+    /// Whether it can affect another operation: two that only read cannot.
     fn races_with(self, other: Deed) -> bool {
         let reads = |deed| matches!(deed, Get | Scan);
         let of_its_kind = self == other && !self.is_call();
@@ -50,7 +50,7 @@ impl Deed {
     }
 }
 
-/// The pair, whichever came first.
+/// The pair of two kinds, in a fixed order.
 fn pair(one: Deed, other: Deed) -> String {
     let (first, second) = (one.min(other), one.max(other));
     match (first == second, second) {
@@ -62,7 +62,7 @@ fn pair(one: Deed, other: Deed) -> String {
     }
 }
 
-/// What was done beside the calls: what, from when, until when.
+/// Operations besides the calls: kind, beginning and end.
 #[derive(Debug, Default)]
 pub(super) struct Deeds(Mutex<Vec<(Deed, u64, u64)>>);
 
@@ -80,7 +80,7 @@ impl Deeds {
     }
 }
 
-/// One deed; numbers of the keys that it is about, which are all if it is about none.
+/// One operation, and the numbers of its keys; all keys if it has none.
 struct Span {
     deed: Deed,
     from: u64,
@@ -88,7 +88,8 @@ struct Span {
     keys: std::ops::Range<u32>,
 }
 
-/// Counts what met in a history; the power can go, and syncs mean something, or not.
+/// Counts the races of a history; `can_be` says whether the power can be cut, and whether syncs
+/// matter.
 pub(super) fn count(
     history: &History,
     deeds: &Deeds,

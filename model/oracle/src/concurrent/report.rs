@@ -1,4 +1,4 @@
-//! What a concurrent run reports.
+//! The report of a concurrent run.
 
 use std::time::{Duration, Instant};
 
@@ -15,46 +15,46 @@ use crate::history::{Action, History};
 use crate::linear;
 use crate::reach::Reach;
 
-/// What was found wrong with one history.
+/// A history with which something is wrong.
 #[derive(Debug)]
 pub struct Wrong {
-    /// Which history of the plan, from 0.
+    /// The number of the history, from 0.
     pub number: u64,
-    /// Its shape.
+    /// The shape of its workload.
     pub shape: Shape,
     /// All that was found, the plainest first.
     pub findings: Vec<Finding>,
-    /// What was recorded; [`History::save`] makes it an artefact, [`linear::check`] judges it
-    /// again.
+    /// The recorded calls. [`History::save`] writes them to a file, and [`linear::check`] checks
+    /// them again.
     pub history: History,
 }
 
 impl Wrong {
-    /// What was found, the plainest first, in the words that all modes share.
+    /// The findings in the terms that all modes share, the plainest first.
     pub fn findings(&self) -> impl Iterator<Item = finding::Finding> {
         let what = format!("history {}, {:?}", self.number, self.shape);
         (self.findings.iter()).map(move |found| found.in_words(&what))
     }
 }
 
-/// What a run did.
+/// What a run did and found.
 #[derive(Debug, Default)]
 pub struct Report {
     /// Histories recorded.
     pub histories: u64,
-    /// Of these: how many were interrupted, see [`Plan::at_most`].
+    /// How many of them were interrupted; see [`Plan::at_most`](super::Plan::at_most).
     pub interrupted: u64,
     /// Calls of all histories.
     pub calls: u64,
-    /// Calls that overlapped another one: how concurrent it really was.
+    /// Calls that overlapped another one.
     pub overlapping: u64,
-    /// Operations on single keys that were judged.
+    /// Operations on single keys that were checked.
     pub accesses: u64,
-    /// Keys about which nothing could be said, see [`linear::MAX_PENDING`].
+    /// Keys that were too complex to check; see [`linear::MAX_PENDING`].
     pub unjudged_keys: u64,
-    /// Time of the run.
+    /// The time of the run.
     pub elapsed: Duration,
-    /// Of that, time to check histories.
+    /// The part of it that checking took.
     pub checking: Duration,
     /// Leaf splits, as the engine counts them.
     pub splits: u64,
@@ -64,23 +64,23 @@ pub struct Report {
     pub evictions: u64,
     /// Checkpoints.
     pub checkpoints: u64,
-    /// Times the log began again at the beginning of its region.
+    /// Times the log wrapped around to the start of its region.
     pub log_wraps: u64,
-    /// Histories that a power cut ended.
+    /// Histories that ended in a power cut.
     pub cuts: u64,
-    /// The limits that keys and values have been at.
+    /// The length limits that keys and values have reached.
     pub edges: Edges,
-    /// What else was met.
+    /// What else the run exercised.
     pub reach: Reach,
-    /// The limits that they should be at once there were histories of every shape.
+    /// The length limits that runs with histories of every shape should reach.
     pub limits: Edges,
-    /// The first history with which something is wrong; the run ends there.
+    /// The first history with which something is wrong. The run ends there.
     pub wrong: Option<Wrong>,
 }
 
 impl Report {
-    /// Whether the run of this engine reached what it is for: calls overlapped, and an engine that
-    /// counts splits and merges counted some of each.
+    /// Whether the run did what it is for: calls overlapped, and there were leaf splits and merges
+    /// if the engine counts them.
     #[must_use]
     pub fn exercised(&self, engine: &dyn Engine) -> bool {
         let counts = self.splits + self.merges + self.evictions > 0;
@@ -120,7 +120,7 @@ impl Report {
             latest = latest.max(call.end);
         }
     }
-    /// Judges a history and counts what that took.
+    /// Checks a history, and adds up what that took.
     pub(super) fn check(&mut self, history: &History) -> Result<(), Finding> {
         let checking = Instant::now();
         let judged = linear::check(history);

@@ -1,7 +1,7 @@
-//! A device that now and then lets other threads run in the middle of things.
+//! A device with random delays, during which other threads run.
 //!
-//! Memory answers in a microsecond; a drive takes a hundred. What goes wrong only while a write is
-//! on its way shows on a device whose writes take a while, some more than others.
+//! Memory answers in a microsecond, a drive in a hundred. Bugs that need a write in flight show
+//! only on a device whose writes take time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,10 +12,10 @@ use treering_engine::{IoClass, Lba};
 
 use crate::random::Random;
 
-/// One request in so many waits.
+/// One request in this many waits.
 const ONE_IN: u64 = 16;
 
-/// A device in memory with pauses before and behind writes, behind reads, and before flushes and
+/// A device in memory that pauses before and after writes, after reads, and before flushes and
 /// trims.
 pub(super) struct SlowDevice {
     memory: Arc<dyn BlockDevice>,

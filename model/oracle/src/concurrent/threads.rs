@@ -1,4 +1,4 @@
-//! The threads of a history, and the watchdog over them.
+//! The threads of a history, and the watchdog.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,17 +19,17 @@ use crate::deadline::Deadline;
 /// How often the watchdog looks.
 const GLANCE: Duration = Duration::from_millis(2);
 
-/// Background steps between two checkpoints that a pump asks for although none is due: in one
-/// history there are hardly any, in another there is always one.
+/// Background steps between two extra checkpoints: hardly any in one history, and always one in
+/// another.
 fn checkpoint_every(seed: u64) -> u64 {
     [2_000, 300, 40, 5][(seed >> 1) as usize % 4]
 }
 
-/// Calls of a client that fail, where some may, before it gives up: a store that has failed for
-/// good has nothing more to say.
+/// A client gives up after this many failed calls, where calls may fail: the store has failed for
+/// good.
 const MOST_FAILED: u32 = 4;
 
-/// Where threads leave what they found.
+/// Where threads leave their findings.
 #[derive(Default)]
 struct Board {
     findings: Mutex<Vec<Finding>>,
@@ -39,7 +39,7 @@ struct Board {
 }
 
 impl Board {
-    /// Runs the body of thread `who`; what ends it early is a finding.
+    /// Runs the body of thread `who`. An error or a panic becomes a finding.
     fn guard(&self, who: &str, body: impl FnOnce() -> Result<()>) {
         let who = who.to_string();
         let finding = match catch_unwind(AssertUnwindSafe(body)) {
@@ -76,14 +76,14 @@ fn spawn(
     Ok((who, thread.spawn(move || board.guard(&name, body))?))
 }
 
-/// Half of the histories run as fast as they can. In the others threads are held up, at places that
-/// the history's seed decides.
+/// Half of the histories run at full speed. In the others, threads are delayed at places that the
+/// seed chooses.
 fn places(seed: u64) -> Option<u64> {
     seed.is_multiple_of(2).then_some(seed)
 }
 
-/// Lets clients make the calls of a history while pumps pump. Returns when all are done, or stuck;
-/// once `until` is over no client begins another call.
+/// Runs the clients and the pumps of a history. Returns when all have finished or are stuck. Once
+/// `until` is over, clients begin no more calls.
 pub(super) fn run(
     plan: &Plan,
     seed: u64,
@@ -140,7 +140,7 @@ pub(super) fn run(
     Ok(findings)
 }
 
-/// Background work until the clients are done.
+/// Does background work until the clients have finished.
 fn pump(kv: &dyn Kv, session: &Session, board: &Board, checkpoint_every: u64) -> Result<()> {
     let nothing_if_full = |error| match session.may_stall(&error) {
         true => Ok(()),
@@ -176,8 +176,7 @@ fn pump(kv: &dyn Kv, session: &Session, board: &Board, checkpoint_every: u64) ->
     Ok(())
 }
 
-/// Makes everything durable up to `sync`, and lets `auditor` read everything, under the watchdog's
-/// eye.
+/// Syncs up to `sync`, and lets `auditor` read everything, under the watchdog.
 pub(super) fn watched(
     plan: &Plan,
     session: &Arc<Session>,
@@ -197,7 +196,7 @@ pub(super) fn watched(
     Ok(findings)
 }
 
-/// Waits for threads as long as anything happens; tells them to stop once `until` is over.
+/// Waits for threads as long as anything happens. Tells them to stop once `until` is over.
 fn wait(
     plan: &Plan,
     session: &Session,

@@ -1,4 +1,4 @@
-//! One history that ends by itself: made, judged, counted.
+//! One history that ends without a power cut.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,7 +18,7 @@ use crate::engine::{Disk, DiskKind, Engine, Write};
 use crate::history::{History, Outcome};
 use crate::random::Random;
 
-/// Makes the history, judges it, and counts what it met.
+/// Runs the history, checks it, and adds it to the report.
 pub(super) fn run(
     engine: &dyn Engine,
     plan: &Plan,
@@ -85,7 +85,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// Says of clients that are stuck in which call.
+/// Adds to each stuck client the call that it is in.
 fn say_where(stuck: &mut [String], history: &History) {
     for who in stuck {
         let Some(number) = who.strip_prefix("client ") else {
@@ -100,7 +100,7 @@ fn say_where(stuck: &mut [String], history: &History) {
     }
 }
 
-/// Reads everything, opens the store again, reads everything again.
+/// Reads everything, reopens the store, and reads everything again.
 fn audit(
     engine: &dyn Engine,
     disk: &Disk,

@@ -1,7 +1,7 @@
-//! What clients do: which keys, how large the values, which calls in which proportion.
+//! What clients do: which keys, how long the values, how many calls of each kind.
 //!
-//! A seed decides all of it, call by call, whatever the calls answer; so the same seed gives each
-//! client the same program.
+//! The seed alone decides all of it, independent of the answers. So the same seed gives each client
+//! the same program.
 
 use std::sync::Arc;
 
@@ -11,28 +11,28 @@ use crate::history::{Key, KeyId, Start, Version};
 use crate::random::Random;
 use crate::value::{self, VERSION_BYTES};
 
-/// How the keys of a history are made.
+/// The kind of keys and values of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Shape {
-    /// A dozen keys with values so large that few fit a page: everybody meets everybody, and leaves
-    /// split and merge all the time.
+    /// A dozen keys with values so long that few fit a page. All clients meet, and leaves split and
+    /// merge all the time.
     Hot,
-    /// Strings of two letters: every key is a prefix of others (BUGS S1).
+    /// Strings of two letters, each of which is a prefix of others.
     Prefixes,
-    /// Keys and values as long as lengths at which formats change ([`edges`]).
+    /// Keys and values with lengths at which formats change (see [`edges`]).
     Edges,
-    /// Thousands of keys: more pages than a small cache has.
+    /// Thousands of keys, on more pages than a small cache holds.
     Wide,
-    /// Everybody goes upwards through the keys: writes them, and in the next phase deletes them, so
-    /// that whole ranges come and go.
+    /// All clients go upwards through the keys: one phase writes them, the next deletes them. So
+    /// whole ranges come and go.
     Runs,
-    /// What is written goes up, what is deleted follows it. Keys are numbers, values of one length:
-    /// what dense leaves take.
+    /// Writes go upwards and deletes follow behind. Keys are numbers and values have one length,
+    /// which is what dense leaves are for.
     Queue,
 }
 
 impl Shape {
-    /// All shapes; history n has the n-th, round and round.
+    /// All shapes. Histories take them in turn.
     pub const ALL: [Shape; 6] = [
         Shape::Hot,
         Shape::Prefixes,
@@ -42,8 +42,8 @@ impl Shape {
         Shape::Queue,
     ];
 
-    /// That of history `number`, where `cut_every` (if it is not 0) so many-th is cut off: of the
-    /// others, and of these, each has the next.
+    /// The shape of history `number`. Histories that end in a power cut and those that do not each
+    /// go through all shapes in turn.
     pub(super) fn of(number: u64, cut_every: u64) -> Shape {
         let turn = number / cut_every.max(1);
         Shape::ALL[(turn % Shape::ALL.len() as u64) as usize]
@@ -70,40 +70,40 @@ pub enum Step {
     Get(KeyId),
     /// Write a key.
     Put(KeyId),
-    /// Remove a key.
+    /// Delete a key.
     Delete(KeyId),
     /// Scan.
     Scan {
-        /// Where it begins, and which way it goes.
+        /// Where the scan begins, and its direction.
         start: Start,
         /// The last key of interest.
         through: Option<KeyId>,
-        /// Most rows, at least 1.
+        /// The most rows, at least 1.
         limit: u32,
     },
-    /// Make durable what this client wrote.
+    /// Sync the client's own writes.
     Sync,
 }
 
-/// Bytes of a value of a table's row.
+/// The length of a value in a table row.
 const ROW: usize = 150;
 
-/// Keys, sizes and proportions of one history.
+/// The keys, lengths and call mix of one history.
 #[derive(Clone, Debug)]
 pub struct Workload {
     shape: Shape,
     keys: Arc<[Key]>,
     longest: usize,
-    /// Within which values are as long as edges, in the shape that is about lengths.
+    /// The limits for values, in the shape that tests lengths.
     limits: Option<Limits>,
     /// Whether all values are as long as the longest.
     one_length: bool,
-    /// Calls of a client until it turns from growing to shrinking and back.
+    /// Calls of a client in one phase of growth or shrinkage.
     phase: u64,
 }
 
 impl Workload {
-    /// The same; a few hot keys have values that are out of line, if an engine has such.
+    /// The same workload, in which a few hot keys have values out of line, if the engine has such.
     #[must_use]
     pub fn with_long(self, long: Option<LongValues>) -> Workload {
         match long {
@@ -115,8 +115,8 @@ impl Workload {
         }
     }
 
-    /// A workload of `shape` within what an engine and its disk take, for `clients` clients. One
-    /// that `fills` writes more than the disk has room for, if its values are long.
+    /// A workload of `shape` within the limits of an engine and its disk, for `clients` clients.
+    /// With `fills`, long values fill the disk.
     #[must_use]
     pub fn new(
         shape: Shape,
@@ -183,8 +183,8 @@ impl Workload {
         }
     }
 
-    /// A workload on these keys, which are sorted, with values of up to `longest` bytes and phases
-    /// of so many calls a client.
+    /// A workload on these sorted keys, with values of up to `longest` bytes and phases of `phase`
+    /// calls per client.
     #[must_use]
     pub fn on(keys: Vec<Key>, longest: usize, phase: u64) -> Workload {
         Workload {
@@ -203,7 +203,7 @@ impl Workload {
         &self.keys
     }
 
-    /// The version of a value of `key` that is whole; [`Version::FOREIGN`] of any other bytes.
+    /// The version of a whole value of `key`, or [`Version::FOREIGN`] for any other bytes.
     pub(super) fn version_of(&self, key: &[u8], bytes: &[u8], expected: &mut Vec<u8>) -> Version {
         let Some(version) = value::version(bytes).filter(|number| Version(*number).is_writable())
         else {
@@ -217,7 +217,7 @@ impl Workload {
         }
     }
 
-    /// Length of the value of write `version` of a key of `key` bytes.
+    /// The length of the value of write `version` to a key of `key` bytes.
     #[must_use]
     pub fn len_of(&self, key: usize, version: u64) -> usize {
         let mut random = Random::new(version);
@@ -232,7 +232,7 @@ impl Workload {
         VERSION_BYTES + random.below((self.longest - VERSION_BYTES) as u64 + 1) as usize
     }
 
-    /// What a client does as its call number `call`.
+    /// The step for call number `call` of a client.
     pub fn step(&self, call: u64, random: &mut Random) -> Step {
         let key = |random: &mut Random| KeyId(random.below(self.keys.len() as u64) as u32);
         let grows = (call / self.phase).is_multiple_of(2);
@@ -277,7 +277,7 @@ impl Workload {
     }
 }
 
-/// All strings of up to six of two letters, the least byte and one in the middle.
+/// All strings of up to six letters, of two letters: the least byte and one in the middle.
 fn prefixes(limits: Limits) -> Vec<Vec<u8>> {
     let mut names = vec![Vec::new()];
     for at in 0..126 {

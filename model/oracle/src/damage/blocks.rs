@@ -1,4 +1,4 @@
-//! Harm to a store on a device of blocks.
+//! Damage to a store on a block device.
 
 use treering_engine::device::Image;
 
@@ -12,12 +12,12 @@ use crate::engine::Engine;
 use crate::finding::Finding;
 use crate::random::Random;
 
-/// How often one store is harmed, each time from the same beginning.
+/// Cases per store, each from the same state.
 const CASES: u64 = 100;
-/// One in so many is in a real file, where there are locks, holes, and calls of the kernel.
+/// One case in this many is in a real file, with locks, holes and system calls.
 const IN_FILE: u64 = 10;
 
-/// Builds the store of `seed` with so many operations, and harms it in a hundred ways.
+/// Builds the store of a seed, and damages it in a hundred ways.
 pub(super) fn run(
     engine: &dyn Engine,
     seed: u64,

@@ -1,4 +1,4 @@
-//! What may happen to a medium.
+//! The kinds of damage to a medium.
 
 use std::fmt;
 
@@ -8,20 +8,20 @@ use treering_engine::{BLOCK_SIZE, Lba, Lsn};
 use super::store::Built;
 use crate::random::Random;
 
-/// A kind of [`Harm`].
+/// A kind of damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HarmKind {
-    /// A bit rots.
+    /// A bit flips.
     Flip,
     /// A block reads as zeros.
     Zero,
-    /// A block is as it was at an earlier time.
+    /// A block has earlier content.
     Old,
-    /// Two blocks have changed places.
+    /// Two blocks are swapped.
     Swap,
-    /// A block is that of another store, which once had this place.
+    /// A block has the content of another store, which used the device before.
     Foreign,
-    /// The medium ends early.
+    /// The medium is truncated.
     Cut,
 }
 
@@ -50,30 +50,30 @@ impl fmt::Display for HarmKind {
     }
 }
 
-/// What happens to one medium.
+/// Damage to one medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Harm {
-    /// This bit of this block.
+    /// A bit of a block is flipped.
     Flip {
         /// The block.
         lba: Lba,
-        /// Counted from the block's first byte.
+        /// The bit, counted from the start of the block.
         bit: usize,
     },
-    /// This block.
+    /// The block reads as zeros.
     Zero(Lba),
-    /// This block, from this image of the past.
+    /// The block has the content of an earlier image.
     Old {
         /// The block.
         lba: Lba,
-        /// Which image, the oldest first.
+        /// The number of the image, the oldest first.
         image: usize,
     },
-    /// These two.
+    /// The two blocks are swapped.
     Swap(Lba, Lba),
-    /// This block, from the other store.
+    /// The block has the content of another store.
     Foreign(Lba),
-    /// So many blocks are left.
+    /// Only this many blocks are left.
     Cut(u64),
 }
 
@@ -89,7 +89,7 @@ impl Harm {
         }
     }
 
-    /// The blocks that are not what they were.
+    /// The damaged blocks.
     fn blocks(&self) -> Vec<Lba> {
         match *self {
             Harm::Flip { lba, .. }
@@ -103,14 +103,14 @@ impl Harm {
         }
     }
 
-    /// From which log position on records may be missing, if the harm is to the log's last flush.
+    /// The log position from which records may be missing, if this damages the log's last flush.
     pub(super) fn cut_short_at(&self, built: &Built) -> Option<Lsn> {
         let blocks = self.blocks();
         let harmed = blocks.iter().filter_map(|lba| built.last_flush.get(&lba.0));
         harmed.min().copied()
     }
 
-    /// What was harmed, in words.
+    /// A description for reports.
     pub(super) fn sentence(&self, image: &Image) -> String {
         match *self {
             Harm::Flip { lba, bit } => format!("bit {bit} of {lba}, {}, flipped", name(image, lba)),
@@ -130,7 +130,7 @@ impl Harm {
         }
     }
 
-    /// What is left of the medium.
+    /// The medium after the damage.
     pub(super) fn applied(&self, built: &Built) -> Image {
         let mut image = built.image.clone();
         let mut bytes = vec![0; BLOCK_SIZE];
@@ -169,7 +169,7 @@ impl Harm {
     }
 }
 
-/// What a block looks like.
+/// The role of a block, by its content.
 fn name(image: &Image, lba: Lba) -> &'static str {
     let mut bytes = vec![0; BLOCK_SIZE];
     image.read(lba, &mut bytes);
@@ -183,7 +183,8 @@ fn name(image: &Image, lba: Lba) -> &'static str {
     }
 }
 
-/// A harm that changes something, if there is one: more often to blocks that are in use.
+/// Picks damage that changes something, mostly to blocks in use. `None` if the pick changes
+/// nothing.
 pub(super) fn pick(built: &Built, random: &mut Random) -> Option<Harm> {
     // Of superblocks there are two, of pages many.
     let mut lba = || match random.below(20) {

@@ -11,16 +11,16 @@ use super::store::{Built, Medium, Version, key};
 use crate::finding::{Check, Finding};
 use crate::{Engine, Write, panics};
 
-/// Keys that are written to a store that seems whole, beside those that it has.
+/// Keys that are written after the damage, besides those that exist.
 const LATER: u64 = 40;
 const LATER_VALUE: [u8; 90] = [0x5a; 90];
-/// Rows after which a scan has gone in circles: many more than there are keys.
+/// A scan with more rows than this has gone in circles.
 const MOST_ROWS: usize = 100_000;
 
-/// What came of one harm.
+/// The result of one case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Judged {
-    /// An error told.
+    /// An error reported the damage.
     pub(super) told: bool,
     /// Records of the log's last flush were missing.
     pub(super) cut_short: bool,
@@ -38,7 +38,7 @@ fn wrong(what: &str, expected: impl Into<String>, found: impl Into<String>) -> F
     }
 }
 
-/// Whether an error tells of damage; one that says something else is as bad as none.
+/// Checks that an error reports damage. One that says something else is as bad as none.
 pub(super) fn tells(what: &str, e: &Error) -> Result<(), Finding> {
     match e {
         Error::Damaged { .. }
@@ -53,7 +53,7 @@ pub(super) fn tells(what: &str, e: &Error) -> Result<(), Finding> {
     }
 }
 
-/// What may be read of a key.
+/// Whether a key may have this content.
 fn permits(versions: &[Version], cut_at: Option<Lsn>, found: Option<&[u8]>) -> bool {
     let is = |value: &Option<Vec<u8>>| value.as_deref() == found;
     let (_, last) = versions.last().expect("a key has a version");
@@ -66,17 +66,17 @@ fn permits(versions: &[Version], cut_at: Option<Lsn>, found: Option<&[u8]>) -> b
         || (missing(versions[0].0) && found.is_none())
 }
 
-/// Reads what a store says of each key, and whether it may.
+/// Reads a store and checks the content of each key.
 pub(super) struct Reader<'a> {
     pub(super) keys: &'a BTreeMap<Vec<u8>, Vec<Version>>,
-    /// From which position of the log on records may be missing.
+    /// The log position from which records may be missing.
     pub(super) cut_at: Option<Lsn>,
     pub(super) judged: Judged,
-    /// Keys that were written since.
+    /// Keys that were written after the damage.
     pub(super) except: Later,
 }
 
-/// Keys that a store has had a new value of since it was harmed.
+/// Keys that were written after the damage.
 pub(super) type Later = BTreeSet<Vec<u8>>;
 
 impl Reader<'_> {
@@ -108,7 +108,7 @@ impl Reader<'_> {
         ))
     }
 
-    /// Writes what comes later, and makes pages of it.
+    /// Writes more, and checkpoints.
     fn work(&mut self, engine: &dyn Engine, store: &dyn Kv) -> Result<(), Finding> {
         self.except = all_later(self.keys);
         let mut outcomes: Vec<_> = (self.except.iter())
@@ -133,7 +133,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Every key by itself.
+    /// Reads every key with a get.
     pub(super) fn gets(&mut self, store: &dyn Kv) -> Result<(), Finding> {
         let mut value = Vec::new();
         for key in self.keys.keys() {
@@ -151,7 +151,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// All of them, up and down. What was visited before an error counts.
+    /// Scans everything, up and down. Rows before an error count.
     pub(super) fn scans(&mut self, store: &dyn Kv) -> Result<(), Finding> {
         for (what, back) in [("scan", false), ("scan downwards", true)] {
             let mut rows = Rows::new();
@@ -191,17 +191,17 @@ impl Reader<'_> {
     }
 }
 
-/// How a harmed store is used.
+/// How a damaged store is used.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Use {
-    /// It lies in a real file.
+    /// It is in a real file.
     pub(super) in_file: bool,
-    /// Whoever opens it writes before all else, and checkpoints; else reads.
+    /// It is written to and checkpointed before it is read.
     pub(super) writes_first: bool,
 }
 
-/// Opens what is left, reads all of it, and, if nobody was told of anything, writes and reads on;
-/// or the other way round.
+/// Opens the damaged store and reads everything. If no error was reported, writes and reads more.
+/// With `writes_first`, the other way round.
 pub(super) fn judge(
     engine: &dyn Engine,
     built: &Built,
@@ -256,7 +256,7 @@ fn no_file(e: &dyn std::error::Error) -> Finding {
     }
 }
 
-/// At rest the engine's own check sees what a reader stumbles over.
+/// For a closed store, the engine's structure check must find what a reader finds.
 fn listed_too(state: State, listed: bool, judged: Judged) -> Result<Judged, Finding> {
     if judged.told && !listed && state == State::AtRest {
         return Err(wrong(
@@ -268,7 +268,7 @@ fn listed_too(state: State, listed: bool, judged: Judged) -> Result<Judged, Find
     Ok(judged)
 }
 
-/// Writes more, has the power cut, and reads all.
+/// Writes more, cuts the power, and reads everything.
 fn on(
     engine: &dyn Engine,
     built: &Built,
@@ -308,8 +308,8 @@ fn all_later(keys: &BTreeMap<Vec<u8>, Vec<Version>>) -> Later {
     (0..LATER).map(later).chain(old).collect()
 }
 
-/// Writes what comes later: new keys, and every third of those that are there, so that what
-/// recovery believed of a harmed page meets records that are to go there. Says which.
+/// Writes new keys, and every third of the existing ones, so that writes meet what recovery made of
+/// the damaged pages. Returns the keys.
 pub(super) fn write_on(
     store: &dyn Kv,
     keys: &BTreeMap<Vec<u8>, Vec<Version>>,
@@ -322,7 +322,7 @@ pub(super) fn write_on(
     Ok(all)
 }
 
-/// Reads it, when the power has been cut.
+/// Reads those keys after another power cut.
 pub(super) fn read_on(store: &dyn Kv, later: &Later) -> Result<(), Finding> {
     let mut found = Vec::new();
     for key in later {
@@ -342,7 +342,7 @@ pub(super) fn read_on(store: &dyn Kv, later: &Later) -> Result<(), Finding> {
     Ok(())
 }
 
-/// Judges, and takes a panic for what it is.
+/// Runs a check, and turns a panic into a finding.
 pub(super) fn caught(judge: impl FnOnce() -> Result<Judged, Finding>) -> Result<Judged, Finding> {
     panics::catch(judge).map_err(|said| Finding {
         check: Check::Panic,

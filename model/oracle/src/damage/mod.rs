@@ -1,27 +1,26 @@
-//! Damage that no crash leaves: a store is built, some of its medium is harmed, and whoever opens
-//! it reads what was acknowledged, or is told.
+//! Damage that no crash causes. A store is built and its medium damaged; then every read must
+//! return what was acknowledged, or an error.
 //!
-//! | harm | what happened |
+//! | damage | what happened |
 //! |---|---|
-//! | flip | a bit rotted |
-//! | zero | a block was lost, or read as zeros |
-//! | old | a write never reached the medium: the block is as it was at an earlier time |
-//! | swap | a write, or two, went to the other's place |
-//! | foreign | the block is that of another store, which had the device before |
-//! | cut | the file is shorter than it was |
+//! | flip | a bit flipped |
+//! | zero | a block reads as zeros |
+//! | old | a write was lost: the block has earlier content |
+//! | swap | two writes went to each other's place |
+//! | foreign | the block belongs to a store that used the device before |
+//! | cut | the file was truncated |
 //!
-//! The store is harmed at rest, after it was closed and opened some times, or behind a power cut,
-//! with a log that goes on behind the last checkpoint; on a medium whose discards act, or on one
-//! where they do nothing, in memory or in a real file, so that whatever was written once is there
-//! to be taken for what is written now.
+//! The store is either closed, or left by a power cut with a log beyond its last checkpoint. The
+//! medium is in memory or in a real file, and its discards either work or do nothing, so that stale
+//! data is there to be confused with live data.
 //!
-//! Allowed are right answers, and errors that name the damage. One thing cannot be told
-//! (`engine/src/pages/versioned.rs` has the table): where the log's last flush is harmed behind a
-//! power cut, it looks like one that the cut made short. Then a record of that flush may be
-//! missing, and all behind it. In persistent memory (`pm`) the papers' leaves have no checksums;
-//! harm to them may end in a wrong answer, and is counted. What was not told of goes on to be
-//! written, and is cut and read once more: damage must not come out late. One store in three is
-//! written to, and checkpointed, before anybody reads it.
+//! Right answers are allowed, and errors that report the damage. One case cannot be detected
+//! (`engine/src/pages/versioned.rs` lists it): damage to the last flush of a log that was not
+//! closed looks like a flush that the power cut interrupted. Records of that flush may then be
+//! missing. In persistent memory (`pm`) the papers' leaves have no checksums; wrong answers after
+//! damage to those are counted, not reported. If no error was returned, the store is written to,
+//! crashed and read again: damage must not show late. One store in three is written to, and
+//! checkpointed, before it is read.
 
 mod blocks;
 mod harm;
@@ -38,16 +37,17 @@ use crate::deadline::Deadline;
 use crate::engine::{DiskKind, Engine};
 use crate::finding::Finding;
 
-/// Builds the store of `seed` with so many operations, and harms it in a hundred ways.
+/// Builds the store of a seed with `operations` operations, and damages it in a hundred ways, each
+/// time from the same state.
 ///
 /// # Errors
-/// The first harm that was neither told nor harmless.
+/// The first damage that led to a wrong answer, or to an error that does not report damage.
 pub fn run(engine: &dyn Engine, seed: u64, operations: usize) -> Result<Tally, Box<Finding>> {
     run_until(engine, seed, operations, &Deadline::never())
 }
 
-/// As [`run`], but ends between two harms once `until` is over. Building the store has at most a
-/// part of the time until then; one that is not through by then is harmed as it is.
+/// As [`run`], but stops between two cases once `until` is over. Building the store gets a share of
+/// that time, and stops early if necessary.
 ///
 /// # Errors
 /// As [`run`].

@@ -4,12 +4,12 @@ use std::fmt;
 
 use crate::random::Random;
 
-/// What a harmed store must be.
+/// The state of a store when it is damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// It was closed.
     AtRest,
-    /// The power went.
+    /// The power was cut.
     Cut,
 }
 

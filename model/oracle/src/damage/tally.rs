@@ -1,30 +1,31 @@
-//! What a campaign of damage counts.
+//! What damage runs count.
 
 use super::harm::HarmKind;
 
-/// What a campaign did.
+/// What damage runs did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Stores built.
     pub stores: u64,
     /// Operations that built them.
     pub operations: u64,
-    /// Harms of each kind, in order of [`HarmKind::ALL`], and of how many somebody was told.
+    /// Cases of each kind, in the order of [`HarmKind::ALL`], and how many of them an error
+    /// reported.
     pub harms: [(u64, u64); HarmKind::ALL.len()],
-    /// Harms to stores in real files.
+    /// Cases on real files.
     pub in_files: u64,
-    /// Harms to a log's last flush, which may be taken for a flush cut short.
+    /// Cases that damaged a log's last flush, which may look like an interrupted flush.
     pub last_flush: u64,
-    /// Of those, in how many a record was missing.
+    /// How many of those lost a record.
     pub cut_short: u64,
-    /// Harms that the engine does not promise to notice.
+    /// Cases that the engine does not promise to detect.
     pub unguarded: u64,
-    /// Of those, how many gave a wrong answer.
+    /// How many of those gave a wrong answer.
     pub unguarded_wrong: u64,
 }
 
 impl Tally {
-    /// Both together.
+    /// Adds the counts of another run.
     pub fn add(&mut self, other: &Tally) {
         self.stores += other.stores;
         self.operations += other.operations;
@@ -38,13 +39,13 @@ impl Tally {
         self.unguarded_wrong += other.unguarded_wrong;
     }
 
-    /// Harms in all.
+    /// The number of cases.
     #[must_use]
     pub fn cases(&self) -> u64 {
         self.harms.iter().map(|(cases, _)| cases).sum()
     }
 
-    /// Kinds of harm that were never done, or of which never anybody was told.
+    /// Kinds of damage that never occurred, or that no error ever reported.
     #[must_use]
     pub fn never(&self) -> Vec<String> {
         let kinds = HarmKind::ALL.iter().zip(self.harms);

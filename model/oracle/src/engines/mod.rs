@@ -1,4 +1,4 @@
-//! The engines that come with Treering, as the oracle sees them.
+//! Treering's own engines, as the oracle tests them: page trees and trees in persistent memory.
 
 mod btree;
 mod pm;

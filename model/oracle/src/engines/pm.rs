@@ -14,8 +14,8 @@ use crate::random::Random;
 use crate::reach::steps;
 use crate::{Disk, DiskKind, Engine, Limits, LongValues, Promise, Write};
 
-/// [`PmStore`] under judgement. Behind its name may stand variations, each behind a slash:
-/// `lodge:small/logs=3/chunk=2k/cramped`, `ccl/tight`; `options=N` draws all others.
+/// Treering's [`PmStore`] as an [`Engine`]. A name may be followed by variations, each after a slash:
+/// `lodge:small/logs=3/chunk=2k/cramped`, `ccl/tight`. `options=N` chooses all other options.
 #[derive(Clone, Debug)]
 pub struct PmTree {
     name: String,
@@ -24,31 +24,30 @@ pub struct PmTree {
     geometry: Geometry,
     /// Hundreds of leaves.
     large: bool,
-    /// So little room that programs fill it.
+    /// So little memory that programs fill it.
     cramped: bool,
-    /// So little that a hundred short writes do; then nothing is promised of how much fits.
+    /// So little memory that a hundred short writes fill it; then no capacity is promised.
     tight: bool,
-    /// Draws the options of all openings; 0: the first has those that the name says.
+    /// Chooses the options of all openings. With 0, the first opening has the options of the name.
     draw: u64,
 }
 
-/// Chunks of a memory that programs fill.
+/// Chunks of a `cramped` memory.
 const CRAMPED_CHUNKS: u64 = 40;
 
-/// Chunks of a memory that a few writes fill.
+/// Chunks of a `tight` memory.
 const TIGHT_CHUNKS: u64 = 20;
 
 impl PmTree {
-    /// The baselines: without a buffer, and with one for all leaves.
+    /// The baselines: without a buffer, and with one buffer for all leaves.
     pub const PMTREE_NAMES: [&str; 2] = ["pmtree", "pmtree:global"];
 
-    /// CCL-BTree: as it is by default, with the smallest and the largest buffers, and with each of
-    /// its switches.
+    /// CCL-BTree: by default, with the smallest and the largest buffers, and with each switch.
     pub const CCL_NAMES: [&str; 5] = ["ccl", "ccl:1", "ccl:6", "ccl:every-write", "ccl:naive"];
 
-    /// LodgeTree: as it is by default; with small nodes and leaves that split early, and so with
-    /// the smallest; with nodes that are only ever split in two; with full leaves, where updates
-    /// find no empty slots. Logs are of few entries, and are cleaned for soon.
+    /// LodgeTree: by default; with small nodes and leaves that split early; with the smallest nodes;
+    /// with nodes that are only split in two; with full leaves, where updates find no empty slots.
+    /// Logs have few entries and are cleaned soon.
     pub const LODGE_NAMES: [&str; 5] = [
         "lodge",
         "lodge:small",
@@ -102,7 +101,7 @@ impl PmTree {
         })
     }
 
-    /// A variant by name.
+    /// The engine of a name. `None` if there is no such engine.
     #[must_use]
     pub fn named(name: &str, geometry: Geometry) -> Option<PmTree> {
         let mut parts = name.split('/');
@@ -110,7 +109,7 @@ impl PmTree {
         parts.try_fold(plain, PmTree::varied)
     }
 
-    /// The same with one variation more.
+    /// The same engine with one more variation.
     fn varied(mut self, variation: &str) -> Option<PmTree> {
         if variation == "wide" {
             self.options.index_entries = PmOptions::default().index_entries;

@@ -1,19 +1,19 @@
-//! How long values are.
+//! Lengths of values.
 
 use super::shape::{FILLING_KEYS, Shape};
 use super::vocabulary::Vocabulary;
 use crate::edges;
 use crate::engine::{Limits, LongValues};
 
-/// What values may be like.
+/// What decides the lengths of values.
 #[derive(Clone, Copy)]
 pub(super) struct Lengths<'a> {
     pub(super) limits: &'a Limits,
-    /// Those that are out of line.
+    /// Values that the engine stores out of line.
     pub(super) long: Option<LongValues>,
 }
 
-/// The length of a long value: around those at which it takes another piece, or any.
+/// The length of a long value: near a multiple of a piece, at either limit, or random.
 fn long_length(n: u16, long: LongValues) -> u32 {
     let LongValues { above, to, piece } = long;
     let pieces = (1 + usize::from(n / 8) % 5) * piece;
@@ -29,8 +29,8 @@ fn long_length(n: u16, long: LongValues) -> u32 {
 }
 
 impl Shape {
-    /// Now and then nothing or the largest there is; mostly a few dozen bytes, or up to the shape's
-    /// longest.
+    /// The length of the value that goes with a key of `key` bytes. Now and then it is empty or as
+    /// long as possible; mostly a few dozen bytes, or up to the longest of the shape.
     pub(super) fn length(&self, n: u16, key: usize, lengths: Lengths<'_>) -> u32 {
         let limits = lengths.limits;
         let mut room = limits.max_record - key;

@@ -1,4 +1,4 @@
-//! The state machine of programs: a shape, and then one step after the other.
+//! The state machine of programs: a shape, then one step after another.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -14,10 +14,10 @@ use super::trouble::Faults;
 use super::vocabulary::Vocabulary;
 use crate::random::Random;
 
-/// Tides of more keys than these do not come back within a program.
+/// With more keys than this, a phase that writes all keys would not end within a program.
 const MOST_TIDAL: u16 = 300;
 
-/// The state machine of programs with any faults.
+/// The state machine that generates programs.
 pub struct Programs;
 
 impl ReferenceStateMachine for Programs {
@@ -90,10 +90,10 @@ impl ReferenceStateMachine for Programs {
     }
 }
 
-/// What a generated value of [`Programs`] is.
+/// A value that [`Programs`] generates.
 pub type Generated = (Shape, Vec<Step>, Option<Arc<AtomicUsize>>);
 
-/// Makes the operations of a program of `ops` operations by a seed.
+/// The test runner of a seed.
 #[must_use]
 pub fn runner(seed: u64) -> TestRunner {
     let config = Config {
@@ -113,7 +113,7 @@ pub fn runner(seed: u64) -> TestRunner {
     TestRunner::new_with_rng(config, rng)
 }
 
-/// The shape and the steps that `seed` makes.
+/// The shape and the steps of a seed's program.
 pub(super) fn generated(seed: u64, operations: usize) -> (Shape, Vec<Step>) {
     let strategy = Programs::sequential_strategy(operations..=operations);
     let tree = strategy.new_tree(&mut runner(seed));

@@ -1,4 +1,4 @@
-//! Makes programs for an engine: operations within its limits of steps that know nothing of it.
+//! Turns steps into a program for an engine, within the engine's limits.
 
 use treering_engine::BLOCK_SIZE;
 use treering_engine::device::RequestKind;
@@ -12,20 +12,20 @@ use crate::engine::{DiskKind, Engine};
 use crate::program::{Keep, KeyNo, Op, Program};
 use crate::random::Random;
 
-/// Fewer keys before all else make no tree of hundreds of leaves.
+/// Loading fewer keys than this would not make hundreds of leaves.
 const LEAST_LOADED: u16 = 1_000;
 
-/// A program that begins with so many puts, or more, first builds a store.
+/// A program that begins with at least this many puts builds a store first.
 pub const LEAST_BUILT: usize = 50;
 
 impl Shape {
-    /// The program for an engine.
+    /// Makes the program for an engine.
     #[must_use]
     pub fn program(&self, steps: &[Step], engine: &dyn Engine, trouble: Trouble) -> Program {
         self.make(steps, engine, trouble, None)
     }
 
-    /// The same; `build` decides how a store is built before.
+    /// As [`Shape::program`]; with `build`, the program builds a store first.
     pub(super) fn make(
         &self,
         steps: &[Step],
@@ -263,7 +263,7 @@ impl Shape {
         }
     }
 
-    /// Puts of all keys that are written, in order or in none.
+    /// Puts of all keys, in order or shuffled.
     fn load(
         &self,
         written: &[KeyNo],
@@ -280,7 +280,7 @@ impl Shape {
     }
 }
 
-/// How many rows a scan wants: a few, those of several leaves, or all.
+/// The row limit of a scan: a few rows, several leaves, or all.
 fn rows(n: u16) -> Option<u32> {
     let n = u32::from(n);
     match n % 8 {
@@ -290,8 +290,8 @@ fn rows(n: u16) -> Option<u32> {
     }
 }
 
-/// What of `load` builds a store that a quarter of the medium has room for, and mostly a
-/// checkpoint; nothing if that is little.
+/// The beginning of `load` that fills a quarter of the medium, and mostly a checkpoint. Empty if
+/// that is too little to matter.
 fn built(
     load: impl Iterator<Item = Op>,
     keys: &[Vec<u8>],

@@ -1,8 +1,8 @@
-//! Programs at random: `proptest-state-machine` generates and shrinks them.
+//! Random programs. `proptest-state-machine` generates and reduces them.
 //!
-//! The state machine knows nothing of engines: a transition is a kind of operation and a few small
-//! numbers, and [`Shape::program`] makes an operation within an engine's limits of it. So a failing
-//! program shrinks in the same way whatever it runs on: operations are dropped, numbers get
+//! The state machine knows nothing of engines. A transition is a kind of operation and two small
+//! numbers, and [`Shape::program`] turns it into an operation within an engine's limits. So a
+//! failing program is reduced in the same way on every engine: operations are dropped, numbers get
 //! smaller.
 
 mod lengths;
@@ -26,15 +26,15 @@ use crate::engine::Engine;
 use crate::program::Program;
 use crate::random::Random;
 
-/// The program of `operations` operations that `seed` makes for an engine.
+/// The program of a seed, with `operations` operations, for an engine.
 #[must_use]
 pub fn program(engine: &dyn Engine, seed: u64, operations: usize, trouble: Trouble) -> Program {
     let (shape, steps) = generated(seed, operations);
     shape.program(&steps, engine, trouble)
 }
 
-/// As [`program`]; one in three first builds a store of dozens of leaves, mostly checkpointed, on
-/// which its operations work then.
+/// As [`program`], but one program in three first builds a store of dozens of leaves, and mostly
+/// takes a checkpoint, before its operations.
 #[must_use]
 pub fn on_a_built_store(
     engine: &dyn Engine,

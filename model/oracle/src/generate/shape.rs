@@ -3,31 +3,32 @@
 use super::trouble::Faults;
 use super::vocabulary::Vocabulary;
 
-/// What all operations of a program have in common.
+/// What all operations of a program have in common: the kind of keys, the lengths of values, the
+/// mix of operations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
     pub(super) vocabulary: Vocabulary,
-    /// So many keys, at least 2.
+    /// The number of keys, at least 2.
     pub(super) keys: u16,
-    /// The longest value, in 255ths of what fits.
+    /// The longest value, in 255ths of the engine's limit.
     pub(super) longest: u8,
     pub(super) faults: Faults,
-    /// Phases of growth alternate with phases of shrinking: operations of one.
+    /// Operations of one phase. Phases of growth and of shrinkage alternate.
     pub(super) phase: u16,
-    /// Of 100 writes, how many are puts while it grows, and while it shrinks.
+    /// How many of 100 writes are puts, in a phase of growth and in one of shrinkage.
     pub(super) puts: (u32, u32),
     /// How many of 64 operations are syncs.
     pub(super) syncs: u8,
-    /// Whether anybody does background work; or all of it is left to those who write.
+    /// Whether the program does background work. If not, all of it is left to writers.
     pub(super) pumps: bool,
-    /// Decides what patterns phases have.
+    /// A seed for the pattern of each phase.
     pub(super) salt: u64,
-    /// Operations so far.
+    /// Operations made so far.
     pub(super) step: u32,
 }
 
-/// So many keys fit every store, however large what they hold.
+/// This many keys fit every store, whatever their values.
 pub(super) const FEW_KEYS: u16 = 160;
 
-/// So many, with values as long as may be, fit no store that has hardly room.
+/// This many keys with the longest values fill a small store.
 pub(super) const FILLING_KEYS: u16 = 240;

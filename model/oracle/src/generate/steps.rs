@@ -1,5 +1,5 @@
-//! Steps: operations before they meet an engine, how often each kind comes, and in what order keys
-//! do.
+//! Steps: operations that are independent of an engine. How often each kind occurs, and in which
+//! order keys are used.
 
 use proptest::prelude::*;
 use proptest::strategy::{NewTree, ValueTree};
@@ -8,21 +8,21 @@ use proptest::test_runner::TestRunner;
 use super::shape::Shape;
 use crate::random::Random;
 
-/// In what order keys come, while a phase lasts. Growing and shrinking phases have patterns each,
-/// so that ranges are deleted in order that were written in another.
+/// The order of keys within a phase. Each phase has its own, so that ranges are deleted in another
+/// order than they were written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pattern {
     Anywhere,
     Upwards,
     Downwards,
-    /// What is written goes up, what is deleted follows it.
+    /// Puts go upwards, and deletes follow behind them.
     Queue,
-    /// A few keys; all others are idle.
+    /// A few keys. All others are idle.
     Few,
 }
 
 impl Pattern {
-    /// That of a phase.
+    /// The pattern of a phase.
     fn of(salt: u64, phase: u32) -> (Pattern, Random) {
         let mut random = Random::part(salt, u64::from(phase));
         let pattern = match random.below(10) {
@@ -35,7 +35,7 @@ impl Pattern {
         (pattern, random)
     }
 
-    /// The number of the key of step `at` of its phase, whose chance is `word`.
+    /// The key of step `at` of the phase; `word` is random.
     fn key(self, kind: Kind, keys: u16, start: u16, at: u32, word: u16) -> u16 {
         let keys = u32::from(keys);
         let start = u32::from(start);
@@ -68,13 +68,13 @@ pub(super) enum Kind {
     Crash,
     CutPower,
     Fail,
-    /// A failure, and the power cut that follows, if need be in the next opening.
+    /// A failed request and then a power cut, perhaps during the next opening.
     FailAndCut,
-    /// The medium is full, or there is room again.
+    /// The medium becomes full, or has space again.
     Starve,
 }
 
-/// An operation before it meets an engine.
+/// An operation that is independent of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     pub(super) kind: Kind,
@@ -82,7 +82,7 @@ pub struct Step {
     pub(super) b: u16,
 }
 
-/// Of 1,000 operations, how many are of each kind; the rest are puts and deletes.
+/// How many of 1,000 operations are of each kind. The rest are puts and deletes.
 const OFTEN: [(Kind, u32); 13] = [
     (Kind::Get, 150),
     (Kind::Scan, 30),
@@ -140,7 +140,7 @@ fn draw(shape: &Shape, runner: &mut TestRunner) -> Step {
     Step { kind, a, b }
 }
 
-/// A step that gets smaller: first its second number (a value's length, a bound), then its first (a
+/// A step that can be reduced: first its second number (a length or a bound), then its first (a
 /// key).
 pub(super) struct StepTree {
     step: Step,

@@ -1,34 +1,34 @@
 //! What may go wrong in a program.
 
-/// What may go wrong in a program.
+/// The faults of one random program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Faults {
-    /// Nothing.
+    /// None.
     None,
-    /// The power.
+    /// Power cuts.
     Power,
-    /// The medium's room: what is lost by that is lost until the store is opened again.
+    /// A medium without space. The store may refuse writes until it is opened again.
     Room,
-    /// Reads: nothing is lost by that, and the store goes on.
+    /// Failing reads. Nothing is lost, and the store stays usable.
     Reads,
-    /// The power, requests of all kinds, and the medium's room.
+    /// Power cuts, failing requests of all kinds, and a medium without space.
     All,
 }
 
-/// What a program may contain besides ordinary operations: for a run that is to show what one check
-/// finds without the help of others.
+/// What programs may contain besides ordinary operations. Restrict it to test one check without the
+/// help of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trouble {
     /// The store is closed and opened again.
     pub reopen: bool,
-    /// The power goes.
+    /// The power is cut.
     pub power: bool,
-    /// Writes and flushes fail.
+    /// Requests fail.
     pub failures: bool,
 }
 
 impl Trouble {
-    /// Whatever there is.
+    /// Everything.
     pub const ANY: Trouble = Trouble {
         reopen: true,
         power: true,

@@ -1,28 +1,28 @@
-//! What the keys of a program look like: by number, so that programs shrink whatever their keys
+//! The keys of a program, by number, so that a program is reduced in the same way whatever its keys
 //! are.
 
 use crate::random::Random;
 use crate::{Limits, edges};
 
-/// What the keys of a program look like.
+/// The kind of keys of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vocabulary {
     /// Numbers, two bytes big-endian.
     Numbers,
-    /// Keys that are prefixes of one another, the empty one among them.
+    /// Keys that are prefixes of one another, including the empty key.
     Prefixes,
-    /// A long common prefix, then two digits; and some very long ones.
+    /// A long common prefix and three digits; some keys are very long.
     Long,
-    /// As long as lengths at which formats change ([`edges`]), with values that are, too.
+    /// Keys, and values, with lengths at which formats change (see [`edges`]).
     Edges,
-    /// A common prefix that is nearly all that the engine takes, or some hundred bytes.
+    /// A common prefix of nearly the maximal length, or of some hundred bytes.
     Deep,
-    /// Eight bytes: addresses, flags, all bits set; a byte less or more.
+    /// Eight bytes that look like addresses, flags, or all ones; some a byte longer or shorter.
     Words,
-    /// A table's: numbers of some bytes, mostly four, behind a prefix, in a few ranges, with values
-    /// of one length; and hardly anything else.
+    /// The keys of a table: numbers of mostly four bytes behind a prefix, in a few ranges. Nearly
+    /// all values have one length.
     Rows,
-    /// Some tell in their first bytes what they are, and others between them have those in common.
+    /// Keys that differ in their first bytes, among keys that share them.
     Mixed,
 }
 
@@ -119,7 +119,7 @@ impl Vocabulary {
         key
     }
 
-    /// Keys beside those that are written, sorted: a byte more or less, or longer than any can be.
+    /// Sorted keys that are never written: near-misses of written ones, and keys beyond the limit.
     pub(super) fn beside(
         written: &[Vec<u8>],
         limits: &Limits,

@@ -34,16 +34,16 @@ pub enum HistoryError {
         /// The cause.
         source: io::Error,
     },
-    /// A line is not what the format says.
+    /// A line is malformed.
     #[error("{name}, line {line}: expected {expected}, found {found}")]
     Line {
         /// The file.
         name: String,
         /// The line, from 1.
         line: usize,
-        /// What should be there.
+        /// What the line should hold.
         expected: String,
-        /// What is there.
+        /// What the line holds.
         found: String,
     },
 }
@@ -190,10 +190,10 @@ impl History {
         line
     }
 
-    /// Writes the history in its readable form.
+    /// Writes the history as text, one call a line.
     ///
     /// # Errors
-    /// `out`'s.
+    /// An error of `out`.
     pub fn save(&self, out: &mut dyn Write) -> io::Result<()> {
         let header = Header {
             schema: SCHEMA.into(),
@@ -208,10 +208,10 @@ impl History {
         out.write_all(b"\n")
     }
 
-    /// Reads what [`History::save`] wrote; `name` is what errors call it.
+    /// Reads the text that [`History::save`] writes. `name` is its name in errors.
     ///
     /// # Errors
-    /// [`HistoryError`]: the file cannot be read, or a line is not what the format says.
+    /// The file cannot be read, or a line is malformed.
     pub fn load(name: &str, input: &mut dyn BufRead) -> Result<History, HistoryError> {
         let mut loader = Loader::default();
         let mut promised = None;

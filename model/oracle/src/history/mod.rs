@@ -1,19 +1,19 @@
-//! What N clients did to one map: each call with the times at which it was invoked and returned.
+//! Histories: the calls of several clients on one map, with the times of invocation and return.
 //!
 //! ```text
 //! client 0   |--put a 1--|        |-get a → 1-|
 //! client 1        |--------scan → (a,1) (c,7)------|
-//! client 2      |--put b 2------------------------------- …  (never returned: takes effect at any later time, or never)
+//! client 2      |--put b 2------------------------------- …  (never returned)
 //! time       1   2 3     4        5  6        7    8
 //! ```
 //!
-//! Time is one counter that every invocation and every return advances, so that one call is
-//! *before* another exactly if it returned at a lower tick than the other was invoked at. A call
-//! that failed may have taken effect, at any later time; what it answered counts for nothing.
+//! Time is a counter that every invocation and every return advances. One call is *before* another
+//! if and only if it returned before the other was invoked. A call that failed or never returned may
+//! have taken effect at any later time, or never; its answer does not count.
 //!
-//! Keys are numbers into a sorted table, 40 bytes a call, 16 a row of a scan: a million calls are
-//! at home in 64 MiB. A history of several clients is put together from the [`Recorder`] of each;
-//! [`History::save`] and [`History::load`] give it a form to read.
+//! Keys are indexes into a sorted table. A call takes 40 bytes, a scanned row 16, so a million calls
+//! fit 64 MiB. Each client has a [`Recorder`], and [`History::merge`] combines them;
+//! [`History::save`] and [`History::load`] use a text format.
 
 mod file;
 mod record;
@@ -21,14 +21,14 @@ mod record;
 pub use file::HistoryError;
 pub use record::{Recorder, Ticks};
 
-/// What a key holds: the version of the write that put it there, or nothing.
+/// The content of a key, as the version of the write that set it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version(pub u64);
 
 impl Version {
     /// The key is absent. No write has this version.
     pub const ABSENT: Version = Version(0);
-    /// Bytes that are no write's value. No write has this version.
+    /// Bytes that no write wrote. No write has this version.
     pub const FOREIGN: Version = Version(u64::MAX);
 
     /// Whether a put may have this version.
@@ -48,28 +48,28 @@ impl std::fmt::Display for Version {
     }
 }
 
-/// Number of a key: its place in the sorted table of a history's keys, so numbers order as keys do.
+/// A key, as an index into the history's sorted table. Indexes have the order of the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyId(pub u32);
 
 /// A key of a table.
 pub type Key = Box<[u8]>;
 
-/// What a call asked for, and what it was answered.
+/// What a call does, and its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Read one key. The answer counts if the call returned.
     Get {
         /// The key.
         key: KeyId,
-        /// What was found.
+        /// The content that was read.
         found: Version,
     },
     /// Set a key.
     Put {
         /// The key.
         key: KeyId,
-        /// What it holds from then on.
+        /// The content to set.
         version: Version,
     },
     /// Remove a key, if it is there.
@@ -77,33 +77,33 @@ pub enum Action {
         /// The key.
         key: KeyId,
     },
-    /// Scan, by its place in [`History::scans`].
+    /// A scan, as an index into [`History::scans`].
     Scan(u32),
 }
 
 /// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// With an answer.
+    /// It returned an answer.
     Returned,
-    /// With an error: it may have taken effect, or may do so later.
+    /// It returned an error. It may have taken effect, or may do so later.
     Failed,
-    /// Not at all: as if it had failed at the end of time.
+    /// It never returned, as if it had failed at the end of time.
     Pending,
 }
 
 /// One call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Who called.
+    /// The client.
     pub client: u32,
     /// How it ended.
     pub outcome: Outcome,
-    /// When it was invoked.
+    /// The tick of its invocation.
     pub invoke: u64,
-    /// When it returned or failed; the end of time if it did neither.
+    /// The tick at which it returned or failed; `u64::MAX` if it is pending.
     pub end: u64,
-    /// What was asked and answered.
+    /// What it does, and its answer.
     pub action: Action,
 }
 
@@ -112,29 +112,29 @@ pub struct Call {
 pub struct Row {
     /// The key.
     pub key: KeyId,
-    /// What it held.
+    /// The content of the key.
     pub version: Version,
 }
 
-/// Where a scan begins, and which way it goes.
+/// Where a scan begins, and its direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// Upwards, from this key on.
+    /// Upwards, from this key, inclusive.
     From(KeyId),
-    /// Downwards, from below this key.
+    /// Downwards, from this key, exclusive.
     Below(KeyId),
-    /// Downwards, from the last key of all.
+    /// Downwards, from the last key.
     End,
 }
 
 impl Start {
-    /// Whether it goes downwards.
+    /// Whether the scan goes downwards.
     #[must_use]
     pub fn is_down(self) -> bool {
         !matches!(self, Start::From(_))
     }
 
-    /// Whether a scan that begins here comes to `key` before `other`.
+    /// Whether the scan reaches `key` before `other`.
     #[must_use]
     pub fn first_to(self, key: KeyId, other: KeyId) -> bool {
         if self.is_down() {
@@ -144,7 +144,7 @@ impl Start {
         }
     }
 
-    /// Whether the scan may deliver `key`.
+    /// Whether the scan may return `key`.
     #[must_use]
     pub fn admits(self, key: KeyId) -> bool {
         match self {
@@ -155,19 +155,18 @@ impl Start {
     }
 }
 
-/// A scan: the visitor broke off at the row that was the `limit`-th or lay beyond `through`,
-/// whichever came first.
+/// A scan. Its visitor stops at the `limit`-th row, or at the first row beyond `through`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scan {
     /// Where it begins.
     pub start: Start,
     /// The last key of interest.
     pub through: Option<KeyId>,
-    /// Most rows wanted, at least 1.
+    /// The most rows, at least 1.
     pub limit: u32,
-    /// Place of its first row in [`History::rows`].
+    /// The index of its first row in [`History::rows`].
     pub first: u32,
-    /// Number of rows that the visitor was called with.
+    /// The number of rows that the visitor was given.
     pub rows: u32,
 }
 
@@ -181,11 +180,10 @@ pub struct History {
 }
 
 impl History {
-    /// Puts a history together from parts whose keys are in any order; brings keys and calls into
-    /// theirs.
+    /// Makes a history of parts in any order. Sorts the keys, and the calls by invocation.
     ///
     /// # Panics
-    /// If a key, scan or row is named that is not there.
+    /// If a key, scan or row does not exist.
     #[must_use]
     pub fn assemble(keys: Vec<Key>, calls: Vec<Call>, scans: Vec<Scan>, rows: Vec<Row>) -> History {
         let mut history = History {
@@ -228,7 +226,7 @@ impl History {
         self.keys = sorted;
     }
 
-    /// All keys that occur, in order.
+    /// All keys, sorted.
     #[must_use]
     pub fn keys(&self) -> &[Key] {
         &self.keys
@@ -264,7 +262,7 @@ impl History {
         &self.rows[scan.first as usize..][..scan.rows as usize]
     }
 
-    /// Number of the row of `scan` at which the visitor broke off, if it did.
+    /// The index of the row of `scan` at which the visitor stopped, if it did.
     #[must_use]
     pub fn broke_at(&self, scan: &Scan) -> Option<usize> {
         self.rows_of(scan).iter().enumerate().position(|(n, row)| {
@@ -273,8 +271,8 @@ impl History {
         })
     }
 
-    /// The keys of which `scan` says what they held: from where it began to the row at which the
-    /// visitor broke off, or all the rest. A range of key numbers.
+    /// The keys that `scan` covers: from its beginning to the row at which the visitor stopped, or to
+    /// the end. A range of key indexes.
     #[must_use]
     pub fn covered(&self, scan: &Scan) -> std::ops::Range<u32> {
         let all = self.keys.len() as u32;
@@ -286,7 +284,7 @@ impl History {
         }
     }
 
-    /// A call in words.
+    /// A description of a call, for reports.
     #[must_use]
     pub fn describe(&self, call: &Call) -> String {
         let name = |key: KeyId| show_key(self.key(key));
@@ -321,7 +319,7 @@ impl History {
     }
 }
 
-/// A key as a report shows it.
+/// A key as text, for reports.
 #[must_use]
 pub fn show_key(key: &[u8]) -> String {
     match std::str::from_utf8(key) {

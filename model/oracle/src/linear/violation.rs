@@ -13,23 +13,23 @@ pub enum Kind {
     BeforeWritten,
     /// A read found a value though another one had replaced it before the read began.
     StaleRead,
-    /// A write has returned, and nobody ever sees what it wrote.
+    /// A write has returned, and no later read sees its value.
     LostUpdate,
     /// A read found a value though a delete had removed it before the read began.
     CameBack,
-    /// A get found nothing where a value was.
+    /// A get found no value although there was one.
     Vanished,
-    /// A scan passed over a key that was there all the time.
+    /// A scan skipped a key that was there all the time.
     ScanMisses,
     /// Each read alone could be right; together they contradict each other.
     NoOrder,
-    /// A scan delivered a key twice.
+    /// A scan returned a key twice.
     ScanRepeats,
-    /// A scan went back to a smaller key, or, downwards, to a greater one.
+    /// A scan returned rows out of order.
     ScanUnsorted,
-    /// A scan delivered a key from before the place where it was to begin.
+    /// A scan returned a key before its beginning.
     ScanOutOfBounds,
-    /// A scan went on after its visitor had broken off.
+    /// A scan went on after its visitor had stopped it.
     ScanWentOn,
 }
 
@@ -74,20 +74,19 @@ impl Kind {
 /// A violation, with the fewest operations that show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// What kind of wrong.
+    /// The kind.
     pub kind: Kind,
     /// The key.
     pub key: Vec<u8>,
-    /// What the call found there.
+    /// What the call found.
     pub found: Version,
-    /// What it could have found; empty where the scan as a whole is wrong.
+    /// What it could have found. Empty if the form of a scan is wrong.
     pub expected: Vec<Version>,
-    /// Place in the history of the call that nothing explains.
+    /// The index of the call that nothing explains.
     pub culprit: usize,
-    /// Places of the calls that contradict each other, in the order of time, the culprit among
-    /// them.
+    /// The indexes of the calls that contradict each other, by time, including the culprit.
     pub calls: Vec<usize>,
-    /// How many other keys have violations.
+    /// The number of other keys with violations.
     pub other_keys: usize,
     lines: Vec<String>,
 }

@@ -16,7 +16,7 @@ use crate::engines::shared::{DRAWN_OPENINGS, DRAWS, entries_again};
 use crate::random::Random;
 
 impl BTree {
-    /// Options for the `opening`-th time that a store is opened.
+    /// The options for opening number `opening` of a store.
     pub(super) fn options_again(&self, opening: u64) -> Options {
         let mut options = self.options.clone();
         let mut random = Random::part(self.draw * DRAWN_OPENINGS + opening, 0);
@@ -71,7 +71,7 @@ impl BTree {
         options
     }
 
-    /// Opens the store with an option that does not fit it, and is right if that is refused.
+    /// Opens the store with an option that does not fit it. `Ok` if the engine refuses that.
     pub(super) fn open_wrongly(&self, device: &Arc<dyn BlockDevice>, opening: u64) -> Result<()> {
         let mut options = self.options.clone();
         options.create = false;

@@ -1,4 +1,4 @@
-//! The page trees as the oracle sees them.
+//! The [`Engine`] implementation of the page trees.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use crate::engine::{Disk, DiskKind, Engine, Limits, LongValues, Promise, Write};
 use crate::engines::shared::owned;
 use crate::system::in_a_file;
 
-/// A clock that goes on by one each time that somebody looks: so that programs repeat exactly.
+/// A clock that advances by one at each reading, so that programs repeat exactly.
 #[derive(Debug, Default)]
 struct Looks(AtomicU64);
 

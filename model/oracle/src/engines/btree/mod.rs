@@ -11,49 +11,53 @@ use treering_engine::{
 
 use self::parts::{EAGER, GROUPED, Parts};
 
-/// How large everything is.
+/// The sizes of cache, log and device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Geometry {
-    /// Fewest frames, a log of 24 pages, a device of 200: everything that can fill up or wrap does
-    /// within two hundred operations.
+    /// The fewest frames, a log of 24 pages and a device of a few hundred: everything that can fill up
+    /// or wrap does so within two hundred operations.
     Tiny,
-    /// In persistent memory, six mebibytes: room for what programs of a thousand operations write;
-    /// else as `Tiny`.
+    /// As `Tiny`, but six mebibytes in persistent memory, which is enough for programs of a thousand
+    /// operations.
     Medium,
     /// A cache of 64 pages and a device of 16,384.
     Small,
 }
 
-/// [`Store`] under judgement. Behind its name may stand [variations](VARIATIONS), each behind a
-/// slash: `btree:cow/per-commit/32k`.
+/// Treering's [`Store`](treering_engine::Store) as an [`Engine`](crate::Engine). A name may be
+/// followed by [variations](VARIATIONS), each after a slash: `btree:cow/per-commit/32k`.
 #[derive(Clone, Debug)]
 pub struct BTree {
     name: String,
     options: Options,
     geometry: Geometry,
     blocks: u64,
-    /// A store that is let go of is closed, as a program's that ends; else abandoned, as a killed
-    /// one's.
+    /// A dropped store is closed, as when a program ends. Otherwise it is abandoned, as when a process
+    /// is killed.
     closes: bool,
-    /// Places for so few pages that programs fill them.
+    /// Space for so few pages that programs fill it.
     cramped: bool,
-    /// Hundreds of leaves, and room for them.
+    /// Hundreds of leaves, and space for them.
     large: bool,
-    /// More than 4,096 of them.
+    /// More than 4,096 leaves.
     huge: bool,
-    /// A log, and a buffer before it, of mebibytes.
+    /// A log and a log buffer of mebibytes.
     long_flush: bool,
-    /// The device is one in a file, on a system that the oracle plays.
+    /// The device is a file, on the simulated file system of [`crate::system`].
     in_file: bool,
-    /// Draws the options of all openings; 0: the first has those that the name says.
+    /// Chooses the options of all openings. With 0, the first opening has the options of the name.
     draw: u64,
 }
 
-/// What may stand behind a slash: when writes are durable (at the next `sync`, if nothing else is
-/// said), whether a store that is let go of is closed, whether there is hardly room, or room for a
-/// tree of hundreds or thousands of leaves, with which programs begin, whether one flush of the log
-/// may write mebibytes, whether the device is a file, whether inner nodes are as wide as a user's,
-/// and the size of pages. And `options=N`, by which all other options are drawn.
+/// The variations of a [`BTree`], besides `options=N`, which chooses all other options by a seed.
+///
+/// - `per-commit`, `grouped`: writes are durable at their return, or in groups; otherwise at `sync`.
+/// - `closes`: dropping a store closes it.
+/// - `cramped`, `large`, `huge`: hardly any space; hundreds of leaves; thousands of leaves.
+/// - `long-flush`: one flush of the log may write mebibytes.
+/// - `file`: the device is a file on a simulated file system.
+/// - `wide`: inner nodes are as wide as by default.
+/// - `8k` to `64k`: the size of pages.
 pub const VARIATIONS: [&str; 13] = [
     "per-commit",
     "grouped",
@@ -70,17 +74,17 @@ pub const VARIATIONS: [&str; 13] = [
     "64k",
 ];
 
-/// Pages of a store that is not tiny: more than one block of a page table names.
+/// Pages of a `large` store: more than one block of the page table can list.
 const LARGE_PAGES: u64 = 1_500;
 
-/// More than 64 words of 64 bits name.
+/// Pages of a `huge` store: more than 64 words of 64 bits can list.
 const HUGE_PAGES: u64 = 9_000;
 
-/// Of a store whose log is flushed in long pieces.
+/// Log bytes of a `long-flush` store.
 const LONG_LOG_BYTES: u64 = 16 << 20;
 
 impl BTree {
-    /// The names of the variants that the oracle runs.
+    /// The B-tree on each page store.
     pub const NAMES: [&str; 8] = [
         "btree:in-place",
         "btree:in-place-16k",
@@ -92,11 +96,11 @@ impl BTree {
         "btree:shadow-16k",
     ];
 
-    /// The B⁻-tree: shadowed pages with modification logs, and a sparse redo log; as the paper has
-    /// it, and small.
+    /// The B⁻-tree: shadowed pages with modification logs, and a sparse redo log. With the paper's
+    /// sizes, and with small ones.
     pub const BMINUS_NAMES: [&str; 2] = ["bminus", "bminus-small"];
 
-    /// Mini-pages in a ring.
+    /// The Bf-tree: mini-pages in a ring.
     pub const BF_NAMES: [&str; 5] = [
         "bf:in-place",
         "bf:in-place-16k",
@@ -105,7 +109,7 @@ impl BTree {
         "bf:bminus",
     ];
 
-    /// Leaves of other layouts: behind the tree's name and a plus.
+    /// Trees with other leaf layouts, after a plus.
     pub const LAYOUT_NAMES: [&str; 13] = [
         "btree+baseline:in-place",
         "btree+prefix:cow-logged",
@@ -122,10 +126,10 @@ impl BTree {
         "bf+adaptive:in-place",
     ];
 
-    /// Leaves that writers wait for are split.
+    /// A tree that splits leaves that writers wait for.
     pub const CONTENTION_SPLIT: &str = "btree+contention-split:in-place";
 
-    /// Those with pages so small that a few keys split and merge them.
+    /// B-trees whose pages are so small that a few keys split and merge them.
     pub const SMALL_PAGES: [&str; 7] = [
         "btree:in-place",
         "btree:cow",
@@ -136,7 +140,7 @@ impl BTree {
         "bminus-small",
     ];
 
-    /// The same with mini-pages in a ring.
+    /// Bf-trees with such small pages.
     pub const BF_SMALL_PAGES: [&str; 3] = ["bf:in-place", "bf:cow", "bf:cow-lazy"];
 
     /// All names.
@@ -146,7 +150,7 @@ impl BTree {
         layouts.chain([Self::CONTENTION_SPLIT])
     }
 
-    /// A variant by name, with or without variations.
+    /// The engine of a name, with or without variations. `None` if there is no such engine.
     #[must_use]
     pub fn named(name: &str, geometry: Geometry) -> Option<BTree> {
         let mut parts = name.split('/');
@@ -178,7 +182,7 @@ impl BTree {
         Some(BTree::with(name.to_owned(), tree, parts, geometry))
     }
 
-    /// A variant with pages of `page_size` bytes.
+    /// A B-tree on a page store, with pages of `page_size` bytes.
     #[must_use]
     pub fn new(store: PageStoreKind, page_size: usize, geometry: Geometry) -> BTree {
         let parts = Parts {
@@ -215,7 +219,7 @@ impl BTree {
         engine.sized()
     }
 
-    /// Everything that follows from the size of pages.
+    /// Computes all sizes that depend on the size of pages.
     fn sized(mut self) -> BTree {
         let (frames, pages, log_pages) = match self.geometry {
             // A page that is evicted takes the log before it along, so none is. And whoever sees
@@ -259,7 +263,7 @@ impl BTree {
         self
     }
 
-    /// The same with one variation more.
+    /// The same engine with one more variation.
     fn varied(mut self, variation: &str) -> Option<BTree> {
         match variation {
             "per-commit" => self.options.durability = Durability::PerCommit,

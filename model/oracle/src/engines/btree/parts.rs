@@ -1,11 +1,11 @@
-//! The parts of a page tree: its page store, modification log, log packing, and the size of pages.
+//! The parts of a page tree: page store, modification log, log packing, and page size.
 
 use treering_engine::{
     ContentionSplit, Durability, LogPacking, ModLog, Nanos, Options, PageStoreKind, ResetRule,
     TablePersist,
 };
 
-/// Looks at that clock from one flush of the log to the next: with each write there is one.
+/// The log is flushed after this many readings of the test clock. Each write reads it once.
 pub(super) const GROUPED: Durability = Durability::Grouped(Nanos(6));
 
 /// How pages and log reach the device.
@@ -24,14 +24,14 @@ const COW_LAZY: PageStoreKind = PageStoreKind::CopyOnWrite {
     table: TablePersist::Checkpoint,
 };
 
-/// So little that a few operations fill a log block.
+/// So small that a few operations fill a log block.
 pub(super) const SMALL_MOD_LOG: ModLog = ModLog {
     threshold: 1_024,
     segment: 64,
     reset: ResetRule::AtThreshold,
 };
 
-/// Every write counts, and few are enough.
+/// Every write is sampled, and few are enough for a split.
 pub(super) const EAGER: ContentionSplit = ContentionSplit {
     sample_one_in: 1,
     period: 10,
@@ -54,7 +54,7 @@ impl Parts {
         }
     }
 
-    /// The B⁻-tree's.
+    /// The parts of the B⁻-tree.
     pub(super) fn bminus() -> Parts {
         let options = Options::bminus();
         Parts {
@@ -65,7 +65,7 @@ impl Parts {
         }
     }
 
-    /// The same with a smaller log block.
+    /// The same with a smaller modification log.
     pub(super) fn small_bminus() -> Parts {
         Parts {
             mod_log: Some(SMALL_MOD_LOG),
