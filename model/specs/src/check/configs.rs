@@ -1,8 +1,8 @@
-//! The bounded models: what lies in `specs/`, and what each is for.
+//! The bounded models in `specs/`, and what each is for.
 //!
 //! A model is a file `MC<Spec>_<name>.cfg`. Its name and its first comment say what it is for:
 //!
-//! - `smoke`, `full`: must hold; small enough for every change, large enough to be worth a coffee.
+//! - `smoke`, `full`: must hold. A smoke model takes seconds, a full one minutes.
 //! - a file whose title is "TLC must find a counterexample to P" must violate P: a *mutation* if it
 //!   sets `Bug` to anything but "none", else a *probe* (something that the paper's text allows, or
 //!   a fairness condition that is needed).
@@ -12,15 +12,15 @@ use std::path::{Path, PathBuf};
 
 use crate::{Config, ConfigError, Value};
 
-/// What a model is for, which decides when it is run.
+/// What a model is for, which decides when it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Lane {
-    /// With every check.
+    /// It runs in every check.
     Smoke,
-    /// With `--model full`.
+    /// It runs with `--model full`.
     Full,
-    /// With `--mutations`.
+    /// It runs with `--mutations`.
     Mutation,
 }
 
@@ -29,58 +29,58 @@ pub enum Lane {
 pub struct BoundedModel {
     /// The spec, e.g. `WalRecovery`.
     pub spec: String,
-    /// `smoke`, `full`, the mutation's name, …
+    /// `smoke`, `full`, the name of the mutation, …
     pub name: String,
-    /// When it is run.
+    /// When it runs.
     pub lane: Lane,
-    /// The wrapper, `MC<Spec>.tla`.
+    /// The wrapper module, `MC<Spec>.tla`.
     pub module: PathBuf,
-    /// What the configuration says.
+    /// The content of the configuration file.
     pub config: Config,
 }
 
 impl BoundedModel {
-    /// The property that must be violated.
+    /// The property that must be violated, if any.
     #[must_use]
     pub fn must_violate(&self) -> Option<&str> {
         self.config.must_violate()
     }
 
-    /// Whether the property that must be violated is a temporal one, which only TLC judges for
-    /// sure.
+    /// Whether the property that must be violated is temporal. Only TLC's verdict counts for those.
     #[must_use]
     pub fn is_temporal(&self) -> bool {
         let property = self.must_violate();
         property.is_some_and(|name| !self.config.invariants.iter().any(|i| i == name))
     }
 
-    /// Whether a bug is switched on.
+    /// Whether the model has a seeded bug.
     #[must_use]
     pub fn is_mutation(&self) -> bool {
         self.lane == Lane::Mutation && self.must_violate().is_some()
     }
 }
 
-/// A specification folder that cannot be used.
+/// A `specs` folder that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SpecsError {
-    /// A configuration is at fault.
+    /// A configuration file is malformed.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The folder is.
+    /// The folder cannot be read.
     #[error("{}: {why}", path.display())]
     Folder {
-        /// Which.
+        /// The folder.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         why: String,
     },
 }
 
-/// Every model under `specs`, by spec in the order of `known`, smoke and full first, then by name.
+/// Finds every model under `specs`: by spec in the order of `known`, `smoke` and `full` first, then
+/// by name.
 ///
 /// # Errors
-/// A folder cannot be read, or a configuration is at fault.
+/// A folder cannot be read, or a configuration is malformed.
 pub fn discover(specs: &Path, known: &[&str]) -> Result<Vec<BoundedModel>, SpecsError> {
     let mut models = Vec::new();
     for folder in entries(specs)?.into_iter().filter(|path| path.is_dir()) {

@@ -1,8 +1,8 @@
-//! What a run never reached.
+//! Parts of a spec that no run has reached.
 //!
-//! TLC's coverage names places in the text of the spec. Those behind the switch of a seeded bug are
-//! meant not to be reached; of the others a whole action is a fault of the model, a line perhaps a
-//! matter of its bounds.
+//! TLC's coverage report names lines of the spec. Lines that a seeded bug switches on should not be
+//! reached. An action that is never taken otherwise is a mistake in the model; a line may be out of
+//! reach of its bounds.
 
 use std::fs;
 use std::path::Path;

@@ -1,19 +1,20 @@
-//! Processor time, of this process and of the checkers that it started.
+//! Processor time of this process and of the checkers that it starts.
 
 use std::time::Duration;
 
-/// Processor time of this process so far, where the system tells (Linux: to a clock tick of 10 ms).
+/// Processor time of this process so far. `None` if the system does not tell. The resolution on
+/// Linux is 10 ms.
 #[must_use]
 pub fn own() -> Option<Duration> {
     ticks("/proc/self/stat")
 }
 
-/// Processor time of another process, which may have ended but must not have been waited for.
+/// Processor time of another process, which may have exited but must not have been waited for.
 pub(super) fn of(pid: i32) -> Option<Duration> {
     ticks(&format!("/proc/{pid}/stat"))
 }
 
-/// What passed between two readings.
+/// The time between two readings.
 #[must_use]
 pub fn since(before: Option<Duration>, after: Option<Duration>) -> Option<Duration> {
     Some(after?.saturating_sub(before?))

@@ -1,7 +1,7 @@
-//! Stateright Explorer, showing states as TLA+ prints them.
+//! Stateright Explorer, with states printed as TLA+.
 //!
-//! A mirror's state is packed for speed; Explorer shows whatever `Debug` says. So it is given the
-//! mirror with states that know how to tell themselves.
+//! Explorer prints states with `Debug`, and a mirror's state is packed for speed. So Explorer is
+//! given a mirror whose states print themselves as TLA+.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -12,7 +12,7 @@ use stateright::{Expectation, Model, Property};
 
 use crate::Mirror;
 
-/// A mirror to be looked at.
+/// The mirror that Explorer shows.
 struct Shown<M: Mirror>(Arc<M>, Vec<Property<M>>);
 
 /// A state that prints itself as TLA+.
@@ -79,7 +79,7 @@ impl<M: Mirror> Model for Shown<M> {
         Some(self.show(next))
     }
 
-    /// What the step changes.
+    /// The variables that a step changes.
     fn format_step(&self, last: &Self::State, action: M::Action) -> Option<String> {
         let next = self.0.next_state(&last.state, action)?;
         let before = self.0.variables(&last.state);
@@ -118,7 +118,7 @@ impl<M: Mirror> Shown<M> {
     }
 }
 
-/// Serves Explorer on a mirror; ends only with the process.
+/// Serves Explorer for a mirror. Returns only when the process ends.
 pub(super) fn serve<M: Mirror>(mirror: &M, address: SocketAddr) {
     let properties = mirror.properties();
     let shown = Shown(Arc::new(mirror.clone()), properties);

@@ -1,5 +1,5 @@
-//! `specs/manifest.json`: what every model is known to give, so that nothing drifts and nothing is
-//! green by accident.
+//! `specs/manifest.json`: the recorded result of every model, so that changes are noticed and no
+//! check passes by accident.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -16,39 +16,39 @@ const SCHEMA: &str = "treering.specs/1";
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
     schema: String,
-    /// The release of TLC that it was recorded with.
+    /// The release of TLC that recorded it.
     pub tlc: String,
-    /// The release of `tla-mc`.
+    /// The release of `tla-mc` that recorded it.
     pub tla_mc: String,
-    /// One for each model.
+    /// One entry for each model.
     pub models: Vec<Entry>,
 }
 
-/// What is known of a model.
+/// The recorded result of a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
     /// The spec.
     pub spec: String,
-    /// The model or the mutation.
+    /// The model or mutation.
     pub model: String,
     /// `holds` or `violated`.
     pub verdict: Verdict,
     /// The property that is violated.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub property: Option<String>,
-    /// Distinct states, of a model that holds.
+    /// Distinct states, if the model holds.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub distinct: Option<u64>,
-    /// Depth, of a model that holds.
+    /// Depth, if the model holds.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub depth: Option<u64>,
-    /// States of the counterexample, the initial one included.
+    /// States of the counterexample, including the initial one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub trace_length: Option<usize>,
-    /// What TLC took when this was recorded, on one core.
+    /// Seconds that TLC took on one core when this was recorded.
     pub seconds: f64,
-    /// Why `tla-mc` gives no verdict on it, where it does not.
+    /// Why `tla-mc` gives no verdict, if it gives none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub tla_mc_refuses: Option<String>,
 }
@@ -62,7 +62,7 @@ pub struct ManifestError {
 }
 
 impl Manifest {
-    /// A manifest that knows nothing yet.
+    /// An empty manifest.
     #[must_use]
     pub fn empty() -> Self {
         Self {
@@ -76,7 +76,7 @@ impl Manifest {
     /// Reads `manifest.json` in the folder of the specs.
     ///
     /// # Errors
-    /// It is not there, or it is no manifest.
+    /// The file cannot be read, or is malformed.
     pub fn read(specs: &Path) -> Result<Self, ManifestError> {
         let path = specs.join("manifest.json");
         let read = || -> Result<Self, String> {
@@ -93,7 +93,7 @@ impl Manifest {
         read().map_err(|why| ManifestError { path, why })
     }
 
-    /// Writes it back: beside, then renamed.
+    /// Writes the manifest to a temporary file and renames that.
     ///
     /// # Errors
     /// The folder cannot be written.
@@ -116,14 +116,14 @@ impl Manifest {
         })
     }
 
-    /// What is known of a model.
+    /// The entry of a model.
     #[must_use]
     pub fn entry(&self, spec: &str, model: &str) -> Option<&Entry> {
         let mut entries = self.models.iter();
         entries.find(|e| e.spec == spec && e.model == model)
     }
 
-    /// Takes what TLC and `tla-mc` said of a model as what is known of it.
+    /// Records the results of TLC and `tla-mc` for a model.
     pub fn record(&mut self, tlc: &Outcome, tla_mc: Option<&Outcome>) {
         let holds = tlc.verdict == Verdict::Holds;
         let entry = Entry {
@@ -149,7 +149,7 @@ impl Manifest {
         }
     }
 
-    /// How an outcome differs from what is known; a sentence, or nothing.
+    /// How a result differs from the recorded one, as a sentence.
     #[must_use]
     pub fn complaint(&self, outcome: &Outcome) -> Option<String> {
         let Some(known) = self.entry(&outcome.spec, &outcome.model) else {

@@ -1,4 +1,4 @@
-//! The mirrors by name.
+//! The mirrors, by the name of the spec.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -32,42 +32,41 @@ pub const SPECS: [&str; 9] = [
     SurrogateBuffer::SPEC,
 ];
 
-/// What a mirror's run found.
+/// The result of checking a mirror.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    /// Distinct states within the bounds; of a run that found a violation, those seen until then.
+    /// Distinct states within the bounds. After a violation, those seen until then.
     pub distinct: u64,
-    /// States on a longest shortest path, the initial one included.
+    /// The length of the longest shortest path, in states.
     pub depth: u64,
-    /// Time on the clock.
+    /// Wall-clock time.
     pub elapsed: Duration,
-    /// Time on the processor, where the system tells.
+    /// Processor time, if the system tells.
     pub cpu: Option<Duration>,
     /// Whether an invariant was violated.
     pub violated: bool,
 }
 
-/// A mirror whose types are forgotten.
+/// A mirror with its types erased.
 pub trait AnyMirror: Send + Sync {
-    /// Checks the invariants with stateright, breadth first, one thread, until one is violated.
+    /// Checks the invariants with stateright, breadth first on one thread, until one is violated.
     fn run(&self) -> Run;
     /// The whole state graph.
     fn graph(&self) -> Graph;
-    /// A shortest violation of an invariant.
+    /// A shortest counterexample to an invariant.
     fn counterexample(&self) -> Option<Counterexample>;
     /// The names of all actions that are ever taken.
     fn labels(&self) -> BTreeSet<&'static str>;
-    /// The text of a state of the graph.
+    /// The text of a state, by its hash.
     fn text(&self, state: u128) -> Option<String>;
-    /// Walks along a behaviour to a state that violates `property`.
+    /// Replays a behaviour, to a state that violates `property`.
     ///
     /// # Errors
-    /// A sentence about the first step that the mirror does not take, or the property that holds
-    /// after all.
+    /// The first step that the mirror does not take, or that `property` holds in the last state.
     fn walk(&self, steps: &[Step], property: &str) -> Result<(), String>;
-    /// Bytes of a state.
+    /// The size of a state in bytes.
     fn state_bytes(&self) -> usize;
-    /// Serves Stateright Explorer; ends only with the process.
+    /// Serves Stateright Explorer. Returns only when the process ends.
     fn serve(&self, address: SocketAddr);
 }
 
@@ -122,7 +121,18 @@ fn typed<M: Mirror>(config: &Config) -> Result<Box<dyn AnyMirror>, ConfigError> 
     Ok(Box::new(Typed(M::from_config(config)?)))
 }
 
-/// The mirror of `spec` with the constants of `config`.
+/// Makes the mirror of `spec` with the constants of `config`.
+///
+/// ```
+/// use treering_specs::Config;
+/// use treering_specs::check::mirrors::open;
+///
+/// let specs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../specs");
+/// let path = format!("{specs}/overflow/MCOverflow_mutation.cfg");
+/// let config = Config::read(path.as_ref()).unwrap();
+/// let run = open("Overflow", &config).unwrap().run();
+/// assert!(run.violated, "{}", config.title);
+/// ```
 ///
 /// # Errors
 /// The configuration does not fit the mirror, or there is no such mirror.

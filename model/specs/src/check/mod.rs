@@ -1,8 +1,8 @@
-//! Runs TLC, `tla-mc` and the mirrors on the bounded models, and compares what they say with
+//! Runs TLC, `tla-mc` and the mirrors on the bounded models, and compares their results with
 //! `specs/manifest.json`.
 //!
-//! Two referees and a mirror: TLC decides; `tla-mc` reads the same files and must agree; the mirror
-//! must agree too, and where the model is small its whole labelled state graph must be TLC's.
+//! TLC's verdict decides. `tla-mc` reads the same files and must agree, and so must the mirror.
+//! Where a model is small, the mirror's whole labelled state graph must equal TLC's.
 
 pub mod configs;
 mod coverage;

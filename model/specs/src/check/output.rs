@@ -1,33 +1,33 @@
-//! What the checkers print, read.
+//! Parses the output of the checkers.
 //!
-//! TLC and `tla-mc` print almost the same: the verdict, a behaviour state by state, and counts.
+//! TLC and `tla-mc` print nearly the same: a verdict, a behaviour state by state, and counts.
 
 use crate::graph::Step;
 use crate::value::parse_state;
 
-/// A checker's findings, as far as its output tells.
+/// What a checker's output says.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Findings {
-    /// Whether it says that nothing is wrong.
+    /// Whether it says that no error was found.
     pub holds: bool,
-    /// The property that is violated; empty where the checker does not name it.
+    /// The violated property. Empty if the checker does not name it.
     pub violated: Option<String>,
-    /// What kept it from a verdict.
+    /// Why there is no verdict.
     pub error: Option<String>,
     /// Distinct states.
     pub distinct: Option<u64>,
-    /// Depth of the search, in states.
+    /// The depth of the search, in states.
     pub depth: Option<u64>,
-    /// The behaviour that it shows.
+    /// The behaviour that it prints.
     pub steps: Vec<Step>,
-    /// Of a behaviour without end: the state (from 1) to which the last one goes back; its own
-    /// number if it stutters.
+    /// For an infinite behaviour, the number (from 1) of the state to which the last one returns;
+    /// its own number if it stutters.
     pub back_to: Option<usize>,
-    /// Actions, and places in them, that were never taken, where coverage was asked for.
+    /// With coverage: actions that were never taken, and lines in them that were never reached.
     pub never_taken: Vec<String>,
 }
 
-/// Reads the output of either checker.
+/// Parses the output of either checker.
 pub fn read(text: &str) -> Findings {
     let mut findings = Findings::default();
     let mut lines = text.lines().peekable();
@@ -116,7 +116,7 @@ fn number_after(line: &str, what: &str) -> Option<u64> {
     after[..end].parse().ok()
 }
 
-/// The actions that were never taken, and the lines in taken ones that were never reached, of the
+/// Actions that were never taken, and lines of others that were never reached, in the coverage
 /// report that starts at `head`.
 fn coverage(text: &str, head: &str) -> Vec<String> {
     let mut never = Vec::new();

@@ -1,4 +1,4 @@
-//! Runs a checker as a process: its output, its exit status, its time.
+//! Runs a checker as a process, and records its output, exit status and time.
 
 use std::fs::File;
 use std::io;
@@ -10,7 +10,7 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use super::{cpu, scratch};
 
-/// What a process did.
+/// The result of a process.
 pub(super) struct Done {
     /// Standard output, then standard error.
     pub(super) output: String,
@@ -19,7 +19,7 @@ pub(super) struct Done {
     pub(super) cpu: Option<Duration>,
 }
 
-/// Runs `command` to its end; output goes through files in `folder`, so that no pipe can fill up.
+/// Runs `command` to its end. Output goes to files in `folder`, so that no pipe fills up.
 pub(super) fn run(command: &mut Command, folder: &Path) -> io::Result<Done> {
     let (out, err) = (folder.join("stdout"), folder.join("stderr"));
     let clock = Instant::now();

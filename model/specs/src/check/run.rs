@@ -1,4 +1,4 @@
-//! One model, one checker.
+//! Runs one checker on one model.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,11 +14,11 @@ use super::scratch::Scratch;
 use super::tools::Tlc;
 use crate::graph::Step;
 
-/// Who checks.
+/// A checker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Checker {
-    /// TLC, which decides.
+    /// TLC, whose verdict decides.
     Tlc,
     /// `tla-mc`, the second opinion.
     TlaMc,
@@ -38,26 +38,26 @@ impl Checker {
     }
 }
 
-/// What a checker says.
+/// The verdict of a checker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// Every property holds.
     Holds,
-    /// One is violated.
+    /// A property is violated.
     Violated,
-    /// Of a mutation: the property that is named for it is violated.
+    /// A mutation violates the property that it must violate.
     Killed,
-    /// Of a mutation: nothing is.
+    /// A mutation violates no property.
     Alive,
-    /// Of a mutation: another property is.
+    /// A mutation violates another property.
     WrongProperty,
-    /// The checker could not tell.
+    /// The checker gives no verdict.
     Error,
 }
 
 impl Verdict {
-    /// As in the JSON.
+    /// Its name in JSON.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -71,44 +71,44 @@ impl Verdict {
     }
 }
 
-/// What a checker made of a model.
+/// The result of one checker on one model.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
     /// The spec.
     pub spec: String,
     /// The model.
     pub model: String,
-    /// Who.
+    /// The checker.
     pub checker: Checker,
-    /// What it says.
+    /// Its verdict.
     pub verdict: Verdict,
     /// Distinct states.
     pub distinct: Option<u64>,
-    /// Depth in states.
+    /// Depth, in states.
     pub depth: Option<u64>,
-    /// On the clock.
+    /// Wall-clock time.
     pub seconds: f64,
-    /// On the processor.
+    /// Processor time.
     pub cpu_seconds: Option<f64>,
-    /// The property that is violated.
+    /// The violated property.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub property: Option<String>,
-    /// The mutation that is switched on.
+    /// The seeded bug.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mutation: Option<String>,
-    /// States of the counterexample, the initial one included.
+    /// States of the counterexample, including the initial one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_length: Option<usize>,
-    /// What kept it from a verdict.
+    /// Why there is no verdict.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The counterexample.
     #[serde(skip)]
     pub steps: Vec<Step>,
-    /// Of one without end: the state, from 1, that it goes back to.
+    /// For an infinite counterexample, the number (from 1) of the state to which it returns.
     #[serde(skip)]
     pub back_to: Option<usize>,
-    /// Actions and places in them that were never taken.
+    /// Actions that were never taken, and lines in them that were never reached.
     #[serde(skip)]
     pub never_taken: Vec<String>,
 }
@@ -169,13 +169,13 @@ struct Time {
     cpu: Option<Duration>,
 }
 
-/// To the millisecond: what a clock can tell of a process.
+/// Rounded to milliseconds, the resolution for a process.
 fn seconds(time: Duration) -> f64 {
     (time.as_secs_f64() * 1000.0).round() / 1000.0
 }
 
-/// A name for what TLC leaves unnamed ("Temporal properties were violated") or names by a place in
-/// the contract.
+/// A name for properties that TLC leaves unnamed ("Temporal properties were violated") or names by
+/// a line of the contract.
 fn temporal_name(model: &BoundedModel, found: &str) -> Option<String> {
     let refinement = |name: &&String| name.starts_with("Contract");
     let properties = &model.config.properties;
@@ -189,19 +189,19 @@ fn temporal_name(model: &BoundedModel, found: &str) -> Option<String> {
     }
 }
 
-/// What TLC is asked for beside its verdict.
+/// What TLC does besides giving a verdict.
 #[derive(Clone, Debug, Default)]
 pub struct Extras {
-    /// Where to write the state graph.
+    /// The file for the state graph.
     pub dump: Option<PathBuf>,
-    /// Whether to count how often each action was taken.
+    /// Whether to report coverage.
     pub coverage: bool,
 }
 
-/// Checks `model` with TLC, one worker, breadth first.
+/// Checks `model` with TLC, breadth first with one worker.
 ///
 /// # Errors
-/// The process cannot be started, or its output not be kept.
+/// The process cannot be started, or its output cannot be stored.
 pub fn tlc(
     tlc: &Tlc,
     specs: &Path,
@@ -238,10 +238,10 @@ pub fn tlc(
     ))
 }
 
-/// Checks `model` with `tla-mc`, one worker.
+/// Checks `model` with `tla-mc` and one worker.
 ///
 /// # Errors
-/// The process cannot be started, or its output not be kept.
+/// The process cannot be started, or its output cannot be stored.
 pub fn tla_mc(program: &Path, specs: &Path, model: &BoundedModel) -> std::io::Result<Outcome> {
     let scratch = Scratch::new()?;
     let mut command = Command::new(program);
@@ -274,7 +274,7 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Checks `model` with its mirror; one that must violate something is searched for a shortest
+/// Checks `model` with its mirror. If the model must violate a property, finds a shortest
 /// counterexample.
 ///
 /// # Errors
@@ -308,15 +308,15 @@ pub fn mirror(model: &BoundedModel) -> Result<(Outcome, Box<dyn AnyMirror>), cra
     Ok((Outcome::new(model, Checker::Mirror, findings, time), mirror))
 }
 
-/// Whether the mirror can say anything of a model: temporal properties are TLC's, and stateright
-/// looks at nothing without an invariant.
+/// Whether the mirror can check a model. It cannot check temporal properties, and needs an
+/// invariant.
 #[must_use]
 pub fn mirror_applies(model: &BoundedModel) -> bool {
     !model.is_temporal() && !model.config.invariants.is_empty()
 }
 
-/// Whether this model's state graph is compared edge by edge: the other lanes' are too large, and
-/// where TLC judges temporal properties its dump is of another graph, that of states and tableau.
+/// Whether to compare the model's state graph edge by edge. Other lanes are too large, and with
+/// temporal properties TLC dumps a product graph.
 #[must_use]
 pub fn graph_applies(model: &BoundedModel) -> bool {
     let temporal = (model.config.properties.iter()).any(|name| !name.starts_with("Contract"));

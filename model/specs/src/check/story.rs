@@ -1,4 +1,4 @@
-//! A counterexample as something to read, and as a regression test.
+//! Counterexamples as text, and as regression tests.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::graph::Step;
 use crate::value::{parse_state, state_text};
 use crate::{Config, Value};
 
-/// A counterexample as numbered steps: what happened, and which variables it changed.
+/// Prints a counterexample as numbered steps: the action, and the variables that it changed.
 #[must_use]
 pub fn told(outcome: &Outcome) -> String {
     let mut text = String::new();
@@ -43,7 +43,7 @@ pub fn told(outcome: &Outcome) -> String {
     text
 }
 
-/// The counterexample as a Rust test that walks the mirror along it.
+/// Prints a counterexample as a Rust test that replays it on the mirror.
 #[must_use]
 pub fn as_test(outcome: &Outcome, config: &str) -> String {
     let name: String = (format!("{}_{}", outcome.spec, outcome.model).chars())
@@ -81,12 +81,11 @@ pub fn as_test(outcome: &Outcome, config: &str) -> String {
     text
 }
 
-/// Walks the mirror of `spec` along a behaviour: every step must be one of its own, and the last
+/// Replays a behaviour on the mirror of `spec`. Each step must be one of the mirror's, and the last
 /// state must violate `property`.
 ///
 /// # Errors
-/// A sentence about the first step that the mirror does not take, or the property that holds after
-/// all.
+/// The first step that the mirror does not take, or that `property` holds in the last state.
 pub fn replay(
     spec: &str,
     config: &str,

@@ -1,4 +1,4 @@
-//! All that one `treering check` runs, and what comes of it.
+//! One run of `treering check`: all its models and checkers, and the report.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,30 +22,30 @@ use crate::graph::{self, Difference, DumpError};
 pub struct Request {
     /// The folder `specs/`.
     pub specs: PathBuf,
-    /// Only these specs; none: all.
+    /// Only these specs. Empty means all.
     pub only_specs: Vec<String>,
-    /// Only these models; none: those of `lanes`.
+    /// Only these models. Empty means those of `lanes`.
     pub only_models: Vec<String>,
-    /// Which models.
+    /// The lanes whose models run.
     pub lanes: Vec<Lane>,
-    /// By whom.
+    /// The checkers.
     pub checkers: Vec<Checker>,
-    /// Whether the mirrors' state graphs are held against TLC's.
+    /// Whether to compare the mirrors' state graphs with TLC's.
     pub graphs: bool,
-    /// Whether the manifest is to be written anew from what is found.
+    /// Whether to record the results in the manifest.
     pub record: bool,
 }
 
-/// What was found.
+/// The results of a run.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// One for each model and checker.
+    /// One result for each model and checker.
     pub outcomes: Vec<Outcome>,
-    /// One for each state graph that was compared.
+    /// One comparison for each state graph.
     pub graphs: Vec<GraphReport>,
-    /// Actions, and places in them, that TLC never took in a model.
+    /// Actions that TLC never took in a model, and lines that it never reached.
     pub never_taken: Vec<NeverTaken>,
-    /// Whatever is not as it should be: a sentence each.
+    /// Everything that is wrong, a sentence each.
     pub complaints: Vec<String>,
 }
 
@@ -56,11 +56,11 @@ pub struct NeverTaken {
     pub spec: String,
     /// The model.
     pub model: String,
-    /// The action, and the line in it if the action as a whole is taken.
+    /// The action, or a line of an action that is taken otherwise.
     pub action: String,
 }
 
-/// A mirror's graph beside TLC's.
+/// The comparison of a mirror's state graph with TLC's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct GraphReport {
     /// The spec.
@@ -69,11 +69,11 @@ pub struct GraphReport {
     pub model: String,
     /// States of TLC's graph.
     pub states: usize,
-    /// Edges of TLC's graph, each (state, action, state) once.
+    /// Distinct edges of TLC's graph.
     pub edges: usize,
-    /// Whether the mirror's is the same.
+    /// Whether the mirror's graph is equal.
     pub equal: bool,
-    /// What one has and the other has not.
+    /// A state or edge that only one of them has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_difference: Option<String>,
 }
@@ -81,13 +81,13 @@ pub struct GraphReport {
 /// Why nothing could be checked.
 #[derive(Debug, thiserror::Error)]
 pub enum SuiteError {
-    /// The specs are at fault.
+    /// The `specs` folder cannot be used.
     #[error(transparent)]
     Specs(#[from] SpecsError),
-    /// A configuration is.
+    /// A configuration does not fit its mirror.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The manifest is.
+    /// The manifest cannot be used.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
     /// A tool is missing.
@@ -96,15 +96,15 @@ pub enum SuiteError {
     /// TLC's dump cannot be read.
     #[error(transparent)]
     Dump(#[from] DumpError),
-    /// There is nothing of this name.
+    /// There is no spec or model of this name.
     #[error("{0}")]
     Unknown(String),
     /// A process could not be run.
     #[error("{what}: {source}")]
     Io {
-        /// Which.
+        /// The process.
         what: &'static str,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
 }
@@ -120,10 +120,10 @@ struct Job<'a> {
     dump: Option<PathBuf>,
 }
 
-/// What is told as a check goes on.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug)]
 pub enum Step<'a> {
-    /// A sentence for who waits.
+    /// A message for the user.
     Line(&'a str),
     /// A model was checked.
     Checked(&'a Outcome),
@@ -131,14 +131,14 @@ pub enum Step<'a> {
     Compared(&'a GraphReport),
 }
 
-/// Who is told, from several threads.
+/// Receives the progress, from several threads.
 pub type Say<'a> = dyn Fn(Step<'_>) + Sync + 'a;
 
-/// Checks what is asked for. `say` is told of each step as it ends.
+/// Runs the checks. `say` is called after each step.
 ///
 /// # Errors
-/// Something is missing or at fault; a violated property or a difference is no error but part of
-/// the report.
+/// Something is missing or malformed. A violated property or a difference is part of the report,
+/// not an error.
 pub fn check(request: &Request, say: &Say<'_>) -> Result<Report, SuiteError> {
     let models = select(request)?;
     let mut manifest = match Manifest::read(&request.specs) {
@@ -228,7 +228,7 @@ fn find_tools(request: &Request, say: &Say<'_>) -> Result<Tools, SuiteError> {
     Ok(Tools { tlc, tla_mc })
 }
 
-/// TLC's jobs first: they take longest.
+/// Orders jobs: TLC's first, which take longest.
 fn jobs<'a>(
     request: &Request,
     models: &'a [BoundedModel],
@@ -256,7 +256,7 @@ fn jobs<'a>(
     jobs
 }
 
-/// As many processes at once as there are cores, each with one worker.
+/// Runs as many processes at once as there are cores, each with one worker.
 fn run_all(
     request: &Request,
     tools: &Tools,
@@ -382,7 +382,7 @@ fn record(
     Ok(manifest.write(&request.specs)?)
 }
 
-/// Everything that is not as it should be.
+/// Collects everything that is wrong.
 fn judge(report: &mut Report, manifest: &Manifest, request: &Request, models: &[BoundedModel]) {
     let mut complaints = Vec::new();
     let by_name: BTreeMap<_, _> = models.iter().map(|m| ((&*m.spec, &*m.name), m)).collect();
@@ -423,7 +423,7 @@ fn judge(report: &mut Report, manifest: &Manifest, request: &Request, models: &[
     report.complaints = complaints;
 }
 
-/// What the configuration's own first line promises; a temporal property is TLC's to judge.
+/// What the title of the configuration requires. Only TLC judges temporal properties.
 fn promised(model: &BoundedModel, outcome: &Outcome) -> Option<String> {
     if outcome.verdict == Verdict::Error {
         return None;
@@ -438,7 +438,7 @@ fn promised(model: &BoundedModel, outcome: &Outcome) -> Option<String> {
     }
 }
 
-/// What the manifest lists and the folder has not.
+/// Models that the manifest lists and the folder does not have.
 fn forgotten(manifest: &Manifest, request: &Request) -> Vec<String> {
     let Ok(all) = discover(&request.specs, &SPECS) else {
         return Vec::new();

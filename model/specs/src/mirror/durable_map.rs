@@ -1,4 +1,4 @@
-//! `specs/contract/DurableMap.tla`: the contract that every protocol refines.
+//! The mirror of `specs/contract/DurableMap.tla`: the contract that every protocol refines.
 
 use std::hash::{Hash, Hasher};
 

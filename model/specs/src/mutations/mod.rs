@@ -1,9 +1,9 @@
-//! The kill table: every seeded bug of our engine, the check that must catch it, and an unmutated
-//! twin that passes the same programs.
+//! The kill table: every seeded bug of the engine, the check that must catch it, and a run without
+//! the bug that must pass the same programs.
 //!
-//! A mutation that another check catches, or only a panic, counts as missed: the check that is
-//! named for it would be blind without help. So each has a recipe, a mode and an engine, and its
-//! expected check. Harmless changes run every mode and must be caught by nothing.
+//! A mutation that only another check or a panic catches counts as missed: the check that is named
+//! for it would not find the bug alone. Each mutation has a recipe: a mode, an engine, a check.
+//! Harmless changes run through several modes, and no check may catch them.
 
 use std::time::{Duration, Instant};
 
@@ -26,24 +26,24 @@ use recipe::{COW, IN_PLACE};
 pub use recipe::{Mode, Mutation};
 pub use table::TABLE;
 
-/// What became of a mutation.
+/// The result for one mutation.
 #[derive(Clone, Debug, Serialize)]
 pub struct Kill {
     /// Its name.
     pub name: &'static str,
-    /// What it is modelled on.
+    /// The bug that it is modelled on.
     pub bug: &'static str,
-    /// The check that must catch it; none for a harmless change.
+    /// The check that must catch it. `None` for a harmless change.
     pub expected_check: Option<Check>,
-    /// Whether that check did; for a harmless change, whether any did.
+    /// Whether that check caught it. For a harmless change: whether any check did.
     pub killed: bool,
-    /// The check that did.
+    /// The check that caught it.
     pub by: Option<Check>,
-    /// Until it was caught and its program was small.
+    /// Seconds until it was caught and its program reduced.
     pub seconds: f64,
     /// Whether the unmutated engine passed the same programs.
     pub twin_passes: bool,
-    /// Whether it changes nothing that was promised.
+    /// Whether this is a harmless change, which no check may catch.
     pub benign: bool,
     /// Operations of the smallest program that shows it.
     pub operations: Option<usize>,
@@ -52,7 +52,7 @@ pub struct Kill {
 }
 
 impl Kill {
-    /// Whether it is as it should be.
+    /// Whether the result is as required.
     #[must_use]
     pub fn is_right(&self) -> bool {
         self.twin_passes && self.killed != self.benign
@@ -65,14 +65,14 @@ struct Caught {
     programs: u64,
 }
 
-/// Where programs run: built by the engine without a bug, which might not survive it.
+/// Where programs run. It is built with the bug switched off, which the engine might not survive.
 struct Stage {
     engine: Box<dyn Engine>,
     /// For [`Mode::Events`].
     setups: Vec<events::Setup>,
     /// For [`Mode::Crash`].
     effort: Effort,
-    /// Which has to find it.
+    /// The check that must find the bug.
     check: Check,
 }
 
@@ -111,8 +111,8 @@ impl Stage {
         }
     }
 
-    /// Every check looks at every program, and which one is the first to find something is chance:
-    /// programs are made until the named one has, or time is up.
+    /// Runs programs until the named check has found something, or the time is up. Every check
+    /// looks at every program, so another one may find something first.
     fn hunt(&self, mode: Mode, plan: &Plan) -> Caught {
         let began = Instant::now();
         let mut programs = 0;
@@ -255,14 +255,14 @@ fn engine(name: &str, mode: Mode) -> Box<dyn Engine> {
     Box::new(engine.expect("the table names engines that there are"))
 }
 
-/// Most programs that a mutation has to be caught by.
+/// The most programs for catching a mutation.
 const PROGRAMS: u64 = 20_000;
 
-/// Histories of the twin of a bug that hangs.
+/// Histories for the unmutated engine, if the bug is a hang.
 const HISTORIES: u64 = 10;
 
-/// Switches one mutation on, looks for it, switches it off and runs its twin. Nothing else may have
-/// a store open meanwhile.
+/// Switches a mutation on, looks for it, switches it off, and runs the same programs without it. No
+/// other store may be open meanwhile.
 #[must_use]
 pub fn kill(mutation: &Mutation, seed: u64, threads: usize) -> Kill {
     let began = Instant::now();

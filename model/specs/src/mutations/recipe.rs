@@ -4,60 +4,61 @@ use serde::Serialize;
 use treering_oracle::finding::Check;
 use treering_oracle::generate::Trouble;
 
-/// How a mutation is looked for.
+/// The mode that looks for a mutation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// Programs beside the reference map, with power cuts and failures in them.
+    /// Programs beside the reference map, with power cuts and failures.
     Differential,
-    /// Every way in which a power cut could have ended a program.
+    /// States that a power cut can leave.
     Crash,
-    /// Threads on a slow device, their history judged. The one mode in which a seed does not decide
-    /// all.
+    /// Threads on a slow device, and a check of their history. The only mode that does not depend
+    /// on the seed alone.
     Concurrent,
-    /// What the engine says it does, replayed on the mirror of its protocol.
+    /// The engine's protocol events, replayed on the mirror.
     Events,
-    /// Harm to the medium that no crash does.
+    /// Damage to the medium that no crash causes.
     Damage,
 }
 
-/// A seeded bug and what must catch it.
+/// A seeded bug, and the recipe for catching it.
 #[derive(Clone, Copy, Debug)]
 pub struct Mutation {
-    /// In `treering_engine::MUTATIONS`.
+    /// Its name in `treering_engine::MUTATIONS`.
     pub name: &'static str,
-    /// A row of the pool of real bugs that it is modelled on, or what it is like.
+    /// The real bug that it is modelled on, or a description.
     pub bug: &'static str,
     /// The check that must catch it.
     pub check: Check,
-    /// How it is looked for.
+    /// The mode that looks for it.
     pub mode: Mode,
-    /// The engine it is seeded into.
+    /// The engine that has it.
     pub engine: &'static str,
-    /// What its programs have in them: no more than the check needs, lest another one is faster.
+    /// What may go wrong in its programs: no more than the check needs, or another check may be
+    /// faster.
     pub trouble: Trouble,
 }
 
 impl Mutation {
-    /// The same with such trouble in its programs.
+    /// The same recipe with this trouble in its programs.
     pub(super) const fn with(self, trouble: Trouble) -> Mutation {
         Mutation { trouble, ..self }
     }
 }
 
-/// For what only a scan shows: opening looks at the whole content, too.
+/// For bugs that only a scan shows. Opening a store reads the whole content, too.
 pub(super) const OPEN: Trouble = Trouble {
     reopen: false,
     power: false,
     failures: false,
 };
-/// For what a store shows while it is open, or when it is closed and opened again.
+/// For bugs that show while a store is open, or after reopening it.
 pub(super) const REOPENED: Trouble = Trouble {
     reopen: true,
     power: false,
     failures: false,
 };
-/// For what only a power cut shows.
+/// For bugs that only a power cut shows.
 pub(super) const CUT: Trouble = Trouble {
     reopen: false,
     power: true,

@@ -1,5 +1,5 @@
-//! `specs/circular_buffer/CircularBuffer.tla`: the buffer pool of variable-length mini-pages
-//! (Bf-Tree, section 4).
+//! The mirror of `specs/circular_buffer/CircularBuffer.tla`: the buffer pool of variable-length
+//! mini-pages (Bf-Tree, section 4).
 //!
 //! - `state`: the variables, packed.
 //! - `memory`: `RingMemory.tla`, where blocks stand and what becomes of them.

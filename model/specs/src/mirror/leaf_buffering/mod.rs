@@ -1,6 +1,6 @@
-//! `specs/leaf_buffering/LeafBuffering.tla`: buffer nodes above leaves in persistent memory, logs
-//! that trigger writes skip, logless split and merge, log cleaning by epochs, recovery (CCL-BTree
-//! §3, §4).
+//! The mirror of `specs/leaf_buffering/LeafBuffering.tla`: buffer nodes above leaves in persistent
+//! memory, logs that trigger writes skip, logless split and merge, log cleaning by epochs, recovery
+//! (CCL-BTree §3, §4).
 //!
 //! ```text
 //! memory.rs      the words, and what recovery makes of them (LeafMemory.tla)

@@ -1,5 +1,5 @@
-//! `specs/mini_page/MiniPage.tla`: mini-pages over leaf pages, and the tree around them (Bf-Tree
-//! §3, §5).
+//! The mirror of `specs/mini_page/MiniPage.tla`: mini-pages over leaf pages, and the tree around
+//! them (Bf-Tree §3, §5).
 //!
 //! - [`records`]: `MiniRecords`, functions of values.
 //! - `steps`: the actions of `MiniTree` and `MiniPage`, in their order.

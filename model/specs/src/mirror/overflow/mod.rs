@@ -1,4 +1,5 @@
-//! `specs/overflow/Overflow.tla`: long values on blocks of their own (`engine/src/overflow`).
+//! The mirror of `specs/overflow/Overflow.tla`: long values on blocks of their own
+//! (`engine/src/overflow`).
 //!
 //! ```text
 //! state.rs       the variables, and what the log says of them (OverflowState.tla)

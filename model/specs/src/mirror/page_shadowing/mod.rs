@@ -1,5 +1,5 @@
-//! `specs/page_shadowing/PageShadowing.tla`: two slots a page, and a block for what differs
-//! (B⁻-tree §3.1, §3.2).
+//! The mirror of `specs/page_shadowing/PageShadowing.tla`: two slots a page, and a block for what
+//! differs (B⁻-tree §3.1, §3.2).
 //!
 //! ```text
 //! state.rs       the variables (ShadowState.tla), blocks (PageImages.tla)

@@ -1,5 +1,5 @@
-//! `specs/page_shadowing/PageVersions.tla`: shadowed pages on a medium that rots, and the versions
-//! that tell.
+//! The mirror of `specs/page_shadowing/PageVersions.tla`: shadowed pages on a medium that rots, and
+//! the versions that tell.
 //!
 //! ```text
 //! versions.rs             variables and actions

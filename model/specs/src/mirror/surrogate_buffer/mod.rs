@@ -1,5 +1,5 @@
-//! `specs/surrogate_buffer/SurrogateBuffer.tla`: LodgeTree's buffer in the free slots of inner
-//! nodes, its log, its leaves (§III).
+//! The mirror of `specs/surrogate_buffer/SurrogateBuffer.tla`: LodgeTree's buffer in the free slots
+//! of inner nodes, its log, its leaves (§III).
 //!
 //! ```text
 //! words.rs       leaves and log in persistent memory, and what a crash leaves of them (LodgeWords.tla)

@@ -1,4 +1,5 @@
-//! `specs/wal_recovery/WalRecovery.tla`: logging, checkpoints and recovery (Bf-Tree §5.7).
+//! The mirror of `specs/wal_recovery/WalRecovery.tla`: logging, checkpoints and recovery (Bf-Tree
+//! §5.7).
 //!
 //! ```text
 //! state.rs       the variables (WalState.tla), places with their versions (Device.tla)
