@@ -377,7 +377,8 @@ impl<'e> Session<'e> {
     fn unread(&mut self, at: usize, error: &Error) -> Result<(), Finding> {
         let cut = self.place.medium().is_some_and(Medium::power_is_cut);
         if !cut && matches!(error, Error::Poisoned { .. }) {
-            let expected = "an answer, as a store that takes no writes goes on reading".to_owned();
+            let expected =
+                "an answer, as a store that refuses writes still answers reads".to_owned();
             return Err(self.finding(Check::Error, at, expected, error.to_string()));
         }
         self.failed(at, error)

@@ -117,7 +117,7 @@ pub fn describe(bytes: Option<&[u8]>) -> String {
                 format!("version {number} ({} bytes)", bytes.len())
             }
             Some(number) => format!(
-                "{} bytes that begin as version {number} and go on as no value does",
+                "{} bytes that begin like version {number} and are no whole value",
                 bytes.len()
             ),
             None => format!("{} bytes: {bytes:02x?}", bytes.len()),

@@ -68,7 +68,7 @@ impl Finding {
             Finding::Damaged(_) => (Check::Structure, "a store without damage"),
             Finding::Lost(_) => (
                 Check::Crash,
-                "what threads were told before the power went, and of the rest no more than they wrote",
+                "every write that was acknowledged as durable, and nothing that was never written",
             ),
         };
         finding::Finding {
@@ -88,7 +88,7 @@ impl fmt::Display for Finding {
             Finding::Panicked { who, message } => writeln!(f, "{who} panicked: {message}"),
             Finding::Failed { who, error } => writeln!(f, "{who} failed: {error}"),
             Finding::NoProgress { patience, stuck } => {
-                writeln!(f, "no progress for {patience:?}; still there:")?;
+                writeln!(f, "no progress for {patience:?}; stuck:")?;
                 stuck.iter().try_for_each(|who| writeln!(f, "  {who}"))
             }
             Finding::Damaged(damage) => {

@@ -111,7 +111,7 @@ pub(super) fn contents(kv: &dyn Kv, work: &Workload) -> Result<Vec<Version>, Fin
     };
     kv.scan(b"", visit).map_err(failed)?;
     if let Some(key) = strange {
-        let what = format!("{} is there, which nobody wrote", show_key(&key));
+        let what = format!("{} exists, though it was never written", show_key(&key));
         return Err(Finding::Lost(vec![what]));
     }
     let mut differ = Vec::new();
@@ -196,7 +196,7 @@ pub(super) fn judge(
                 call.client,
                 history.describe(call)
             ),
-            None => format!("{name} holds {found}, which nobody wrote"),
+            None => format!("{name} holds {found}, which was never written"),
         })
     };
     keys.iter().enumerate().filter_map(wrong).collect()

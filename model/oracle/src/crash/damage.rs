@@ -54,7 +54,7 @@ pub(super) fn judge(
         check: Check::Damage,
         operation: None,
         what: format!(
-            "read a store of which byte {} of block {} is damaged",
+            "read a store with byte {} of block {} damaged",
             damage.byte, damage.block
         ),
         expected,
@@ -64,7 +64,7 @@ pub(super) fn judge(
     let told = |e: Error| match e {
         Error::Damaged { .. } | Error::MissingPage { .. } => Ok(true),
         other => Err(wrong(
-            "an error that tells of damage, or none".into(),
+            "an error that reports damage, or no error".into(),
             other.to_string(),
         )),
     };
@@ -81,7 +81,7 @@ pub(super) fn judge(
             Ok(true) => match Written::decode(&value) {
                 Some(written) => *content = Some(written),
                 None => {
-                    let found = format!("{} bytes that nobody wrote", value.len());
+                    let found = format!("{} bytes that were never written", value.len());
                     return Err(wrong("a value that was written".into(), found));
                 }
             },

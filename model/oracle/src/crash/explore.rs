@@ -99,7 +99,7 @@ impl<'e> Explorer<'e> {
         Finding {
             check,
             operation: None,
-            what: "open what the power cut left".into(),
+            what: "open the store after the power cut".into(),
             expected,
             found,
         }
@@ -340,7 +340,7 @@ fn panicked(said: String) -> Finding {
     Finding {
         check: Check::Panic,
         operation: None,
-        what: "open what the power cut left".into(),
+        what: "open the store after the power cut".into(),
         expected: "an answer".into(),
         found: said,
     }

@@ -60,7 +60,7 @@ pub(super) fn record(
             operation: None,
             what: "record a run".into(),
             expected: "an engine on blocks or in persistent memory".into(),
-            found: "one that keeps its files itself".into(),
+            found: "one that keeps its own files".into(),
         });
     }
     let mut session = Session::start_recorded(engine, program)?;

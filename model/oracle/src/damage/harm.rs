@@ -42,7 +42,7 @@ impl fmt::Display for HarmKind {
         f.write_str(match self {
             HarmKind::Flip => "a flipped bit",
             HarmKind::Zero => "a block of zeros",
-            HarmKind::Old => "a block of an earlier time",
+            HarmKind::Old => "a block with earlier content",
             HarmKind::Swap => "two blocks swapped",
             HarmKind::Foreign => "a block of another store",
             HarmKind::Cut => "a medium cut short",
@@ -116,7 +116,10 @@ impl Harm {
             Harm::Flip { lba, bit } => format!("bit {bit} of {lba}, {}, flipped", name(image, lba)),
             Harm::Zero(lba) => format!("{lba}, {}, read as zeros", name(image, lba)),
             Harm::Old { lba, image: old } => {
-                format!("{lba}, {}, as it was at time {old}", name(image, lba))
+                format!(
+                    "{lba}, {}, with its content at time {old}",
+                    name(image, lba)
+                )
             }
             Harm::Swap(a, b) => format!(
                 "{a}, {}, and {b}, {}, swapped",
@@ -124,7 +127,10 @@ impl Harm {
                 name(image, b)
             ),
             Harm::Foreign(lba) => {
-                format!("{lba}, {}, as another store has it", name(image, lba))
+                format!(
+                    "{lba}, {}, with the content of another store",
+                    name(image, lba)
+                )
             }
             Harm::Cut(blocks) => format!("the medium cut after {blocks} blocks"),
         }

@@ -47,7 +47,7 @@ pub(super) fn tells(what: &str, e: &Error) -> Result<(), Finding> {
         | Error::PmDamaged { .. } => Ok(()),
         other => Err(wrong(
             what,
-            "an error that tells of damage",
+            "an error that reports damage",
             other.to_string(),
         )),
     }
@@ -261,7 +261,7 @@ fn listed_too(state: State, listed: bool, judged: Judged) -> Result<Judged, Find
     if judged.told && !listed && state == State::AtRest {
         return Err(wrong(
             "verify",
-            "the damage that a reader is told of",
+            "the damage that a reader gets an error for",
             "nothing",
         ));
     }
@@ -329,7 +329,7 @@ pub(super) fn read_on(store: &dyn Kv, later: &Later) -> Result<(), Finding> {
         match store.get(key, &mut found) {
             Ok(true) if found == LATER_VALUE => {}
             Ok(_) => {
-                let expected = "what was written and synced afterwards";
+                let expected = "the value that was synced after the damage";
                 return Err(wrong(
                     "get after another power cut",
                     expected,

@@ -55,7 +55,7 @@ impl Tally {
             .filter(|(kind, (_, told))| {
                 *told == 0 && !(**kind == HarmKind::Foreign && self.unguarded > 0)
             })
-            .map(|(kind, _)| format!("an error that tells of {kind}"))
+            .map(|(kind, _)| format!("an error that reports {kind}"))
             .collect()
     }
 }

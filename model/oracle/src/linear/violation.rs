@@ -58,15 +58,15 @@ impl Kind {
             Kind::NeverWritten => "a read found bytes that no write wrote to this key",
             Kind::BeforeWritten => "a read found a value before its write began",
             Kind::StaleRead => "a read found a value that another one had replaced before",
-            Kind::LostUpdate => "a write returned, and nobody ever sees what it wrote",
+            Kind::LostUpdate => "a write returned, and no later read sees its value",
             Kind::CameBack => "a read found a value that had been deleted before",
-            Kind::Vanished => "a get found nothing where a value was",
-            Kind::ScanMisses => "a scan passed over a key that was there all the time",
+            Kind::Vanished => "a get found no value although there was one",
+            Kind::ScanMisses => "a scan skipped a key that was there all the time",
             Kind::NoOrder => "no order of these operations explains all of their answers",
-            Kind::ScanRepeats => "a scan delivered a key twice",
-            Kind::ScanUnsorted => "a scan went back to a key that it had passed",
-            Kind::ScanOutOfBounds => "a scan delivered a key from before its beginning",
-            Kind::ScanWentOn => "a scan went on after its visitor had broken off",
+            Kind::ScanRepeats => "a scan returned a key twice",
+            Kind::ScanUnsorted => "a scan returned rows out of order",
+            Kind::ScanOutOfBounds => "a scan returned a key before its beginning",
+            Kind::ScanWentOn => "a scan went on after its visitor had stopped it",
         }
     }
 }

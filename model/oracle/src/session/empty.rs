@@ -33,7 +33,7 @@ impl Session<'_> {
             }
             if left.len() == before {
                 let expected = format!(
-                    "a full store that takes one of {before} deletes, when all background work is done"
+                    "a full store that accepts one of {before} deletes once all background work is done"
                 );
                 let found = self.why_refused(left[0]);
                 return Err(self.finding(Check::Room, at, expected, found));
@@ -61,7 +61,7 @@ impl Session<'_> {
         if leaves <= most {
             return Ok(());
         }
-        let expected = format!("at most {most} leaves of {before} where all keys were deleted");
+        let expected = format!("at most {most} of {before} leaves after all keys were deleted");
         Err(self.finding(Check::Room, at, expected, leaves.to_string()))
     }
 

@@ -58,7 +58,7 @@ pub fn fits(engine: &dyn Engine, program: &Program) -> Result<(), Unfit> {
 fn beyond(op: &Op, disk: DiskKind) -> Option<&'static str> {
     match (op, disk) {
         (Op::Crash(_) | Op::CutPower(_) | Op::Fail(..) | Op::Starve(_), DiskKind::Folder) => {
-            Some("the engine keeps its files itself, where nothing can be made to fail")
+            Some("the engine keeps its own files, which the oracle cannot crash or make fail")
         }
         (Op::Fail(..) | Op::Starve(_), DiskKind::Pm(_)) => Some(
             "the engine keeps its store in persistent memory, where stores and fences cannot fail",

@@ -122,8 +122,7 @@ impl Session<'_> {
     }
 
     fn read_only_finding(&self, at: usize, check: Check, found: String) -> Finding {
-        let expected =
-            "a store that opens for reading only, writes nothing, and holds what it must";
+        let expected = "a store that opens read-only, writes nothing, and has the right content";
         self.finding(check, at, expected.to_owned(), found)
     }
 
@@ -230,7 +229,7 @@ impl Session<'_> {
             && before.first() == after.first()
             && before != after
         {
-            let expected = format!("as much room in use as before: {}", in_words(&before));
+            let expected = format!("the same space in use as before: {}", in_words(&before));
             return Err(self.finding(Check::Room, at, expected, in_words(&after)));
         }
         Ok(())

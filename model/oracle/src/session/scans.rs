@@ -25,7 +25,7 @@ impl Session<'_> {
         let mut visit = |key: &[u8], bytes: &[u8]| {
             if over {
                 wrong.get_or_insert_with(|| {
-                    "one row more, after the visitor had said stop".to_owned()
+                    "another row after the visitor had stopped the scan".to_owned()
                 });
                 return ControlFlow::Break(());
             }
@@ -113,7 +113,7 @@ impl Session<'_> {
             let place = program.keys[..next].binary_search_by(|k| k.as_slice().cmp(key));
             match (place, Written::decode(bytes)) {
                 _ if rows.len() >= limit || wrong.is_some() => {
-                    wrong = Some("one row more, after the visitor had said stop".to_owned());
+                    wrong = Some("another row after the visitor had stopped the scan".to_owned());
                 }
                 (Ok(place), Some(written)) => {
                     rows.push((KeyNo(place as u32), Some(written)));

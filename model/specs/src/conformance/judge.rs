@@ -42,7 +42,7 @@ impl Refusal {
             check: Check::Conformance,
             operation: None,
             what: what.to_owned(),
-            expected: "an event that the mirror takes".to_owned(),
+            expected: "an event that the mirror allows".to_owned(),
             found: self.to_string(),
         }
     }

@@ -36,7 +36,7 @@ impl<Heard: Debug, Action: Debug> Refusal<Heard, Action> {
             check: Check::Conformance,
             operation: None,
             what: what.to_owned(),
-            expected: "an event that the mirror takes".to_owned(),
+            expected: "an event that the mirror allows".to_owned(),
             found: self.to_string(),
         }
     }

@@ -62,7 +62,7 @@ impl Scale {
     /// The number of a key.
     pub(super) fn key(&self, bytes: &[u8]) -> Result<u8, String> {
         let place = self.keys.binary_search_by(|key| key.as_slice().cmp(bytes));
-        let unknown = |_| format!("nobody uses the key {}", bytes.escape_ascii());
+        let unknown = |_| format!("no client uses the key {}", bytes.escape_ascii());
         place.map(|n| n as u8 + 1).map_err(unknown)
     }
 
@@ -76,7 +76,10 @@ impl Scale {
         match bytes {
             [] => Ok(ABSENT),
             [first, ..] if bytes == Scale::value(*first) && *first != ABSENT => Ok(*first),
-            _ => Err(format!("nobody writes the value {}", bytes.escape_ascii())),
+            _ => Err(format!(
+                "no client writes the value {}",
+                bytes.escape_ascii()
+            )),
         }
     }
 

@@ -84,9 +84,7 @@ impl Judge {
         let before = self.state;
         let judged = self.judge(client, heard).and_then(|()| {
             let broken = self.mirror.broken(&self.state);
-            broken.map_or(Ok(()), |name| {
-                Err(format!("{name} does not hold behind it"))
-            })
+            broken.map_or(Ok(()), |name| Err(format!("{name} does not hold after it")))
         });
         judged.map_err(|why| {
             Box::new(Refusal {
