@@ -11,25 +11,25 @@ use treering_oracle::deadline::Deadline;
 use treering_oracle::random::Random;
 use treering_oracle::{Check, Finding};
 
-/// Something that the mirror does not do.
+/// An event that the mirror does not allow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refusal<Heard, Action> {
-    /// Its number in the recording, from 1.
+    /// The number of the event in the recording, from 1.
     pub number: u64,
-    /// Whose thread; `None`: nobody's, a pump's or a recovery's.
+    /// The client whose thread it is. `None` for background work and recovery.
     pub client: Option<u8>,
-    /// What was heard.
+    /// The event.
     pub heard: Heard,
     /// Why it is refused.
     pub why: String,
-    /// The mirror's state before it, as TLA+.
+    /// The mirror's state before the event, as TLA+.
     pub state: String,
-    /// What the client could have done.
+    /// The steps that the client could have taken.
     pub enabled: Vec<Action>,
 }
 
 impl<Heard: Debug, Action: Debug> Refusal<Heard, Action> {
-    /// The same in the words that all modes of the oracle share; `what` was run.
+    /// The same as a finding of the oracle, in the terms that all modes share; `what` was run.
     #[must_use]
     pub fn in_words(&self, what: &str) -> Finding {
         Finding {
@@ -63,22 +63,22 @@ impl<Heard: Debug, Action: Debug> Display for Refusal<Heard, Action> {
     }
 }
 
-/// How much was heard, and how often each step was taken.
+/// Counts of accepted events and of the mirror's steps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Events accepted.
     pub heard: u64,
-    /// Steps taken, by action; what is no action of the spec is in parentheses.
+    /// Steps taken, by action. Those that are no actions of the spec are in parentheses.
     pub taken: BTreeMap<&'static str, u64>,
 }
 
 impl Tally {
-    /// One more step.
+    /// Counts a step.
     pub fn took(&mut self, label: &'static str) {
         *self.taken.entry(label).or_default() += 1;
     }
 
-    /// Adds another one's counts.
+    /// Adds the counts of another run.
     pub fn add(&mut self, other: &Tally) {
         self.heard += other.heard;
         for (label, n) in &other.taken {
@@ -94,16 +94,16 @@ impl Tally {
     }
 }
 
-/// What came of some episodes.
+/// The result of episodes.
 #[derive(Clone, Debug)]
 pub struct Report<Episode, Refusal> {
-    /// Episodes begun.
+    /// Episodes that started.
     pub episodes: u64,
-    /// Episodes that the budget cut short.
+    /// Episodes that the budget interrupted.
     pub interrupted: u64,
-    /// What was accepted.
+    /// Counts of accepted events and steps.
     pub tally: Tally,
-    /// The first refusal, with its episode.
+    /// The first refused event, with its episode.
     pub refusal: Option<(Episode, Box<Refusal>)>,
 }
 
@@ -119,14 +119,14 @@ impl<Episode, Refusal> Default for Report<Episode, Refusal> {
 }
 
 impl<Episode, Refusal> Report<Episode, Refusal> {
-    /// Events accepted.
+    /// The number of accepted events.
     #[must_use]
     pub fn accepted(&self) -> u64 {
         self.tally.heard
     }
 
-    /// Runs episodes until the budget is used up or something is refused. `one` is told which it
-    /// is, from 0, its seed, and until when it may take.
+    /// Runs episodes until the budget is used up or an event is refused. `one` gets the number of
+    /// the episode, from 0, its seed, and its deadline.
     pub(super) fn of(
         seed: u64,
         budget: Budget,
@@ -138,7 +138,7 @@ impl<Episode, Refusal> Report<Episode, Refusal> {
         report
     }
 
-    /// As [`Report::of`], until an episode cannot be run.
+    /// As [`Report::of`], and stops at the first episode that cannot run.
     pub(super) fn try_of<E>(
         seed: u64,
         budget: Budget,
@@ -170,10 +170,10 @@ pub(super) fn in_turns(episode: u64) -> u8 {
     CLIENTS[(episode % CLIENTS.len() as u64) as usize]
 }
 
-/// Nothing, or why the mirror does not do it.
+/// `Ok`, or why the mirror does not allow it.
 pub type Accepted = Result<(), String>;
 
-/// What the engine says is what the mirror says.
+/// Checks that the engine and the mirror agree on a value.
 pub(super) fn same<T: PartialEq + Debug>(what: &str, engine: T, mirror: T) -> Accepted {
     if engine == mirror {
         Ok(())

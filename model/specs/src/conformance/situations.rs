@@ -13,27 +13,27 @@ use crate::Mirror;
 /// Situations, by action.
 pub type Situations = BTreeMap<&'static str, BTreeSet<String>>;
 
-/// What was heard of what there is.
+/// The situations of a model that recordings have covered.
 #[derive(Clone, Debug)]
 pub struct Cover<Episode, Refusal> {
     /// States of the graph.
     pub states: usize,
-    /// Its labelled edges.
+    /// Labelled edges of the graph.
     pub edges: usize,
     /// Situations of the graph's edges.
     pub all: Situations,
-    /// Those of them that were heard.
+    /// The situations that occurred in recordings.
     pub heard: Situations,
-    /// Heard situations that the graph has not: the engine has room for more.
+    /// Situations that occurred and that the graph does not have: the engine has more room.
     pub beyond: usize,
-    /// Events accepted.
+    /// Accepted events.
     pub events: u64,
     /// The first refusal, with its episode.
     pub refusal: Option<(Episode, Box<Refusal>)>,
 }
 
 impl<Episode, Refusal> Cover<Episode, Refusal> {
-    /// The graph of a model; nothing heard.
+    /// The situations of a model, none covered yet.
     pub(super) fn of<M: Mirror>(
         mirror: &M,
         situations: impl Fn(&M::State, &M::Action, &M::State) -> Vec<String>,
@@ -72,7 +72,7 @@ impl<Episode, Refusal> Cover<Episode, Refusal> {
         cover
     }
 
-    /// What was heard in all.
+    /// The number of situations that occurred.
     pub(super) fn hear(&mut self, heard: Situations) {
         for (label, situations) in heard {
             for situation in situations {

@@ -1,24 +1,24 @@
-//! The other direction: walks over the mirror's graph lead the real engine, so that together they
-//! take every labelled edge.
+//! Leads the real engine along walks over the mirror's graph, which together take every labelled
+//! edge that the engine can take.
 //!
-//! The graph is that of the `WalRecovery` smoke model, and the mirror is the one that is equal to
-//! TLC's. For each step of a walk the engine is made to do just that, on threads that stop in the
-//! middle of operations (`actors`, `rig`, `keeper`), and then looked at: what a call returns, and
-//! for every place of the log, every page and the superblock, which versions the device holds, the
-//! durable one and those that a flush would make so (`compare`). An edge counts as taken if all of
-//! that is what the mirror says.
+//! The graph is that of the `WalRecovery` smoke model, and its mirror is the one whose graph equals
+//! TLC's. For each step of a walk the engine is made to do exactly that, on threads that stop in
+//! the middle of operations (`actors`, `rig`, `keeper`). Then the result is compared: what a call
+//! returns, and, for every log block, every page and the superblock, which versions the device
+//! holds, and which of them is durable now or after a flush (`compare`). An edge counts as taken if
+//! all of that equals the mirror's state.
 //!
-//! Crashes are taken where the walk stands, without ending it: each outcome is made on a copy of
-//! the device (`device`) and looked at. So are restarts: another process opens a copy, until
-//! recovery has made durable what it builds on. Walks go through crashes and restarts as well, to
-//! where recovery is.
+//! Crashes do not end a walk: each outcome is made on a copy of the device (`device`) and compared.
+//! The same goes for restarts: another process opens a copy, and runs until recovery has made
+//! durable what it builds on. Some walks also go through crashes and restarts, to the steps of
+//! recovery.
 //!
-//! The ring of two log blocks is a larger one here, since the engine makes do with 64 at least: a
-//! place of the spec stands for the block that was last written there. (The episodes wrap their
-//! log.) `Absent` is the version that the tree was built with.
+//! The engine needs a ring of at least 64 log blocks, and the spec's has two. So a place of the
+//! spec stands for the block that was last written there. (Episodes do wrap their log.) `Absent` is
+//! the version that the tree was built with.
 //!
-//! What the engine cannot take as a step of its own is named, by `graph` from the state and by
-//! `rig` where only the way there tells, and counted.
+//! Edges that the engine cannot take as a step of its own are named and counted, with the reason:
+//! by `graph` if the state tells, else by `rig`.
 
 mod actors;
 mod compare;
@@ -43,18 +43,18 @@ use crate::Mirror;
 use crate::mirror::wal_recovery::WalRecovery;
 use crate::value::state_text;
 
-/// How the engine does something else than the mirror.
+/// A step in which the engine differs from the mirror.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
     /// What differs.
     pub why: String,
-    /// The walk, from the initial state, as actions; the last one is the one that differs.
+    /// The walk from the initial state, as actions. The last one shows the difference.
     pub walk: Vec<String>,
-    /// The mirror's state before it, as TLA+.
+    /// The mirror's state before that, as TLA+.
     pub state: String,
 }
 
-/// What walks have come to.
+/// What the walks have covered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cover {
     /// States of the graph.
@@ -65,11 +65,11 @@ pub struct Cover {
     pub taken: BTreeMap<&'static str, usize>,
     /// Edges that the engine cannot take, by action and reason.
     pub not_takeable: BTreeMap<(&'static str, &'static str), usize>,
-    /// Edges that begin where the engine cannot get, for a way there has such an edge, by action.
+    /// Edges that begin in a state that the engine cannot reach, by action.
     pub behind: BTreeMap<&'static str, usize>,
-    /// Edges left for want of time, by action.
+    /// Edges that were not reached in time, by action.
     pub left: BTreeMap<&'static str, usize>,
-    /// Walks.
+    /// Number of walks.
     pub walks: u64,
     /// Steps of all walks.
     pub steps: u64,
@@ -78,13 +78,13 @@ pub struct Cover {
 }
 
 impl Cover {
-    /// Edges taken in all.
+    /// The number of edges taken.
     #[must_use]
     pub fn taken_in_all(&self) -> usize {
         self.taken.values().sum()
     }
 
-    /// Actions of the graph of which no edge was taken.
+    /// Actions of the graph that were never taken.
     #[must_use]
     pub fn never_taken(&self) -> Vec<&'static str> {
         let reasoned = self.not_takeable.keys().map(|(action, _)| action);
@@ -99,7 +99,7 @@ impl Cover {
 /// Walks for at most `limit`.
 ///
 /// # Errors
-/// The engine's own, where a store is built or opened at a walk's beginning.
+/// The engine's own, while a store is built or opened at the start of a walk.
 pub fn run(mirror: &WalRecovery, limit: Duration) -> Result<Cover> {
     let setup = Setup::smoke()?;
     let found = survey(Arc::new(CrashDevice::from_image(setup.image().to_vec())))?;
@@ -146,7 +146,7 @@ impl Walker<'_> {
         edges.any(|edge| !edge.taken && edge.cannot.is_none())
     }
 
-    /// One walk, from the initial state until nothing new is to be reached.
+    /// One walk, from the initial state until it can reach nothing new.
     fn walk(&mut self, rig: &mut Rig<'_>) {
         self.cover.walks += 1;
         self.walk.clear();
@@ -179,8 +179,8 @@ impl Walker<'_> {
         }
     }
 
-    /// Tries all crashes and the restart that are possible here; `false` if one is not what it
-    /// should be.
+    /// Tries all crashes, and the restart, that are possible in this state. `false` if one differs
+    /// from the mirror.
     fn try_ends(&mut self, rig: &Rig<'_>, at: u32) -> bool {
         for i in 0..self.map.edges[at as usize].len() {
             let edge = self.map.edges[at as usize][i];

@@ -1,31 +1,31 @@
-//! Event conformance of mini-pages: what the engine's Bf-Tree does is what `MiniPage` allows.
+//! Conformance of the engine's Bf-tree to `MiniPage`.
 //!
-//! Episodes ([`episode`]) let clients, a thread each, get, put, delete and scan a few keys of a
-//! real [`treering_engine::Store`] of kind `bf`: leaves of nine records, mini-pages of one, two or
-//! four, a ring of 8 to 24 KiB, of which the larger ones have room for mirrors of leaves that are
-//! full. The tree's events and what clients ask and hear are recorded in one order and replayed on
-//! the mirror ([`judge`], `pages`): the source that is equal to TLC's graph, with room for an
-//! engine ([`crate::mirror::wide`]) and without the model's bounds on who calls what. The first
-//! event for which the mirror has no step, or another outcome, is refused, and told with the state
-//! before it. Events carry mini-pages and leaves, which are compared with the mirror's record by
-//! record. All invariants are looked at after every event.
+//! In an episode ([`episode`]) clients, one thread each, get, put, delete and scan a few keys of a
+//! real [`treering_engine::Store`] of kind `bf`. Leaves have nine records, mini-pages one, two or
+//! four, and the ring 8 to 24 KiB; the larger rings have room for mirrors of full leaves. The
+//! tree's events, and the calls and answers of clients, are recorded in one order and replayed on
+//! the mirror ([`judge`], `pages`). That mirror has the source whose graph equals TLC's, with room
+//! for a real engine ([`crate::mirror::wide`]) and without the model's bounds on clients. The first
+//! event for which the mirror has no step, or another outcome, is refused, and reported with the
+//! state before it. Events carry mini-pages and leaves, which are compared with the mirror's record
+//! by record. All invariants are checked after each event.
 //!
 //! # What stands for what
 //!
-//! The engine's own events: see the table in [`treering_engine::mini::events`]. `CallGet` ..
-//! `CallScan` and `Return` are heard from the clients. Records are of one length, so that a page of
-//! so many bytes has room for so many of them (`scale`).
+//! [`treering_engine::mini::events`] has a table of the engine's events. `CallGet` .. `CallScan`
+//! and `Return` come from the clients. All records have one length, so that a page has room for a
+//! fixed number of them (`scale`).
 //!
-//! The spec's inner node is one for all, with one version, and its change sends everybody back who
-//! is on the way; the engine's descent looks at the nodes on its path, and at the whole path again
-//! once it has the page. So where the engine arrives the spec's client may first have to `Restart`.
-//! `Restarted`, where the engine had to, must be a `Restart` that is due.
+//! The spec has a single inner node with one version, and a change of it sends every client on its
+//! way back to the start. The engine's descent checks only the nodes on its path, and the whole
+//! path again once it has the page. So when the engine arrives, the spec's client may first have to
+//! `Restart`. A `Restarted` of the engine must be a `Restart` that the spec allows.
 //!
 //! # By way of others
 //!
-//! Four things the engine does in one step for which the spec has none; but it has several steps
-//! that come to the same, if a client whom nobody else knows of takes some of them. The judge plays
-//! that client. Its steps count as `(detour)`, never as steps taken.
+//! The engine does four things in one step that the spec cannot do in one. The spec can do each in
+//! several steps if an additional client, which nobody else sees, takes some of them. The judge
+//! plays that client. Its steps are counted as `(detour)`, never as steps that the engine took.
 //!
 //! | the engine | the spec |
 //! |---|---|
@@ -76,10 +76,10 @@ use treering_engine::PageStoreKind;
 
 use super::{Budget, refused};
 
-/// What came of some episodes.
+/// The result of episodes.
 pub type Report = refused::Report<Episode, Refusal>;
 
-/// Actions of the spec that one client alone takes.
+/// The actions of the spec that a single client takes.
 pub const ALONE: [&str; 27] = [
     "CallGet",
     "CallPut",
@@ -110,10 +110,10 @@ pub const ALONE: [&str; 27] = [
     "CopyToTail",
 ];
 
-/// Those that take two.
+/// The actions that take two clients.
 pub const TOGETHER: [&str; 1] = ["Restart"];
 
-/// Runs episodes of `clients` threads until so many events are accepted or one is refused.
+/// Runs episodes of `clients` threads until this many events are accepted, or one is refused.
 #[must_use]
 pub fn run(clients: u8, seed: u64, events: u64) -> Report {
     Report::of(seed, Budget::Events(events), |_, seed, until| {

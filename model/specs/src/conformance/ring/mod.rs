@@ -1,18 +1,18 @@
-//! Event conformance of the ring: what the engine's circular buffer does is what `CircularBuffer`
-//! allows.
+//! Conformance of the engine's ring of mini-pages to `CircularBuffer`.
 //!
-//! Episodes ([`episode`]) let clients, a thread each, get and write pages through a real
-//! [`treering_engine::ring::Ring`] of eight or sixteen units. Its events and what clients ask and
-//! hear are recorded in one order and replayed on the mirror ([`judge`]): the source that is equal
-//! to TLC's graph, with room for an engine ([`crate::mirror::wide`]) and without the model's bounds
-//! on who calls what. The first event for which the mirror has no step, or another outcome, is
-//! refused, and told with the state before it. All invariants are looked at after every event.
+//! In an episode ([`episode`]) clients, one thread each, read and write pages through a real
+//! [`treering_engine::ring::Ring`] of eight or sixteen units. The ring's events, and the calls and
+//! answers of clients, are recorded in one order and replayed on the mirror ([`judge`]). That
+//! mirror has the source whose graph equals TLC's, with room for a real engine
+//! ([`crate::mirror::wide`]) and without the model's bounds on clients. The first event for which
+//! the mirror has no step, or another outcome, is refused, and reported with the state before it.
+//! All invariants are checked after each event.
 //!
 //! # What stands for what
 //!
-//! The engine's own events: see the table in [`treering_engine::ring::events`]. The unit is 512
-//! bytes, the spec's offsets the engine's in units, the spec's record the first byte of the payload
-//! and its dirty bit the second. What clients do:
+//! [`treering_engine::ring::events`] has a table of the engine's events. A unit is 512 bytes, and
+//! an offset of the spec is the engine's in units. A record of the spec is the first byte of the
+//! payload, and its dirty bit the second. What clients do:
 //!
 //! | the spec | the engine in an episode |
 //! |---|---|
@@ -42,10 +42,10 @@ pub use judge::{Heard, Judge, Refusal};
 
 use super::{Budget, refused};
 
-/// What came of some episodes.
+/// The result of episodes.
 pub type Report = refused::Report<Episode, Refusal>;
 
-/// Actions of the spec that one client alone takes.
+/// The actions of the spec that a single client takes.
 pub const ALONE: [&str; 24] = [
     "Allocate",
     "Call",
@@ -73,7 +73,7 @@ pub const ALONE: [&str; 24] = [
     "WriteLeaf",
 ];
 
-/// Runs episodes of `clients` threads until so many events are accepted or one is refused.
+/// Runs episodes of `clients` threads until this many events are accepted, or one is refused.
 #[must_use]
 pub fn run(clients: u8, seed: u64, events: u64) -> Report {
     Report::of(seed, Budget::Events(events), |_, seed, until| {

@@ -72,10 +72,10 @@ use super::{Budget, refused};
 pub use crate::mirror::wide::page_shadowing::LABELS;
 use crate::mirror::wide::page_shadowing::unbounded::InMemory;
 
-/// What came of some episodes: which setup, and its seed.
+/// The result of episodes: the number of the setup, and the seed.
 pub type Report = refused::Report<(usize, u64), Refusal>;
 
-/// The stores that episodes of a variant begin with.
+/// Builds the stores that episodes of a variant begin with.
 ///
 /// # Errors
 /// The engine's own.
@@ -88,13 +88,13 @@ pub fn setups(variant: Variant) -> Result<Vec<Setup>> {
 /// Runs episodes until the budget is used up or an event is refused.
 ///
 /// # Errors
-/// The engine's own, where a store is built or a device looked at.
+/// The engine's own, while a store is built or a device is read.
 pub fn run(variant: Variant, seed: u64, budget: Budget) -> Result<Report> {
     run_on(&setups(variant)?, seed, budget)
 }
 
-/// As [`run`], with stores that were built before, by an engine that need not have the bug that
-/// this one has.
+/// As [`run`], with stores that were built earlier: by an engine without the bug that is switched
+/// on now, for example.
 ///
 /// # Errors
 /// As [`run`].
