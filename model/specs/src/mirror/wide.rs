@@ -1,13 +1,12 @@
-//! Mirrors with room for a real engine: the same source as the bounded ones, compiled again with
-//! larger numbers.
+//! Mirrors with room for a real engine: the source of the bounded mirrors, compiled again with
+//! larger sizes.
 //!
-//! A bounded mirror keeps its states small, for a checker copies and hashes millions of them, and
-//! that is why its numbers are bytes and its arrays short. What an engine does in an episode needs
-//! more of everything, but not another protocol: so there is one source, `wal_recovery/`,
-//! `circular_buffer/`, `mini_page/` or `page_shadowing/`, whose bounded form is compared with TLC
-//! state by state and edge by edge, and the judge of the engine's events is that very source with
-//! other sizes (`wal_recovery_room`, `circular_buffer_room`, `mini_page_room`,
-//! `page_shadowing_room`).
+//! A bounded mirror has small numbers and short arrays, because a checker copies and hashes
+//! millions of its states. The recordings of an engine need more of everything, but the same
+//! protocol. So `wal_recovery/`, `circular_buffer/`, `mini_page/` and `page_shadowing/` are
+//! compiled twice. The bounded form is compared with TLC, state by state and edge by edge; the form
+//! here, with the sizes of `wal_recovery_room`, `circular_buffer_room`, `mini_page_room` and
+//! `page_shadowing_room`, judges the engine's events.
 
 use super::{Condition, Mirror, bounded, count, listed, named, properties, subset};
 
