@@ -128,7 +128,7 @@ fn typed<M: Mirror>(config: &Config) -> Result<Box<dyn AnyMirror>, ConfigError> 
 /// use treering_specs::check::mirrors::open;
 ///
 /// let specs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../specs");
-/// let path = format!("{specs}/overflow/MCOverflow_mutation.cfg");
+/// let path = format!("{specs}/overflow/MCOverflow_freed-at-once.cfg");
 /// let config = Config::read(path.as_ref()).unwrap();
 /// let run = open("Overflow", &config).unwrap().run();
 /// assert!(run.violated, "{}", config.title);
