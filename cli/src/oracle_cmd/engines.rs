@@ -1,5 +1,8 @@
 //! Engines by name: ours, and those that this build was asked to have.
 
+use std::str::FromStr as _;
+
+use treering_engine::TreeSpec;
 use treering_oracle::Engine;
 use treering_oracle::engines::{BTree, Geometry, PmTree};
 
@@ -59,8 +62,11 @@ pub(super) fn selected(
         (Some("ccl"), None) => PmTree::CCL_NAMES.into_iter().map(named).collect(),
         (Some("lodge"), None) => PmTree::LODGE_NAMES.into_iter().map(named).collect(),
         (Some("pmtree"), None) => PmTree::PMTREE_NAMES.into_iter().map(named).collect(),
+        // Any other combination of the registry.
+        (Some(spec), None) if TreeSpec::from_str(spec).is_ok() => Ok(vec![named(spec)?]),
         (Some(other), None) => Err(Failure::usage(format!(
-            "--tree {other}: expected btree, bf, bminus, ccl, lodge or pmtree"
+            "--tree {other}: expected btree, bf, bminus, ccl, lodge or pmtree, or a spec such as \
+             btree+cow+hints"
         ))),
     }
 }

@@ -313,11 +313,11 @@ fn what_cannot_run_says_so() {
     };
     assert!(matches!(run(&Fault::None, &plan), Err(RunError::Plan(_))));
     // A tiny device is too small for these pages.
-    let engine = BTree::new(
-        treering_engine::PageStoreKind::InPlace,
-        1 << 17,
-        Geometry::Tiny,
-    );
+    let spec = treering_engine::TreeSpec::Pages(treering_engine::PageTree {
+        page_size: 1 << 17,
+        ..treering_engine::PageTree::btree()
+    });
+    let engine = BTree::of(&spec, Geometry::Tiny).expect("a tree of pages");
     let error = run(&engine, &Plan::default()).unwrap_err();
     assert!(error.to_string().contains("does not open"), "{error}");
 }

@@ -2,6 +2,7 @@
 
 mod btree;
 mod pm;
+mod recipes;
 mod shared;
 
 pub use btree::{BTree, Geometry, VARIATIONS};

@@ -8,6 +8,7 @@ use treering_engine::{
 };
 
 use super::btree::Geometry;
+use super::recipes;
 use super::shared::{DRAWN_OPENINGS, DRAWS, FEW_ENTRIES, entries_again, owned};
 use crate::point::Point;
 use crate::random::Random;
@@ -64,43 +65,6 @@ impl PmTree {
             .chain(Self::LODGE_NAMES)
     }
 
-    fn lodge(name: &str) -> Option<LodgeOptions> {
-        let lodge = LodgeOptions {
-            logs: 2,
-            log_entries: 16,
-            ..LodgeOptions::default()
-        };
-        let small = LodgeOptions {
-            slots: 8,
-            t_split: 6,
-            log_entries: 8,
-            log_percent: 4,
-            ..lodge
-        };
-        Some(match name {
-            "lodge" => lodge,
-            "lodge:small" => small,
-            "lodge:smallest" => LodgeOptions {
-                slots: 4,
-                t_node: 1,
-                t_split: 2,
-                log_entries: 2,
-                ..small
-            },
-            "lodge:double" => LodgeOptions {
-                t_node: 4,
-                node_split: NodeSplit::Double,
-                ..small
-            },
-            "lodge:full" => LodgeOptions {
-                slots: 12,
-                t_split: 27,
-                ..small
-            },
-            _ => return None,
-        })
-    }
-
     /// The engine of a name. `None` if there is no such engine.
     #[must_use]
     pub fn named(name: &str, geometry: Geometry) -> Option<PmTree> {
@@ -151,35 +115,7 @@ impl PmTree {
     }
 
     fn plain(name: &str, geometry: Geometry) -> Option<PmTree> {
-        let name = Self::names().find(|known| *known == name)?;
-        let ccl = CclOptions {
-            logs: 2,
-            ..CclOptions::default()
-        };
-        let ccl = match name {
-            "ccl:1" => CclOptions { batch: 1, ..ccl },
-            "ccl:6" => CclOptions { batch: 6, ..ccl },
-            "ccl:every-write" => CclOptions {
-                logging: Logging::EveryWrite,
-                ..ccl
-            },
-            "ccl:naive" => CclOptions {
-                cleaning: Cleaning::Naive,
-                ..ccl
-            },
-            _ => ccl,
-        };
-        let tree = match name {
-            "pmtree" => PmTreeKind::PmTree,
-            "pmtree:global" => PmTreeKind::Global(GlobalOptions {
-                logs: 2,
-                ..GlobalOptions::default()
-            }),
-            _ => match Self::lodge(name) {
-                Some(lodge) => PmTreeKind::Lodge(lodge),
-                None => PmTreeKind::Ccl(ccl),
-            },
-        };
+        let tree = recipes::spec(name)?.pm()?;
         // Chunks of four leaves, of two of a LodgeTree's, or of 42 log entries.
         let (chunk_bytes, bytes) = match geometry {
             Geometry::Tiny => (1 << 10, 768 << 10),

@@ -4,12 +4,10 @@ mod draw;
 mod judged;
 mod parts;
 
-use treering_engine::node::LayoutChoice;
-use treering_engine::{
-    BLOCK_SIZE, BfOptions, Durability, Options, PageStoreKind, TreeKind, required_blocks,
-};
+use treering_engine::{BLOCK_SIZE, Durability, Options, TreeKind, TreeSpec, required_blocks};
 
-use self::parts::{EAGER, GROUPED, Parts};
+use self::parts::GROUPED;
+use super::recipes;
 
 /// The sizes of cache, log and device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,49 +157,21 @@ impl BTree {
     }
 
     fn plain(name: &str, geometry: Geometry) -> Option<BTree> {
-        if let Some((tree, (layout, parts))) =
-            (name.split_once('+')).and_then(|(tree, rest)| Some((tree, rest.split_once(':')?)))
-        {
-            let mut engine = BTree::plain(&format!("{tree}:{parts}"), geometry)?;
-            match layout {
-                "contention-split" => engine.options.contention_split = Some(EAGER),
-                layout => engine.options.layout = Some(LayoutChoice::named(layout)?),
-            }
-            engine.name = name.to_owned();
-            return Some(engine);
-        }
-        let (tree, parts) = match name.split_once(':') {
-            Some(("btree", parts)) if !parts.starts_with("bminus") => {
-                (TreeKind::BTree, Parts::named(parts)?)
-            }
-            Some(("bf", "bminus")) => (TreeKind::Bf(BfOptions::default()), Parts::small_bminus()),
-            Some(("bf", parts)) => (TreeKind::Bf(BfOptions::default()), Parts::named(parts)?),
-            None if name.starts_with("bminus") => (TreeKind::BTree, Parts::named(name)?),
-            _ => return None,
-        };
-        Some(BTree::with(name.to_owned(), tree, parts, geometry))
+        let options = recipes::spec(name)?.options()?;
+        Some(BTree::with(name.to_owned(), options, geometry))
     }
 
-    /// A B-tree on a page store, with pages of `page_size` bytes.
+    /// The engine of any spec of a page tree.
     #[must_use]
-    pub fn new(store: PageStoreKind, page_size: usize, geometry: Geometry) -> BTree {
-        let parts = Parts {
-            page_size,
-            ..Parts::plain(store)
-        };
-        BTree::with("btree".to_owned(), TreeKind::BTree, parts, geometry)
+    pub fn of(tree: &TreeSpec, geometry: Geometry) -> Option<BTree> {
+        Some(BTree::with(tree.to_string(), tree.options()?, geometry))
     }
 
-    fn with(name: String, tree: TreeKind, parts: Parts, geometry: Geometry) -> BTree {
+    fn with(name: String, options: Options, geometry: Geometry) -> BTree {
         let options = Options {
-            tree,
-            store: parts.store,
-            mod_log: parts.mod_log,
-            log_packing: parts.log_packing,
-            page_size: parts.page_size,
             durability: Durability::Deferred,
             write_batch_pages: 3,
-            ..Options::default()
+            ..options
         };
         let engine = BTree {
             name,
