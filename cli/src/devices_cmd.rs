@@ -1,76 +1,39 @@
 //! `treering devices`, and what `--device` means everywhere.
 
-use std::path::PathBuf;
-
+use treering_engine::device::FileOptions;
 use treering_sim::csd::{self, CsdProfile};
 use treering_sim::pm::{self, PmProfile};
-use treering_sim::ssd::{SsdProfile, builtin, builtin_names};
+use treering_sim::replay::Target;
+use treering_sim::ssd::{SsdProfile, builtin};
 
 use crate::args::DevicesArgs;
 use crate::failure::Failure;
 use crate::output::{self, Output};
 
-/// Names of the built-in drives, for sentences.
-fn known() -> String {
-    drives().collect::<Vec<_>>().join(", ")
-}
-
-/// All of them, the default first.
-fn drives() -> impl Iterator<Item = &'static str> {
-    builtin_names().chain(csd::builtin_names())
-}
-
-/// All devices.
-fn names() -> impl Iterator<Item = &'static str> {
-    drives().chain(pm::builtin_names())
-}
-
-/// What `--device` names.
-pub(crate) enum Device {
-    /// A simulated drive and its name.
-    Ssd(Box<SsdProfile>, String),
-    /// A simulated drive with built-in compression, and its name.
-    Csd(Box<CsdProfile>, String),
-    /// Simulated persistent memory, and its name.
-    Pm(Box<PmProfile>, String),
-    /// A real file.
-    File(PathBuf),
-}
-
 /// Reads `--device`.
-pub(crate) fn find(text: &str) -> Result<Device, Failure> {
+pub(crate) fn find(text: &str) -> Result<Target, Failure> {
     if let Some(path) = text.strip_prefix("file:") {
         if path.is_empty() {
             return Err(Failure::usage("--device file:: expected a path behind it"));
         }
-        return Ok(Device::File(path.into()));
+        return Ok(Target::File(path.into(), FileOptions::default()));
     }
-    if let Some((_, profile)) = builtin(text) {
-        return Ok(Device::Ssd(Box::new(profile), text.into()));
-    }
-    if let Some((_, profile)) = csd::builtin(text) {
-        return Ok(Device::Csd(Box::new(profile), text.into()));
-    }
-    if let Some((_, profile)) = pm::builtin(text) {
-        return Ok(Device::Pm(Box::new(profile), text.into()));
+    if let Some(target) = Target::builtin(text) {
+        return Ok(target);
     }
     if !text.ends_with(".toml") {
+        let known = Target::drives().collect::<Vec<_>>().join(", ");
         return Err(Failure::usage(format!(
-            "--device {text}: no such drive; expected {}, PROFILE.toml or file:PATH",
-            known()
+            "--device {text}: no such drive; expected {known}, PROFILE.toml or file:PATH"
         )));
     }
     let toml = std::fs::read_to_string(text).map_err(|e| Failure::file(text, &e))?;
-    if CsdProfile::is_one(&toml) {
-        let profile = CsdProfile::from_toml(text, &toml)?;
-        return Ok(Device::Csd(Box::new(profile), text.into()));
-    }
-    if PmProfile::is_one(&toml) {
-        let profile = PmProfile::from_toml(text, &toml)?;
-        return Ok(Device::Pm(Box::new(profile), text.into()));
-    }
-    let profile = SsdProfile::from_toml(text, &toml)?;
-    Ok(Device::Ssd(Box::new(profile), text.into()))
+    Ok(Target::from_toml(text, &toml)?)
+}
+
+/// All devices that are built in.
+fn names() -> impl Iterator<Item = &'static str> {
+    Target::drives().chain(Target::memories())
 }
 
 /// A line of the listing.

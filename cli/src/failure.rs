@@ -154,9 +154,7 @@ impl From<ReplayError> for Failure {
             e @ (ReplayError::Operation { .. }
             | ReplayError::Setting { .. }
             | ReplayError::Empty { .. }) => Failure::usage(e.to_string()),
-            e @ (ReplayError::Ssd(_) | ReplayError::Csd(_)) => {
-                Failure::usage(format!("--device: {e}"))
-            }
+            ReplayError::Drive(e) => Failure::usage(format!("--device: {e}")),
             e => Failure::cannot_run(e.to_string()),
         }
     }

@@ -248,8 +248,8 @@ fn replay(cell: &Cell, ops: u64, trace: &Path) -> ReplayReport {
         precondition: Precondition::None,
     };
     let mut config = ReplayConfig::new(trace.to_path_buf(), target);
-    config.engine.store = cell.store.1;
-    config.engine.tree = cell.tree;
+    config.tree.pages_mut().store = cell.store.1;
+    config.tree.pages_mut().tree = cell.tree;
     if cell.warm > 0.0 {
         let load = cell.records as f64;
         config.warmup = Some((load + cell.warm * ops as f64) / (load + ops as f64));

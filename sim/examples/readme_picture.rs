@@ -23,7 +23,7 @@ fn main() -> ExitCode {
     };
     let mut config = ReplayConfig::new(root.join("traces/samples/zipf.trz"), target);
     // As the command does by itself.
-    config.engine.layout = Some(LayoutChoice::ADAPTIVE);
+    config.tree.pages_mut().layout = Some(LayoutChoice::ADAPTIVE);
     let report = match run(&config, &mut |_| {}) {
         Ok(report) => report,
         Err(error) => {

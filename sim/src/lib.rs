@@ -15,6 +15,7 @@
 
 pub mod clock;
 pub mod csd;
+pub mod drive;
 pub mod layouts;
 pub mod pm;
 pub mod predict;
@@ -23,3 +24,4 @@ pub mod queue;
 pub mod replay;
 pub mod report;
 pub mod ssd;
+pub mod values;

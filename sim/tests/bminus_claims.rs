@@ -71,7 +71,7 @@ impl Run {
             cache_bytes: (pages + 64) * options.page_size as u64,
             ..options
         };
-        let mut rig = Rig::on_csd(&profile, &large, pages, 0).expect("a store on a drive");
+        let mut rig = Rig::new(&profile, &large, pages, 0).expect("a store on a drive");
         let mut source = source(data, record);
         rig.run(&mut *source, records).expect("loads");
         rig.checkpoint().expect("checkpoints");
@@ -92,7 +92,7 @@ impl Run {
     fn measure(&mut self, clients: u32, acknowledge: Acknowledge) -> (Part, Prediction) {
         self.rig.set_clients(clients, acknowledge).expect("clients");
         let part = self.rig.run(&mut *self.source, OPS).expect("runs");
-        let (device, pace) = self.rig.predicted_on().expect("a compressing drive");
+        let (device, pace) = self.rig.predicted_on();
         let span = Span {
             limit_ops: self.before + OPS,
             ..Span::after(self.before)

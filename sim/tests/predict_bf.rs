@@ -36,7 +36,7 @@ fn replay(trace: &Path, cache: f64, bf: BfOptions) -> ReplayReport {
         precondition: Precondition::None,
     };
     let mut config = ReplayConfig::new(trace.to_path_buf(), target);
-    config.engine.tree = TreeKind::Bf(bf);
+    config.tree.pages_mut().tree = TreeKind::Bf(bf);
     config.cache = Size::Share(cache);
     config.warmup = Some(0.5);
     run(&config, &mut |_| {}).expect("a replay")

@@ -1,103 +1,21 @@
 //! Whole replays of small generated traces: every combination of store, policy and preparation runs to its end with engine and drive
 //! counting the same bytes (a replay fails if they do not), and its faces hold what they promise.
 
-use std::path::{Path, PathBuf};
-
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use treering_engine::node::LayoutChoice;
-use treering_engine::{BfOptions, Nanos, PageStoreKind, TablePersist, TreeKind};
-use treering_sim::csd::CsdProfile;
+use treering_engine::{BfOptions, Nanos, PageStoreKind, TreeKind};
 use treering_sim::replay::{Acknowledge, Precondition, ReplayConfig, ReplayError, Target, run};
-use treering_sim::report::{ReplayReport, html, text};
-use treering_sim::ssd::builtin;
-use treering_traces::generate::{GenParams, ValueSize, Workload};
-use treering_traces::{Op, OpKind};
+use treering_sim::report::{html, text};
+use treering_traces::generate::{GenParams, ValueSize};
 
 #[path = "support/mod.rs"]
 #[allow(dead_code)]
 mod support;
 
-const STORES: [PageStoreKind; 4] = [
-    PageStoreKind::Shadow,
-    PageStoreKind::InPlace,
-    PageStoreKind::CopyOnWrite {
-        table: TablePersist::EachFlush,
-    },
-    PageStoreKind::CopyOnWrite {
-        table: TablePersist::Checkpoint,
-    },
-];
-
-fn trace(folder: &Path, name: &str, set: impl FnOnce(&mut GenParams)) -> PathBuf {
-    let mut params = GenParams::new(Workload::Zipf, 20_000);
-    params.ops = Some(60_000);
-    params.theta = Some(0.8);
-    params.writes = Some(0.7);
-    params.key_size = Some(8);
-    params.value_size = Some(ValueSize::fixed(100));
-    set(&mut params);
-    support::traces::generated(folder, name, &params)
-}
-
-/// For what is asked of many combinations.
-fn small(params: &mut GenParams) {
-    params.records = 5_000;
-    params.ops = Some(10_000);
-}
-
-/// A trace that puts these numbers, of which so many are warm-up, with values of so many bytes.
-fn puts(
-    folder: &Path,
-    name: &str,
-    (warmup_ops, value_len): (u64, u32),
-    keys: impl Iterator<Item = u64>,
-) -> PathBuf {
-    let put = |key: u64| Op {
-        kind: OpKind::Put,
-        key: key.to_be_bytes().to_vec(),
-        value_len,
-        ..Op::default()
-    };
-    support::traces::made(folder, name, warmup_ops, keys.map(put))
-}
-
-fn config(trace: &Path, change: impl FnOnce(&mut treering_sim::ssd::SsdProfile)) -> ReplayConfig {
-    let (_, mut profile) = builtin("ssd").unwrap();
-    // Small enough erase blocks for a drive of a few thousand pages.
-    profile.pages_per_block = 32;
-    change(&mut profile);
-    let target = Target::Ssd {
-        profile: Box::new(profile),
-        name: "ssd".into(),
-        capacity_bytes: None,
-        precondition: Precondition::None,
-    };
-    ReplayConfig::new(trace.to_path_buf(), target)
-}
-
-fn prepared(mut config: ReplayConfig, how: Precondition) -> ReplayConfig {
-    if let Target::Ssd { precondition, .. } = &mut config.target {
-        *precondition = how;
-    }
-    config
-}
-
-fn replay(config: &ReplayConfig) -> ReplayReport {
-    run(config, &mut |_| {}).unwrap_or_else(|e| panic!("{config:?}: {e}"))
-}
-
-fn gc(report: &ReplayReport) -> (f64, f64) {
-    let predicted = report.wa.predicted.as_ref().and_then(|p| p.device.as_ref());
-    (report.wa.device.as_ref().unwrap().gc, predicted.unwrap().gc)
-}
-
-fn close(what: &str, (measured, predicted): (f64, f64), within: f64) {
-    assert!(
-        (measured / predicted - 1.0).abs() < within,
-        "{what}: measured {measured}, predicted {predicted}"
-    );
-}
+use support::drives::{
+    STORES, close, compressing, config, gc, prepared, puts, replay, small, trace,
+};
 
 #[test]
 fn stores_clients_and_acknowledgements_combine() {
@@ -112,7 +30,7 @@ fn stores_clients_and_acknowledgements_combine() {
             ] {
                 for timing in [false, true] {
                     let mut config = config(&path, |_| {});
-                    config.engine.store = store;
+                    config.tree.pages_mut().store = store;
                     config.clients = clients;
                     config.acknowledge = acknowledge;
                     config.timing = timing;
@@ -139,9 +57,9 @@ fn mini_pages_combine_with_stores_pages_clients_and_acknowledgements() {
             (16_384, 3, true, Acknowledge::Interval(Nanos(5_000_000))),
         ] {
             let mut config = config(&path, |_| {});
-            config.engine.tree = TreeKind::Bf(BfOptions::default());
-            config.engine.store = store;
-            config.engine.page_size = page_size;
+            config.tree.pages_mut().tree = TreeKind::Bf(BfOptions::default());
+            config.tree.pages_mut().store = store;
+            config.tree.pages_mut().page_size = page_size;
             config.clients = clients;
             config.acknowledge = acknowledge;
             config.timing = timing;
@@ -170,7 +88,7 @@ fn what_deletes_empty_is_merged_in_the_same_steps_each_time() {
     });
     for tree in [TreeKind::BTree, TreeKind::Bf(BfOptions::default())] {
         let mut config = config(&deletes, |_| {});
-        config.engine.tree = tree;
+        config.tree.pages_mut().tree = tree;
         let report = replay(&config);
         let merges = report.store.merges;
         assert!(merges > 50, "{tree:?}: {merges} merges");
@@ -194,8 +112,8 @@ fn long_values_are_named_and_predicted() {
     for store in STORES {
         for tree in [TreeKind::BTree, TreeKind::Bf(BfOptions::default())] {
             let mut config = config(&path, |_| {});
-            config.engine.store = store;
-            config.engine.tree = tree;
+            config.tree.pages_mut().store = store;
+            config.tree.pages_mut().tree = tree;
             let report = replay(&config);
             let causes = report.wa.host.page_causes.expect("a store of pages");
             let story = format!("{tree:?} on {store:?}");
@@ -278,7 +196,7 @@ fn a_drive_in_use_moves_more_and_the_predictor_knows() {
     let path = trace(folder.path(), "t", |p| p.ops = Some(120_000));
     for store in STORES {
         let mut fresh = config(&path, |_| {});
-        fresh.engine.store = store;
+        fresh.tree.pages_mut().store = store;
         let fresh_gc = gc(&replay(&fresh));
         // The closed forms are for many erase blocks; here are a few dozen.
         close("fresh", fresh_gc, 0.15);
@@ -335,7 +253,7 @@ fn leaves_that_become_dense_are_predicted() {
     );
     let with = |layout| {
         let mut config = config(&path, |_| {});
-        config.engine.layout = Some(LayoutChoice::named(layout).unwrap());
+        config.tree.pages_mut().layout = Some(LayoutChoice::named(layout).unwrap());
         let report = replay(&config);
         let predicted = report.wa.predicted.as_ref().unwrap();
         let (measured, predicted) = (&report.wa.host, &predicted.host);
@@ -422,7 +340,7 @@ fn the_page_is_whole_whatever_the_run() {
     let mut unpredicted = config(&ordinary, |_| {});
     unpredicted.predict = false;
     let with_mini_pages = |mut config: ReplayConfig| {
-        config.engine.tree = TreeKind::Bf(BfOptions::default());
+        config.tree.pages_mut().tree = TreeKind::Bf(BfOptions::default());
         config
     };
     for config in [
@@ -444,78 +362,6 @@ fn the_page_is_whole_whatever_the_run() {
         }
         assert!(!printed.contains("NaN"), "{printed}");
     }
-}
-
-/// On a compressing drive, with zeros in the values.
-fn compressing(trace: &Path, change: impl FnOnce(&mut CsdProfile)) -> ReplayConfig {
-    let (_, mut profile) = treering_sim::csd::builtin("csd").unwrap();
-    profile.flash.pages_per_block = 32;
-    change(&mut profile);
-    let target = Target::Csd {
-        profile: Box::new(profile),
-        name: "csd".into(),
-        capacity_bytes: None,
-        precondition: Precondition::None,
-    };
-    ReplayConfig::new(trace.to_path_buf(), target)
-}
-
-#[test]
-fn a_compressing_drive_stores_less_than_it_is_given() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = trace(folder.path(), "t", small);
-    for store in STORES {
-        for timing in [false, true] {
-            let mut on_csd = compressing(&path, |_| {});
-            on_csd.engine.store = store;
-            on_csd.timing = timing;
-            let mut on_ssd = config(&path, |_| {});
-            on_ssd.engine.store = store;
-            on_ssd.timing = timing;
-            let (csd, ssd) = (replay(&on_csd), replay(&on_ssd));
-            assert_eq!(csd, replay(&on_csd), "the same twice");
-            let (wa, device) = (csd.wa.csd.unwrap(), csd.wa.device.unwrap());
-            assert_eq!(ssd.wa.csd, None);
-            // B⁻-tree eq. (2): the classes' shares add up.
-            let host = &csd.wa.host;
-            let parts = [
-                (wa.alpha.log, host.log, wa.stored.log),
-                (wa.alpha.page, host.page, wa.stored.page),
-                (wa.alpha.extra, host.extra, wa.stored.extra),
-                (wa.alpha.total, host.total, wa.stored.total),
-            ];
-            for (alpha, host, stored) in parts {
-                let alpha = alpha.unwrap_or(0.0);
-                assert!(
-                    (alpha * host - stored).abs() < 1e-9,
-                    "{alpha} x {host} is not {stored}"
-                );
-            }
-            let sum = wa.stored.log + wa.stored.page + wa.stored.extra;
-            assert!((sum - wa.stored.total).abs() < 1e-9);
-            // Leaves are two thirds full of records that are half zeros.
-            let page = wa.alpha.page.unwrap();
-            assert!((0.3..0.7).contains(&page), "{page}");
-            // Both conventions tell the same bytes.
-            assert!((wa.gc_only * wa.stored.total - device.total).abs() < 1e-9);
-            assert!((device.total - device.gc - wa.stored.total).abs() < 1e-9);
-            assert!(device.nand_over_host < 1.0);
-            assert!(csd.space.physical_bytes < ssd.space.physical_bytes);
-            assert!(text::render(&csd).contains("compressed page"));
-        }
-    }
-}
-
-#[test]
-fn a_medium_too_small_for_its_data_ends_the_replay() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = trace(folder.path(), "t", |_| ());
-    let thin = compressing(&path, |profile| profile.logical_over_physical = 8.0);
-    let error = run(&thin, &mut |_| {}).unwrap_err().to_string();
-    assert!(
-        error.starts_with("csd: ") && error.contains("the medium is full"),
-        "{error}"
-    );
 }
 
 #[test]
@@ -550,89 +396,4 @@ fn settings_that_cannot_work_are_told_by_their_flag() {
         ),
         "{error}"
     );
-}
-
-/// What a drive that compresses programs is what it stores and what its garbage collection moves: so
-/// the chart has these, and not what the host wrote.
-#[test]
-fn the_chart_of_a_drive_that_compresses_adds_up_to_what_it_programs() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = trace(folder.path(), "zipf", small);
-    let (_, profile) = treering_sim::csd::builtin("csd").unwrap();
-    let target = Target::Csd {
-        profile: Box::new(profile),
-        name: "csd".into(),
-        capacity_bytes: None,
-        precondition: Precondition::None,
-    };
-    let report = replay(&ReplayConfig::new(path, target));
-    let csd = report.wa.csd.as_ref().unwrap();
-    let device = report.wa.device.as_ref().unwrap();
-    assert!(csd.stored.total < 0.8 * report.wa.host.total, "{csd:?}");
-    let programmed = csd.stored.total + device.gc;
-    assert!(
-        (programmed / device.total - 1.0).abs() < 0.05,
-        "{programmed} {device:?}"
-    );
-    let svg = treering_sim::report::html::wa_svg(&report);
-    let short = |n: f64| {
-        if n >= 10.0 {
-            format!("{n:.1}")
-        } else {
-            format!("{n:.2}")
-        }
-    };
-    assert!(
-        svg.contains("compressed page") && svg.contains(&short(programmed)),
-        "{svg}"
-    );
-    assert!(!svg.contains(&short(report.wa.host.total)), "{svg}");
-    // And so has its course over time.
-    let (mut before, mut stored) = (0, 0.0);
-    for point in &report.series {
-        stored += point.host.total * (point.ops - before) as f64;
-        before = point.ops;
-    }
-    let mean = stored / before as f64;
-    assert!(
-        (mean / csd.stored.total - 1.0).abs() < 0.1,
-        "{mean} {csd:?}"
-    );
-}
-
-#[test]
-fn a_compressing_drive_in_use_collects_more_garbage_and_that_is_predicted() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = trace(folder.path(), "used", |params| {
-        params.records = 5_000;
-        params.ops = Some(40_000);
-        params.writes = Some(1.0);
-        params.theta = None;
-        params.value_size = Some(ValueSize::fixed(400));
-    });
-    let mut before = 0.0;
-    for precondition in [Precondition::None, Precondition::Fill, Precondition::Steady] {
-        let mut config = compressing(&path, |_| {});
-        let Target::Csd {
-            precondition: of, ..
-        } = &mut config.target
-        else {
-            unreachable!("it compresses");
-        };
-        *of = precondition;
-        let report = replay(&config);
-        let name = format!("{precondition:?}").to_lowercase();
-        assert_eq!(report.options["precondition"], name);
-        let device = report.wa.device.unwrap();
-        assert!(device.gc > before, "{name}: {} after {before}", device.gc);
-        before = device.gc;
-        let predicted = report.wa.predicted.unwrap().device.unwrap();
-        let off = device.total / predicted.total - 1.0;
-        assert!(
-            off.abs() < 0.10,
-            "{name}: {} predicted, {} measured",
-            predicted.total,
-            device.total
-        );
-    }
 }

@@ -4,10 +4,12 @@ use std::path::PathBuf;
 
 use tempfile::TempDir;
 use treering_engine::{LodgeOptions, NodeSplit, PmTreeKind};
-use treering_sim::replay::PmReplayConfig;
+use treering_sim::replay::ReplayConfig;
 use treering_sim::report::{LodgeReport, PmReport, ReplayReport, html, text};
 use treering_traces::{Op, OpKind};
 
+#[path = "support/mod.rs"]
+#[allow(dead_code)]
 mod support;
 
 const KEYS: u64 = 60_000;
@@ -37,7 +39,7 @@ fn op(kind: OpKind, key: u64) -> Op {
 fn replay(
     trace: PathBuf,
     lodge: LodgeOptions,
-    set: impl FnOnce(&mut PmReplayConfig),
+    set: impl FnOnce(&mut ReplayConfig),
 ) -> ReplayReport {
     support::replay(trace, PmTreeKind::Lodge(lodge), set)
 }
@@ -279,9 +281,10 @@ fn other_xp_buffers_are_predicted_too() {
             let folder = TempDir::new().expect("a folder");
             let path = trace(&folder, (0..KEYS).map(|i| op(OpKind::Put, key(i))));
             let report = replay(path, LodgeOptions::default(), |config| {
-                config.profile.buffer.replacement = replacement.into();
-                config.profile.buffer.full_lines = full_lines.into();
-                config.profile.buffer.lines = lines;
+                let memory = &mut config.target.memory_mut().expect("persistent").buffer;
+                memory.replacement = replacement.into();
+                memory.full_lines = full_lines.into();
+                memory.lines = lines;
             });
             let pm = report.pm.expect("it ran on persistent memory");
             let error = off(pm.measured.xbi, pm.predicted.expect("the same").xbi);
@@ -313,7 +316,7 @@ fn mixed_operations_give_the_same_report_twice_whatever_is_timed() {
     let path = trace(&folder, mixed);
     for timing in [false, true] {
         let run = || {
-            let set = |config: &mut PmReplayConfig| {
+            let set = |config: &mut ReplayConfig| {
                 config.clients = 4;
                 config.timing = timing;
             };

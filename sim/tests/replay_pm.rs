@@ -4,10 +4,12 @@ use std::path::PathBuf;
 
 use tempfile::TempDir;
 use treering_engine::{CclOptions, Cleaning, Logging, PmTreeKind};
-use treering_sim::replay::PmReplayConfig;
+use treering_sim::replay::ReplayConfig;
 use treering_sim::report::{PmReport, ReplayReport};
 use treering_traces::{Op, OpKind};
 
+#[path = "support/mod.rs"]
+#[allow(dead_code)]
 mod support;
 
 use support::{op, replay};
@@ -157,7 +159,7 @@ fn mixed_operations_give_the_same_report_twice_whatever_is_timed() {
     for tree in [PmTreeKind::PmTree, ccl(2)] {
         for timing in [false, true] {
             let run = || {
-                let set = |config: &mut PmReplayConfig| {
+                let set = |config: &mut ReplayConfig| {
                     config.clients = 4;
                     config.timing = timing;
                 };
@@ -180,7 +182,7 @@ fn mixed_operations_give_the_same_report_twice_whatever_is_timed() {
 #[test]
 fn long_values_are_named_and_those_beyond_the_limit_go_as_oversize_says() {
     use treering_engine::MAX_VALUE_BYTES;
-    use treering_sim::replay::{Oversize, run_pm};
+    use treering_sim::replay::{Oversize, Target, Tree, run};
     let folder = TempDir::new().expect("a folder");
     let put = |i, value_len| Op {
         value_len,
@@ -203,20 +205,17 @@ fn long_values_are_named_and_those_beyond_the_limit_go_as_oversize_says() {
         0,
         [put(1, 8), put(2, too_long), put(1, 8)].into_iter(),
     );
-    let mut config = PmReplayConfig::new(
-        path,
-        treering_sim::pm::builtin("pm").expect("it is built in").1,
-        "pm".into(),
-        ccl(2),
-    );
-    let refused = run_pm(&config, &mut |_| {}).expect_err("it is too long");
+    let pm = Target::builtin("pm").expect("it is built in");
+    let mut config = ReplayConfig::new(path, pm);
+    config.tree = Tree::pm(ccl(2));
+    let refused = run(&config, &mut |_| {}).expect_err("it is too long");
     let said = refused.to_string();
     assert!(
         said.contains("16777217 bytes is longer than the 16777216") && said.contains("--oversize"),
         "{said}"
     );
     config.oversize = Oversize::Skip;
-    let skipped = run_pm(&config, &mut |_| {}).expect("one is left out");
+    let skipped = run(&config, &mut |_| {}).expect("one is left out");
     assert_eq!(skipped.ops.put, 2);
     assert!(
         skipped
@@ -225,6 +224,6 @@ fn long_values_are_named_and_those_beyond_the_limit_go_as_oversize_says() {
             .any(|w| w.contains("1 operations were skipped"))
     );
     config.oversize = Oversize::Clamp;
-    let cut = run_pm(&config, &mut |_| {}).expect("it is cut");
+    let cut = run(&config, &mut |_| {}).expect("it is cut");
     assert_eq!(cut.ops.put, 3);
 }

@@ -46,8 +46,8 @@ fn on_csd(trace: &Path) -> ReplayConfig {
         precondition: Precondition::None,
     };
     let mut config = ReplayConfig::new(trace.to_path_buf(), target);
-    config.engine.tree = TreeKind::BTree;
-    config.engine.store = PageStoreKind::Shadow;
+    config.tree.pages_mut().tree = TreeKind::BTree;
+    config.tree.pages_mut().store = PageStoreKind::Shadow;
     config
 }
 

@@ -138,7 +138,7 @@ impl Cell {
         let slot = self.tree.layouts().general().slot_bytes() as u64;
         let pages = self.records() * (self.record + slot) * 2 / self.page_size as u64 + 256;
         let in_memory = self.options((pages + 64) * self.page_size as u64);
-        let mut rig = Rig::on_csd(&profile, &in_memory, pages, SEED)?;
+        let mut rig = Rig::new(&profile, &in_memory, pages, SEED)?;
         let mut source = self.source()?;
         rig.run(&mut *source, self.records())?;
         rig.checkpoint()?;
@@ -185,7 +185,7 @@ impl Warm {
     ) -> Result<Measured, ReplayError> {
         self.rig.set_clients(clients, acknowledge)?;
         let part = self.rig.run(&mut *self.source, ops)?;
-        let (device, pace) = self.rig.predicted_on().expect("a compressing drive");
+        let (device, pace) = self.rig.predicted_on();
         // Updates are alike from here on: what is measured first stands for all of it, but for how far log blocks have come.
         if self.workload.is_none() {
             let span = Span {

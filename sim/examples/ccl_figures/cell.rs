@@ -4,7 +4,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use treering_engine::{CclOptions, PmTreeKind};
 use treering_sim::pm;
-use treering_sim::replay::{PmReplayConfig, ReplayError, run_pm};
+use treering_sim::replay::{ReplayConfig, ReplayError, Target, Tree, run};
 use treering_sim::report::{PmReport, ReplayReport};
 use treering_traces::OpKind;
 
@@ -107,12 +107,14 @@ pub(crate) fn ccl(batch: usize) -> PmTreeKind {
 pub(crate) fn replay(
     trace: &Trace,
     tree: PmTreeKind,
-    set: impl FnOnce(&mut PmReplayConfig),
+    set: impl FnOnce(&mut ReplayConfig),
 ) -> Result<ReplayReport, ReplayError> {
     let (name, profile) = pm::builtin("pm").expect("it is built in");
-    let mut config = PmReplayConfig::new(trace.path().to_path_buf(), profile, name.into(), tree);
+    let target = Target::pm(profile, name);
+    let mut config = ReplayConfig::new(trace.path().to_path_buf(), target);
+    config.tree = Tree::pm(tree);
     set(&mut config);
-    run_pm(&config, &mut |_| {})
+    run(&config, &mut |_| {})
 }
 
 /// The part of the report that is about persistent memory.

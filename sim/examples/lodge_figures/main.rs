@@ -26,7 +26,7 @@ use treering_engine::{
     CclOptions, GlobalOptions, Kv, LodgeOptions, NodeSplit, PmOptions, PmStats, PmStore, PmTreeKind,
 };
 use treering_sim::pm::{SimPm, builtin};
-use treering_sim::replay::{PmReplayConfig, ReplayError, run_pm};
+use treering_sim::replay::{ReplayConfig, ReplayError, Target, Tree, run};
 use treering_sim::report::ReplayReport;
 use treering_sim::report::html::{Curve, Lines, Scale};
 use treering_sim::ssd::TimingMode;
@@ -144,15 +144,17 @@ fn growth(sheet: &mut Sheet) -> Result<(), ReplayError> {
 fn replay(
     trace: &Trace,
     tree: PmTreeKind,
-    set: impl FnOnce(&mut PmReplayConfig),
+    set: impl FnOnce(&mut ReplayConfig),
 ) -> Result<ReplayReport, ReplayError> {
     let (_, profile) = builtin("pm").expect("built in");
-    let mut config = PmReplayConfig::new(trace.path().into(), profile, "pm".into(), tree);
+    let target = Target::pm(profile, "pm");
+    let mut config = ReplayConfig::new(trace.path().into(), target);
+    config.tree = Tree::pm(tree);
     set(&mut config);
-    run_pm(&config, &mut |_| {})
+    run(&config, &mut |_| {})
 }
 
-fn unpredicted(config: &mut PmReplayConfig) {
+fn unpredicted(config: &mut ReplayConfig) {
     config.predict = false;
 }
 

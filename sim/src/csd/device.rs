@@ -83,6 +83,7 @@ enum Time {
 pub struct SimCsd {
     profile: CsdProfile,
     blocks: u64,
+    seed: u64,
     state: Mutex<State>,
 }
 
@@ -102,6 +103,7 @@ impl SimCsd {
         Ok(SimCsd {
             profile: profile.clone(),
             blocks: logical_blocks,
+            seed,
             state: Mutex::new(State {
                 medium: (0..logical_blocks).map(|_| None).collect(),
                 sizes: Sizes::new(codec),
@@ -247,6 +249,11 @@ impl SimCsd {
         let state = self.state.lock();
         let kept = state.medium.get(lba.0 as usize).and_then(Option::as_ref);
         kept.map_or(0, |kept| u64::from(kept.payload))
+    }
+
+    /// What decides everything random in it.
+    pub(super) fn seed(&self) -> u64 {
+        self.seed
     }
 
     /// Its parameters.

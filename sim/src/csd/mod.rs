@@ -13,6 +13,7 @@
 
 mod codec;
 pub mod device;
+mod drive;
 pub mod ftl;
 mod precondition;
 mod profile;

@@ -14,7 +14,7 @@ use super::log::PAYLOAD_BYTES;
 use super::mod_log::most_segments;
 use super::workload::Workload;
 use crate::csd::{Codec, Compressor};
-use crate::replay::values::Values;
+use crate::values::Values;
 
 /// Leaves that are made.
 const LEAVES: usize = 24;

@@ -16,7 +16,7 @@
 use treering_engine::node::adapt::{RECORDS_A_COLLISION, Use};
 use treering_engine::node::{LayoutChoice, PageLayout, Places, places};
 
-use super::leaf::{Leaf, Split};
+use super::grown::{Leaf, Split, part};
 use super::workload::Workload;
 
 /// Where a page is split that cannot be fully dense, though most of its records could (B-Trees Are Back §3.5 "Partition Detection").
@@ -475,7 +475,7 @@ impl<'a> Growth<'a> {
         });
         let left_len = match self.ascending {
             true => keys.partition_point(|rank| *rank < boundary),
-            false => super::leaf::part(keys, boundary, &mut self.scratch),
+            false => part(keys, boundary, &mut self.scratch),
         };
         let middle = range.keys.start + left_len;
         let shape = page.dense.as_ref().map(|(shape, _)| *shape);

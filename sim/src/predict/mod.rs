@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | [`workload`] | the trace: popularity, sizes, order of keys | one streaming pass, sampled by key hash beyond a budget |
 //! | [`leaf`] | which keys share a leaf, how full leaves are | recursion on key ranges |
-//! | `grow` | how pages fill, split and become dense | the same, step by step |
+//! | `grow`, `grown` | how pages fill, split and become dense | the same, step by step |
 //! | [`space`] | bytes per record in each layout | the same, in ranges of keys that are a sample |
 //! | [`cache`] | residence, dirtiness, evictions, checkpoints | renewal model of the clock, closed form given one fixed point |
 //! | [`bf`] | mini-pages in their ring, above the frames | a chain of states, played with visits in an order of its own |
@@ -29,10 +29,12 @@ pub mod content;
 pub mod device;
 pub mod ftl;
 mod grow;
+mod grown;
 pub mod leaf;
 pub mod log;
 pub mod mod_log;
 pub mod pm;
+mod prediction;
 pub mod recency;
 pub mod space;
 pub mod store;
@@ -42,6 +44,7 @@ pub mod workload;
 pub use content::Compression;
 pub use device::{Before, Cleaning, DeviceParams, DeviceWa};
 pub use log::Pace;
+pub use prediction::{HostWa, ModLogPrediction, Prediction};
 pub(crate) use store::blocks_per_place;
-pub use store::{HostWa, ModLogPrediction, Prediction, predict};
+pub use store::predict;
 pub use workload::{Span, Workload};

@@ -2,14 +2,13 @@
 
 use std::path::PathBuf;
 
-use treering_engine::device::FileOptions;
 use treering_engine::{Nanos, Options};
 
-use super::plan::Extent;
+use super::fit::Oversize;
 use super::preload::Preload;
 use super::stop::Stop;
-use crate::csd::CsdProfile;
-use crate::ssd::SsdProfile;
+use super::target::Target;
+use super::tree::Tree;
 
 /// A share of something or a number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,17 +17,6 @@ pub enum Size {
     Bytes(u64),
     /// Share of the data set's bytes (keys and values of all records), 0.2 for 20 %.
     Share(f64),
-}
-
-/// What happens to records that no page can hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Oversize {
-    /// The replay ends with an error.
-    Reject,
-    /// The value is cut to the longest that a store takes; a key that is too long is an error.
-    Clamp,
-    /// The operation is left out and counted.
-    Skip,
 }
 
 /// When a client's write counts as done.
@@ -42,61 +30,32 @@ pub enum Acknowledge {
     Commit,
 }
 
-/// What the drive has been through before the store is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Precondition {
-    /// Fresh from the factory.
-    None,
-    /// Every page written once, in order, by somebody else.
-    Fill,
-    /// As [`Precondition::Fill`], then overwritten at random until garbage collection is steady.
-    Steady,
-}
-
-/// What the store runs on.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Target {
-    /// A simulated drive.
-    Ssd {
-        /// The drive.
-        profile: Box<SsdProfile>,
-        /// Its name in the report.
-        name: String,
-        /// Logical capacity in bytes; `None` sizes the drive to the store: see [`ReplayConfig::fill`].
-        capacity_bytes: Option<u64>,
-        /// Before the run.
-        precondition: Precondition,
-    },
-    /// A simulated drive with built-in compression, fresh from the factory.
-    Csd {
-        /// The drive.
-        profile: Box<CsdProfile>,
-        /// Its name in the report.
-        name: String,
-        /// Logical capacity in bytes; `None` sizes the drive to the store: see [`ReplayConfig::fill`].
-        capacity_bytes: Option<u64>,
-        /// What it has been through before.
-        precondition: Precondition,
-    },
-    /// A real file, created if need be.
-    File(PathBuf, FileOptions),
-}
-
-/// A whole replay's settings. Sizes relative to the data set are resolved once the trace has been looked through.
+/// A whole replay's settings. Sizes relative to the data set are resolved once the trace has been
+/// looked through.
+///
+/// ```
+/// use treering_sim::replay::{ReplayConfig, Size, Target};
+///
+/// let target = Target::builtin("ssd").expect("a built-in profile");
+/// let mut config = ReplayConfig::new("a.trz".into(), target);
+/// config.cache = Size::Share(0.2);
+/// config.tree.pages_mut().page_size = 8192;
+/// assert_eq!(config.tree.name(), "btree");
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReplayConfig {
     /// Trace file.
     pub trace: PathBuf,
     /// Device.
     pub target: Target,
-    /// Engine options; `cache_bytes` and `durability` are set from the fields below.
-    pub engine: Options,
-    /// Whether the log's size (and with it the checkpoint's distance and the buffer) is fitted to the data set, so that a small trace
-    /// goes round its log as a large one does.
+    /// Tree. It must be one that runs on the device: of pages on drives and files.
+    pub tree: Tree,
+    /// Whether the log's size (and with it the checkpoint's distance and the buffer) is fitted to
+    /// the data set, so that a small trace goes round its log as a large one does. Trees of pages.
     pub fit_log: bool,
-    /// Page cache, with the ring of mini-pages if the tree has one.
+    /// Page cache, with the ring of mini-pages if the tree has one. Trees of pages.
     pub cache: Size,
-    /// When writes count as done.
+    /// When writes count as done. In persistent memory they do when they return.
     pub acknowledge: Acknowledge,
     /// Virtual clients, at most 2^20 (threads on a file, at most 1,024).
     pub clients: u32,
@@ -106,16 +65,17 @@ pub struct ReplayConfig {
     pub limit: Option<u64>,
     /// What is loaded before the trace.
     pub preload: Preload,
-    /// Records that fit no page.
+    /// What becomes of records that no store takes.
     pub oversize: Oversize,
-    /// Share of the drive's logical capacity that the store's estimated footprint takes, when the drive is sized to it.
+    /// Share of the drive's logical capacity that the store's estimated footprint takes, when the
+    /// drive is sized to it.
     pub fill: f64,
     /// Whether queues, channels and dies are modelled.
     pub timing: bool,
     /// Whether the predictors run.
     pub predict: bool,
     /// Bytes that the user writes a day, for the lifetime; `None`: as the trace's times say, or as much
-    /// as the drive's logical capacity.
+    /// as the device's logical capacity.
     pub daily_bytes: Option<u64>,
     /// Decides everything random.
     pub seed: u64,
@@ -124,23 +84,16 @@ pub struct ReplayConfig {
 }
 
 impl ReplayConfig {
-    pub(super) fn extent(&self) -> Extent<'_> {
-        Extent {
-            trace: &self.trace,
-            preload: &self.preload,
-            limit: self.limit,
-            warmup: self.warmup,
-            page_size: self.engine.page_size,
-            seed: self.seed,
-        }
-    }
-
     /// The defaults of `treering replay` for a trace and a target.
     pub fn new(trace: PathBuf, target: Target) -> ReplayConfig {
+        let tree = match target {
+            Target::Pm { .. } => Tree::Pm(treering_engine::PmOptions::default()),
+            _ => Tree::Pages(Options::default()),
+        };
         ReplayConfig {
             trace,
             target,
-            engine: Options::default(),
+            tree,
             fit_log: true,
             cache: Size::Share(0.10),
             acknowledge: Acknowledge::Interval(Nanos(60_000_000_000)),

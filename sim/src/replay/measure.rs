@@ -1,10 +1,9 @@
-//! What is noted while a replay runs: latencies by kind, and write amplification over time.
+//! What is noted while a replay runs: operations, latencies by kind, write amplification over time.
 
 use hdrhistogram::Histogram;
-use treering_engine::ClassBytes;
+use treering_engine::{ClassBytes, Nanos, Stats};
 use treering_traces::OpKind;
 
-use super::outcome::Phase;
 use crate::report::{ByOp, HostWa, Latency, SeriesPoint};
 
 /// Longest latency that is told apart from longer ones: an hour.
@@ -14,7 +13,138 @@ const LONGEST_NS: u64 = 3_600_000_000_000;
 const CDF_POINTS: usize = 100;
 
 /// Points of WA over time.
-pub(super) const SERIES_POINTS: u64 = 100;
+const SERIES_POINTS: u64 = 100;
+
+/// Operations and user bytes of the part at hand.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Phase {
+    ops: [u64; 4],
+    pub(super) user_bytes: u64,
+    pub(super) skipped: u64,
+}
+
+impl Phase {
+    pub(super) fn count(&mut self, kind: OpKind, user_bytes: u64) {
+        self.ops[kind as usize] += 1;
+        self.user_bytes += user_bytes;
+    }
+
+    pub(super) fn ops(&self) -> u64 {
+        self.ops.iter().sum()
+    }
+
+    /// Adds what another thread did.
+    fn add(&mut self, other: &Phase) {
+        for (mine, theirs) in self.ops.iter_mut().zip(other.ops) {
+            *mine += theirs;
+        }
+        self.user_bytes += other.user_bytes;
+        self.skipped += other.skipped;
+    }
+
+    pub(super) fn by_op(&self) -> ByOp<u64> {
+        let of = |kind: OpKind| self.ops[kind as usize];
+        ByOp {
+            get: of(OpKind::Get),
+            put: of(OpKind::Put),
+            delete: of(OpKind::Delete),
+            scan: of(OpKind::Scan),
+        }
+    }
+}
+
+/// Counters at one moment: the engine's, and the device's.
+pub(super) struct Moment<C> {
+    pub(super) at: Nanos,
+    pub(super) stats: Stats,
+    pub(super) device: C,
+}
+
+/// A finished run.
+pub(super) struct Outcome<C> {
+    /// When the measured part began, and when it ended.
+    pub(super) before: Moment<C>,
+    pub(super) after: Moment<C>,
+    /// Operations done, warm-up included.
+    pub(super) done_ops: u64,
+    pub(super) measures: Measures,
+}
+
+/// What one thread notes of a replay.
+#[derive(Default)]
+pub(super) struct Measures {
+    pub(super) phase: Phase,
+    latencies: Latencies,
+    series: Option<Series>,
+    /// Whether latencies mean anything.
+    pub(super) timed: bool,
+    measuring: bool,
+}
+
+impl Measures {
+    /// Nothing noted yet; `timed`: whether latencies mean anything.
+    pub(super) fn new(timed: bool) -> Measures {
+        Measures {
+            timed,
+            ..Measures::default()
+        }
+    }
+
+    /// Whether warm-up is over.
+    pub(super) fn is_measuring(&self) -> bool {
+        self.measuring
+    }
+
+    /// Warm-up is over: from here on `ops` operations are measured, from these counters on.
+    pub(super) fn begin(&mut self, at: Nanos, ops: u64, (written, gc_bytes): (ClassBytes, u64)) {
+        self.phase = Phase::default();
+        self.series = Some(Series::new(at.0, ops, written, gc_bytes));
+        self.measuring = true;
+    }
+
+    /// As [`Measures::begin`] for one thread of several: its operations are no series.
+    pub(super) fn begin_thread(&mut self, measuring: bool) {
+        self.measuring = measuring;
+    }
+
+    /// An operation is done, after so long, of which it waited so long.
+    pub(super) fn note(&mut self, kind: OpKind, total_ns: u64, queue_ns: u64) {
+        if self.timed && self.measuring {
+            self.latencies.note(kind, total_ns, queue_ns.min(total_ns));
+        }
+    }
+
+    /// A point of the series, if it is due; `reached` says what has been written so far.
+    #[inline]
+    pub(super) fn sample(&mut self, now: Nanos, reached: impl FnOnce() -> (ClassBytes, u64)) {
+        if let Some(series) = &mut self.series
+            && series.due(self.phase.ops())
+        {
+            series.note(now.0, &self.phase, reached());
+        }
+    }
+
+    /// A point of the series, due or not.
+    pub(super) fn last_sample(&mut self, now: Nanos, reached: (ClassBytes, u64)) {
+        if let Some(series) = &mut self.series {
+            series.note(now.0, &self.phase, reached);
+        }
+    }
+
+    /// Adds what another thread noted.
+    pub(super) fn merge(&mut self, other: Measures) {
+        self.phase.add(&other.phase);
+        self.latencies.merge(other.latencies);
+    }
+
+    pub(super) fn latencies(&self) -> Option<ByOp<Option<Latency>>> {
+        self.timed.then(|| self.latencies.report())
+    }
+
+    pub(super) fn take_series(&mut self) -> Vec<SeriesPoint> {
+        self.series.take().map(|s| s.points).unwrap_or_default()
+    }
+}
 
 /// Latencies of one kind of operation: in all, and the part spent waiting.
 struct Kind {
@@ -24,12 +154,12 @@ struct Kind {
 
 /// Latencies of all kinds. About 200 KB a kind, allocated when the first operation of it is noted.
 #[derive(Default)]
-pub(super) struct Latencies {
+struct Latencies {
     kinds: [Option<Box<Kind>>; 4],
 }
 
 impl Latencies {
-    pub(super) fn note(&mut self, kind: OpKind, total_ns: u64, queue_ns: u64) {
+    fn note(&mut self, kind: OpKind, total_ns: u64, queue_ns: u64) {
         let kind = self.kinds[kind as usize].get_or_insert_with(|| {
             let new =
                 || Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("bounds are constants");
@@ -43,7 +173,7 @@ impl Latencies {
     }
 
     /// Adds what another thread noted.
-    pub(super) fn merge(&mut self, other: Latencies) {
+    fn merge(&mut self, other: Latencies) {
         for (mine, theirs) in self.kinds.iter_mut().zip(other.kinds) {
             match (mine.as_mut(), theirs) {
                 (Some(mine), Some(theirs)) => {
@@ -56,7 +186,7 @@ impl Latencies {
         }
     }
 
-    pub(super) fn report(&self) -> ByOp<Option<Latency>> {
+    fn report(&self) -> ByOp<Option<Latency>> {
         let of = |kind: OpKind| self.kinds[kind as usize].as_deref().map(summary);
         ByOp {
             get: of(OpKind::Get),
@@ -94,19 +224,19 @@ fn summary(kind: &Kind) -> Latency {
 }
 
 /// WA between two points, over and over.
-pub(super) struct Series {
+struct Series {
     began_ns: u64,
     every: u64,
     next: u64,
     user_bytes: u64,
     written: ClassBytes,
     gc_bytes: u64,
-    pub(super) points: Vec<SeriesPoint>,
+    points: Vec<SeriesPoint>,
 }
 
 impl Series {
     /// A series over `ops` measured operations that starts now, from these counters.
-    pub(super) fn new(began_ns: u64, ops: u64, written: ClassBytes, gc_bytes: u64) -> Series {
+    fn new(began_ns: u64, ops: u64, written: ClassBytes, gc_bytes: u64) -> Series {
         let every = (ops / SERIES_POINTS).max(1);
         Series {
             began_ns,
@@ -120,12 +250,12 @@ impl Series {
     }
 
     /// Whether a point is due after `ops` measured operations.
-    pub(super) fn due(&self, ops: u64) -> bool {
+    fn due(&self, ops: u64) -> bool {
         ops >= self.next
     }
 
     /// A point: the counts of `phase` now.
-    pub(super) fn note(&mut self, now_ns: u64, phase: &Phase, written: ClassBytes, gc_bytes: u64) {
+    fn note(&mut self, now_ns: u64, phase: &Phase, (written, gc_bytes): (ClassBytes, u64)) {
         let ops = phase.ops();
         self.next = ops + self.every;
         let user = phase.user_bytes - self.user_bytes;

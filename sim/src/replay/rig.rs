@@ -9,26 +9,26 @@ use treering_engine::device::BlockDevice;
 use treering_engine::{BfStats, Kv, LeafFill, Nanos, Options, Stats, Store, Task, required_blocks};
 use treering_traces::{Op, OpKind, OpSource};
 
-use super::drive::Drive;
-use super::values::Values;
-use super::{Acknowledge, ReplayError, csd_params};
+use super::config::Acknowledge;
+use super::error::ReplayError;
+use super::pages::pace;
+use super::virtual_time::scan;
 use crate::clock::{VirtualClock, VirtualNanos};
-use crate::csd::{CompressionCounters, CsdProfile, SimCsd};
+use crate::csd::CompressionCounters;
+use crate::drive::{DriveProfile, SimDrive};
 use crate::predict::{DeviceParams, Pace};
 use crate::queue::EventQueue;
-use crate::ssd::{SimSsd, SsdProfile, TimingMode};
+use crate::ssd::TimingMode;
+use crate::values::Values;
 
 /// A store, its drive, and the time it is there.
 pub struct Rig {
-    drive: Drive,
+    drive: Arc<dyn SimDrive>,
     clock: Arc<VirtualClock>,
     clients: Clients,
     store: Store,
     page_bytes: u64,
     values: Values,
-    /// The compressing drive's profile, if it is one.
-    csd: Option<CsdProfile>,
-    seed: u64,
     /// Operations so far.
     number: u64,
     op: Op,
@@ -80,39 +80,17 @@ impl Rig {
     /// # Errors
     /// [`ReplayError`] if there cannot be such a drive, or such a store on it.
     pub fn new(
-        profile: &SsdProfile,
+        profile: &dyn DriveProfile,
         engine: &Options,
         pages: u64,
         seed: u64,
     ) -> Result<Rig, ReplayError> {
         let blocks = required_blocks(engine, pages);
-        let drive = Arc::new(SimSsd::new(profile, blocks, TimingMode::Counting, seed)?);
-        Rig::on(Drive::Ssd(drive), None, engine, seed)
-    }
-
-    /// As [`Rig::new`], on a drive that compresses.
-    ///
-    /// # Errors
-    /// As [`Rig::new`].
-    pub fn on_csd(
-        profile: &CsdProfile,
-        engine: &Options,
-        pages: u64,
-        seed: u64,
-    ) -> Result<Rig, ReplayError> {
-        let blocks = required_blocks(engine, pages);
-        let drive = Arc::new(SimCsd::new(profile, blocks, TimingMode::Counting, seed)?);
-        Rig::on(Drive::Csd(drive), Some(profile.clone()), engine, seed)
-    }
-
-    fn on(
-        drive: Drive,
-        csd: Option<CsdProfile>,
-        engine: &Options,
-        seed: u64,
-    ) -> Result<Rig, ReplayError> {
+        let drive =
+            (profile.build(blocks, TimingMode::Counting, seed)).map_err(ReplayError::Drive)?;
         let clock = Arc::new(VirtualClock::new());
-        let store = Store::open(drive.device(), clock.clone(), engine).map_err(failed)?;
+        let device: Arc<dyn BlockDevice> = drive.clone();
+        let store = Store::open(device, clock.clone(), engine).map_err(failed)?;
         // Store and drive end together: what nobody will read is not written.
         store.abandon_on_drop();
         Ok(Rig {
@@ -122,8 +100,6 @@ impl Rig {
             store,
             page_bytes: engine.page_size as u64,
             values: Values::new(seed, 0.5),
-            csd,
-            seed,
             number: 0,
             op: Op::default(),
             value: Vec::new(),
@@ -136,7 +112,7 @@ impl Rig {
     /// [`ReplayError::Engine`].
     pub fn reopen(self, engine: &Options) -> Result<Rig, ReplayError> {
         self.store.close().map_err(failed)?;
-        let device: Arc<dyn BlockDevice> = self.drive.device();
+        let device: Arc<dyn BlockDevice> = self.drive.clone();
         let store = Store::open(device, self.clock.clone(), engine).map_err(failed)?;
         store.abandon_on_drop();
         let mut rig = Rig { store, ..self };
@@ -156,16 +132,12 @@ impl Rig {
         Ok(())
     }
 
-    /// The drive and the clients as a predictor needs them; of drives that compress.
+    /// The drive and the clients as a predictor needs them.
     #[must_use]
-    pub fn predicted_on(&self) -> Option<(DeviceParams, Pace)> {
-        let Drive::Csd(drive) = &self.drive else {
-            return None;
-        };
-        let profile = self.csd.as_ref()?;
+    pub fn predicted_on(&self) -> (DeviceParams, Pace) {
         let clients = (self.clients.count, self.clients.acknowledge);
-        let options = self.store.options();
-        Some(csd_params(profile, drive, options, clients, self.seed))
+        let pace = pace(&*self.drive, self.store.options(), clients);
+        (self.drive.params(), pace)
     }
 
     /// The store.
@@ -298,7 +270,7 @@ impl Rig {
                 self.store.put(&op.key, value)?;
             }
             OpKind::Delete => drop(self.store.delete(&op.key)?),
-            OpKind::Scan => super::scan(&self.store, op)?,
+            OpKind::Scan => scan(&self.store, op)?,
         }
         Ok(found)
     }

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::{MiniPagesReport, Row, error};
+use super::mini_pages::MiniPagesReport;
+use super::wa::{Row, error};
 use crate::predict::Prediction;
 use crate::predict::bf::MiniPagesPrediction;
 

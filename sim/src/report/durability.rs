@@ -1,7 +1,7 @@
 //! When a replay acknowledged its writes, and by which clock.
 
 use super::ReplayReport;
-use super::text::duration;
+use super::numbers::duration;
 
 /// The option's name in reports and on the command line.
 pub(super) const OPTION: &str = "durability";

@@ -11,7 +11,7 @@
 
 use serde::Serialize;
 
-use super::text::{bytes, duration};
+use super::numbers::{bytes, duration};
 
 const DAYS_PER_YEAR: f64 = 365.25;
 const NS_PER_DAY: f64 = 86_400e9;
@@ -182,7 +182,7 @@ impl LifetimeReport {
             if let Some((erases, mean)) = self.erases.zip(self.mean_erases) {
                 wear += &format!(
                     "; {} erases measured, {} a block over the whole run",
-                    super::text::grouped(erases),
+                    super::numbers::grouped(erases),
                     significant(mean)
                 );
             }
@@ -207,7 +207,7 @@ fn significant(n: f64) -> String {
     match n.abs() {
         0.0 => "0".into(),
         a if a >= 1e6 => format!("{n:.2e}"),
-        a if a >= 100.0 => super::text::grouped(n.round() as u64),
+        a if a >= 100.0 => super::numbers::grouped(n.round() as u64),
         a if a >= 10.0 => format!("{n:.1}"),
         a if a >= 0.001 => format!("{n:.3}"),
         _ => format!("{n:.2e}"),

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use treering_engine::BfStats;
 
-use super::text::{bytes, grouped};
+use super::numbers::{bytes, grouped};
 
 /// Mini-pages; counts are of the measured part.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::text::{bytes, grouped};
-use super::{PageCauses, Row};
+use super::numbers::{bytes, grouped};
+use super::wa::{PageCauses, Row};
 
 /// CLI-amplification, bytes that reach the XPBuffer over user bytes; XBI-amplification, bytes that reach the medium over user bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]

@@ -221,6 +221,11 @@ impl SimSsd {
         }
     }
 
+    /// Its parameters.
+    pub fn profile(&self) -> &SsdProfile {
+        &self.profile
+    }
+
     /// Nanoseconds to read so many bytes at once on an idle drive.
     pub fn read_ns(&self, bytes: usize) -> u64 {
         self.nominal.read(bytes)

@@ -1,5 +1,6 @@
 //! What the tests of replays have in common: traces, and what those on persistent memory do.
 
+pub(crate) mod drives;
 pub(crate) mod traces;
 
 use std::path::PathBuf;
@@ -7,7 +8,7 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 use treering_engine::PmTreeKind;
 use treering_sim::pm;
-use treering_sim::replay::{PmReplayConfig, run_pm};
+use treering_sim::replay::{ReplayConfig, Target, Tree, run};
 use treering_sim::report::ReplayReport;
 use treering_traces::{Op, OpKind};
 
@@ -31,10 +32,12 @@ pub(crate) fn trace(folder: &TempDir, warmup_ops: u64, ops: &[Op]) -> PathBuf {
 pub(crate) fn replay(
     trace: PathBuf,
     tree: PmTreeKind,
-    set: impl FnOnce(&mut PmReplayConfig),
+    set: impl FnOnce(&mut ReplayConfig),
 ) -> ReplayReport {
     let profile = pm::builtin("pm").expect("it is built in").1;
-    let mut config = PmReplayConfig::new(trace, profile, "pm".into(), tree);
+    let target = Target::pm(profile, "pm");
+    let mut config = ReplayConfig::new(trace, target);
+    config.tree = Tree::pm(tree);
     set(&mut config);
-    run_pm(&config, &mut |_| {}).expect("it runs")
+    run(&config, &mut |_| {}).expect("it runs")
 }

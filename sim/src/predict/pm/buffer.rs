@@ -9,7 +9,7 @@
 //! sum p(r_i) = lines                                  gives T
 //! ```
 
-use crate::pm::{FullLines, Replacement};
+use crate::pm::{FullLines, PmProfile, Replacement};
 
 /// The XPBuffers of all DIMMs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,6 +23,17 @@ pub struct XpBuffer {
 }
 
 impl XpBuffer {
+    /// The buffers of a device.
+    #[must_use]
+    pub fn of(profile: &PmProfile) -> XpBuffer {
+        let buffer = &profile.buffer;
+        XpBuffer {
+            lines: f64::from(buffer.lines * profile.dimms),
+            replacement: Replacement::parse(&buffer.replacement).unwrap_or(Replacement::Random),
+            full_lines: FullLines::parse(&buffer.full_lines).unwrap_or(FullLines::AtOnce),
+        }
+    }
+
     fn present(&self, rate: f64, time: f64) -> f64 {
         match self.replacement {
             Replacement::Lru | Replacement::Fifo => 1.0 - (-rate * time).exp(),

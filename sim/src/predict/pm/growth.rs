@@ -9,7 +9,8 @@
 //! Updates are played as so many for each new key, of random keys: they fill buffers and want free slots, but bring no record.
 
 use super::slots::{SLOTS, Slots, Touched};
-use crate::predict::leaf::{insertion_order, part};
+use crate::predict::grown::part;
+use crate::predict::leaf::insertion_order;
 use crate::predict::workload::{NEVER, Workload};
 use crate::ssd::gc::SplitMix;
 

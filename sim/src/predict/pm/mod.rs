@@ -30,12 +30,15 @@ pub mod buffer;
 pub mod growth;
 pub mod lodge;
 mod slots;
+mod tree;
 
 use self::buffer::XpBuffer;
 use self::growth::Growth;
 use self::slots::{SLOTS, Turnover};
 use super::workload::{NEVER, Workload};
 use crate::pm::FullLines;
+
+pub use tree::{TreePrediction, predict_tree};
 
 /// Bytes of an XPLine, and of a leaf (CCL-BTree §2.1, §4.1).
 const XPLINE: f64 = 256.0;

@@ -2,7 +2,7 @@
 
 use treering_engine::{BLOCK_SIZE, Durability, LogPacking};
 
-use super::{Checkpoint, Run};
+use super::run::{Checkpoint, Run};
 use crate::predict::cache::CachePrediction;
 use crate::predict::log::{self, Pace, Triggers};
 

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 
 use treering_engine::{BLOCK_SIZE, LogPacking, ModLog, Options, PageStoreKind, TablePersist};
 
-use super::{Flushes, ModLogPrediction, Run, Written};
+use super::flushes::Flushes;
+use super::run::{Run, Written};
 use crate::predict::cache::{CachePrediction, PageClass};
 use crate::predict::content::{self, Compression, Stored};
 use crate::predict::device::DeviceParams;
 use crate::predict::log::PAYLOAD_BYTES;
 use crate::predict::mod_log::{self, Growth, Visits};
+use crate::predict::prediction::ModLogPrediction;
 
 /// A superblock after compression: some 80 bytes of a block are in use.
 const SUPERBLOCK_STORED: f64 = 80.0;

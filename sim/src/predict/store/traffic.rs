@@ -3,8 +3,8 @@
 
 use treering_engine::{BLOCK_SIZE, PageStoreKind, TablePersist};
 
+use super::run::{Checkpoint, Run, TABLE_ENTRIES, Written};
 use super::stored::{Logged, Sizes};
-use super::{Checkpoint, Run, TABLE_ENTRIES, Written};
 use crate::predict::cache::{self, CachePrediction, PageClass};
 use crate::predict::device::{Before, DeviceParams, Traffic};
 

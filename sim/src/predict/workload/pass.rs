@@ -8,7 +8,7 @@ use super::order::head;
 use super::table::Table;
 use super::totals::Totals;
 use super::{Span, Workload, live_bytes};
-use crate::predict::leaf::{Leaf, Split};
+use crate::predict::grown::{Leaf, Split};
 use crate::predict::recency::Recency;
 
 /// Operations whose table lookups are done together, so that their cache misses overlap.

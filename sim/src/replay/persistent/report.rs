@@ -1,185 +1,182 @@
-//! The report of a replay on persistent memory.
+//! The report of a tree in persistent memory.
 
-use treering_engine::{Cleaning, Logging, NodeSplit, PmStats, PmTreeKind};
+use std::collections::BTreeMap;
 
-use super::{ENTRY_BYTES, LODGE_SLOTS, Outcome, PmReplayConfig, Predicted, Snapshot};
-use crate::pm::PmCounters;
-use crate::predict::pm as predict;
+use serde_json::{Value, json};
+use treering_engine::{Cleaning, Logging, NodeSplit, PmOptions, PmStats, PmTreeKind};
+
+use super::plan::{ENTRY_BYTES, LODGE_SLOTS, batch};
+use crate::pm::{PmCounters, PmProfile};
+use crate::predict::pm::{TreePrediction, fits_leaves};
 use crate::predict::tried::{Case, Family, untried};
-use crate::replay::plan::Looked;
+use crate::replay::config::ReplayConfig;
+use crate::replay::frame::{Said, frame, named, over};
+use crate::replay::look::Looked;
+use crate::replay::measure::{Moment, Outcome};
 use crate::report::{
     self, Amplification, CacheReport, Daily, DeviceReport, DeviceWa, HostReport, HostWa, IoBytes,
-    LifetimeReport, LodgeReport, PageCauses, PmReport, ReplayReport, SpaceReport, StoreReport,
-    TimeReport, TraceInfo, WaReport, Worn,
+    LifetimeReport, LodgePredicted, LodgeReport, PageCauses, PmReport, ReplayReport, SpaceReport,
+    StoreReport, WaReport, Worn,
 };
 
 /// Slots of a leaf (CCL-BTree §3.3).
 const LEAF_SLOTS: f64 = 14.0;
 
-/// Makes the report of a run on so many bytes.
-pub(super) fn of(
-    config: &PmReplayConfig,
-    looked: &Looked,
-    outcome: Outcome,
-    predicted: Option<Predicted>,
-    capacity_bytes: u64,
-) -> ReplayReport {
-    let user_bytes = outcome.phase.user_bytes;
+/// What a report is made of beside the run.
+pub(super) struct Material<'a> {
+    pub(super) config: &'a ReplayConfig,
+    pub(super) options: &'a PmOptions,
+    pub(super) profile: &'a PmProfile,
+    pub(super) looked: &'a Looked,
+    pub(super) capacity_bytes: u64,
+    /// Bytes that cleaning wrote to the medium; none if those of others came in between.
+    pub(super) cleaning_bytes: Option<u64>,
+    pub(super) predicted: Option<TreePrediction>,
+}
+
+/// Makes the report.
+pub(super) fn report(material: &Material<'_>, mut outcome: Outcome<PmCounters>) -> ReplayReport {
+    let Material {
+        config,
+        options: PmOptions { tree, .. },
+        looked,
+        predicted,
+        ..
+    } = *material;
+    let said = Said {
+        planned: Vec::new(),
+        predicted: unpredicted(config, looked),
+    };
+    let mut report = frame((config, looked), &mut outcome, said);
+    if config.clients > 1 && *tree != PmTreeKind::PmTree {
+        let shared = "All clients share a log: to the engine they are one thread.";
+        report.warnings.push(shared.into());
+    }
+    // Operations that never leave the CPU cache take no time: the rate is then of one nanosecond.
+    let elapsed_ns = (report.time.elapsed_ns as f64).max(1.0);
+    report.time.ops_per_second = outcome.measures.phase.ops() as f64 * 1e9 / elapsed_ns;
+    let user_bytes = report.user_bytes;
     let (before, after) = (&outcome.before, &outcome.after);
     let device = after.device.since(&before.device);
-    let over = |bytes: u64| match user_bytes {
-        0 => 0.0,
-        user_bytes => bytes as f64 / user_bytes as f64,
-    };
     let by_class = |bytes: [u64; 3]| HostWa {
-        log: over(bytes[0]),
-        page: over(bytes[1]),
-        extra: over(bytes[2]),
-        total: over(bytes.iter().sum()),
+        log: over(bytes[0], user_bytes),
+        page: over(bytes[1], user_bytes),
+        extra: over(bytes[2], user_bytes),
+        total: over(bytes.iter().sum(), user_bytes),
     };
     let host = by_class(device.written_bytes());
     let media = by_class(device.media_write_bytes());
-    let elapsed_ns = after.at.0 - before.at.0;
-    let stats = |s: &Snapshot| s.stats.pm.unwrap_or_default();
+    let stats = |moment: &Moment<PmCounters>| moment.stats.pm.unwrap_or_default();
     let pm_stats = stats(after).since(&stats(before));
+    report.device = DeviceReport {
+        kind: "pm".into(),
+        profile: config.target.name(),
+        logical_blocks: pm_stats.leaf_bytes / 4096,
+        profile_values: report::flat(material.profile),
+        ..DeviceReport::default()
+    };
+    report.options.extend(options(material));
+    report.wa = WaReport {
+        host: HostReport {
+            by_class: host,
+            page_causes: page_causes(before, after, host.page, user_bytes),
+        },
+        device: Some(DeviceWa {
+            total: media.total,
+            gc: 0.0,
+            nand_over_host: media.total / host.total.max(1e-300),
+        }),
+        untried: predicted.map_or(Vec::new(), |_| {
+            let family = match tree {
+                PmTreeKind::Lodge(_) => Family::Lodge,
+                _ => Family::Ccl,
+            };
+            untried(&Case::of_pm(&looked.workload, family))
+        }),
+        ..WaReport::default()
+    };
+    let [log, page, extra] = device.written_bytes();
+    report.io_bytes = IoBytes {
+        log,
+        page,
+        extra,
+        read: device.media_read_bytes().iter().sum(),
+        trimmed: 0,
+    };
+    report.space = space(tree, looked, (after, &pm_stats));
+    report.store = StoreReport {
+        kind: "persistent memory".into(),
+        splits: after.stats.splits - before.stats.splits,
+        merges: after.stats.merges - before.stats.merges,
+        log_appended_bytes: pm_stats.log_appends * ENTRY_BYTES as u64,
+        flushes: device.fences,
+        ..StoreReport::default()
+    };
+    let reads = pm_stats.buffer_hits + pm_stats.buffer_misses;
+    report.cache = CacheReport {
+        hit_ratio: pm_stats.buffer_hits as f64 / reads.max(1) as f64,
+        hits: pm_stats.buffer_hits,
+        misses: pm_stats.buffer_misses,
+        bytes: pm_stats.node_bytes,
+        ..CacheReport::default()
+    };
+    report.pm = Some(pm_report(
+        material,
+        (&device, &pm_stats),
+        (host, media),
+        user_bytes,
+    ));
+    report.lifetime = Some(lifetime(material, (host.total, media.total), user_bytes));
+    report
+}
+
+/// What a reader should know of the prediction, or of why there is none.
+fn unpredicted(config: &ReplayConfig, looked: &Looked) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if !config.predict {
+        return warnings;
+    }
+    if !fits_leaves(&looked.workload) {
+        warnings.push(
+            "Nothing is predicted: keys or values are not of eight bytes, so records lie outside \
+             the leaves."
+                .into(),
+        );
+    }
+    warnings.extend(looked.workload.estimated());
+    warnings
+}
+
+fn space(
+    tree: &PmTreeKind,
+    looked: &Looked,
+    (after, pm_stats): (&Moment<PmCounters>, &PmStats),
+) -> SpaceReport {
     let leaves = after.stats.leaf_pages;
     let records = looked.workload.live_records();
-    let leaf_slots = match config.tree {
+    let leaf_slots = match tree {
         PmTreeKind::Lodge(_) => LODGE_SLOTS,
         _ => LEAF_SLOTS,
     };
-    let reads = pm_stats.buffer_hits + pm_stats.buffer_misses;
-    let mut warnings = Vec::new();
-    warnings.extend(crate::replay::interrupted(outcome.done_ops, looked.ops));
-    if config.predict && !predict::fits_leaves(&looked.workload) {
-        warnings.push(
-            "Nothing is predicted: keys or values are not of eight bytes, so records lie outside the leaves.".into(),
-        );
-    }
-    if config.predict {
-        warnings.extend(looked.workload.estimated());
-    }
-    warnings.extend(outcome.phase.skips());
-    if user_bytes == 0 {
-        warnings.push("Nothing was written after warm-up: there is no write amplification.".into());
-    }
-    if config.clients > 1 && config.tree != PmTreeKind::PmTree {
-        warnings.push("All clients share a log: to the engine they are one thread.".into());
-    }
-    ReplayReport {
-        schema: report::SCHEMA,
-        complete: outcome.done_ops == looked.ops,
-        trace: TraceInfo {
-            name: looked.header.name.clone(),
-            source: looked.header.source.clone(),
-            ops: outcome.done_ops,
-            warmup_ops: looked.warmup_ops.min(outcome.done_ops),
-            records: looked.workload.records().round() as u64,
-            blocks: looked.blocks(),
-        },
-        preload: looked.loads.report.clone(),
-        tree: config.tree.name().into(),
-        device: DeviceReport {
-            kind: "pm".into(),
-            profile: config.name.clone(),
-            logical_blocks: pm_stats.leaf_bytes / 4096,
-            profile_values: report::flat(&config.profile),
-            ..DeviceReport::default()
-        },
-        options: options(config, capacity_bytes),
-        ops: outcome.phase.by_op(),
-        user_bytes,
-        wa: WaReport {
-            host: HostReport {
-                by_class: host,
-                page_causes: page_causes(before, after, host.page, user_bytes),
-            },
-            device: Some(DeviceWa {
-                total: media.total,
-                gc: 0.0,
-                nand_over_host: media.total / host.total.max(1e-300),
-            }),
-            predicted: None,
-            error: None,
-            csd: None,
-            untried: predicted.map_or(Vec::new(), |_| {
-                let family = match config.tree {
-                    PmTreeKind::Lodge(_) => Family::Lodge,
-                    _ => Family::Ccl,
-                };
-                untried(&Case::of_pm(&looked.workload, family))
-            }),
-        },
-        io_bytes: IoBytes {
-            log: device.written_bytes()[0],
-            page: device.written_bytes()[1],
-            extra: device.written_bytes()[2],
-            read: device.media_read_bytes().iter().sum(),
-            trimmed: 0,
-        },
-        latency_ns: config.timing.then(|| outcome.latencies.report()),
-        time: TimeReport {
-            elapsed_ns,
-            ops_per_second: outcome.phase.ops() as f64 * 1e9 / (elapsed_ns as f64).max(1.0),
-            queued: config.timing,
-        },
-        space: SpaceReport {
-            logical_bytes: pm_stats.leaf_bytes,
-            physical_bytes: pm_stats.leaf_bytes + pm_stats.log_chunk_bytes + pm_stats.record_bytes,
-            leaves,
-            records: records.round() as u64,
-            records_per_leaf: records / leaves.max(1) as f64,
-            fill: records / (leaves.max(1) as f64 * leaf_slots),
-            index_bytes: after.stats.index_bytes,
-        },
-        store: StoreReport {
-            kind: "persistent memory".into(),
-            splits: after.stats.splits - before.stats.splits,
-            contention_splits: 0,
-            contended_writes: 0,
-            merges: after.stats.merges - before.stats.merges,
-            log_appended_bytes: pm_stats.log_appends * ENTRY_BYTES as u64,
-            flushes: device.fences,
-            ..StoreReport::default()
-        },
-        cache: CacheReport {
-            hit_ratio: pm_stats.buffer_hits as f64 / reads.max(1) as f64,
-            hits: pm_stats.buffer_hits,
-            misses: pm_stats.buffer_misses,
-            bytes: pm_stats.node_bytes,
-            ..CacheReport::default()
-        },
-        pm: Some(pm_report(
-            &device,
-            &pm_stats,
-            (host, media),
-            user_bytes,
-            outcome.cleaning_bytes,
-            predicted,
-        )),
-        lifetime: Some(lifetime(
-            config,
-            looked,
-            (host.total, media.total),
-            user_bytes,
-            capacity_bytes,
-        )),
-        kernel: None,
-        prediction: None,
-        series: outcome.series,
-        page_fill: Vec::new(),
-        warnings,
+    SpaceReport {
+        logical_bytes: pm_stats.leaf_bytes,
+        physical_bytes: pm_stats.leaf_bytes + pm_stats.log_chunk_bytes + pm_stats.record_bytes,
+        leaves,
+        records: records.round() as u64,
+        records_per_leaf: records / leaves.max(1) as f64,
+        fill: records / (leaves.max(1) as f64 * leaf_slots),
+        index_bytes: after.stats.index_bytes,
     }
 }
 
 /// What of the pages' bytes is of values that are longer than a chunk, if there are such.
 fn page_causes(
-    before: &Snapshot,
-    after: &Snapshot,
+    before: &Moment<PmCounters>,
+    after: &Moment<PmCounters>,
     page: f64,
     user_bytes: u64,
 ) -> Option<PageCauses> {
-    let written = |snapshot: &Snapshot| snapshot.stats.overflow.bytes_written;
+    let written = |moment: &Moment<PmCounters>| moment.stats.overflow.bytes_written;
     let overflow = (written(after) - written(before)) as f64 / user_bytes.max(1) as f64;
     (overflow > 0.0).then_some(PageCauses {
         leaf: page - overflow,
@@ -189,37 +186,29 @@ fn page_causes(
 }
 
 /// The whole device shares the wear: the medium is levelled.
-fn lifetime(
-    config: &PmReplayConfig,
-    looked: &Looked,
-    (host, media): (f64, f64),
-    user_bytes: u64,
-    capacity_bytes: u64,
-) -> LifetimeReport {
-    let capacity = capacity_bytes as f64;
+fn lifetime(material: &Material<'_>, (host, media): (f64, f64), user_bytes: u64) -> LifetimeReport {
+    let capacity = material.capacity_bytes as f64;
     LifetimeReport::new(&Worn {
         erases: None,
-        limit_cycles: config.profile.write_limit.map(f64::from),
+        limit_cycles: material.profile.write_limit.map(f64::from),
         medium_bytes: capacity,
         logical_bytes: capacity,
         medium_over_host: media / host.max(f64::MIN_POSITIVE),
         host_over_user: host,
         daily: Daily::new(
-            config.daily_bytes,
+            material.config.daily_bytes,
             user_bytes,
-            looked.measured_span_ns,
+            material.looked.measured_span_ns,
             capacity,
         ),
     })
 }
 
 fn pm_report(
-    device: &PmCounters,
-    stats: &PmStats,
+    material: &Material<'_>,
+    (device, stats): (&PmCounters, &PmStats),
     (host, media): (HostWa<f64>, HostWa<f64>),
     user_bytes: u64,
-    cleaning_bytes: Option<u64>,
-    predicted: Option<Predicted>,
 ) -> PmReport {
     let measured = Amplification {
         cli: host.total,
@@ -228,8 +217,8 @@ fn pm_report(
         xbi_log: media.log,
         xbi_extra: media.extra,
     };
-    let predicted_lodge = predicted.and_then(|p| p.lodge);
-    let predicted = predicted.map(|Predicted { pm: p, .. }| {
+    let predicted = material.predicted.map(|predicted| {
+        let p = predicted.pm();
         let (leaf, log) = p.xbi(user_bytes as f64);
         Amplification {
             cli: p.cli(user_bytes as f64),
@@ -264,7 +253,7 @@ fn pm_report(
         cleanings: stats.cleanings,
         cleaning_copies: stats.cleaning_copies,
         cleaning_flushes: stats.cleaning_flushes,
-        cleaning_media_write_bytes: cleaning_bytes,
+        cleaning_media_write_bytes: material.cleaning_bytes,
         buffered: stats.buffered,
         leaf_bytes: stats.leaf_bytes,
         log_bytes: stats.log_bytes,
@@ -282,7 +271,21 @@ fn pm_report(
             buffered_share: share(lodge.buffered, lodge.slots),
             logs_opened: lodge.logs_opened,
             log_room_entries: lodge.log_room_entries,
-            predicted: predicted_lodge,
+            predicted: material.predicted.and_then(lodge_predicted),
+        }),
+    }
+}
+
+fn lodge_predicted(predicted: TreePrediction) -> Option<LodgePredicted> {
+    match predicted {
+        TreePrediction::Ccl(_) => None,
+        TreePrediction::Lodge(p) => Some(LodgePredicted {
+            flushes: p.node_flushes,
+            pairs_per_flush: p.pairs_per_flush,
+            pairs_per_leaf: p.pairs_per_leaf,
+            nodes: p.nodes,
+            free_share: p.free_share,
+            buffered_share: p.buffered_share,
         }),
     }
 }
@@ -291,24 +294,20 @@ fn share(of: u64, all: u64) -> f64 {
     of as f64 / all.max(1) as f64
 }
 
-/// The options in force, by flag name.
-fn options(
-    config: &PmReplayConfig,
-    capacity_bytes: u64,
-) -> std::collections::BTreeMap<String, serde_json::Value> {
-    use serde_json::json;
-    let profile = &config.profile;
-    let ccl = match config.tree {
+/// The options in force that only trees in persistent memory have, by flag name.
+fn options(material: &Material<'_>) -> BTreeMap<String, Value> {
+    let (tree, profile) = (&material.options.tree, material.profile);
+    let ccl = match tree {
         PmTreeKind::Ccl(ccl) => Some(ccl),
         _ => None,
     };
-    let lodge = match config.tree {
+    let lodge = match tree {
         PmTreeKind::Lodge(lodge) => Some(lodge),
         _ => None,
     };
     let log_percent = ccl.map(|c| c.log_percent).or(lodge.map(|l| l.log_percent));
-    let pairs = [
-        ("nbatch", json!(config.batch())),
+    named([
+        ("nbatch", json!(batch(tree))),
         (
             "logging",
             json!(ccl.map(|c| match c.logging {
@@ -340,20 +339,6 @@ fn options(
         ("log-entries", json!(lodge.map(|l| l.log_entries))),
         ("dimms", json!(profile.dimms)),
         ("eadr", json!(profile.eadr)),
-        ("capacity", json!(capacity_bytes)),
-        ("preload", json!(config.preload.name())),
-        (
-            "oversize",
-            json!(format!("{:?}", config.oversize).to_lowercase()),
-        ),
-        ("no-predict", json!(!config.predict)),
-        ("daily", json!(config.daily_bytes)),
-        ("clients", json!(config.clients)),
-        ("limit", json!(config.limit)),
-        ("warmup", json!(config.warmup)),
-        ("timing", json!(config.timing)),
-        ("seed", json!(config.seed)),
-    ];
-    let named = |(name, value): (&str, serde_json::Value)| (name.to_string(), value);
-    pairs.into_iter().map(named).collect()
+        ("capacity", json!(material.capacity_bytes)),
+    ])
 }

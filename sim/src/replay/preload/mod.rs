@@ -20,13 +20,14 @@ use std::sync::Arc;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
-use serde::Serialize;
 use treering_traces::{Header, Op, OpKind, OpSource, Reader, TraceError};
 use xxhash_rust::xxh3::xxh3_64;
 
 use self::known::Known;
-use super::{Progress, ReplayError};
+use super::error::ReplayError;
+use super::progress::Progress;
 use crate::predict::workload::reserve;
+use crate::report::PreloadReport;
 
 /// Which records are loaded before the trace is replayed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -63,34 +64,6 @@ const PUT_FIRST: u32 = u32::MAX;
 
 /// No put of the key has been seen.
 const NO_LENGTH: u32 = u32::MAX;
-
-/// What was loaded, from what evidence. Part of the report.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct PreloadReport {
-    /// `auto`, `none`, `all`, or the file.
-    pub mode: String,
-    /// Keys whose records were loaded before the trace, as part of the warm-up.
-    pub keys: u64,
-    /// Bytes of these keys and their values.
-    pub bytes: u64,
-    /// From what is known how long the values are.
-    pub evidence: Evidence,
-    /// Share of the measured gets that read what only the load wrote; `null` without gets, or if
-    /// nobody looked.
-    pub share_of_reads: Option<f64>,
-}
-
-/// From what is known how long the values are that are loaded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Evidence {
-    /// Keys with the value length of their first later put in the trace.
-    pub put: u64,
-    /// Keys that are never put: their values are as long as those of all puts in the mean, or, in a
-    /// trace without puts, 120 bytes.
-    pub mean: u64,
-    /// The value length of those, in bytes.
-    pub mean_value_bytes: Option<u32>,
-}
 
 /// A record to load. Its key lies among the others, from `key_at` on: 40 bits.
 #[derive(Clone, Copy, Debug)]

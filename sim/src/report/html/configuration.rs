@@ -3,9 +3,9 @@
 
 use serde_json::Value;
 
-use super::page::{heading, sentences};
+use super::page::{escape, heading, sentences};
 use super::tables::Table;
-use super::{bytes, escape, grouped};
+use crate::report::numbers::{bytes, grouped};
 use crate::report::{ReplayReport, durability};
 
 /// Options that are bytes.

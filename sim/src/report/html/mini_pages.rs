@@ -3,7 +3,7 @@
 use super::bars::{Bars, Series, bars};
 use super::chart::{PARTS, Picture};
 use crate::report::MiniPagesReport;
-use crate::report::text::{bytes, grouped};
+use crate::report::numbers::{bytes, grouped};
 
 /// Lookups by the kind of record that answered, and those that the leaf had to answer.
 pub(super) fn hits(m: &MiniPagesReport) -> Picture<'_> {

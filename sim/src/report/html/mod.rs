@@ -22,8 +22,10 @@ mod page;
 mod pictures;
 mod tables;
 
-use super::text::{bytes, duration, grouped, percent};
-use super::{MiniPagesReport, ReplayReport, Row};
+use super::numbers::{bytes, duration, grouped, percent};
+use super::preload::preloaded;
+use super::wa::Row;
+use super::{MiniPagesReport, ReplayReport};
 use crate::predict::tried::Decides;
 
 use page::{heading, sentences};
@@ -80,7 +82,7 @@ fn subtitle(r: &ReplayReport) -> Vec<String> {
             r.cache.hit_ratio * 100.0
         ),
     ];
-    lines.extend(super::preloaded(&r.preload));
+    lines.extend(preloaded(&r.preload));
     if let Some(sentence) = r.mod_log() {
         lines.push(format!("Modification log: {sentence}"));
     }

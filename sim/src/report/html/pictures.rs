@@ -7,7 +7,7 @@ use super::chart::{
     Area, Drawn, INK, LINE, PARTS, Picture, anchored, font, is_narrow, mark, mesh, number, up_to,
     x_labels,
 };
-use crate::report::text::{duration, grouped};
+use crate::report::numbers::{duration, grouped};
 use crate::report::{Amplification, ByOp, HostWa, Latency, ReplayReport, SeriesPoint};
 
 /// What covers a moment of a chart over time, so that its values can be asked for.

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::escape;
+use super::page::escape;
 
 /// A cell: its text, and the number that it says, if it says one.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,7 +35,7 @@ impl Cell {
 
     /// A number in all its digits.
     pub(super) fn count(n: u64) -> Cell {
-        Cell::number(crate::report::text::grouped(n), n as f64)
+        Cell::number(crate::report::numbers::grouped(n), n as f64)
     }
 
     /// A number, or a dash.

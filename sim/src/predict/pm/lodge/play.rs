@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use super::LodgeShape;
 use super::lines::{Medium, XpLine};
-use crate::predict::leaf::part;
+use crate::predict::grown::part;
 
 /// Slots of a leaf (LodgeTree §IV-A).
 const SLOTS: usize = 27;

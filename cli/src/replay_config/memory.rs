@@ -1,17 +1,16 @@
-//! `treering replay` of the trees in persistent memory: flags become a [`PmReplayConfig`].
+//! Flags of trees in persistent memory, and of the memory.
 
 use treering_engine::{
     CclOptions, Cleaning, GlobalOptions, LodgeOptions, Logging, NodeSplit, PmTreeKind,
 };
-use treering_sim::replay::{PmReplayConfig, Stop};
+use treering_sim::replay::Target;
 
 use crate::args::{CleaningArg, LoggingArg, NodeSplitArg, ReplayArgs};
-use crate::devices_cmd::{self, Device};
+use crate::devices_cmd;
 use crate::failure::Failure;
-use crate::interrupt;
 
-/// What to replay, if the tree is one in persistent memory.
-pub(crate) fn config(args: &ReplayArgs) -> Result<Option<PmReplayConfig>, Failure> {
+/// The tree, if it is one in persistent memory.
+pub(super) fn tree(args: &ReplayArgs) -> Result<Option<PmTreeKind>, Failure> {
     let tree = match args.tree.as_str() {
         "ccl" => PmTreeKind::Ccl(ccl(args)?),
         "lodge" => PmTreeKind::Lodge(lodge(args)),
@@ -51,28 +50,29 @@ pub(crate) fn config(args: &ReplayArgs) -> Result<Option<PmReplayConfig>, Failur
             own_flags(&tree)
         )));
     }
+    Ok(Some(tree))
+}
+
+/// The memory that it is to run on.
+pub(super) fn target(args: &ReplayArgs) -> Result<Target, Failure> {
     let device = args.device.as_deref().unwrap_or("pm");
-    let Device::Pm(mut profile, name) = devices_cmd::find(device)? else {
+    let mut target = devices_cmd::find(device)?;
+    let Target::Pm {
+        profile,
+        capacity_bytes,
+        ..
+    } = &mut target
+    else {
         return Err(Failure::usage(format!(
-            "--device {device}: --tree {} runs on persistent memory; expected pm, or a PROFILE.toml of that kind",
+            "--device {device}: --tree {} runs on persistent memory; expected pm, or a \
+             PROFILE.toml of that kind",
             args.tree
         )));
     };
     profile.dimms = args.pm.dimms.unwrap_or(profile.dimms);
     profile.eadr |= args.pm.eadr;
-    let mut config = PmReplayConfig::new(args.trace.clone(), *profile, name, tree);
-    config.capacity_bytes = args.capacity;
-    config.clients = args.clients;
-    config.warmup = args.warmup;
-    config.limit = args.limit;
-    config.preload = args.preload.clone();
-    config.oversize = args.oversize();
-    config.timing = args.timing;
-    config.predict = !args.no_predict;
-    config.daily_bytes = args.daily;
-    config.seed = args.seed;
-    config.stop = Stop::when(interrupt::flag());
-    Ok(Some(config))
+    *capacity_bytes = args.capacity;
+    Ok(target)
 }
 
 fn ccl(args: &ReplayArgs) -> Result<CclOptions, Failure> {

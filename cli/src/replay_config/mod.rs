@@ -1,0 +1,44 @@
+//! Flags of `treering replay` become a [`ReplayConfig`].
+
+mod memory;
+mod pages;
+
+use treering_sim::replay::{ReplayConfig, Stop, Tree};
+
+use crate::args::ReplayArgs;
+use crate::failure::Failure;
+use crate::interrupt;
+
+/// What to replay, on what, and how.
+pub(crate) fn of(args: &ReplayArgs) -> Result<ReplayConfig, Failure> {
+    let (target, tree) = match memory::tree(args)? {
+        None => (pages::target(args)?, Tree::Pages(pages::options(args)?)),
+        Some(tree) => (memory::target(args)?, Tree::pm(tree)),
+    };
+    let mut config = ReplayConfig::new(args.trace.clone(), target);
+    config.tree = tree;
+    // Checkpoints are counted in log bytes: with neither size given, both follow the data set.
+    config.fit_log =
+        args.log_size.is_none() && args.checkpoint_every.is_none() && args.log_buffer.is_none();
+    config.cache = args.cache.unwrap_or(config.cache);
+    if let Some(durability) = args.durability {
+        config.acknowledge = durability.0;
+    }
+    config.clients = args.clients;
+    config.warmup = args.warmup;
+    config.limit = args.limit;
+    config.preload = args.preload.clone();
+    config.oversize = args.oversize();
+    if let Some(fill) = args.fill {
+        if fill <= 0.0 {
+            return Err(Failure::usage("--fill: expected a share above 0"));
+        }
+        config.fill = fill;
+    }
+    config.timing = args.timing;
+    config.predict = !args.no_predict;
+    config.daily_bytes = args.daily;
+    config.seed = args.seed;
+    config.stop = Stop::when(interrupt::flag());
+    Ok(config)
+}

@@ -1,0 +1,214 @@
+//! Flags of trees of pages, and of drives and files.
+
+use std::path::PathBuf;
+
+use treering_engine::device::{FileDiscards, FileIo, FileOptions};
+use treering_engine::node::LayoutChoice;
+use treering_engine::{
+    BfOptions, ContentionSplit, LogPacking, ModLog, Options, PageStoreKind, ResetRule,
+    TablePersist, TreeKind,
+};
+use treering_sim::replay::{Precondition, Target};
+
+use crate::args::{Before, ReplayArgs, Reset, Tables};
+use crate::devices_cmd;
+use crate::failure::Failure;
+use crate::output;
+
+/// The drive or the file that a tree of pages is to run on.
+pub(super) fn target(args: &ReplayArgs) -> Result<Target, Failure> {
+    let mut target = devices_cmd::find(args.device.as_deref().unwrap_or("ssd"))?;
+    let is_file = matches!(target, Target::File(..));
+    if args.buffered && !is_file {
+        return Err(Failure::usage(
+            "--buffered: simulated drives have no page cache; expected --device file:PATH",
+        ));
+    }
+    if args.no_trim && !is_file {
+        return Err(Failure::usage(
+            "--no-trim: simulated drives are told what is free; expected --device file:PATH",
+        ));
+    }
+    match target {
+        Target::File(path, _) => return file_target(args, path),
+        Target::Pm { name, .. } => {
+            return Err(Failure::usage(format!(
+                "--device {name}: --tree {} does not run on persistent memory; expected --tree \
+                 ccl, lodge, pmtree or pmtree-global",
+                args.tree
+            )));
+        }
+        _ => {}
+    }
+    if let Some(flash) = target.flash_mut() {
+        flash.over_provisioning = args.over_provisioning.unwrap_or(flash.over_provisioning);
+        if let Some(policy) = &args.gc {
+            flash.gc.clone_from(policy);
+        }
+    }
+    if let Some(capacity) = target.capacity_mut() {
+        *capacity = args.capacity;
+    }
+    if let Some(precondition) = target.precondition_mut() {
+        *precondition = match args.precondition {
+            None | Some(Before::None) => Precondition::None,
+            Some(Before::Fill) => Precondition::Fill,
+            Some(Before::Steady) => Precondition::Steady,
+        };
+    }
+    Ok(target)
+}
+
+/// A file is made new, and has nothing of a simulated drive to set.
+fn file_target(args: &ReplayArgs, path: PathBuf) -> Result<Target, Failure> {
+    let of_drives = [
+        ("--op", args.over_provisioning.is_some()),
+        ("--gc", args.gc.is_some()),
+        ("--capacity", args.capacity.is_some()),
+        ("--precondition", args.precondition.is_some()),
+        ("--timing", args.timing),
+    ];
+    if let Some((flag, _)) = of_drives.into_iter().find(|(_, given)| *given) {
+        return Err(Failure::usage(format!(
+            "{flag}: a file has none; it belongs to simulated drives"
+        )));
+    }
+    if args.daily.is_some() {
+        return Err(Failure::usage(
+            "--daily: nothing is known of the wear below a file; it belongs to simulated devices",
+        ));
+    }
+    output::check_target("--device", &path)?;
+    if path.exists() {
+        return Err(Failure::usage(format!(
+            "--device file:{}: exists already; expected a path where a store can be made",
+            path.display()
+        )));
+    }
+    let io = if args.buffered {
+        FileIo::Buffered
+    } else {
+        FileIo::Direct
+    };
+    let discards = if args.no_trim {
+        FileDiscards::Ignore
+    } else {
+        FileDiscards::Punch
+    };
+    let choices = FileOptions {
+        io,
+        discards,
+        ..FileOptions::default()
+    };
+    Ok(Target::File(path, choices))
+}
+
+fn tree(args: &ReplayArgs) -> Result<TreeKind, Failure> {
+    if args.tree == "bf" {
+        let defaults = BfOptions::default();
+        return Ok(TreeKind::Bf(BfOptions {
+            copy_on_access_percent: args
+                .copy_on_access
+                .unwrap_or(defaults.copy_on_access_percent),
+            promotion_percent: args.promote.unwrap_or(defaults.promotion_percent),
+        }));
+    }
+    let of_bf = [
+        ("--copy-on-access", args.copy_on_access),
+        ("--promote", args.promote),
+    ];
+    match of_bf.into_iter().find(|(_, given)| given.is_some()) {
+        Some((flag, _)) => Err(Failure::usage(format!(
+            "{flag}: only --tree bf has mini-pages"
+        ))),
+        None => Ok(TreeKind::BTree),
+    }
+}
+
+/// The modification log: what the tree has, or, with a threshold, what was asked for.
+fn mod_log(args: &ReplayArgs, of_tree: Option<ModLog>) -> Result<Option<ModLog>, Failure> {
+    if args.threshold == Some(0) || (args.threshold.is_none() && of_tree.is_none()) {
+        let of_logs = [
+            ("--segment", args.segment.is_some()),
+            ("--reset", args.reset.is_some()),
+        ];
+        return match of_logs.into_iter().find(|(_, given)| *given) {
+            Some((flag, _)) => Err(Failure::usage(format!(
+                "{flag}: there is no modification log; expected --threshold above 0 with it"
+            ))),
+            None => Ok(None),
+        };
+    }
+    let base = of_tree.unwrap_or_default();
+    let small = |flag: &str, size: Option<u64>, default: u32| match size.map(u32::try_from) {
+        None => Ok(default),
+        Some(Ok(size)) => Ok(size),
+        Some(Err(_)) => Err(Failure::usage(format!(
+            "{flag}: expected at most 4096 bytes, the log block's"
+        ))),
+    };
+    Ok(Some(ModLog {
+        threshold: small("--threshold", args.threshold, base.threshold)?,
+        segment: small("--segment", args.segment, base.segment)?,
+        reset: match args.reset {
+            Some(Reset::AtThreshold) => ResetRule::AtThreshold,
+            Some(Reset::AboveThreshold) => ResetRule::AboveThreshold,
+            None => base.reset,
+        },
+    }))
+}
+
+/// The options of the tree. What depends on another option follows it, unless it was given.
+pub(super) fn options(args: &ReplayArgs) -> Result<Options, Failure> {
+    let defaults = match args.tree.as_str() {
+        "bminus" => Options::bminus(),
+        "btree" => Options {
+            layout: Some(LayoutChoice::ADAPTIVE),
+            ..Options::default()
+        },
+        _ => Options::default(),
+    };
+    let store = match (args.store.as_deref(), args.table) {
+        (Some("cow"), Some(Tables::Checkpoint)) => PageStoreKind::CopyOnWrite {
+            table: TablePersist::Checkpoint,
+        },
+        (Some("cow"), _) => PageStoreKind::CopyOnWrite {
+            table: TablePersist::EachFlush,
+        },
+        (_, Some(_)) => {
+            return Err(Failure::usage("--table: only --store cow has a page table"));
+        }
+        (Some("in-place"), None) => PageStoreKind::InPlace,
+        (Some("shadow"), None) => PageStoreKind::Shadow,
+        (_, None) => defaults.store,
+    };
+    let log_packing = match args.log.as_deref() {
+        Some("sparse") => LogPacking::Sparse,
+        Some(_) => LogPacking::Packed,
+        None => defaults.log_packing,
+    };
+    let tree = tree(args)?;
+    let log_bytes = args.log_size.unwrap_or(defaults.log_bytes);
+    let too_large =
+        |flag: &str| Failure::usage(format!("{flag}: larger than this machine can address"));
+    let page = args.page.unwrap_or(defaults.page_size as u64);
+    Ok(Options {
+        tree,
+        store,
+        mod_log: mod_log(args, defaults.mod_log)?,
+        layout: args.layout.or(defaults.layout),
+        contention_split: args.contention_split.then(ContentionSplit::default),
+        log_packing,
+        page_size: usize::try_from(page).map_err(|_| too_large("--page"))?,
+        log_bytes,
+        checkpoint_log_bytes: args.checkpoint_every.unwrap_or(log_bytes / 2),
+        log_buffer_bytes: args
+            .log_buffer
+            .unwrap_or(defaults.log_buffer_bytes.min(log_bytes / 4)),
+        write_batch_pages: match args.write_batch {
+            Some(pages) => usize::try_from(pages).map_err(|_| too_large("--write-batch"))?,
+            None => defaults.write_batch_pages,
+        },
+        ..defaults
+    })
+}

@@ -1,0 +1,171 @@
+//! What a replay asks of a simulated drive, and of the profile that it is built from.
+//!
+//! ```text
+//! profile ──build──▶ drive ◀──read, write, trim, flush── store
+//!                      │ serve(now): when is what was asked done?
+//!                      ▼
+//!              counters, wear, a report of itself, parameters for the predictors
+//! ```
+//!
+//! A drive of one's own is a [`BlockDevice`] that implements [`SimDrive`], and a [`DriveProfile`]
+//! that builds it; [`crate::replay::Target::Own`] replays on it.
+
+use std::error::Error;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use treering_engine::device::BlockDevice;
+use treering_engine::{BLOCK_SIZE, Nanos};
+
+use crate::csd::CompressionCounters;
+use crate::predict::{Before, Cleaning, DeviceParams};
+use crate::report::DeviceReport;
+use crate::ssd::{Served, SsdCounters, SsdProfile, TimingMode, Wear};
+
+/// Why a drive cannot be built.
+pub type DriveError = Box<dyn Error + Send + Sync>;
+
+/// What a drive has been through before the store is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Precondition {
+    /// Fresh from the factory.
+    None,
+    /// Every page written once, in order, by somebody else.
+    Fill,
+    /// As [`Precondition::Fill`], then overwritten at random until garbage collection is steady.
+    Steady,
+}
+
+/// A drive's counters at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DriveCounters {
+    /// Bytes from the host and to flash.
+    pub flash: SsdCounters,
+    /// What compression did, if the drive compresses.
+    pub compression: Option<CompressionCounters>,
+}
+
+/// A block device that counts, and that says in virtual time when its work is done.
+///
+/// Only [`SimDrive::serve`] and [`SimDrive::counters`] have no default; a drive that leaves the
+/// rest alone has no garbage collection, no wear and no time of its own.
+pub trait SimDrive: BlockDevice {
+    /// Serves what was asked of the drive since the last call, as if it was asked at `at`.
+    fn serve(&self, at: Nanos) -> Served;
+
+    /// Bytes from the host and to flash so far. The bytes of the host must be exact, by class:
+    /// a replay holds them against what the engine counted.
+    fn counters(&self) -> SsdCounters;
+
+    /// What compression did so far, if the drive compresses.
+    fn compression(&self) -> Option<CompressionCounters> {
+        None
+    }
+
+    /// Puts the drive through what it is to have been through before the run.
+    fn prepare(&self, _how: Precondition, _seed: u64) {}
+
+    /// Begins another average of what is in use: the measured part begins.
+    fn restart_mean(&self) {}
+
+    /// Bytes of flash that hold data now.
+    fn in_use_bytes(&self) -> u64 {
+        self.capacity_blocks() * BLOCK_SIZE as u64
+    }
+
+    /// Bytes of flash that the drive's log can use, T.
+    fn log_bytes(&self) -> f64 {
+        logical_bytes(self)
+    }
+
+    /// Wear over the drive's whole life.
+    fn wear(&self) -> Wear {
+        Wear {
+            mean_erases: 0.0,
+            max_erases: 0,
+            lifetime_host_bytes: None,
+        }
+    }
+
+    /// Nanoseconds to read so many bytes at once on an idle drive.
+    fn read_ns(&self, _bytes: usize) -> u64 {
+        0
+    }
+
+    /// Nanoseconds to write so many bytes at once on an idle drive.
+    fn write_ns(&self, _bytes: usize) -> u64 {
+        0
+    }
+
+    /// The fresh drive as the predictors need it.
+    fn params(&self) -> DeviceParams {
+        let blocks = self.capacity_blocks();
+        DeviceParams {
+            capacity_blocks: blocks,
+            physical_pages: blocks as f64,
+            pages_per_block: 256,
+            before: Before::Nothing,
+            before_block: 1.0,
+            cleaning: Cleaning::Greedy,
+            compression: None,
+        }
+    }
+
+    /// What the report says of the drive and of what it did between two moments; its name there is
+    /// the replay's to fill in.
+    fn report(&self, _before: &DriveCounters, _after: &DriveCounters) -> DeviceReport {
+        DeviceReport {
+            kind: "own".into(),
+            logical_blocks: self.capacity_blocks(),
+            ..DeviceReport::default()
+        }
+    }
+}
+
+/// What a simulated drive is to be: builds it for a store of a known size.
+pub trait DriveProfile: Debug + Send + Sync {
+    /// An empty drive that shows `blocks` blocks of 4 KiB.
+    ///
+    /// # Errors
+    /// What cannot be built like this, and why.
+    fn build(
+        &self,
+        blocks: u64,
+        timing: TimingMode,
+        seed: u64,
+    ) -> Result<Arc<dyn SimDrive>, DriveError>;
+
+    /// The size, not below `blocks`, that a drive fitted to a store of `blocks` blocks has.
+    fn fitted_blocks(&self, blocks: u64) -> u64 {
+        blocks
+    }
+
+    /// The flash: its over-provisioning, garbage collection and endurance.
+    fn flash(&self) -> Option<&SsdProfile> {
+        None
+    }
+
+    /// What a reader should know of a drive as small as this.
+    fn too_small(&self, _blocks: u64) -> Option<String> {
+        None
+    }
+
+    /// What of the drive no predictor knows.
+    fn unpredicted(&self) -> Option<String> {
+        None
+    }
+}
+
+/// Bytes that a drive shows.
+pub(crate) fn logical_bytes(drive: &(impl BlockDevice + ?Sized)) -> f64 {
+    drive.capacity_blocks() as f64 * BLOCK_SIZE as f64
+}
+
+/// What a prepared drive holds, as predictors call it.
+pub(crate) fn before(how: Precondition) -> Before {
+    match how {
+        Precondition::None => Before::Nothing,
+        Precondition::Fill => Before::InOrder,
+        Precondition::Steady => Before::Scattered,
+    }
+}

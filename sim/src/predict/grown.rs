@@ -1,0 +1,110 @@
+//! What growing a tree from a trace yields: its leaves, and the splits on the way.
+
+use treering_engine::node::PageLayout;
+
+/// Keys whose ranks are looked up at a time, and of which a list is parted at a time:
+/// 4 MiB of them.
+pub(super) const AT_A_TIME: usize = 1 << 20;
+
+/// One leaf at the end of the trace.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Leaf {
+    /// How it lays them out.
+    pub layout: PageLayout,
+    /// Records in it.
+    pub records: u32,
+    /// Bytes in use, header and fences included.
+    pub used_bytes: u32,
+    /// Length of the lower fence.
+    pub fence_len: u32,
+    /// Measured visits of the leaf for reading (gets and what scans touch): a run of gets on one key after another is one.
+    pub reads: f64,
+    /// Those of them that scans are.
+    pub scans: f64,
+    /// Measured visits for writing.
+    pub writes: f64,
+    /// Measured gets, puts and deletes beyond those: they find the leaf where the one before left it.
+    pub in_runs: f64,
+    /// Warm-up puts of new keys since the last split of the leaf's range: how fresh it is when measuring begins.
+    pub loaded: u32,
+    /// Operation number (in ticks) of the latest insertion into it.
+    pub last_insert: u32,
+}
+
+/// A split that happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Split {
+    /// Operation number at which it happened, in ticks.
+    pub time: u32,
+    /// Bytes of the records that moved: varint lengths, keys, values; what all keys begin with is there once.
+    pub moved_bytes: u32,
+    /// Length of the separator.
+    pub separator_len: u32,
+}
+
+/// Parts the keys into those below `boundary` and the others, each in order; returns how many are below.
+pub(crate) fn part<T: Copy + Default + PartialOrd>(
+    keys: &mut [T],
+    boundary: T,
+    scratch: &mut Vec<T>,
+) -> usize {
+    part_by(keys, boundary, scratch, AT_A_TIME)
+}
+
+/// As [`part`]: lists longer than `at_a_time` in halves, of which the inner parts then change places.
+fn part_by<T: Copy + Default + PartialOrd>(
+    keys: &mut [T],
+    boundary: T,
+    scratch: &mut Vec<T>,
+    at_a_time: usize,
+) -> usize {
+    if keys.len() > at_a_time {
+        let middle = keys.len() / 2;
+        let (left, right) = keys.split_at_mut(middle);
+        let left_below = part_by(left, boundary, scratch, at_a_time);
+        let right_below = part_by(right, boundary, scratch, at_a_time);
+        keys[left_below..middle + right_below].rotate_left(middle - left_below);
+        return left_below + right_below;
+    }
+    scratch.resize(keys.len().max(scratch.len()), T::default());
+    let (mut below, mut above) = (0, 0);
+    for i in 0..keys.len() {
+        let rank = keys[i];
+        // Both writes, no branch: which side a key falls on is a coin toss.
+        keys[below] = rank;
+        scratch[above] = rank;
+        let is_below = usize::from(rank < boundary);
+        below += is_below;
+        above += 1 - is_below;
+    }
+    keys[below..].copy_from_slice(&scratch[..above]);
+    below
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_parted_in_pieces_is_as_if_parted_at_once() {
+        let mut state = 1u64;
+        for len in [0, 1, 7, 64, 1000] {
+            let mut random = || {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                (state >> 40) as u32 % 100
+            };
+            let keys: Vec<u32> = (0..len).map(|_| random()).collect();
+            for boundary in [0, 30, 100] {
+                let (low, high): (Vec<u32>, Vec<u32>) = keys.iter().partition(|k| **k < boundary);
+                let mut parted = keys.clone();
+                let mut scratch = Vec::new();
+                let below = part_by(&mut parted, boundary, &mut scratch, 8);
+                assert_eq!(below, low.len());
+                assert_eq!(parted, [low, high].concat(), "{len} keys at {boundary}");
+                assert!(scratch.len() <= 8, "scratch of {}", scratch.len());
+            }
+        }
+    }
+}

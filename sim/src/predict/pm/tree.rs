@@ -1,0 +1,96 @@
+//! Which predictor a tree in persistent memory has, and what it needs to know of the tree.
+
+use treering_engine::{CclOptions, Cleaning, LodgeOptions, Logging, NodeSplit, PmTreeKind};
+
+use super::buffer::XpBuffer;
+use super::lodge::{self, LodgePrediction, LodgeShape};
+use super::{LogCleaning, Logged, PmPrediction, PmTree, fits_leaves, predict};
+use crate::predict::workload::Workload;
+
+/// What is predicted of a tree in persistent memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum TreePrediction {
+    /// CCL-BTree, or a tree without buffers.
+    Ccl(PmPrediction),
+    /// LodgeTree.
+    Lodge(LodgePrediction),
+}
+
+impl TreePrediction {
+    /// What all trees in persistent memory have.
+    #[must_use]
+    pub fn pm(&self) -> &PmPrediction {
+        match self {
+            TreePrediction::Ccl(pm) => pm,
+            TreePrediction::Lodge(lodge) => &lodge.pm,
+        }
+    }
+}
+
+/// Predicts the measured part of a trace on such a tree, with so many clients. `None`: records lie
+/// outside the leaves, or one buffer of all leaves is written out at once, for which there is no
+/// predictor.
+#[must_use]
+pub fn predict_tree(
+    workload: &Workload,
+    (tree, clients): (&PmTreeKind, u32),
+    buffer: &XpBuffer,
+) -> Option<TreePrediction> {
+    if !fits_leaves(workload) {
+        return None;
+    }
+    let of_pm = |tree: PmTree| TreePrediction::Ccl(predict(workload, &tree, buffer));
+    match tree {
+        PmTreeKind::Global(_) => None,
+        PmTreeKind::PmTree => Some(of_pm(unbuffered(clients))),
+        PmTreeKind::Ccl(ccl) => Some(of_pm(ccl_tree(ccl, clients))),
+        PmTreeKind::Lodge(lodge) => {
+            let prediction = lodge::predict(workload, &shape(lodge), buffer);
+            Some(TreePrediction::Lodge(prediction))
+        }
+    }
+}
+
+fn unbuffered(clients: u32) -> PmTree {
+    PmTree {
+        batch: 0,
+        logged: Logged::Nothing,
+        cleaning: LogCleaning::LocalityAware,
+        log_share: f64::INFINITY,
+        garbage_share: 0.0,
+        logs: 1.0,
+        clients: f64::from(clients),
+    }
+}
+
+fn ccl_tree(ccl: &CclOptions, clients: u32) -> PmTree {
+    PmTree {
+        batch: ccl.batch,
+        logged: match ccl.logging {
+            Logging::WriteConservative => Logged::WriteConservative,
+            Logging::EveryWrite => Logged::Naive,
+        },
+        cleaning: match ccl.cleaning {
+            Cleaning::LocalityAware => LogCleaning::LocalityAware,
+            Cleaning::Naive => LogCleaning::Naive,
+        },
+        log_share: f64::from(ccl.log_percent) / 100.0,
+        garbage_share: f64::from(ccl.garbage_percent) / 100.0,
+        ..unbuffered(clients)
+    }
+}
+
+fn shape(lodge: &LodgeOptions) -> LodgeShape {
+    LodgeShape {
+        slots: lodge.slots,
+        t_node: lodge.t_node,
+        t_split: lodge.t_split,
+        burst_factor: match lodge.node_split {
+            NodeSplit::Double => None,
+            NodeSplit::HotnessAware => Some(f64::from(lodge.burst_factor)),
+        },
+        log_entries: f64::from(lodge.log_entries),
+        entitled_entries: lodge.logs as f64 * f64::from(lodge.log_entries),
+        log_share: f64::from(lodge.log_percent) / 100.0,
+    }
+}

@@ -1,0 +1,482 @@
+//! A run about to be predicted: its inputs, and the quantities that several steps need.
+
+use treering_engine::{BLOCK_SIZE, BfShape, Options, PageStoreKind, TablePersist};
+
+use crate::predict::bf;
+use crate::predict::cache::{self, CachePrediction, CacheShape, ClassBuilder, PageClass};
+use crate::predict::device::DeviceParams;
+use crate::predict::leaf::LeafLevel;
+use crate::predict::log;
+use crate::predict::tried::{FEW_DELETES, FEW_RUNS, LITTLE_GROWTH};
+use crate::predict::workload::{Totals, Workload};
+
+/// Page-table entries in a block: 8 bytes each behind a header of 16.
+pub(super) const TABLE_ENTRIES: f64 = ((BLOCK_SIZE - 16) / 8) as f64;
+/// Header of a chunk of the index snapshot.
+pub(super) const SNAPSHOT_HEADER_BYTES: f64 = 32.0;
+/// Bytes of a split's log record beside page names, fences and records: its length, kind, and four short numbers.
+pub(super) const SPLIT_BYTES: f64 = 7.0;
+/// Bytes of a snapshot entry beside the fence.
+pub(super) const SNAPSHOT_ENTRY_BYTES: f64 = 18.0;
+
+/// Log positions a byte of records takes in the packed log: block headers count too.
+pub(super) const PACKED_STRETCH: f64 = BLOCK_SIZE as f64 / log::PAYLOAD_BYTES;
+
+/// What a run writes in its measured part.
+pub(super) struct Written<'a> {
+    pub(super) pages: f64,
+    pub(super) log_bytes: f64,
+    pub(super) extra_bytes: f64,
+    pub(super) checkpoints: &'a [Checkpoint],
+}
+
+/// A checkpoint of the measured part.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Checkpoint {
+    /// Measured operations before it began.
+    pub(super) at: f64,
+    /// Measured operations since the one before it; more than `at` if that was in the warm-up.
+    pub(super) since: f64,
+}
+
+/// A run about to be predicted: inputs and what several steps need.
+pub(super) struct Run<'a> {
+    pub(super) workload: &'a Workload,
+    pub(super) options: &'a Options,
+    pub(super) level: &'a LeafLevel,
+    pub(super) classes: Vec<PageClass>,
+    pub(super) shape: CacheShape,
+    /// Measured operations.
+    pub(super) ops: f64,
+    /// Log bytes appended in the warm-up and in the measured part.
+    pub(super) warmup_log: f64,
+    pub(super) measured_log: f64,
+    /// Splits of the measured part, in the whole tree.
+    pub(super) splits: f64,
+    /// Log positions a byte of records takes.
+    pub(super) stretch: f64,
+    /// What stands between the operations and the frames.
+    pub(super) buffer: Option<bf::Outcome>,
+    pub(super) overflow: Overflow,
+}
+
+/// The overflow blocks of a run. A value is written once, when it is put, and goes when it is put
+/// again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Overflow {
+    /// Written in the measured part.
+    pub(super) written: f64,
+    /// Of all records at the end.
+    pub(super) live: f64,
+    /// Places that these take.
+    pub(super) places: f64,
+}
+
+impl Overflow {
+    pub(super) fn of(workload: &Workload, options: &Options) -> Overflow {
+        let page_size = options.page_size;
+        let written = workload.measured.overflow_bytes(page_size) as f64;
+        let per_place = blocks_per_place(options);
+        Overflow {
+            written: written / BLOCK_SIZE as f64,
+            live: workload.overflow_sum(page_size, |blocks| blocks),
+            places: workload.overflow_sum(page_size, |blocks| blocks.div_ceil(per_place)),
+        }
+    }
+}
+
+/// Blocks of a place for a page: of its one image or two, and of its log block if it has one.
+pub(crate) fn blocks_per_place(options: &Options) -> u64 {
+    let images = match options.store {
+        PageStoreKind::Shadow => 2,
+        PageStoreKind::InPlace | PageStoreKind::CopyOnWrite { .. } => 1,
+    };
+    images * (options.page_size / BLOCK_SIZE) as u64 + u64::from(options.mod_log.is_some())
+}
+
+impl<'a> Run<'a> {
+    pub(super) fn new(
+        workload: &'a Workload,
+        options: &'a Options,
+        level: &'a LeafLevel,
+        stretch: f64,
+    ) -> Self {
+        let ops = workload.measured.all_ops() as f64;
+        let mut builder = ClassBuilder::new(ops);
+        for leaf in &level.leaves {
+            builder.add(level.weight, leaf.reads, leaf.writes);
+        }
+        let page_name = log::page_name_bytes(level.count());
+        let warmup_end = workload.warmup.all_ops() / workload.tick;
+        let split_log = |measured: bool| -> (f64, f64) {
+            let mine = level
+                .splits
+                .iter()
+                .filter(|s| (u64::from(s.time) >= warmup_end) == measured);
+            let each = |s: &crate::predict::leaf::Split| {
+                f64::from(s.moved_bytes)
+                    + 2.0 * f64::from(s.separator_len)
+                    + 2.0 * page_name
+                    + SPLIT_BYTES
+            };
+            mine.fold((0.0, 0.0), |(n, bytes), s| {
+                (n + level.weight, bytes + level.weight * each(s))
+            })
+        };
+        let page_size = options.page_size;
+        let records =
+            |t: &Totals| t.log_bytes_with(page_size) as f64 + t.writes() as f64 * page_name;
+        let (splits, split_bytes) = split_log(true);
+        Run {
+            workload,
+            options,
+            level,
+            classes: builder.finish(),
+            shape: CacheShape::new(
+                options.frames() * options.page_size as u64,
+                options.page_size,
+                options.write_batch_pages,
+            ),
+            ops,
+            warmup_log: records(&workload.warmup) + split_log(false).1,
+            measured_log: records(&workload.measured) + split_bytes,
+            splits,
+            stretch,
+            buffer: None,
+            overflow: Overflow::of(workload, options),
+        }
+    }
+
+    /// The same, with mini-pages between the operations and the frames: a leaf is visited when they do not know, and when they are merged.
+    pub(super) fn below_mini_pages(self, shape: &BfShape) -> Self {
+        let per_write = |log: f64, writes: u64| self.positions(log / (writes as f64).max(1.0));
+        let warmup = &self.workload.warmup;
+        let page_name = log::page_name_bytes(self.level.count());
+        let pace = bf::LogPace {
+            every: self.options.checkpoint_log_bytes as f64,
+            again: per_write(
+                warmup.log_bytes_with(self.options.page_size) as f64,
+                warmup.writes(),
+            ) + page_name,
+            measured: per_write(self.measured_log, self.workload.measured.writes()),
+            at_start: self.positions(self.warmup_log),
+            buffer: self.options.log_buffer_bytes as f64,
+        };
+        let setting = bf::Setting {
+            shape,
+            cache: self.shape,
+            page_size: self.options.page_size,
+            pace,
+        };
+        let buffer = bf::play(self.workload, self.level, setting);
+        let mut builder = ClassBuilder::new(self.ops);
+        for leaf in &buffer.leaves {
+            builder.add(buffer.weight, leaf.reads, leaf.merges);
+        }
+        Run {
+            classes: builder.finish(),
+            buffer: Some(buffer),
+            ..self
+        }
+    }
+
+    /// Of a cache of frames only, of the same size.
+    pub(super) fn lru_hit_ratio(&self) -> f64 {
+        let frames = self.options.cache_bytes / self.options.page_size as u64;
+        cache::che_lru_hit_ratio(&self.classes, frames as f64)
+    }
+
+    /// Log positions count block headers, and what is padded, too.
+    pub(super) fn positions(&self, log_bytes: f64) -> f64 {
+        log_bytes * self.stretch
+    }
+
+    pub(super) fn log_per_op(&self) -> f64 {
+        self.measured_log / self.ops.max(1.0)
+    }
+
+    /// Measured operations between two checkpoints.
+    pub(super) fn checkpoint_ops(&self) -> f64 {
+        let every = self.options.checkpoint_log_bytes as f64;
+        every / self.positions(self.log_per_op())
+    }
+
+    pub(super) fn fits(&self) -> bool {
+        self.shape.holds_all(self.level.count())
+    }
+
+    /// What a sample of keys lacks of the accesses goes to keys so popular that a single one matters: hits (SHARDS-adj, Waldspurger
+    /// et al., FAST'15 §4.2).
+    ///
+    /// Runs within a leaf are hits but for their first operation.
+    pub(super) fn hit_ratio(&self, cache: &CachePrediction) -> f64 {
+        if let Some(buffer) = &self.buffer {
+            return buffer.hit_ratio();
+        }
+        let visits: f64 = self.classes.iter().map(|c| c.pages * c.rate).sum();
+        let in_runs: f64 = self.level.leaves.iter().map(|l| l.in_runs).sum();
+        let mut accesses = visits + self.level.weight * in_runs / self.ops.max(1.0);
+        if self.workload.is_estimated() {
+            accesses = accesses.max(1.0);
+        }
+        if accesses <= 0.0 {
+            return 1.0;
+        }
+        (1.0 - cache.misses / accesses).clamp(0.0, 1.0)
+    }
+
+    /// The cache over the measured part. A tree that grows meanwhile is taken in slices of time, each with the leaves it has then
+    /// and the accesses spread over fewer leaves.
+    pub(super) fn cache(&self) -> CachePrediction {
+        let period = if self.checkpoint_ops() < self.ops {
+            self.checkpoint_ops()
+        } else {
+            f64::INFINITY
+        };
+        let slices: Vec<CachePrediction> = (self.sizes().into_iter())
+            .map(|size| {
+                let scaled = |c: &PageClass| PageClass {
+                    pages: c.pages * size,
+                    rate: c.rate / size,
+                    own_rate: c.own_rate / size,
+                    ..*c
+                };
+                let classes: Vec<PageClass> = self.classes.iter().map(scaled).collect();
+                cache::clock(&classes, self.shape, period)
+            })
+            .collect();
+        let mean = |f: fn(&CachePrediction) -> f64| {
+            slices.iter().map(f).sum::<f64>() / slices.len() as f64
+        };
+        CachePrediction {
+            // What counts is how often the hand comes by.
+            rotation_ops: 1.0 / mean(|c| 1.0 / c.rotation_ops),
+            hit_ratio: mean(|c| c.hit_ratio),
+            misses: mean(|c| c.misses),
+            evicted_dirty: mean(|c| c.evicted_dirty),
+            dirty_at_checkpoint: mean(|c| c.dirty_at_checkpoint),
+        }
+    }
+
+    /// Leaves in each slice of the measured part, as a share of those at its end; one slice if hardly any appear.
+    pub(super) fn sizes(&self) -> Vec<f64> {
+        const SLICES: u32 = 24;
+        if self.splits < 0.02 * self.level.count() {
+            return vec![1.0];
+        }
+        let tick = self.workload.tick as f64;
+        let begin = self.workload.warmup.all_ops() as f64 / tick;
+        let leaves_at = |at: f64| {
+            let splits = self
+                .level
+                .splits
+                .partition_point(|s| f64::from(s.time) < at);
+            (splits as f64 + 1.0) / self.level.leaves.len() as f64
+        };
+        (0..SLICES)
+            .map(|i| leaves_at(begin + (f64::from(i) + 0.5) / f64::from(SLICES) * self.ops / tick))
+            .collect()
+    }
+
+    /// Operations since the last checkpoint when measuring begins, at the measured part's pace.
+    pub(super) fn phase(&self) -> f64 {
+        let every = self.options.checkpoint_log_bytes as f64;
+        let per_op = self.positions(self.log_per_op());
+        if per_op == 0.0 {
+            0.0
+        } else {
+            self.positions(self.warmup_log).rem_euclid(every) / per_op
+        }
+    }
+
+    pub(super) fn checkpoints(&self) -> Vec<Checkpoint> {
+        let period = self.checkpoint_ops();
+        let mut at = period - self.phase();
+        let mut list = Vec::new();
+        while at < self.ops && at.is_finite() && list.len() < 10_000_000 {
+            list.push(Checkpoint { at, since: period });
+            at += period;
+        }
+        list
+    }
+
+    /// Pages written in the measured part.
+    pub(super) fn pages_written(&self, cache: &CachePrediction, checkpoints: &[Checkpoint]) -> f64 {
+        if let Some(buffer) = &self.buffer {
+            // The merge that found no room has made one page dirty; the new one is another.
+            return buffer.pages_written + self.splits;
+        }
+        if self.fits() {
+            return self.pages_written_if_all_fit(checkpoints);
+        }
+        let evicted = cache.evicted_dirty * self.ops;
+        // A split makes two pages dirty where the put that caused it made one.
+        let split = self.splits * (1.0 - self.hit_ratio(cache));
+        let swept = cache.dirty_at_checkpoint * checkpoints.len() as f64;
+        evicted + split + swept + self.dirty_from_warmup()
+    }
+
+    /// Pages that the warm-up leaves dirty, less those that the steady state has dirty at that time: they are written
+    /// once in the measured part.
+    pub(super) fn dirty_from_warmup(&self) -> f64 {
+        let residents = self.shape.residents().min(self.level.count());
+        let written = self
+            .loaded_dirty_share()
+            .max(self.loaded_since_checkpoint() / residents);
+        let left = written.min(1.0) * residents;
+        let phase = self.phase();
+        let since = if phase > 0.0 { phase } else { f64::INFINITY };
+        let steady = cache::clock(&self.classes, self.shape, since).dirty_at_checkpoint;
+        if self.warmup_log > 0.0 {
+            left - steady
+        } else {
+            -steady
+        }
+    }
+
+    /// Number of the warm-up operation at which its last checkpoint began, in ticks.
+    pub(super) fn last_warmup_checkpoint(&self) -> f64 {
+        let every = self.options.checkpoint_log_bytes as f64;
+        let position = self.positions(self.warmup_log);
+        if position <= 0.0 {
+            return 0.0;
+        }
+        let warmup_ticks = self.workload.warmup.all_ops() as f64 / self.workload.tick as f64;
+        warmup_ticks * ((position / every).floor() * every / position)
+    }
+
+    /// Warm-up operations after its last checkpoint began.
+    pub(super) fn loaded_since_checkpoint(&self) -> f64 {
+        let ticks = self.workload.warmup.all_ops() as f64 / self.workload.tick as f64;
+        (ticks - self.last_warmup_checkpoint()) * self.workload.tick as f64
+    }
+
+    /// Share of leaves that a put of the warm-up changed after the warm-up's last checkpoint.
+    pub(super) fn loaded_dirty_share(&self) -> f64 {
+        let from = self.last_warmup_checkpoint();
+        let changed =
+            |l: &&crate::predict::leaf::Leaf| l.records > 0 && f64::from(l.last_insert) >= from;
+        self.level.leaves.iter().filter(changed).count() as f64
+            / self.level.leaves.len().max(1) as f64
+    }
+
+    /// Only checkpoints write: each the pages changed since the one before it. Of `a` writes to a leaf none falls into a window of
+    /// `x` of the trace with probability `(1 - x)^a`.
+    pub(super) fn pages_written_if_all_fit(&self, checkpoints: &[Checkpoint]) -> f64 {
+        let from = self.last_warmup_checkpoint();
+        let mut written = 0.0;
+        for c in checkpoints {
+            let window = c.since.min(c.at) / self.ops;
+            let first = c.since > c.at;
+            let untouched = (1.0 - window).max(0.0);
+            for leaf in &self.level.leaves {
+                let loaded = first && leaf.records > 0 && f64::from(leaf.last_insert) >= from;
+                written += if loaded {
+                    1.0
+                } else {
+                    1.0 - untouched.powf(leaf.writes)
+                };
+            }
+        }
+        written * self.level.weight
+    }
+
+    /// Bytes of one index snapshot: whole pages.
+    pub(super) fn snapshot_bytes(&self) -> f64 {
+        let fences: f64 = self
+            .level
+            .leaves
+            .iter()
+            .map(|l| f64::from(l.fence_len))
+            .sum();
+        let mean = SNAPSHOT_ENTRY_BYTES + fences / self.level.leaves.len().max(1) as f64;
+        let size = self.options.page_size as f64;
+        let per_chunk = ((size - SNAPSHOT_HEADER_BYTES) / mean).floor().max(1.0);
+        (self.level.count() / per_chunk).ceil() * size
+    }
+
+    /// Bytes of class `Extra`.
+    pub(super) fn extra_bytes(
+        &self,
+        pages: f64,
+        checkpoints: &[Checkpoint],
+        device: &DeviceParams,
+    ) -> f64 {
+        let count = checkpoints.len() as f64;
+        let block = BLOCK_SIZE as f64;
+        let own = count * (self.snapshot_bytes() + block);
+        own + match self.options.store {
+            PageStoreKind::InPlace => pages * self.options.page_size as f64,
+            PageStoreKind::Shadow => 0.0,
+            PageStoreKind::CopyOnWrite {
+                table: TablePersist::EachFlush,
+            } => pages * block,
+            PageStoreKind::CopyOnWrite {
+                table: TablePersist::Checkpoint,
+            } => block * self.table_blocks(pages, count, device),
+        }
+    }
+
+    /// Page-table blocks written when only checkpoints write them, or when the places held for the old table run out.
+    pub(super) fn table_blocks(&self, pages: f64, checkpoints: f64, device: &DeviceParams) -> f64 {
+        let blocks = (self.level.count() / TABLE_ENTRIES).ceil().max(1.0);
+        let events = self.table_writes(pages, checkpoints, device);
+        if events <= 0.0 {
+            return 0.0;
+        }
+        events * blocks * -(-pages / events / blocks).exp_m1()
+    }
+
+    /// How often the whole table is written: by checkpoints, or when the places held for the old one run out.
+    pub(super) fn table_writes(&self, pages: f64, checkpoints: f64, device: &DeviceParams) -> f64 {
+        let leaves = self.level.count();
+        let spare = self.spare_places(device);
+        // Distinct pages among k written, uniform over leaves: leaves (1 - exp(-k / leaves)).
+        let until_short = if spare < leaves {
+            -leaves * (-spare / leaves).ln_1p()
+        } else {
+            f64::INFINITY
+        };
+        checkpoints.max(pages / until_short)
+    }
+
+    /// Page places that hold neither a leaf nor a snapshot; at least one.
+    pub(super) fn spare_places(&self, device: &DeviceParams) -> f64 {
+        let space = device.capacity_blocks as f64 * BLOCK_SIZE as f64;
+        let places = (space - self.options.log_bytes as f64) / self.place_bytes();
+        let snapshots = 2.0 * self.snapshot_bytes() / self.options.page_size as f64;
+        (places - snapshots - self.level.count() - self.overflow.places).max(1.0)
+    }
+
+    /// What a page takes of the space.
+    pub(super) fn place_bytes(&self) -> f64 {
+        (blocks_per_place(self.options) * BLOCK_SIZE as u64) as f64
+    }
+
+    pub(super) fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let deletes = self.workload.measured.of(treering_traces::OpKind::Delete) as f64;
+        if deletes > FEW_DELETES.high * self.ops {
+            warnings.push(format!(
+                "{:.0} % of the operations are deletes: the leaf model keeps the room of deleted records",
+                100.0 * deletes / self.ops
+            ));
+        }
+        if self.splits > LITTLE_GROWTH.high * self.level.count() {
+            let grown = 100.0 * self.splits / self.level.count();
+            warnings.push(format!(
+                "{grown:.0} % of the leaves appear while measuring: the cache model takes the tree's shape from its end"
+            ));
+        }
+        let in_runs = self.level.in_runs() / self.ops.max(1.0);
+        if in_runs > FEW_RUNS.high {
+            warnings.push(format!(
+                "{:.0} % of the operations follow one on the key right before theirs: a trace of runs comes back to its pages sooner than \
+                 independent visits would, so the predicted page writes are too high",
+                100.0 * in_runs
+            ));
+        }
+        warnings.extend(self.workload.estimated());
+        warnings
+    }
+}

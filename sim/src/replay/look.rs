@@ -1,0 +1,152 @@
+//! Before the run, the trace is looked through once: for its length, its data set, and all that the
+//! predictors get to see.
+
+use std::sync::Arc;
+
+use treering_traces::{Blocks, Header, Op, OpSource};
+
+use super::config::ReplayConfig;
+use super::error::{ReplayError, setting};
+use super::fit::make_fit;
+use super::preload::{Input, Loads};
+use super::progress::Progress;
+use super::target::Target;
+use crate::predict::{Span, Workload};
+
+/// What one pass over a trace has found.
+pub(super) struct Looked {
+    /// Operations to replay, warm-up included.
+    pub(super) ops: u64,
+    pub(super) warmup_ops: u64,
+    pub(super) header: Header,
+    pub(super) workload: Workload,
+    /// From the first measured operation to the last in the trace's own times; nothing if it has
+    /// none.
+    pub(super) measured_span_ns: Option<u64>,
+    /// What is loaded before the trace, counted in the operations above.
+    pub(super) loads: Arc<Loads>,
+}
+
+impl Looked {
+    /// Of a block trace: what its blocks are replayed as. `None` if no record is put, or loaded.
+    pub(super) fn blocks(&self) -> Option<Blocks> {
+        let records = self.workload.records();
+        let mean = (self.workload.data_bytes() / records).round();
+        (self.header.addresses && records > 0.0).then(|| Blocks::as_records_of(mean as u64))
+    }
+}
+
+/// Most virtual clients, each an event in the queue and an operation in hand.
+const MAX_VIRTUAL_CLIENTS: u32 = 1 << 20;
+
+/// Most clients of a file, each a thread.
+const MAX_THREADS: u32 = 1024;
+
+fn check_clients(config: &ReplayConfig) -> Result<(), ReplayError> {
+    let most = match config.target {
+        Target::File(..) => MAX_THREADS,
+        _ => MAX_VIRTUAL_CLIENTS,
+    };
+    if (1..=most).contains(&config.clients) {
+        return Ok(());
+    }
+    let why = format!("{}; expected 1 to {most}", config.clients);
+    Err(setting("clients", why))
+}
+
+/// Looks through a trace, or as much of it as the limit says; warm-up is a share of that, or what
+/// the trace marks. Each operation is made to fit the store first, as in the replay.
+pub(super) fn look_through(
+    config: &ReplayConfig,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Looked, ReplayError> {
+    check_clients(config)?;
+    let trace = config.trace.as_path();
+    let header = treering_traces::open(trace)?.header().clone();
+    let ops = config.limit.unwrap_or(u64::MAX).min(header.ops);
+    if header.ops == 0 {
+        let trace = trace.display().to_string();
+        return Err(ReplayError::Empty { trace });
+    }
+    if ops == 0 {
+        return Err(setting(
+            "limit",
+            "no operation is left to replay; expected one or more",
+        ));
+    }
+    let warmup_ops = match config.warmup {
+        Some(share) => (ops as f64 * share) as u64,
+        None => header.warmup_ops.min(ops),
+    };
+    if warmup_ops >= ops {
+        let why = format!("all {ops} operations are warm-up; expected some to measure");
+        return Err(setting("warmup", why));
+    }
+    let shares = (ops, warmup_ops);
+    let loads = Loads::find(
+        &config.preload,
+        (trace, &header),
+        shares,
+        config.seed,
+        progress,
+    )?;
+    let loads = Arc::new(loads);
+    let (ops, warmup_ops) = (ops + loads.len(), warmup_ops + loads.len());
+    let mut input = Input::open(trace, &loads)?;
+    let span = Span {
+        limit_ops: ops,
+        page_size: config.tree.unit_bytes(),
+        ..Span::after(warmup_ops)
+    };
+    let span = span.beside(loads.bytes());
+    let mut counted = Counted {
+        inner: &mut input,
+        seen: 0,
+        warmup_ops,
+        times: None,
+        total: ops,
+        progress,
+    };
+    let loaded = loads.len();
+    let (takes, name) = (config.tree.takes(), trace.display().to_string());
+    let stored =
+        |op: &mut Op, number| make_fit(op, (number, loaded), takes, config.oversize, &name);
+    let mut workload = Workload::analyze_stored(&mut counted, span, stored)?;
+    workload.zeros = header.zeros;
+    let measured_span_ns = counted.times.map(|(first, last)| last - first);
+    Ok(Looked {
+        ops,
+        warmup_ops,
+        header,
+        workload,
+        measured_span_ns,
+        loads,
+    })
+}
+
+/// An operation source that reports how far it is, and notes times after warm-up.
+struct Counted<'a> {
+    inner: &'a mut dyn OpSource,
+    seen: u64,
+    warmup_ops: u64,
+    /// Least and greatest.
+    times: Option<(u64, u64)>,
+    total: u64,
+    progress: &'a mut dyn FnMut(Progress),
+}
+
+impl OpSource for Counted<'_> {
+    fn next_op(&mut self, op: &mut Op) -> Result<bool, treering_traces::TraceError> {
+        self.seen += 1;
+        if self.seen & 0xffff == 0 {
+            (self.progress)(Progress::Analyse(self.seen, self.total));
+        }
+        let found = self.inner.next_op(op)?;
+        let measured = found && (self.warmup_ops + 1..=self.total).contains(&self.seen);
+        if let Some(time) = op.time_ns.filter(|_| measured) {
+            let (first, last) = self.times.unwrap_or((time, time));
+            self.times = Some((first.min(time), last.max(time)));
+        }
+        Ok(found)
+    }
+}

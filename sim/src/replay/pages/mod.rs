@@ -1,0 +1,134 @@
+//! Trees of pages: on simulated drives in virtual time, and on real files.
+
+mod backend;
+mod options;
+mod plan;
+mod report;
+
+use std::path::Path;
+
+use treering_engine::device::FileOptions;
+use treering_engine::{BLOCK_SIZE, Options};
+
+use self::backend::DriveBackend;
+use self::plan::PagePlan;
+use self::report::{Drive, Material, On};
+use super::config::{Acknowledge, ReplayConfig};
+use super::error::ReplayError;
+use super::file;
+use super::look::Looked;
+use super::progress::Progress;
+use super::target::AskedDrive;
+use super::virtual_time;
+use crate::drive::SimDrive;
+use crate::drive::before;
+use crate::predict::{self, DeviceParams, Pace};
+use crate::report::ReplayReport;
+use crate::ssd::TimingMode;
+
+/// Replays on a simulated drive.
+pub(super) fn on_drive(
+    config: &ReplayConfig,
+    options: &Options,
+    asked: AskedDrive<'_>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<ReplayReport, ReplayError> {
+    let looked = super::look::look_through(config, progress)?;
+    let plan = plan::on_drive((config, options), &looked.workload, asked)?;
+    let mode = match config.timing {
+        true => TimingMode::Queued,
+        false => TimingMode::Counting,
+    };
+    let drive =
+        (asked.profile.build(plan.device_blocks, mode, config.seed)).map_err(ReplayError::Drive)?;
+    drive.prepare(asked.precondition, config.seed);
+    let name = config.target.name();
+    let mut backend =
+        DriveBackend::open(drive.clone(), &plan.engine, config).map_err(|e| e.on(&name))?;
+    let run = virtual_time::replay((config, &looked), &mut backend, progress);
+    let outcome = run.map_err(|e| e.on(&name))?;
+    // Counters first: what comes after must not count.
+    backend::check_counters(&outcome.after.stats, &outcome.after.device.flash)?;
+    let leaves = backend.leaf_fill().map_err(|e| e.on(&name))?;
+    drop(backend);
+    let params = DeviceParams {
+        before: before(asked.precondition),
+        ..drive.params()
+    };
+    let pace = pace(&*drive, &plan.engine, (config.clients, config.acknowledge));
+    let predicted = predicts(config, outcome.done_ops, &looked)
+        .then(|| predict::predict(&looked.workload, &plan.engine, &params, Some(&pace)));
+    let on = On::Drive(Drive {
+        drive: &*drive,
+        asked,
+        before: outcome.before.device,
+        after: outcome.after.device,
+    });
+    let material = Material {
+        config,
+        looked: &looked,
+        plan: &plan,
+        leaves,
+        prediction: predicted,
+    };
+    Ok(report::report(material, outcome, on))
+}
+
+/// Replays on a real file.
+pub(super) fn on_file(
+    config: &ReplayConfig,
+    options: &Options,
+    (path, choices): (&Path, FileOptions),
+    progress: &mut dyn FnMut(Progress),
+) -> Result<ReplayReport, ReplayError> {
+    let looked = super::look::look_through(config, progress)?;
+    let plan = plan::on_file((config, options), &looked.workload)?;
+    let made = (path, choices, plan.device_blocks, &plan.engine);
+    let (outcome, kernel, leaves) = file::run((config, &looked), made, progress)?;
+    let predicted = predicts(config, outcome.done_ops, &looked).then(|| {
+        let params = unknown_drive(&plan);
+        predict::predict(&looked.workload, &plan.engine, &params, None)
+    });
+    let material = Material {
+        config,
+        looked: &looked,
+        plan: &plan,
+        leaves,
+        prediction: predicted,
+    };
+    Ok(report::report(material, outcome, On::File(path, kernel)))
+}
+
+/// Predictions are of the whole trace.
+fn predicts(config: &ReplayConfig, done_ops: u64, looked: &Looked) -> bool {
+    config.predict && done_ops == looked.ops
+}
+
+/// Nothing is known of the drive below a file; what is predicted of it is not shown.
+fn unknown_drive(plan: &PagePlan) -> DeviceParams {
+    DeviceParams {
+        capacity_blocks: plan.device_blocks,
+        physical_pages: plan.device_blocks as f64,
+        pages_per_block: 256,
+        before: predict::Before::Nothing,
+        before_block: 1.0,
+        cleaning: predict::Cleaning::Greedy,
+        compression: None,
+    }
+}
+
+/// Clients in closed loop on a drive, as the predictors need them.
+pub(super) fn pace(
+    drive: &dyn SimDrive,
+    engine: &Options,
+    (clients, acknowledge): (u32, Acknowledge),
+) -> Pace {
+    // A page's log block is read with it.
+    let bytes_read = engine.page_size + engine.mod_log.map_or(0, |_| BLOCK_SIZE);
+    Pace {
+        clients,
+        commits: acknowledge == Acknowledge::Commit,
+        read_ns: drive.read_ns(bytes_read) as f64,
+        flush_ns: drive.write_ns(BLOCK_SIZE) as f64,
+    }
+}

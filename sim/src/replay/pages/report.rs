@@ -1,0 +1,453 @@
+//! The report of a tree of pages.
+
+use std::path::Path;
+
+use treering_engine::{BLOCK_SIZE, ClassBytes, LeafFill, ModLogStats, PageStoreKind, Stats};
+
+use super::options::options;
+use super::plan::PagePlan;
+use crate::drive::{DriveCounters, Precondition, SimDrive, logical_bytes};
+use crate::predict::Prediction;
+use crate::replay::config::{ReplayConfig, Size};
+use crate::replay::frame::{Said, frame, over};
+use crate::replay::look::Looked;
+use crate::replay::measure::{Outcome, Phase};
+use crate::replay::target::AskedDrive;
+use crate::report::{
+    self, CacheReport, CsdWa, Daily, DeviceReport, DeviceWa, HostReport, HostWa, IoBytes,
+    KernelReport, LifetimeReport, MiniPagesReport, PageCauses, PageIo, ReplayReport, SpaceReport,
+    StoreReport, WaReport, WaSide, Worn,
+};
+use crate::ssd::{CLASSES, SsdCounters};
+
+/// A fresh drive has settled by the time it has been written so often.
+const STEADY_TURNS: f64 = 4.0;
+
+/// Bins of the page-fill histogram.
+const FILL_BINS: usize = 20;
+
+/// What a report is made of beside the run.
+pub(super) struct Material<'a> {
+    pub(super) config: &'a ReplayConfig,
+    pub(super) looked: &'a Looked,
+    pub(super) plan: &'a PagePlan,
+    pub(super) leaves: Vec<LeafFill>,
+    pub(super) prediction: Option<Prediction>,
+}
+
+/// What the store was on.
+pub(super) enum On<'a> {
+    Drive(Drive<'a>),
+    File(&'a Path, KernelReport),
+}
+
+/// A simulated drive, with its counters when the measured part began, and when it ended.
+pub(super) struct Drive<'a> {
+    pub(super) drive: &'a dyn SimDrive,
+    pub(super) asked: AskedDrive<'a>,
+    pub(super) before: DriveCounters,
+    pub(super) after: DriveCounters,
+}
+
+/// Makes the report.
+pub(super) fn report<C>(
+    material: Material<'_>,
+    mut outcome: Outcome<C>,
+    on: On<'_>,
+) -> ReplayReport {
+    let Material {
+        config,
+        looked,
+        plan,
+        leaves,
+        prediction,
+    } = material;
+    let said = Said {
+        planned: plan.warnings.clone(),
+        predicted: (prediction.iter().flat_map(|p| p.warnings.clone())).collect(),
+    };
+    let mut report = frame((config, looked), &mut outcome, said);
+    let (before, after) = (&outcome.before.stats, &outcome.after.stats);
+    let phase = outcome.measures.phase;
+    let written = after.written.since(&before.written);
+    let drive = match &on {
+        On::Drive(drive) => Some(drive),
+        On::File(..) => None,
+    };
+    report.wa = wa(
+        drive,
+        (before, after),
+        report.user_bytes,
+        prediction.as_ref(),
+    );
+    report.lifetime = drive.map(|drive| {
+        let spans = (phase.user_bytes, looked.measured_span_ns);
+        lifetime(config, drive, &report.wa, spans)
+    });
+    let device = (&plan.engine, plan.device_blocks);
+    let asked = drive.map(|drive| &drive.asked);
+    report.options.extend(options(config, device, asked));
+    report.io_bytes = IoBytes {
+        log: written.log,
+        page: written.page,
+        extra: written.extra,
+        read: after.read.since(&before.read).total(),
+        trimmed: after.trimmed_bytes - before.trimmed_bytes,
+    };
+    report.space = space(&leaves, after, plan, drive);
+    report.store = store(before, after, plan);
+    report.cache = cache(
+        (before, after),
+        (config, looked, plan),
+        &phase,
+        prediction.as_ref(),
+    );
+    report.page_fill = page_fill(&leaves, plan.engine.page_size);
+    if report.user_bytes > 0 {
+        report.warnings.extend(unsteady(before, after, drive));
+    }
+    report.device = device_report(config, plan, &on);
+    if let On::File(_, kernel) = on {
+        report.kernel = Some(kernel);
+    }
+    report.prediction = prediction;
+    report
+}
+
+fn device_report(config: &ReplayConfig, plan: &PagePlan, on: &On<'_>) -> DeviceReport {
+    match on {
+        On::Drive(drive) => DeviceReport {
+            profile: config.target.name(),
+            ..drive.drive.report(&drive.before, &drive.after)
+        },
+        On::File(path, _) => DeviceReport {
+            kind: "file".into(),
+            profile: path.display().to_string(),
+            logical_blocks: plan.device_blocks,
+            ..DeviceReport::default()
+        },
+    }
+}
+
+/// Write amplification, measured beside predicted.
+fn wa(
+    drive: Option<&Drive<'_>>,
+    (before, after): (&Stats, &Stats),
+    user_bytes: u64,
+    prediction: Option<&Prediction>,
+) -> WaReport {
+    let written = after.written.since(&before.written);
+    let csd = drive.and_then(|drive| csd_wa(drive, user_bytes));
+    let measured = WaSide {
+        host: host_wa(&written, user_bytes),
+        device: drive.map(|d| device_wa(&d.before.flash, &d.after.flash, user_bytes)),
+        csd: csd.map(|csd| csd.stored),
+    };
+    // Without user bytes there is nothing to be an amplification of.
+    let predicted = prediction
+        .filter(|_| user_bytes > 0)
+        .map(|p| predicted_side(p, measured.device.is_some()));
+    let error = predicted.as_ref().map(|p| errors(&measured, p));
+    WaReport {
+        host: HostReport {
+            by_class: measured.host,
+            page_causes: Some(page_causes(before, after, user_bytes, prediction)),
+        },
+        device: measured.device,
+        predicted,
+        error,
+        csd,
+        untried: prediction.map_or(Vec::new(), |p| p.untried.clone()),
+    }
+}
+
+fn host_wa(written: &ClassBytes, user_bytes: u64) -> HostWa<f64> {
+    HostWa {
+        log: over(written.log, user_bytes),
+        page: over(written.page, user_bytes),
+        extra: over(written.extra, user_bytes),
+        total: over(written.total(), user_bytes),
+    }
+}
+
+fn page_causes(
+    before: &Stats,
+    after: &Stats,
+    user_bytes: u64,
+    prediction: Option<&Prediction>,
+) -> PageCauses {
+    let page = after.written.since(&before.written).page;
+    let overflow = after.overflow.bytes_written - before.overflow.bytes_written;
+    PageCauses {
+        leaf: over(page - overflow, user_bytes),
+        overflow: over(overflow, user_bytes),
+        overflow_predicted: prediction.map(|p| p.overflow),
+    }
+}
+
+fn device_wa(before: &SsdCounters, after: &SsdCounters, user_bytes: u64) -> DeviceWa<f64> {
+    let gc = after.nand_gc - before.nand_gc;
+    let host = after.nand_host - before.nand_host;
+    DeviceWa {
+        total: over(host + gc, user_bytes),
+        gc: over(gc, user_bytes),
+        nand_over_host: over(
+            host + gc,
+            sum(&after.host_written) - sum(&before.host_written),
+        ),
+    }
+}
+
+fn sum(classes: &[u64; CLASSES]) -> u64 {
+    classes.iter().sum()
+}
+
+/// The compressing drive's side of write amplification: B⁻-tree eq. (2).
+fn csd_wa(drive: &Drive<'_>, user_bytes: u64) -> Option<CsdWa> {
+    let (before, after) = (&drive.before.flash, &drive.after.flash);
+    let (from, to) = drive.before.compression.zip(drive.after.compression)?;
+    let stored = |i: usize| to.stored[i] - from.stored[i];
+    let written = |i: usize| after.host_written[i] - before.host_written[i];
+    let alpha = |stored, written| (written > 0).then(|| over(stored, written));
+    let all_stored = sum(&to.stored) - sum(&from.stored);
+    let all_written = sum(&after.host_written) - sum(&before.host_written);
+    let flash = after.nand_host + after.nand_gc - before.nand_host - before.nand_gc;
+    Some(CsdWa {
+        alpha: HostWa {
+            log: alpha(stored(0), written(0)),
+            page: alpha(stored(1), written(1)),
+            extra: alpha(stored(2), written(2)),
+            total: alpha(all_stored, all_written),
+        },
+        stored: HostWa {
+            log: over(stored(0), user_bytes),
+            page: over(stored(1), user_bytes),
+            extra: over(stored(2), user_bytes),
+            total: over(all_stored, user_bytes),
+        },
+        gc_only: over(flash, all_stored),
+    })
+}
+
+fn predicted_side(p: &Prediction, with_device: bool) -> WaSide<f64> {
+    let host = HostWa {
+        log: p.host.log,
+        page: p.host.page,
+        extra: p.host.extra,
+        total: p.host.total,
+    };
+    let device = with_device.then(|| DeviceWa {
+        total: p.device.total,
+        gc: p.device.gc,
+        nand_over_host: if p.host.total > 0.0 {
+            p.device.total / p.host.total
+        } else {
+            0.0
+        },
+    });
+    let csd = p.stored.map(|stored| HostWa {
+        log: stored.log,
+        page: stored.page,
+        extra: stored.extra,
+        total: stored.total,
+    });
+    WaSide { host, device, csd }
+}
+
+fn errors(measured: &WaSide<f64>, predicted: &WaSide<f64>) -> WaSide<Option<f64>> {
+    let by_class = |measured: HostWa<f64>, predicted: HostWa<f64>| HostWa {
+        log: report::error(measured.log, predicted.log, measured.total),
+        page: report::error(measured.page, predicted.page, measured.total),
+        extra: report::error(measured.extra, predicted.extra, measured.total),
+        total: report::error(measured.total, predicted.total, measured.total),
+    };
+    let csd = measured.csd.zip(predicted.csd).map(|(m, p)| by_class(m, p));
+    let host = by_class(measured.host, predicted.host);
+    let device = measured
+        .device
+        .zip(predicted.device)
+        .map(|(m, p)| DeviceWa {
+            total: report::error(m.total, p.total, m.total),
+            gc: report::error(m.gc, p.gc, m.total),
+            nand_over_host: report::error(m.nand_over_host, p.nand_over_host, m.nand_over_host),
+        });
+    WaSide { host, device, csd }
+}
+
+fn space(
+    leaves: &[LeafFill],
+    after: &Stats,
+    plan: &PagePlan,
+    drive: Option<&Drive<'_>>,
+) -> SpaceReport {
+    let device_bytes = plan.device_blocks * BLOCK_SIZE as u64;
+    let count = leaves.len().max(1) as f64;
+    let records: u64 = leaves.iter().map(|l| u64::from(l.records)).sum();
+    let used: u64 = leaves.iter().map(|l| u64::from(l.used_bytes)).sum();
+    let page = plan.engine.page_size as u64;
+    let logical = leaves.len() as u64 * page;
+    SpaceReport {
+        logical_bytes: logical,
+        physical_bytes: drive.map_or(device_bytes, |d| d.drive.in_use_bytes()),
+        leaves: leaves.len() as u64,
+        records,
+        records_per_leaf: records as f64 / count,
+        fill: used as f64 / (count * page as f64),
+        index_bytes: after.index_bytes,
+    }
+}
+
+fn store(before: &Stats, after: &Stats, plan: &PagePlan) -> StoreReport {
+    let mod_log = after.mod_log.zip(before.mod_log);
+    let mod_log = mod_log.map(|(after, before)| after.since(&before));
+    let delta_mean = |log: ModLogStats| log.delta_bytes as f64 / log.pages.max(1) as f64;
+    StoreReport {
+        kind: match plan.engine.store {
+            PageStoreKind::InPlace => "in-place".into(),
+            PageStoreKind::CopyOnWrite { .. } => "cow".into(),
+            PageStoreKind::Shadow => "shadow".into(),
+        },
+        pages_written_back: after.pages_written_back - before.pages_written_back,
+        pages_checkpointed: after.pages_checkpointed - before.pages_checkpointed,
+        checkpoints: after.checkpoints - before.checkpoints,
+        splits: after.splits - before.splits,
+        contention_splits: after.contention_splits - before.contention_splits,
+        contended_writes: after.contended_writes - before.contended_writes,
+        merges: after.merges - before.merges,
+        log_flushes: after.log_flushes - before.log_flushes,
+        log_appended_bytes: after.log_appended_bytes - before.log_appended_bytes,
+        flushes: after.flushes - before.flushes,
+        beta: mod_log.map(|log| delta_mean(log) / plan.engine.page_size as f64),
+        delta_bytes_mean: mod_log.map(delta_mean),
+        full_flush_share: mod_log.map(|log| {
+            let writes = log.whole_writes + log.delta_writes;
+            log.whole_writes as f64 / writes.max(1) as f64
+        }),
+    }
+}
+
+fn cache(
+    (before, after): (&Stats, &Stats),
+    (config, looked, plan): (&ReplayConfig, &Looked, &PagePlan),
+    phase: &Phase,
+    prediction: Option<&Prediction>,
+) -> CacheReport {
+    let bf = after
+        .bf
+        .zip(before.bf)
+        .map(|(after, before)| after.since(&before));
+    let by_mini_pages = bf.map_or(0, |bf| bf.hits.total());
+    let hits = after.cache_hits - before.cache_hits + by_mini_pages;
+    let misses = after.cache_misses - before.cache_misses;
+    // A page is read with its log block, if it has one.
+    let log_block = plan.engine.mod_log.map_or(0, |_| BLOCK_SIZE as u64);
+    let read_bytes = plan.engine.page_size as u64 + log_block;
+    let io = PageIo {
+        ops: phase.ops(),
+        reads: after.read.since(&before.read).page / read_bytes,
+        writes: after.pages_written_back - before.pages_written_back + after.pages_checkpointed
+            - before.pages_checkpointed,
+        log_bytes: after.written.since(&before.written).log,
+        user_bytes: phase.user_bytes,
+    };
+    let mini_pages = bf.as_ref().map(MiniPagesReport::new);
+    CacheReport {
+        compared: (mini_pages.as_ref())
+            .map(|m| report::compared(m, io, prediction))
+            .unwrap_or_default(),
+        hit_ratio: over(hits, hits + misses),
+        hits,
+        misses,
+        evictions: after.evictions - before.evictions,
+        frames: after.cache_frames,
+        bytes: after.cache_frames * plan.engine.page_size as u64 + bf.map_or(0, |bf| bf.ring_bytes),
+        budget_bytes: plan.engine.cache_bytes,
+        share: match config.cache {
+            Size::Bytes(_) => None,
+            Size::Share(share) => Some(share),
+        },
+        data_set_bytes: looked.workload.data_set_bytes().round() as u64,
+        mini_pages,
+    }
+}
+
+fn lifetime(
+    config: &ReplayConfig,
+    drive: &Drive<'_>,
+    wa: &WaReport,
+    (user_bytes, span_ns): (u64, Option<u64>),
+) -> LifetimeReport {
+    let wear = drive.drive.wear();
+    let erases = drive.after.flash.erases - drive.before.flash.erases;
+    let logical_bytes = logical_bytes(drive.drive);
+    let limit = drive.asked.profile.flash().and_then(|flash| flash.pe_limit);
+    LifetimeReport::new(&Worn {
+        erases: Some((erases, wear.mean_erases, wear.max_erases)),
+        limit_cycles: limit.map(f64::from),
+        medium_bytes: drive.drive.log_bytes(),
+        logical_bytes,
+        medium_over_host: wa.device.map_or(0.0, |d| d.nand_over_host),
+        host_over_user: wa.host.total,
+        daily: Daily::new(config.daily_bytes, user_bytes, span_ns, logical_bytes),
+    })
+}
+
+fn page_fill(leaves: &[LeafFill], page_size: usize) -> Vec<u64> {
+    let mut bins = vec![0; FILL_BINS];
+    for leaf in leaves {
+        let bin = leaf.used_bytes as usize * FILL_BINS / page_size;
+        bins[bin.min(FILL_BINS - 1)] += 1;
+    }
+    bins
+}
+
+/// How often the host has written the whole drive, if that is not often enough for garbage
+/// collection to be steady.
+fn turns_short(drive: &Drive<'_>) -> Option<f64> {
+    let steady = drive.asked.precondition == Precondition::Steady;
+    let flash = &drive.after.flash;
+    let written = flash.host_written.iter().sum::<u64>() as f64;
+    let turns = written / logical_bytes(drive.drive);
+    (!steady && flash.erases > 0 && turns < STEADY_TURNS).then_some(turns)
+}
+
+/// Of what makes the most of the cache: the frames below mini-pages are few, and change all the time.
+fn evictions(stats: &Stats) -> u64 {
+    stats.bf.map_or(stats.evictions, |bf| bf.evictions)
+}
+
+/// What the run was too short for.
+fn unsteady(before: &Stats, after: &Stats, drive: Option<&Drive<'_>>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let appended = after.log_appended_bytes - before.log_appended_bytes;
+    if appended > 0 && after.written.since(&before.written).total() == 0 {
+        warnings.push(format!(
+            "Nothing reached the device after warm-up: all {appended} bytes of log are still in \
+             its buffer (more operations, or --durability commit, would change that)."
+        ));
+    }
+    if evictions(after) == evictions(before) {
+        let what = match after.bf {
+            None => "page",
+            Some(_) => "mini-page",
+        };
+        warnings.push(format!(
+            "No {what} was evicted after warm-up: the cache holds the whole working set."
+        ));
+    }
+    if let Some(turns) = drive.and_then(turns_short) {
+        warnings.push(format!(
+            "The drive was written {turns:.1} times over: its garbage collection may not be steady \
+             yet (more operations, or --precondition steady, would change that)."
+        ));
+    }
+    if drive.is_some_and(|d| d.before.flash.erases == d.after.flash.erases) {
+        warnings.push(
+            "The drive never reached garbage collection after warm-up: its own write \
+             amplification is not that of a drive in use (more operations, a smaller --capacity or \
+             --precondition would change that)."
+                .into(),
+        );
+    }
+    warnings
+}

@@ -1,0 +1,250 @@
+//! Devices that a replay can run on. This is the one list of them: a new kind of simulated drive
+//! is a variant here and an arm of each `match` in this file.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use treering_engine::device::FileOptions;
+
+use crate::csd::{self, CsdProfile};
+use crate::drive::{DriveProfile, Precondition};
+use crate::pm::{self, PmProfile};
+use crate::ssd::{self, ProfileError, SsdProfile};
+
+/// What the store runs on.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Target {
+    /// A simulated drive.
+    Ssd {
+        /// The drive.
+        profile: Box<SsdProfile>,
+        /// Its name in the report.
+        name: String,
+        /// Logical capacity in bytes; `None` sizes the drive to the store: see
+        /// [`fill`](super::ReplayConfig::fill).
+        capacity_bytes: Option<u64>,
+        /// Before the run.
+        precondition: Precondition,
+    },
+    /// A simulated drive with built-in compression.
+    Csd {
+        /// The drive.
+        profile: Box<CsdProfile>,
+        /// Its name in the report.
+        name: String,
+        /// Logical capacity in bytes; `None` sizes the drive to the store: see
+        /// [`fill`](super::ReplayConfig::fill).
+        capacity_bytes: Option<u64>,
+        /// What it has been through before.
+        precondition: Precondition,
+    },
+    /// Simulated persistent memory.
+    Pm {
+        /// The memory.
+        profile: Box<PmProfile>,
+        /// Its name in the report.
+        name: String,
+        /// Bytes of the device; `None` sizes it to the store.
+        capacity_bytes: Option<u64>,
+    },
+    /// A real file, created if need be.
+    File(PathBuf, FileOptions),
+    /// A simulated drive that this crate does not know, sized to the store.
+    Own(OwnDrive),
+}
+
+/// A simulated drive from outside this crate, by its profile.
+#[derive(Clone, Debug)]
+pub struct OwnDrive {
+    /// Builds it.
+    pub profile: Arc<dyn DriveProfile>,
+    /// Its name in the report.
+    pub name: String,
+}
+
+/// Profiles are compared by identity.
+impl PartialEq for OwnDrive {
+    fn eq(&self, other: &OwnDrive) -> bool {
+        self.name == other.name && Arc::ptr_eq(&self.profile, &other.profile)
+    }
+}
+
+/// A target as a replay treats it: there are three ways to run, whatever the profiles.
+pub(super) enum Place<'a> {
+    Drive(AskedDrive<'a>),
+    Memory(&'a PmProfile, Option<u64>),
+    File(&'a Path, FileOptions),
+}
+
+/// A simulated drive that is asked for.
+#[derive(Clone, Copy)]
+pub(super) struct AskedDrive<'a> {
+    pub(super) profile: &'a dyn DriveProfile,
+    pub(super) capacity_bytes: Option<u64>,
+    pub(super) precondition: Precondition,
+}
+
+impl Target {
+    /// Names of the built-in simulated drives, the default first.
+    pub fn drives() -> impl Iterator<Item = &'static str> {
+        ssd::builtin_names().chain(csd::builtin_names())
+    }
+
+    /// Names of the built-in persistent memories.
+    pub fn memories() -> impl Iterator<Item = &'static str> {
+        pm::builtin_names()
+    }
+
+    /// The built-in device of this name, fresh and fitted to the store.
+    ///
+    /// ```
+    /// use treering_sim::replay::Target;
+    ///
+    /// let names: Vec<_> = Target::drives().chain(Target::memories()).collect();
+    /// assert!(names.iter().all(|name| Target::builtin(name).is_some()));
+    /// assert!(Target::builtin("floppy").is_none());
+    /// ```
+    #[must_use]
+    pub fn builtin(name: &str) -> Option<Target> {
+        let of_ssd = || Some(Target::ssd(ssd::builtin(name)?.1, name));
+        let of_csd = || Some(Target::csd(csd::builtin(name)?.1, name));
+        let of_pm = || Some(Target::pm(pm::builtin(name)?.1, name));
+        of_ssd().or_else(of_csd).or_else(of_pm)
+    }
+
+    /// The device of a profile in TOML, fresh and fitted to the store; `name` is the file's.
+    ///
+    /// # Errors
+    /// [`ProfileError`] naming the key and what is expected of it.
+    pub fn from_toml(name: &str, toml: &str) -> Result<Target, ProfileError> {
+        if CsdProfile::is_one(toml) {
+            return Ok(Target::csd(CsdProfile::from_toml(name, toml)?, name));
+        }
+        if PmProfile::is_one(toml) {
+            return Ok(Target::pm(PmProfile::from_toml(name, toml)?, name));
+        }
+        Ok(Target::ssd(SsdProfile::from_toml(name, toml)?, name))
+    }
+
+    /// A simulated drive, fresh and fitted to the store.
+    ///
+    /// ```
+    /// use treering_sim::replay::Target;
+    /// use treering_sim::ssd::builtin;
+    ///
+    /// let (_, mut profile) = builtin("ssd").expect("a built-in profile");
+    /// profile.over_provisioning = 0.28;
+    /// let target = Target::ssd(profile, "ssd with more to spare");
+    /// assert_eq!(target.name(), "ssd with more to spare");
+    /// ```
+    #[must_use]
+    pub fn ssd(profile: SsdProfile, name: &str) -> Target {
+        Target::Ssd {
+            profile: Box::new(profile),
+            name: name.into(),
+            capacity_bytes: None,
+            precondition: Precondition::None,
+        }
+    }
+
+    /// A simulated drive that compresses, fresh and fitted to the store.
+    #[must_use]
+    pub fn csd(profile: CsdProfile, name: &str) -> Target {
+        Target::Csd {
+            profile: Box::new(profile),
+            name: name.into(),
+            capacity_bytes: None,
+            precondition: Precondition::None,
+        }
+    }
+
+    /// Simulated persistent memory, fitted to the store.
+    #[must_use]
+    pub fn pm(profile: PmProfile, name: &str) -> Target {
+        Target::Pm {
+            profile: Box::new(profile),
+            name: name.into(),
+            capacity_bytes: None,
+        }
+    }
+
+    /// Its name in the report: of the profile, or the file's path.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Target::Ssd { name, .. }
+            | Target::Csd { name, .. }
+            | Target::Pm { name, .. }
+            | Target::Own(OwnDrive { name, .. }) => name.clone(),
+            Target::File(path, _) => path.display().to_string(),
+        }
+    }
+
+    /// The flash of a simulated drive that has one, to change it.
+    pub fn flash_mut(&mut self) -> Option<&mut SsdProfile> {
+        match self {
+            Target::Ssd { profile, .. } => Some(profile),
+            Target::Csd { profile, .. } => Some(&mut profile.flash),
+            Target::Pm { .. } | Target::File(..) | Target::Own(_) => None,
+        }
+    }
+
+    /// Persistent memory, to change it.
+    pub fn memory_mut(&mut self) -> Option<&mut PmProfile> {
+        match self {
+            Target::Pm { profile, .. } => Some(profile),
+            _ => None,
+        }
+    }
+
+    /// The capacity of a simulated device, to set it.
+    pub fn capacity_mut(&mut self) -> Option<&mut Option<u64>> {
+        match self {
+            Target::Ssd { capacity_bytes, .. }
+            | Target::Csd { capacity_bytes, .. }
+            | Target::Pm { capacity_bytes, .. } => Some(capacity_bytes),
+            Target::File(..) | Target::Own(_) => None,
+        }
+    }
+
+    /// What a simulated drive has been through, to set it.
+    pub fn precondition_mut(&mut self) -> Option<&mut Precondition> {
+        match self {
+            Target::Ssd { precondition, .. } | Target::Csd { precondition, .. } => {
+                Some(precondition)
+            }
+            Target::Pm { .. } | Target::File(..) | Target::Own(_) => None,
+        }
+    }
+
+    pub(super) fn place(&self) -> Place<'_> {
+        let drive = |profile, capacity_bytes: &Option<u64>, precondition: &Precondition| {
+            Place::Drive(AskedDrive {
+                profile,
+                capacity_bytes: *capacity_bytes,
+                precondition: *precondition,
+            })
+        };
+        match self {
+            Target::Ssd {
+                profile,
+                capacity_bytes,
+                precondition,
+                ..
+            } => drive(&**profile, capacity_bytes, precondition),
+            Target::Csd {
+                profile,
+                capacity_bytes,
+                precondition,
+                ..
+            } => drive(&**profile, capacity_bytes, precondition),
+            Target::Own(own) => drive(&*own.profile, &None, &Precondition::None),
+            Target::Pm {
+                profile,
+                capacity_bytes,
+                ..
+            } => Place::Memory(profile, *capacity_bytes),
+            Target::File(path, choices) => Place::File(path, *choices),
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! The loop of a replay in virtual time: clients in closed loop, on any simulated device.
+//!
+//! ```text
+//! backend.next_free() ──client, now──▶ source.next() ──op──▶ the engine does it, as one call
+//!        ▲                                                       │ the device records what it was asked
+//!        └──────── backend.serve(): when is the client free? ◀───┘
+//!                  (and the background work that is due)
+//! ```
+//!
+//! The next operation of the trace goes to the client that is free first (a trace's own client
+//! numbers play no part). An operation that needs no I/O takes no time. What a device does its own
+//! way is behind [`Backend`].
+
+use std::ops::ControlFlow;
+
+use treering_engine::{ClassBytes, Kv, Lsn, Nanos};
+use treering_traces::{Op, OpKind};
+
+use super::config::ReplayConfig;
+use super::error::Failure;
+use super::look::Looked;
+use super::measure::{Measures, Moment, Outcome};
+use super::progress::Progress;
+use super::source::{Next, Source};
+use crate::values::Values;
+
+/// A client that may go on, and since when.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Free {
+    pub(super) client: u32,
+    pub(super) at: Nanos,
+}
+
+/// A store on a simulated device, with clients in closed loop.
+pub(super) trait Backend {
+    /// The store.
+    type Store: Kv;
+    /// What the device counts.
+    type Counters;
+
+    fn store(&self) -> &Self::Store;
+
+    /// The client that is free first; `None` when all have finished. A client that is handed out
+    /// and neither serves nor idles has finished.
+    ///
+    /// Latencies of operations that are done meanwhile are noted.
+    fn next_free(&mut self, measures: &mut Measures) -> Result<Option<Free>, Failure>;
+
+    /// An operation is about to begin at `now`: what the store takes for the time.
+    fn begin(&self, now: Nanos);
+
+    /// The client's operation has run on the store, which gave it this LSN if it wrote: serves what
+    /// the device was asked for, and does background work that is due.
+    fn serve(
+        &mut self,
+        free: Free,
+        done: (OpKind, Option<Lsn>),
+        measures: &mut Measures,
+    ) -> Result<(), Failure>;
+
+    /// The client's operation is left out: it is free again at once.
+    fn idle(&mut self, free: Free) -> Result<(), Failure>;
+
+    /// No operation is left: when the last was done.
+    fn settle(&mut self) -> Nanos;
+
+    fn counters(&self) -> Self::Counters;
+
+    /// Bytes that were written so far, by class, as the device stores them; and by garbage
+    /// collection.
+    fn reached(&self) -> (ClassBytes, u64);
+
+    /// Warm-up is over.
+    fn begin_measuring(&mut self);
+}
+
+/// Replays the trace.
+pub(super) fn replay<B: Backend>(
+    (config, looked): (&ReplayConfig, &Looked),
+    backend: &mut B,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Outcome<B::Counters>, Failure> {
+    progress(Progress::Replay(0, looked.ops));
+    let mut source = Source::open(config, looked)?;
+    let mut values = Values::new(config.seed, looked.header.zeros);
+    let mut measures = Measures::new(config.timing);
+    let mut before = None;
+    let (mut op, mut buffer) = (Op::default(), Vec::new());
+    while let Some(free) = backend.next_free(&mut measures)? {
+        let next = source.next(&mut op)?;
+        if next == Next::Over {
+            continue;
+        }
+        let number = source.number();
+        if number == looked.warmup_ops + 1 {
+            before = Some(begin_measuring(backend, &mut measures, free.at, looked));
+        }
+        if number & 0x3fff == 0 {
+            progress(Progress::Replay(number, looked.ops));
+        }
+        if next == Next::Skip {
+            measures.phase.skipped += 1;
+            backend.idle(free)?;
+            continue;
+        }
+        backend.begin(free.at);
+        let lsn = operate(backend.store(), (&op, number), &mut values, &mut buffer)?;
+        measures.phase.count(op.kind, op.user_bytes());
+        backend.serve(free, (op.kind, lsn), &mut measures)?;
+        measures.sample(free.at, || backend.reached());
+    }
+    let end = backend.settle();
+    // Told to stop in warm-up, nothing was measured.
+    let before = before.unwrap_or_else(|| begin_measuring(backend, &mut measures, end, looked));
+    Ok(Outcome {
+        before,
+        after: moment(backend, end),
+        done_ops: source.number(),
+        measures,
+    })
+}
+
+fn begin_measuring<B: Backend>(
+    backend: &mut B,
+    measures: &mut Measures,
+    at: Nanos,
+    looked: &Looked,
+) -> Moment<B::Counters> {
+    let before = moment(backend, at);
+    measures.begin(at, looked.ops - looked.warmup_ops, backend.reached());
+    backend.begin_measuring();
+    before
+}
+
+fn moment<B: Backend>(backend: &B, at: Nanos) -> Moment<B::Counters> {
+    Moment {
+        at,
+        stats: backend.store().stats(),
+        device: backend.counters(),
+    }
+}
+
+/// Does an operation, which is number `number` of all; returns the LSN of a write.
+#[inline]
+pub(super) fn operate<S: Kv>(
+    store: &S,
+    (op, number): (&Op, u64),
+    values: &mut Values,
+    buffer: &mut Vec<u8>,
+) -> treering_engine::Result<Option<Lsn>> {
+    Ok(match op.kind {
+        OpKind::Get => {
+            store.get(&op.key, buffer)?;
+            None
+        }
+        OpKind::Put => {
+            let len = op.value_len as usize;
+            let value = match op.zeros {
+                None => values.make(number, len),
+                Some(zeros) => values.make_with(number, len, f64::from(zeros) / 255.0),
+            };
+            Some(store.put(&op.key, value)?)
+        }
+        OpKind::Delete => Some(store.delete(&op.key)?),
+        OpKind::Scan => {
+            scan(store, op)?;
+            None
+        }
+    })
+}
+
+/// Does a scan of a trace: as many records as it says, and at least one.
+pub(super) fn scan(store: &dyn Kv, op: &Op) -> treering_engine::Result<()> {
+    let mut left = op.scan_len;
+    store.scan(&op.key, &mut |_, _| {
+        left = left.saturating_sub(1);
+        match left {
+            0 => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    })
+}

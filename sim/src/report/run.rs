@@ -1,0 +1,299 @@
+//! The report of one replay: the whole document, and the parts that every device has.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use treering_traces::Blocks;
+
+use super::buffering::Compared;
+use super::device::{DeviceReport, KernelReport};
+use super::lifetime::LifetimeReport;
+use super::mini_pages::MiniPagesReport;
+use super::numbers::bytes;
+use super::pm::PmReport;
+use super::preload::PreloadReport;
+use super::wa::{HostWa, WaReport};
+use crate::predict::Prediction;
+
+/// A whole replay.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ReplayReport {
+    /// [`SCHEMA`](super::SCHEMA).
+    pub schema: &'static str,
+    /// Whether the whole trace (or what `--limit` left of it) was replayed.
+    pub complete: bool,
+    /// What was replayed.
+    pub trace: TraceInfo,
+    /// What was loaded before it.
+    pub preload: PreloadReport,
+    /// The tree: `btree`, `bf`, `bminus`, `ccl`, `lodge` or `pmtree`.
+    pub tree: String,
+    /// What it ran on.
+    pub device: DeviceReport,
+    /// Options in force, by flag name.
+    pub options: BTreeMap<String, serde_json::Value>,
+    /// Operations by kind.
+    pub ops: ByOp<u64>,
+    /// Bytes of keys and values that puts and deletes wrote.
+    pub user_bytes: u64,
+    /// Write amplification.
+    pub wa: WaReport,
+    /// Bytes of engine I/O.
+    pub io_bytes: IoBytes,
+    /// Latency in virtual (files: real) nanoseconds; `null` without `--timing` on a simulated device.
+    pub latency_ns: Option<ByOp<Option<Latency>>>,
+    /// Rates and time.
+    pub time: TimeReport,
+    /// Space.
+    pub space: SpaceReport,
+    /// The page store.
+    pub store: StoreReport,
+    /// The page cache.
+    pub cache: CacheReport,
+    /// Persistent memory; `null` on other devices.
+    pub pm: Option<PmReport>,
+    /// Wear, and how long the device lasts at a daily volume; `null` on files, whose drive is unknown.
+    pub lifetime: Option<LifetimeReport>,
+    /// What the kernel says; files only.
+    pub kernel: Option<KernelReport>,
+    /// What the predictors said, whole; `null` with `--no-predict`, and for trees that have none.
+    pub prediction: Option<Prediction>,
+    /// WA over the run, about a hundred points.
+    pub series: Vec<SeriesPoint>,
+    /// Leaves by used share of the page: twenty bins of 5 %.
+    pub page_fill: Vec<u64>,
+    /// Sentences a reader should know before believing a number.
+    pub warnings: Vec<String>,
+}
+
+impl CacheReport {
+    /// What was asked for, in words.
+    pub(super) fn asked(&self) -> String {
+        let budget = bytes(self.budget_bytes as f64);
+        let data_set = bytes(self.data_set_bytes as f64);
+        match self.share {
+            None => format!("{budget} asked for; the data set is {data_set}"),
+            Some(share)
+                if (share * self.data_set_bytes as f64) < self.budget_bytes as f64 - 1.0 =>
+            {
+                format!(
+                    "the least that works; {:.1} % of {data_set} asked for",
+                    100.0 * share
+                )
+            }
+            Some(share) => format!("{budget} asked for, {:.1} % of {data_set}", 100.0 * share),
+        }
+    }
+}
+
+impl ReplayReport {
+    /// What the modification log did, beside what was predicted, in a sentence; nothing if pages have none.
+    pub(super) fn mod_log(&self) -> Option<String> {
+        let store = &self.store;
+        let (beta, mean, whole) = (
+            store.beta?,
+            store.delta_bytes_mean?,
+            store.full_flush_share?,
+        );
+        let predicted = self.prediction.as_ref().and_then(|p| p.mod_log);
+        let predicted = predicted.map_or(String::new(), |p| {
+            format!(
+                " (predicted {:.2} %, {:.0} bytes, {:.2} %)",
+                100.0 * p.beta,
+                p.delta_bytes_mean,
+                100.0 * p.full_flush_share
+            )
+        });
+        Some(format!(
+            "β {:.2} %, {mean:.0} bytes of differences a page, {:.2} % of page writes whole{predicted}",
+            100.0 * beta,
+            100.0 * whole
+        ))
+    }
+}
+
+/// The trace.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct TraceInfo {
+    /// Its name.
+    pub name: String,
+    /// Where it came from.
+    pub source: String,
+    /// Operations replayed, warm-up included.
+    pub ops: u64,
+    /// Of those, warm-up, with what is loaded before the trace.
+    pub warmup_ops: u64,
+    /// Distinct keys that are put.
+    pub records: u64,
+    /// Of a block trace: what its blocks are replayed as.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<Blocks>,
+}
+
+/// Something for each kind of operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ByOp<T> {
+    /// Lookups.
+    pub get: T,
+    /// Writes.
+    pub put: T,
+    /// Removals.
+    pub delete: T,
+    /// Scans.
+    pub scan: T,
+}
+
+impl<T> ByOp<T> {
+    /// Name and value, in report order.
+    pub fn iter(&self) -> [(&'static str, &T); 4] {
+        [
+            ("get", &self.get),
+            ("put", &self.put),
+            ("delete", &self.delete),
+            ("scan", &self.scan),
+        ]
+    }
+}
+
+/// Bytes of engine I/O in the measured part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct IoBytes {
+    /// Written to the log.
+    pub log: u64,
+    /// Written to pages' homes.
+    pub page: u64,
+    /// Written beside.
+    pub extra: u64,
+    /// Read, all classes.
+    pub read: u64,
+    /// Trimmed.
+    pub trimmed: u64,
+}
+
+/// Percentiles of one kind of operation.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Latency {
+    /// Operations measured.
+    pub count: u64,
+    /// Mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: u64,
+    /// 99th percentile.
+    pub p99: u64,
+    /// 99.9th percentile.
+    pub p999: u64,
+    /// Largest.
+    pub max: u64,
+    /// Mean of the part spent waiting for the busy device (and, with `commit`, for the flush before).
+    pub queue_mean: f64,
+    /// 99th percentile of that part.
+    pub queue_p99: u64,
+    /// Points of the cumulative distribution: nanoseconds and share of operations at or below.
+    pub cdf: Vec<(u64, f64)>,
+}
+
+/// Time and rates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct TimeReport {
+    /// Length of the measured part in nanoseconds: virtual, or real on files.
+    pub elapsed_ns: u64,
+    /// Operations a second in that time.
+    pub ops_per_second: f64,
+    /// Whether queues were modelled (`--timing`), or each I/O counted at its nominal time.
+    pub queued: bool,
+}
+
+/// Space at the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct SpaceReport {
+    /// Bytes of all leaf pages.
+    pub logical_bytes: u64,
+    /// Bytes in use on the device: pages, log, journal, table.
+    pub physical_bytes: u64,
+    /// Leaves.
+    pub leaves: u64,
+    /// Records in leaves; what only a mini-page has is not counted.
+    pub records: u64,
+    /// Mean records in a leaf.
+    pub records_per_leaf: f64,
+    /// Mean used share of a leaf, header and fences included.
+    pub fill: f64,
+    /// Bytes of the in-memory index.
+    pub index_bytes: u64,
+}
+
+/// The page store's doings in the measured part.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct StoreReport {
+    /// `in-place`, `cow` or `shadow`.
+    pub kind: String,
+    /// Pages written by eviction.
+    pub pages_written_back: u64,
+    /// Pages written by checkpoints.
+    pub pages_checkpointed: u64,
+    /// Checkpoints completed.
+    pub checkpoints: u64,
+    /// Leaf splits.
+    pub splits: u64,
+    /// Those of them that parted what writers waited for.
+    pub contention_splits: u64,
+    /// Writes that waited for the latch of their leaf: on a file; simulated clients never wait.
+    pub contended_writes: u64,
+    /// Leaf merges.
+    pub merges: u64,
+    /// Log flushes.
+    pub log_flushes: u64,
+    /// Log bytes appended, before rounding to blocks.
+    pub log_appended_bytes: u64,
+    /// Device flushes.
+    pub flushes: u64,
+    /// B⁻-tree eq. (4): bytes of Δ in the log blocks of pages over the bytes of these pages, at the end; `null` without a modification log.
+    pub beta: Option<f64>,
+    /// Mean |Δ| of a page at the end, in bytes.
+    pub delta_bytes_mean: Option<f64>,
+    /// Share of page writes that were of the whole page.
+    pub full_flush_share: Option<f64>,
+}
+
+/// The cache in the measured part.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct CacheReport {
+    /// Share of page accesses answered from memory. A lookup that a mini-page answers is one.
+    pub hit_ratio: f64,
+    /// Accesses answered from memory.
+    pub hits: u64,
+    /// Accesses that read the device.
+    pub misses: u64,
+    /// Pages evicted from their frames.
+    pub evictions: u64,
+    /// Page frames.
+    pub frames: u64,
+    /// Bytes of all frames, and of the ring of mini-pages.
+    pub bytes: u64,
+    /// Bytes that were asked for: the frames are the whole pages of it.
+    pub budget_bytes: u64,
+    /// The share of the data set that was asked for; `null` if bytes were.
+    pub share: Option<f64>,
+    /// Bytes of the keys and values that the store holds at the end of the warm-up, or without one at the
+    /// end: what a share of the data set is a share of.
+    pub data_set_bytes: u64,
+    /// Mini-pages; `null` for trees without.
+    pub mini_pages: Option<MiniPagesReport>,
+    /// What they save, measured beside predicted.
+    pub compared: Vec<Compared>,
+}
+
+/// One point of WA over time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct SeriesPoint {
+    /// Measured operations so far.
+    pub ops: u64,
+    /// Time of the point, from the first measured operation on.
+    pub elapsed_ns: u64,
+    /// Host WA since the point before; on persistent memory, what reached the medium, and on a drive
+    /// that compresses, what it stored.
+    pub host: HostWa<f64>,
+    /// Garbage collection's WA since the point before.
+    pub gc: f64,
+}
