@@ -116,7 +116,8 @@ fn write(report: &ReplayReport, outputs: &Outputs, again: &str) -> Result<(), Fa
 fn check_reached(report: &ReplayReport) -> Result<(), Failure> {
     if report.device.gc_reached == Some(false) {
         return Err(Failure::not_reached(
-            "--strict: garbage collection was never reached; expected a longer trace or a smaller --capacity",
+            "--strict: garbage collection was never reached; expected a longer trace or a \
+             smaller --capacity",
         ));
     }
     if let Some(mini_pages) = &report.cache.mini_pages

@@ -1,4 +1,5 @@
-//! What the codecs of the compressing drive make of zero-padded random blocks, and what they cost; then the drive's own rate.
+//! What the codecs of the compressing drive make of zero-padded random blocks, and what they cost;
+//! then the drive's own rate.
 //!
 //! `cargo run --release -p treering-sim --example csd_codecs`
 

@@ -8,22 +8,26 @@
 //! cargo run --release -p treering-sim --example prediction_grid -- small   # stores of some hundred leaves, seconds
 //! ```
 //!
-//! Cells of `btree`: page store × cache of 5, 20 and 50 % of the data × uniform and Zipf 0.9 × records of 16+16 and 8+120 bytes × writes only
-//! and half writes. Prints every component of 3 % of its total or more, and ends with status 1 if one is off by more than 10 %, or
-//! the median by more than 5 %.
+//! Cells of `btree`: page store × cache of 5, 20 and 50 % of the data × uniform and Zipf 0.9 ×
+//! records of 16+16 and 8+120 bytes × writes only and half writes. Prints every component of 3 % of
+//! its total or more, and ends with status 1 if one is off by more than 10 %, or the median by more
+//! than 5 %.
 //!
-//! The copy-on-write store runs as it is by default and, as `cow-lazy`, with a page table that only checkpoints write. There a drive
-//! moves little and what it moves hangs on the tail of the pages' lifetimes: with a cache of half the data the model finds up to 14 %
-//! too much, and 15 % is allowed.
+//! The copy-on-write store runs as it is by default and, as `cow-lazy`, with a page table that only
+//! checkpoints write. There a drive moves little and what it moves hangs on the tail of the pages'
+//! lifetimes: with a cache of half the data the model finds up to 14 % too much, and 15 % is
+//! allowed.
 //!
-//! Cells of `small`: of both, stores of 5,000 records of 8+400 bytes, down to the size of the sample that ships with the project. There
-//! garbage collection alone is not judged.
+//! Cells of `small`: of both, stores of 5,000 records of 8+400 bytes, down to the size of the
+//! sample that ships with the project. There garbage collection alone is not judged.
 //!
 //! A cell that lies outside the bounds of `sim/src/predict/tried` fails the grid.
 //!
-//! Cells of `bf`: cache of 1, 5 and 20 % of the data × uniform and Zipf 0.7, 0.9, 0.99 × writes 5, 50 and 95 %, records of 16+16 bytes in place,
-//! measured over the second half of the operations. Beside the components above these are judged whatever their weight: the share of
-//! gets that mini-pages answer (of a thousand hits or more), page reads, page writes and log bytes an operation.
+//! Cells of `bf`: cache of 1, 5 and 20 % of the data × uniform and Zipf 0.7, 0.9, 0.99 × writes 5,
+//! 50 and 95 %, records of 16+16 bytes in place, measured over the second half of the operations.
+//! Beside the components above these are judged whatever their weight: the share of gets that
+//! mini-pages answer (of a thousand hits or more), page reads, page writes and log bytes an
+//! operation.
 
 use std::path::Path;
 use std::process::ExitCode;

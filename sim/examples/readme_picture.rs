@@ -1,4 +1,5 @@
-//! Draws the picture of the README, `docs/replay.svg`, from the sample that ships with the project. `--check` only compares.
+//! Draws the picture of the README, `docs/replay.svg`, from the sample that ships with the project.
+//! `--check` only compares.
 //!
 //! ```sh
 //! cargo run --release -p treering-sim --example readme_picture

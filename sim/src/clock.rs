@@ -1,8 +1,8 @@
 //! Virtual time (DESIGN, "Time"): a clock that stands still until the simulator moves it.
 //!
-//! The replay owns one [`VirtualClock`] and lends it to the engine, which therefore sees each operation
-//! happen at one instant; only devices and queues make time pass. The clock never goes backwards: a move to
-//! an earlier instant leaves it where it is.
+//! The replay owns one [`VirtualClock`] and lends it to the engine, which therefore sees each
+//! operation happen at one instant; only devices and queues make time pass. The clock never goes
+//! backwards: a move to an earlier instant leaves it where it is.
 
 use std::fmt;
 use std::ops::Add;
@@ -27,7 +27,8 @@ impl VirtualNanos {
 impl Add<u64> for VirtualNanos {
     type Output = VirtualNanos;
 
-    /// The instant `ns` nanoseconds later; stops at the end of time rather than wrapping to its beginning.
+    /// The instant `ns` nanoseconds later; stops at the end of time rather than wrapping to its
+    /// beginning.
     fn add(self, ns: u64) -> VirtualNanos {
         VirtualNanos(self.0.saturating_add(ns))
     }
@@ -39,7 +40,8 @@ impl fmt::Display for VirtualNanos {
     }
 }
 
-/// A clock moved by hand. Shared between the simulator, which moves it, and the engine, which reads it.
+/// A clock moved by hand. Shared between the simulator, which moves it, and the engine, which reads
+/// it.
 #[derive(Debug, Default)]
 pub struct VirtualClock {
     now: AtomicU64,
@@ -58,8 +60,8 @@ impl VirtualClock {
 
     /// Moves the clock to `to`, unless it is already past it.
     ///
-    /// Only the simulator's one thread moves the clock, so a load and a store suffice and spare each
-    /// operation a locked instruction.
+    /// Only the simulator's one thread moves the clock, so a load and a store suffice and spare
+    /// each operation a locked instruction.
     pub fn advance_to(&self, to: VirtualNanos) {
         if to.0 > self.now.load(Ordering::Relaxed) {
             self.now.store(to.0, Ordering::Release);

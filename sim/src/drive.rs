@@ -7,8 +7,84 @@
 //!              counters, wear, a report of itself, parameters for the predictors
 //! ```
 //!
-//! A drive of one's own is a [`BlockDevice`] that implements [`SimDrive`], and a [`DriveProfile`]
-//! that builds it; [`crate::replay::Target::Own`] replays on it.
+//! A drive of your own is a [`BlockDevice`] that implements [`SimDrive`], and a [`DriveProfile`]
+//! that builds it. This one keeps two copies of each block:
+//!
+//! ```
+//! use std::sync::{Arc, Mutex};
+//! use treering_engine::device::{BlockDevice, DeviceError, MemDevice};
+//! use treering_engine::{IoClass, Lba, Nanos};
+//! use treering_sim::drive::{DriveError, DriveProfile, SimDrive};
+//! use treering_sim::replay::{OwnDrive, ReplayConfig, Target, run};
+//! use treering_sim::ssd::{Served, SsdCounters, TimingMode};
+//!
+//! struct Mirror(MemDevice, Mutex<SsdCounters>);
+//!
+//! impl BlockDevice for Mirror {
+//!     fn capacity_blocks(&self) -> u64 {
+//!         self.0.capacity_blocks()
+//!     }
+//!     fn read(&self, lba: Lba, buf: &mut [u8], class: IoClass) -> Result<(), DeviceError> {
+//!         self.1.lock().unwrap().host_read[class as usize] += buf.len() as u64;
+//!         self.0.read(lba, buf, class)
+//!     }
+//!     fn write(&self, lba: Lba, bytes: &[u8], class: IoClass) -> Result<(), DeviceError> {
+//!         let mut counters = self.1.lock().unwrap();
+//!         counters.host_written[class as usize] += bytes.len() as u64;
+//!         counters.nand_host += 2 * bytes.len() as u64;
+//!         self.0.write(lba, bytes, class)
+//!     }
+//!     fn trim(&self, lba: Lba, blocks: u64) -> Result<(), DeviceError> {
+//!         self.0.trim(lba, blocks)
+//!     }
+//!     fn flush(&self) -> Result<(), DeviceError> {
+//!         self.0.flush()
+//!     }
+//! }
+//!
+//! impl SimDrive for Mirror {
+//!     fn serve(&self, at: Nanos) -> Served {
+//!         Served { done: at, service_ns: 0, queue_ns: 0 }
+//!     }
+//!     fn counters(&self) -> SsdCounters {
+//!         *self.1.lock().unwrap()
+//!     }
+//! }
+//!
+//! #[derive(Debug)]
+//! struct MirrorProfile;
+//!
+//! impl DriveProfile for MirrorProfile {
+//!     fn build(
+//!         &self,
+//!         blocks: u64,
+//!         _timing: TimingMode,
+//!         _seed: u64,
+//!     ) -> Result<Arc<dyn SimDrive>, DriveError> {
+//!         Ok(Arc::new(Mirror(MemDevice::new(blocks), Mutex::default())))
+//!     }
+//! }
+//!
+//! # use treering_traces::generate::{GenParams, Workload, build};
+//! # use treering_traces::{Op, OpSource, Writer};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("zipf.trz");
+//! # let (header, mut source) = build(&GenParams::new(Workload::Zipf, 2_000))?;
+//! # let mut writer = Writer::create(&path, header)?;
+//! # let mut op = Op::default();
+//! # while source.next_op(&mut op)? {
+//! #     writer.write(&op)?;
+//! # }
+//! # writer.finish()?;
+//! let profile = Arc::new(MirrorProfile);
+//! let target = Target::Own(OwnDrive { profile, name: "mirror".into() });
+//! let report = run(&ReplayConfig::new(path, target), &mut |_| {})?;
+//! assert_eq!(report.device.profile, "mirror");
+//! assert_eq!(report.wa.device.expect("a simulated drive").nand_over_host, 2.0);
+//! # Ok(())
+//! # }
+//! ```
 
 use std::error::Error;
 use std::fmt::Debug;

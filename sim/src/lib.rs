@@ -1,15 +1,52 @@
-//! Discrete-event devices, predictors, replay and reports.
+//! Replays traces through Treering's real trees on simulated devices, and predicts what they write.
 //!
-//! | room | what |
+//! ```text
+//! trace ──▶ replay ──▶ real engine ──▶ ssd | csd | pm | a file
+//!    │         │                          in virtual time; on a file, in real time
+//!    │         ▼
+//!    │      report ──▶ JSON, text, HTML: measured beside predicted
+//!    │         ▲
+//!    └──▶ predict: from the trace's statistics alone
+//! ```
+//!
+//! | module | what |
 //! |---|---|
-//! | [`ssd`] | a drive: flash translation layer, garbage collection, timing |
-//! | [`csd`] | a drive that compresses: extents of any length instead of pages |
-//! | [`pm`] | persistent memory: write combining, XPLines, a CPU cache before them |
-//! | [`predict`] | write amplification from a trace's statistics alone |
-//! | [`replay`] | a trace through the real engine on a device, in virtual time |
+//! | [`replay`] | a trace through the real engine on a device |
 //! | [`report`] | what came out, as JSON, text and HTML |
-//! | [`layouts`] | what page layouts take of which keys |
-//! | [`clock`], [`queue`] | virtual time and its events |
+//! | [`predict`] | write amplification from a trace's statistics alone |
+//! | [`ssd`], [`csd`] | a page-mapped drive; one that compresses |
+//! | [`pm`] | persistent memory: write combining, XPLines, a CPU cache before them |
+//! | [`drive`] | what a replay asks of a drive, for drives of your own |
+//! | [`layouts`] | the bytes that page layouts take, for any keys |
+//! | [`clock`], [`queue`], [`values`] | virtual time, its events, and the contents of values |
+//!
+//! To replay a generated trace and print write amplification by cause:
+//!
+//! ```
+//! use treering_sim::replay::{ReplayConfig, Target, run};
+//! use treering_traces::generate::{GenParams, Workload, build};
+//! use treering_traces::{Op, OpSource, Writer};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("zipf.trz");
+//! let (header, mut source) = build(&GenParams::new(Workload::Zipf, 2_000))?;
+//! let mut writer = Writer::create(&path, header)?;
+//! let mut op = Op::default();
+//! while source.next_op(&mut op)? {
+//!     writer.write(&op)?;
+//! }
+//! writer.finish()?;
+//!
+//! let target = Target::builtin("ssd").expect("a built-in drive");
+//! let report = run(&ReplayConfig::new(path, target), &mut |_| {})?;
+//! let (host, drive) = (report.wa.host, report.wa.device.expect("a simulated drive"));
+//! println!("log {:.2}, pages {:.2}, the rest {:.2}", host.log, host.page, host.extra);
+//! println!("by the drive's garbage collection {:.2}", drive.gc);
+//! assert!(report.complete && host.total > 1.0);
+//! # Ok(())
+//! # }
+//! ```
 
 #![warn(missing_docs)]
 

@@ -1,4 +1,5 @@
-//! What the profiles of all devices have in common: TOML that is read, checked, and refused by the name of the key.
+//! What the profiles of all devices have in common: TOML that is read, checked, and refused by the
+//! name of the key.
 
 use serde::de::DeserializeOwned;
 

@@ -1,7 +1,7 @@
 //! The event queue: what happens next in virtual time.
 //!
-//! A binary heap of `(time, sequence number)`. Events at one instant leave in the order in which they came,
-//! which makes a run a function of its inputs: a heap alone breaks ties by its shape.
+//! A binary heap of `(time, sequence number)`. Events at one instant leave in the order in which
+//! they came, which makes a run a function of its inputs: a heap alone breaks ties by its shape.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -38,6 +38,20 @@ impl<T> Ord for Entry<T> {
 }
 
 /// Events ordered by virtual time, first come first served within an instant.
+///
+/// ```
+/// use treering_sim::clock::VirtualNanos;
+/// use treering_sim::queue::EventQueue;
+///
+/// let mut events = EventQueue::with_capacity(3);
+/// events.push(VirtualNanos(20), "late");
+/// events.push(VirtualNanos(10), "first");
+/// events.push(VirtualNanos(10), "second");
+/// assert_eq!(events.next_at(), Some(VirtualNanos(10)));
+/// assert_eq!(events.pop(), Some((VirtualNanos(10), "first")));
+/// assert_eq!(events.pop(), Some((VirtualNanos(10), "second")));
+/// assert_eq!(events.pop(), Some((VirtualNanos(20), "late")));
+/// ```
 #[derive(Clone, Debug)]
 pub struct EventQueue<T> {
     heap: BinaryHeap<Entry<T>>,

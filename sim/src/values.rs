@@ -1,8 +1,9 @@
 //! Values made up from a seed: traces name sizes, not contents.
 //!
-//! The bytes are a function of `(seed, number)`, where the caller numbers its writes, so a checker can make
-//! any value again. A stated share of each value is one contiguous run of zeros at its end, the shape of
-//! "half zero, half random" records in B⁻-tree §4.1, which is what a compressing drive then sees:
+//! The bytes are a function of `(seed, number)`, where the caller numbers its writes, so a checker
+//! can make any value again. A stated share of each value is one contiguous run of zeros at its
+//! end, the shape of "half zero, half random" records in B⁻-tree §4.1, which is what a compressing
+//! drive then sees:
 //!
 //! ```text
 //! | splitmix64 stream started at mix(seed, number)        | 0 0 0 … |
@@ -30,17 +31,28 @@ fn in_2_32nds(share: f64) -> u64 {
 }
 
 /// Makes values into one buffer that it reuses.
+///
+/// ```
+/// use treering_sim::values::Values;
+///
+/// let mut values = Values::new(42, 0.5);
+/// let seventh = values.make(7, 100).to_vec();
+/// values.make(8, 100);
+/// assert_eq!(values.make(7, 100), seventh, "a function of seed and number");
+/// assert!(seventh[50..].iter().all(|byte| *byte == 0), "half of it zeros");
+/// ```
 #[derive(Clone, Debug)]
 pub struct Values {
     seed: u64,
-    /// Share of zero bytes in units of 2^-32, so that the count of zeros is exact integer arithmetic.
+    /// Share of zero bytes in units of 2^-32, so that the count of zeros is exact integer
+    /// arithmetic.
     zeros: u64,
     buffer: Vec<u8>,
 }
 
 impl Values {
-    /// Values under `seed` with `zero_share` of their bytes zero; shares outside 0..=1 (and NaN) are taken
-    /// as the nearest end (NaN: 0).
+    /// Values under `seed` with `zero_share` of their bytes zero; shares outside 0..=1 (and NaN)
+    /// are taken as the nearest end (NaN: 0).
     pub fn new(seed: u64, zero_share: f64) -> Self {
         Values {
             seed: mix(seed.wrapping_add(STEP)),

@@ -1,5 +1,6 @@
-//! What Bf-Tree's paper claims and counting can check (CLAIMS, rows BF), at a small scale: 40,000 records of 16+16 bytes, and a cache of the
-//! paper's share of them unless a test says otherwise. `examples/bf_figures` has the same at a larger one, and pictures.
+//! What Bf-Tree's paper claims and counting can check (CLAIMS, rows BF), at a small scale: 40,000
+//! records of 16+16 bytes, and a cache of the paper's share of them unless a test says otherwise.
+//! `examples/bf_figures` has the same at a larger one, and pictures.
 
 use treering_engine::{BfOptions, Durability, Kv, Options, TreeKind};
 use treering_sim::replay::{Part, Rig};
@@ -97,8 +98,8 @@ fn a_lookup_that_misses_reads_exactly_one_page_and_one_that_hits_none() {
     }
 }
 
-/// BF-22: what is known to be absent is a phantom, and is looked up in memory. All that keeps a phantom out is a ring that is full at the moment:
-/// the lookup then makes room for the next one.
+/// BF-22: what is known to be absent is a phantom, and is looked up in memory. All that keeps a
+/// phantom out is a ring that is full at the moment: the lookup then makes room for the next one.
 #[test]
 fn a_repeated_negative_lookup_reads_nothing() {
     let (rig, _) = loaded(bf(10, 100), 0.1, 0.0, 0.0);
@@ -135,7 +136,8 @@ fn a_repeated_negative_lookup_reads_nothing() {
     assert!(kept > 1_800, "only {kept} phantoms were kept");
 }
 
-/// BF-23: a tombstone answers. (In the copy-on-access region a lookup may move the mini-page, and merge what it leaves behind: here is none.)
+/// BF-23: a tombstone answers. (In the copy-on-access region a lookup may move the mini-page, and
+/// merge what it leaves behind: here is none.)
 #[test]
 fn a_lookup_of_what_was_deleted_reads_nothing() {
     let (rig, mut source) = loaded(bf(0, 30), CACHE, 0.0, 0.0);
@@ -150,7 +152,8 @@ fn a_lookup_of_what_was_deleted_reads_nothing() {
     }
 }
 
-/// BF-12 and BF-13: inner nodes are next to nothing, and leaves of random inserts are two thirds full.
+/// BF-12 and BF-13: inner nodes are next to nothing, and leaves of random inserts are two thirds
+/// full.
 #[test]
 fn inner_nodes_are_a_hundredth_of_the_tree_and_leaves_are_two_thirds_full() {
     for tree in [BTREE, default_bf()] {
@@ -165,7 +168,8 @@ fn inner_nodes_are_a_hundredth_of_the_tree_and_leaves_are_two_thirds_full() {
     }
 }
 
-/// BF-27: six times fewer I/Os for updates, and the hit ratio of lookups is 20 points above (§6.3, §6.5).
+/// BF-27: six times fewer I/Os for updates, and the hit ratio of lookups is 20 points above (§6.3,
+/// §6.5).
 #[test]
 fn updates_cost_a_sixth_of_the_page_io_and_lookups_hit_20_points_more() {
     let [btree, bf] = [BTREE, default_bf()].map(|tree| steady(tree, 1.0));
@@ -234,7 +238,8 @@ impl OpSource for Scans {
     }
 }
 
-/// BF-31: with 66 records a leaf every other scan of 32 goes on into a second one, and few of them are in memory.
+/// BF-31: with 66 records a leaf every other scan of 32 goes on into a second one, and few of them
+/// are in memory.
 #[test]
 fn a_scan_of_32_records_reads_a_leaf_or_two() {
     let (mut rig, source) = loaded(default_bf(), CACHE, 0.0, 1.0);

@@ -200,7 +200,8 @@ fn shadowing_writes_nothing_beside() {
     assert_eq!(part.after.written.extra, part.before.written.extra);
 }
 
-/// BM-23, BM-24: a record of the sparse log is compressed once, one of the packed log again with each that shares its block.
+/// BM-23, BM-24: a record of the sparse log is compressed once, one of the packed log again with
+/// each that shares its block.
 #[test]
 fn the_sparse_log_hardly_depends_on_clients() {
     let log_wa = |packing, clients| {

@@ -59,7 +59,8 @@ fn zero_padded_random_blocks_take_what_the_table_says() {
     ];
     for (share, first, sixth) in table {
         for (level, expected) in [(1, first), (2, sixth), (6, sixth)] {
-            // Level 1 of zlib-rs always uses the fixed Huffman codes, where stock zlib chooses: random bytes take 5 % more.
+            // Level 1 of zlib-rs always uses the fixed Huffman codes, where stock zlib chooses:
+            // random bytes take 5 % more.
             let fixed_codes = level == 1 && (0.5..1.0).contains(&share);
             let tolerance = if fixed_codes { 0.04 } else { 0.02 };
             let mut codec = Compressor::new(Codec::Zlib(level));
@@ -138,7 +139,8 @@ fn what_was_written_before_is_not_compressed_again() {
     assert_eq!((log, page), (0, 2 * extra), "it is written all the same");
 }
 
-/// Uniform random writes until garbage collection is steady; flash bytes over compressed bytes after that.
+/// Uniform random writes until garbage collection is steady; flash bytes over compressed bytes
+/// after that.
 fn steady(drive: &SimCsd, blocks: u64, random: usize) -> f64 {
     let mut state = [0u8; 8];
     let block = padded(0, random);
@@ -162,8 +164,9 @@ fn steady(drive: &SimCsd, blocks: u64, random: usize) -> f64 {
 
 #[test]
 fn effective_over_provisioning_is_that_of_the_table() {
-    // Base over-provisioning, share of random bytes, GC write amplification of FIFO cleaning at alpha / c for the ratio c of DEVICES §3.
-    // The ratio of a 4 KiB block is what the codec makes of it; the table's figures hold for c itself.
+    // Base over-provisioning, share of random bytes, GC write amplification of FIFO cleaning at
+    // alpha / c for the ratio c of DEVICES §3. The ratio of a 4 KiB block is what the codec makes
+    // of it; the table's figures hold for c itself.
     let cases = [
         (0.07, 1.0, Some(7.82)),
         (0.07, 0.79, None),
@@ -377,7 +380,8 @@ proptest! {
             }
         }
         prop_assert_eq!(drive.check_invariants(), Ok(()));
-        // Live bytes are those of the model's blocks; everything programmed is live, or was overwritten or moved.
+        // Live bytes are those of the model's blocks; everything programmed is live, or was
+        // overwritten or moved.
         let mut codec = Compressor::new(Codec::Zlib(1));
         let live: u64 = model.values().filter(|b| b.iter().any(|&byte| byte != 0))
             .map(|b| u64::from((u32::from(codec.size(b)) + header).next_multiple_of(granularity))).sum();

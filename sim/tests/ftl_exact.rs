@@ -1,4 +1,5 @@
-//! The FTL against the closed forms of [`treering_sim::predict::ftl`], which are exact for many blocks: within 1 %.
+//! The FTL against the closed forms of [`treering_sim::predict::ftl`], which are exact for many
+//! blocks: within 1 %.
 //!
 //! The grid here is a part of the whole one, which takes 15 s in a release build:
 //! `cargo test --release -p treering-sim --test ftl_exact -- --ignored --nocapture` prints it.
@@ -10,7 +11,8 @@ use treering_sim::ssd::{Frontiers, Ftl, FtlConfig, GcPolicy};
 
 const TOLERANCE: f64 = 0.01;
 
-/// A drive of about `blocks` erase blocks whose log is exactly `alpha` times its logical pages (up to one page).
+/// A drive of about `blocks` erase blocks whose log is exactly `alpha` times its logical pages (up
+/// to one page).
 fn drive(blocks: u32, b: u32, over_provisioning: f64, policy: GcPolicy) -> Ftl {
     let pages = f64::from(blocks) * f64::from(b);
     let logical = (pages / (1.0 + over_provisioning)).round() as u64;
@@ -20,7 +22,8 @@ fn drive(blocks: u32, b: u32, over_provisioning: f64, policy: GcPolicy) -> Ftl {
     Ftl::new(&config).unwrap()
 }
 
-/// Fills the drive, warms up for `warm` device turns, measures over as many; `next` chooses the pages.
+/// Fills the drive, warms up for `warm` device turns, measures over as many; `next` chooses the
+/// pages.
 fn measured(ftl: &mut Ftl, turns: u64, mut next: impl FnMut(&mut StdRng) -> u32) -> f64 {
     let pages = ftl.logical_pages();
     let mut rng = StdRng::seed_from_u64(1);
@@ -221,7 +224,8 @@ fn random_writes_and_trims_leave_every_page_where_the_map_says() {
     }
 }
 
-/// TRIM turns logical into spare pages: what counts is the mean number in use (Frankie, Hughes, Kurkoski 2012).
+/// TRIM turns logical into spare pages: what counts is the mean number in use (Frankie, Hughes,
+/// Kurkoski 2012).
 #[test]
 fn trimmed_pages_are_over_provisioning() {
     let mut ftl = drive(2000, 32, 0.10, GcPolicy::Greedy);

@@ -1,4 +1,5 @@
-//! What page layouts take, counted: B-Trees Are Back §3.5, §4.1-§4.6 in small. `layout_figures` counts as many records as the paper.
+//! What page layouts take, counted: B-Trees Are Back §3.5, §4.1-§4.6 in small. `layout_figures`
+//! counts as many records as the paper.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +46,8 @@ fn a_tree_of_pages_is_a_map_in_every_layout() {
     }
 }
 
-/// What a tree of several levels finds and visits is what a map does, in every layout and while it adapts.
+/// What a tree of several levels finds and visits is what a map does, in every layout and while it
+/// adapts.
 #[test]
 fn gets_and_scans_go_through_inner_pages_to_what_was_put() {
     let urls = |n: u32| format!("https://host{}.org/some/folder/page-{:07}", n % 97, n * 7);
@@ -89,7 +91,8 @@ fn gets_and_scans_go_through_inner_pages_to_what_was_put() {
     }
 }
 
-/// §5.2: leaves of strings have fingerprints after gets, and hints after scans; those of numbers far from each other have hints all the time.
+/// §5.2: leaves of strings have fingerprints after gets, and hints after scans; those of numbers
+/// far from each other have hints all the time.
 #[test]
 fn leaves_follow_what_is_done_with_them() {
     // Five neighbours at a time begin alike: heads do not tell them apart.
@@ -130,8 +133,9 @@ fn sorted_dense_keys_fill_fully_dense_leaves() {
     assert_eq!((dense.leaves, dense.records), (100, 501 + 99 * 500));
 }
 
-/// BB-18: "compared to hints, space use is reduced by 52 % for FDLs and by 40 % for SDLs at 100 % density". What varies with the number of records is
-/// the growth wave; fully dense leaves end where their places end, which saves more than the paper's do.
+/// BB-18: "compared to hints, space use is reduced by 52 % for FDLs and by 40 % for SDLs at 100 %
+/// density". What varies with the number of records is the growth wave; fully dense leaves end
+/// where their places end, which saves more than the paper's do.
 #[test]
 fn dense_leaves_of_dense_keys_take_half_of_what_hints_do() {
     let keys = bytes(&keys::dense(100_000, 1.0, Order::Random, 1));
@@ -146,7 +150,8 @@ fn dense_leaves_of_dense_keys_take_half_of_what_hints_do() {
     assert!((0.51..0.65).contains(&fully), "{fully}");
 }
 
-/// BB-06, BB-08, BB-10, BB-14, at a number of records where the waves of all layouts are far from their ends.
+/// BB-06, BB-08, BB-10, BB-14, at a number of records where the waves of all layouts are far from
+/// their ends.
 #[test]
 fn layouts_with_slots_differ_by_their_slots() {
     let keys = bytes(&keys::sparse(100_000, Order::Random, 1));
@@ -210,7 +215,8 @@ fn sorted<K: Ord + Clone>(keys: &[K]) -> Vec<K> {
     keys
 }
 
-/// Of all keys, records are counted as pages have them: dense ones, sparse ones, any density, strings; in any order.
+/// Of all keys, records are counted as pages have them: dense ones, sparse ones, any density,
+/// strings; in any order.
 #[test]
 fn bytes_per_record_are_predicted_in_every_layout() {
     let strings: Vec<_> = keys::sparse(6_000, Order::Random, 9)
@@ -235,7 +241,8 @@ fn bytes_per_record_are_predicted_in_every_layout() {
     }
 }
 
-/// Some ranges say what all keys do, the nearer the more keys they have: ascending keys at once, keys in random order where chance allows.
+/// Some ranges say what all keys do, the nearer the more keys they have: ascending keys at once,
+/// keys in random order where chance allows.
 #[test]
 fn a_sample_of_key_ranges_predicts_as_all_keys_do() {
     let numbers = bytes(&keys::dense(100_000, 0.6, Order::Random, 5));

@@ -1,4 +1,5 @@
-//! The simulated persistent memory: contents, exact counts on small stories, times on an idle device and on a busy one.
+//! The simulated persistent memory: contents, exact counts on small stories, times on an idle
+//! device and on a busy one.
 
 use proptest::prelude::*;
 use rand::rngs::SmallRng;
@@ -49,7 +50,8 @@ fn a_small_story_is_counted_exactly() {
         persist(&pm, 1);
         // Four lines of a log: complete, and written.
         (16..20).for_each(|line| persist(&pm, line));
-        // A superblock: the leaf has to leave, half of it known from the fetch, so nothing is read for it.
+        // A superblock: the leaf has to leave, half of it known from the fetch, so nothing is read
+        // for it.
         persist(&pm, 1000);
         // The log's last line again: dirty once more.
         persist(&pm, 19);
@@ -341,7 +343,8 @@ fn request() -> impl Strategy<Value = Do> {
 }
 
 proptest! {
-    /// As the memory that crashes for the oracle does; and counters that fit together, however it is asked.
+    /// As the memory that crashes for the oracle does; and counters that fit together, however it
+    /// is asked.
     #[test]
     fn loads_return_what_was_last_stored_and_counters_add_up(
         requests in prop::collection::vec(request(), 1..120),

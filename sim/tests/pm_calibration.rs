@@ -1,4 +1,5 @@
-//! The simulated persistent memory against what is known of Optane DIMMs (DEVICES §2): the rows of `sim/PM.md`, from fewer lines.
+//! The simulated persistent memory against what is known of Optane DIMMs (DEVICES §2): the rows of
+//! `sim/PM.md`, from fewer lines.
 //!
 //! `cargo run --release -p treering-sim --example pm_figures` draws the page.
 
@@ -62,7 +63,8 @@ fn the_inference_experiment_needs_random_replacement_and_logs_do_not_care() {
     assert!(of("ccl").all(Row::held));
 }
 
-/// CLAIMS, third modelling note: "48 tails in one 64-line buffer triple the log's XPLine writes, over four DIMMs they hardly matter".
+/// CLAIMS, third modelling note: "48 tails in one 64-line buffer triple the log's XPLine writes,
+/// over four DIMMs they hardly matter".
 #[test]
 fn as_many_logs_as_threads_triple_their_media_writes_on_one_dimm_and_hardly_on_four() {
     let tails = bands::tails(&profile("pm"), 4 * LINES);
@@ -73,7 +75,8 @@ fn as_many_logs_as_threads_triple_their_media_writes_on_one_dimm_and_hardly_on_f
     assert!((1.0..1.4).contains(&(spread / one)), "{spread} / {one}");
 }
 
-/// CCL-BTree §5.4: what the cache evicts on its own "may convert sequential cacheline writes into random XPLine flushes".
+/// CCL-BTree §5.4: what the cache evicts on its own "may convert sequential cacheline writes into
+/// random XPLine flushes".
 #[test]
 fn implicit_flushes_cost_more_media_writes_than_explicit_ones() {
     let found = bands::implicit_flushes(&profile("pm"), 4 * LINES);

@@ -45,7 +45,8 @@ fn analyze(ops: Vec<Op>, span: Span) -> Workload {
 struct Leaves {
     page_size: usize,
     pages: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// Bytes of the records that splits moved, as the log has them, without the two lengths before them.
+    /// Bytes of the records that splits moved, as the log has them, without the two lengths before
+    /// them.
     moved: usize,
 }
 
@@ -162,7 +163,8 @@ fn leaves_loaded_in_sorted_order_are_half_full() {
         .map(|(k, len)| op(OpKind::Put, k, *len as u32))
         .collect();
     let level = LeafLevel::grow(&analyze(ops, Span::after(0)), 4096, SLOTTED);
-    // The rightmost page has no upper fence, hence no prefix: 42 bytes a record until it splits in the middle.
+    // The rightmost page has no upper fence, hence no prefix: 42 bytes a record until it splits in
+    // the middle.
     let half = (4096.0 - 48.0) / 42.0 / 2.0;
     let records = level.records_per_leaf();
     assert!(
@@ -227,7 +229,8 @@ fn a_sample_has_the_leaf_fill_of_the_whole() {
     );
 }
 
-/// Every eighth of consecutive numbers, or fewer of them, are in no dense leaf, and what those between would do is not known.
+/// Every eighth of consecutive numbers, or fewer of them, are in no dense leaf, and what those
+/// between would do is not known.
 #[test]
 fn no_leaf_of_a_sample_is_dense() {
     let ops: Vec<Op> = (0..200_000_u64)

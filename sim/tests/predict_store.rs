@@ -1,4 +1,5 @@
-//! The whole prediction against real runs of the store on a device in memory, small enough for every test run.
+//! The whole prediction against real runs of the store on a device in memory, small enough for
+//! every test run.
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
-//! Whole replays of small generated traces: every combination of store, policy and preparation runs to its end with engine and drive
-//! counting the same bytes (a replay fails if they do not), and its faces hold what they promise.
+//! Whole replays of small generated traces: every combination of store, policy and preparation runs
+//! to its end with engine and drive counting the same bytes (a replay fails if they do not), and
+//! its faces hold what they promise.
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -236,7 +237,8 @@ fn every_cleaning_policy_is_predicted_or_said_not_to_be() {
 /// A prime, so that multiples of a number go through all below it.
 const NUMBERS: u64 = 99_991;
 
-/// Dense numbers in random order, then updates of any of them: what becomes dense, and when, decides how many leaves there are to write.
+/// Dense numbers in random order, then updates of any of them: what becomes dense, and when,
+/// decides how many leaves there are to write.
 #[test]
 fn leaves_that_become_dense_are_predicted() {
     let folder = tempfile::tempdir().unwrap();

@@ -68,8 +68,8 @@ fn a_medium_too_small_for_its_data_ends_the_replay() {
     );
 }
 
-/// What a drive that compresses programs is what it stores and what its garbage collection moves: so
-/// the chart has these, and not what the host wrote.
+/// What a drive that compresses programs is what it stores and what its garbage collection moves:
+/// so the chart has these, and not what the host wrote.
 #[test]
 fn the_chart_of_a_drive_that_compresses_adds_up_to_what_it_programs() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! LodgeTree's replays on persistent memory: against the paper's figures (CLAIMS LT-04, LT-05, LT-12, LT-13) and twice the same.
+//! LodgeTree's replays on persistent memory: against the paper's figures (CLAIMS LT-04, LT-05,
+//! LT-12, LT-13) and twice the same.
 
 use std::path::PathBuf;
 
@@ -133,7 +134,8 @@ fn off(measured: f64, predicted: f64) -> f64 {
     (measured / predicted - 1.0).abs()
 }
 
-/// The same, but 95 of 100 go to a thousandth: what the others leave in buffers keeps logs, which are cleaned.
+/// The same, but 95 of 100 go to a thousandth: what the others leave in buffers keeps logs, which
+/// are cleaned.
 fn few_updated(i: u64) -> u64 {
     let half = KEYS / 2;
     match i {

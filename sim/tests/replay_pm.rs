@@ -1,4 +1,5 @@
-//! Replays on persistent memory: against CCL-BTree's figures (CLAIMS CC-18, CC-20 to CC-23), against the predictions, twice the same.
+//! Replays on persistent memory: against CCL-BTree's figures (CLAIMS CC-18, CC-20 to CC-23),
+//! against the predictions, twice the same.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,5 @@
-//! What is predicted outside the bounds between which predictions were tried says so beside every number.
+//! What is predicted outside the bounds between which predictions were tried says so beside every
+//! number.
 
 use std::path::{Path, PathBuf};
 

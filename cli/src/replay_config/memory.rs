@@ -19,7 +19,8 @@ pub(super) fn tree(args: &ReplayArgs) -> Result<Option<PmTreeKind>, Failure> {
         tree => {
             return match args.pm.given() {
                 Some(flag) => Err(Failure::usage(format!(
-                    "{flag}: --tree {tree} does not run on persistent memory; expected --tree ccl, lodge or pmtree"
+                    "{flag}: --tree {tree} does not run on persistent memory; expected --tree \
+                     ccl, lodge or pmtree"
                 ))),
                 None => Ok(None),
             };

@@ -94,7 +94,8 @@ impl Cell {
         }
     }
 
-    /// An empty store, and what it is to be fed with: all records in random order, then operations without end.
+    /// An empty store, and what it is to be fed with: all records in random order, then operations
+    /// without end.
     pub(crate) fn rig(&self) -> Result<(Rig, Box<dyn OpSource + Send>), ReplayError> {
         let (_, profile) = treering_sim::ssd::builtin("ssd").expect("a built-in profile");
         // Twice what the leaves of a random load take.
@@ -104,7 +105,8 @@ impl Cell {
         Ok((rig, source))
     }
 
-    /// The same records under a law of popularity by another name, which gives each of them another rank.
+    /// The same records under a law of popularity by another name, which gives each of them another
+    /// rank.
     pub(crate) fn params(&self, workload: Workload) -> GenParams {
         let (writes, scans) = match self.mix {
             Mix::Reads => (0.0, 0.0),

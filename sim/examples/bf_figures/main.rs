@@ -1,4 +1,5 @@
-//! Measures what Bf-Tree's figures show, `btree` against `bf` on the simulated SSD, and draws it; `sim/FIGURES.md` explains it.
+//! Measures what Bf-Tree's figures show, `btree` against `bf` on the simulated SSD, and draws it;
+//! `sim/FIGURES.md` explains it.
 //!
 //! ```sh
 //! cargo run --release -p treering-sim --example bf_figures                             # all, a few minutes; rewrites docs/ and the page
@@ -6,7 +7,8 @@
 //! cargo run --release -p treering-sim --example bf_figures -- --out /tmp/figures       # elsewhere: pictures, and tables.md
 //! ```
 //!
-//! The data are a 400th of the paper's, the cache the same share of them (31 %). All counts: the same on every machine.
+//! The data are a 400th of the paper's, the cache the same share of them (31 %). All counts: the
+//! same on every machine.
 
 mod cache_size;
 mod cell;

@@ -30,7 +30,8 @@ impl Sheet {
         self.tables.push((name.into(), table.0));
     }
 
-    /// Pictures into `docs/` and tables into the page, a path from the project's root; or both into another folder.
+    /// Pictures into `docs/` and tables into the page, a path from the project's root; or both into
+    /// another folder.
     pub(crate) fn write(&self, out: Option<&Path>, page: &str) -> Result<(), String> {
         let told = |path: &Path, e: io::Error| format!("{}: {e}", path.display());
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -87,7 +88,8 @@ impl Table {
     }
 }
 
-/// Puts tables between `<!-- NAME -->` and `<!-- end -->`; says which of them the page has no place for.
+/// Puts tables between `<!-- NAME -->` and `<!-- end -->`; says which of them the page has no place
+/// for.
 pub(crate) fn fill_in(page: &str, tables: &[(String, String)]) -> Result<String, String> {
     let mut page = page.to_string();
     for (name, table) in tables {

@@ -1,4 +1,5 @@
-//! Figure 15: how many of the records that a lookup found in the leaf are promoted, and a workload that changes.
+//! Figure 15: how many of the records that a lookup found in the leaf are promoted, and a workload
+//! that changes.
 
 use treering_engine::BfOptions;
 use treering_sim::replay::ReplayError;

@@ -1,12 +1,16 @@
-//! The ring in a few lines, to take it apart: reads only, mini-pages without bytes, and two of its rules to be switched off.
+//! The ring in a few lines, to take it apart: reads only, mini-pages without bytes, and two of its
+//! rules to be switched off.
 //!
-//! A mini-page that moves leaves its old block behind. In the copy-on-access region that block is of no use to anybody until the head has
-//! passed it (§5.5: "the old address is marked as a tombstone"). And on the way it loses the records that were not used since it was there last
-//! ("evicting cold records"). [`Rules`] says which of the two holds; with both the model misses as often as the engine does.
+//! A mini-page that moves leaves its old block behind. In the copy-on-access region that block is
+//! of no use to anybody until the head has passed it (§5.5: "the old address is marked as a
+//! tombstone"). And on the way it loses the records that were not used since it was there last
+//! ("evicting cold records"). [`Rules`] says which of the two holds; with both the model misses as
+//! often as the engine does.
 
 use std::collections::VecDeque;
 
-/// What a mini-page takes beside its records, its block's header included, and what each record takes (engine: `mini`, `ring`).
+/// What a mini-page takes beside its records, its block's header included, and what each record
+/// takes (engine: `mini`, `ring`).
 const PAGE_BYTES: u64 = 24;
 const HEADER: u64 = 8;
 const RECORD_BYTES: u64 = 40;
@@ -17,7 +21,8 @@ const SPARE_ROOM: u64 = 4096;
 /// What becomes of the block that a mini-page has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Left {
-    /// It stays where it is until the head passes it; outside the copy-on-access region it may be allocated again.
+    /// It stays where it is until the head passes it; outside the copy-on-access region it may be
+    /// allocated again.
     Stays,
     /// Its bytes are free at once, wherever they are: what a list in order of use would do.
     Vanishes,

@@ -43,7 +43,8 @@ fn args(
     Ok(args)
 }
 
-/// Runs the figures that were asked for; without `--out` their tables go into `page`, a path from the project's root.
+/// Runs the figures that were asked for; without `--out` their tables go into `page`, a path from
+/// the project's root.
 pub(crate) fn main(figures: &[(&str, Figure)], page: &str) -> ExitCode {
     let args = match args(figures, std::env::args().skip(1)) {
         Ok(args) => args,

@@ -1,4 +1,5 @@
-//! One store on the compressing drive: loaded in memory, opened again with the small cache, warmed up, measured in parts.
+//! One store on the compressing drive: loaded in memory, opened again with the small cache, warmed
+//! up, measured in parts.
 
 use treering_engine::{
     Durability, Kv, LogPacking, ModLog, Options, PageStoreKind, ResetRule, TablePersist, TreeKind,
@@ -40,11 +41,13 @@ pub(crate) struct Cell {
     /// Bytes of data for each byte of cache: 150 in the paper.
     pub(crate) data_over_cache: u64,
     pub(crate) load: Load,
-    /// Write-backs that a page sees before anything is measured. All begin with an empty log block, and what fills it sets them apart.
+    /// Write-backs that a page sees before anything is measured. All begin with an empty log block,
+    /// and what fills it sets them apart.
     pub(crate) warm_per_leaf: u64,
 }
 
-/// The baseline of the paper: "conventional page shadowing, where we persist the page table after each page flush" (§4).
+/// The baseline of the paper: "conventional page shadowing, where we persist the page table after
+/// each page flush" (§4).
 pub(crate) const COW: PageStoreKind = PageStoreKind::CopyOnWrite {
     table: TablePersist::EachFlush,
 };
@@ -186,7 +189,8 @@ impl Warm {
         self.rig.set_clients(clients, acknowledge)?;
         let part = self.rig.run(&mut *self.source, ops)?;
         let (device, pace) = self.rig.predicted_on();
-        // Updates are alike from here on: what is measured first stands for all of it, but for how far log blocks have come.
+        // Updates are alike from here on: what is measured first stands for all of it, but for how
+        // far log blocks have come.
         if self.workload.is_none() {
             let span = Span {
                 limit_ops: self.before + ops,
@@ -239,7 +243,8 @@ impl Measured {
         )
     }
 
-    /// Measured over predicted, less one, of each component that is at least 3 % of the total; in the order of [`COMPONENTS`].
+    /// Measured over predicted, less one, of each component that is at least 3 % of the total; in
+    /// the order of [`COMPONENTS`].
     pub(crate) fn errors(&self) -> [Option<f64>; 5] {
         let (measured, predicted) = (self.stored(), self.predicted());
         let (_, flash) = self.host_and_flash();
@@ -252,7 +257,8 @@ impl Measured {
     }
 }
 
-/// Even keys in order, which leaves leaves half full; then odd ones in between, until they are nearly full; then updates.
+/// Even keys in order, which leaves leaves half full; then odd ones in between, until they are
+/// nearly full; then updates.
 struct Full {
     records: u64,
     value_len: u32,

@@ -1,4 +1,5 @@
-//! Measures what the evaluation of B⁻-tree shows, on the compressing drive, and draws it; `sim/BMINUS.md` explains it.
+//! Measures what the evaluation of B⁻-tree shows, on the compressing drive, and draws it;
+//! `sim/BMINUS.md` explains it.
 //!
 //! ```sh
 //! cargo run --release -p treering-sim --example bminus_figures                    # all, some minutes; rewrites docs/ and the page
@@ -6,7 +7,8 @@
 //! cargo run --release -p treering-sim --example bminus_figures -- --out DIR       # elsewhere: pictures, and tables.md
 //! ```
 //!
-//! The data are a 1,000th of the paper's, the cache the same share of them. All counts: the same on every machine.
+//! The data are a 1,000th of the paper's, the cache the same share of them. All counts: the same on
+//! every machine.
 
 mod beta;
 mod cell;

@@ -64,7 +64,8 @@ pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
     let mut wanted = Vec::new();
     for record in RECORDS {
         for page_size in PAGES {
-            // The packed log makes a difference where commits flush, and none that depends on the page.
+            // The packed log makes a difference where commits flush, and none that depends on the
+            // page.
             let kinds = Kind::ALL.into_iter();
             wanted.extend(
                 kinds

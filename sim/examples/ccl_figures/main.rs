@@ -1,4 +1,5 @@
-//! Measures what the evaluation of CCL-BTree shows, on simulated persistent memory, and draws it; `sim/CCL.md` explains it.
+//! Measures what the evaluation of CCL-BTree shows, on simulated persistent memory, and draws it;
+//! `sim/CCL.md` explains it.
 //!
 //! ```sh
 //! cargo run --release -p treering-sim --example ccl_figures                      # all, some minutes; rewrites docs/ and the page

@@ -1,4 +1,5 @@
-//! Predicted beside measured: leaves, log and all, for each size of buffer node and each kind of work.
+//! Predicted beside measured: leaves, log and all, for each size of buffer node and each kind of
+//! work.
 
 use treering_sim::replay::ReplayError;
 

@@ -15,7 +15,8 @@ const RECORD: f64 = 16.0;
 const XPLINE: f64 = 256.0;
 const ENTRY: f64 = 24.0;
 
-/// GiB that 50 M inserts write to the medium; GiB of persistent memory and of DRAM with 100 M records (Table 1, by N_batch from 1).
+/// GiB that 50 M inserts write to the medium; GiB of persistent memory and of DRAM with 100 M
+/// records (Table 1, by N_batch from 1).
 const MEDIA_GIB: [f64; 5] = [9.37, 7.52, 6.63, 6.17, 5.88];
 const PM_GIB: [f64; 5] = [2.71, 2.77, 2.96, 2.83, 2.81];
 /// M of 50 M searches that a buffer node answers (Table 1, "DRAM hit").
@@ -32,8 +33,8 @@ fn formula(batch: f64) -> (f64, f64) {
     (leaf, log)
 }
 
-/// Searches that buffer nodes answer, after a load; beside what N_batch slots of each node can be of
-/// the leaf's records and of those that wait above it.
+/// Searches that buffer nodes answer, after a load; beside what N_batch slots of each node can be
+/// of the leaf's records and of those that wait above it.
 fn hits(batches: &[usize]) -> Result<Table, ReplayError> {
     let trace = trace(RECORDS, SEARCHES, Work::Searches)?;
     let reports = each(batches, |batch| replay(&trace, ccl(*batch), |_| {}))?;

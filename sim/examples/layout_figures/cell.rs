@@ -26,7 +26,8 @@ pub(crate) const LAYOUTS: [LayoutChoice; 8] = [
     LayoutChoice::ADAPTIVE,
 ];
 
-/// Bytes per record of all nodes in the order of [`LAYOUTS`], of the paper's 300 MB of each key set in random order: its raw data (Figures 7, 9, 10, 12), where known.
+/// Bytes per record of all nodes in the order of [`LAYOUTS`], of the paper's 300 MB of each key set
+/// in random order: its raw data (Figures 7, 9, 10, 12), where known.
 pub(crate) fn paper(set: &str) -> [Option<f64>; 8] {
     match set {
         "dense" => [26.64, 24.51, 29.09, 29.66, 25.09, 17.80, 14.24].map(Some),

@@ -1,7 +1,8 @@
 //! The growth wave: what the figures above are at other numbers of records.
 //!
-//! Leaves of random inserts split at about the same time, so that records per leaf go up and down as a tree grows. The paper's fan-outs are means over `N 16^-R`, `R` uniform in [0, 1)
-//! (§4.4); its other figures are at one `N`.
+//! Leaves of random inserts split at about the same time, so that records per leaf go up and down
+//! as a tree grows. The paper's fan-outs are means over `N 16^-R`, `R` uniform in [0, 1) (§4.4);
+//! its other figures are at one `N`.
 
 use treering_sim::layouts::keys::{self, Order};
 use treering_sim::predict::space::{Forecast, PartitionSplit};
@@ -24,7 +25,8 @@ struct Played {
     records: u32,
     /// In the order of [`LAYOUTS`].
     forecasts: Vec<Forecast>,
-    /// The fully dense tree as in the published code, with partition detection and without, and so the adaptive one.
+    /// The fully dense tree as in the published code, with partition detection and without, and so
+    /// the adaptive one.
     published: [Forecast; 4],
 }
 

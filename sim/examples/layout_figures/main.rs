@@ -1,5 +1,5 @@
-//! What each page layout takes, counted, beside the figures of B-Trees Are Back (§4.1-§4.6, §5.2, raw data of its Figures 7, 9, 10, 12, 13 and 15); `sim/LAYOUTS.md`
-//! explains it.
+//! What each page layout takes, counted, beside the figures of B-Trees Are Back (§4.1-§4.6, §5.2,
+//! raw data of its Figures 7, 9, 10, 12, 13 and 15); `sim/LAYOUTS.md` explains it.
 //!
 //! ```sh
 //! cargo run --release -p treering-sim --example layout_figures                             # all but strings, minutes; rewrites docs/ and the page

@@ -81,7 +81,8 @@ pub(crate) fn tables(records: u32, sheet: &mut Sheet) {
     sheet.table(&named("claims", records), claims(&counts));
 }
 
-/// A claim of CLAIMS.md: its row, what it is of, measured, the paper's, and how far off is still good, in the same unit.
+/// A claim of CLAIMS.md: its row, what it is of, measured, the paper's, and how far off is still
+/// good, in the same unit.
 struct Claim {
     row: &'static str,
     what: String,

@@ -1,4 +1,5 @@
-//! Measures what LodgeTree's evaluation shows, on simulated persistent memory; `sim/LODGE.md` explains it.
+//! Measures what LodgeTree's evaluation shows, on simulated persistent memory; `sim/LODGE.md`
+//! explains it.
 //!
 //! ```sh
 //! cargo run --release -p treering-sim --example lodge_figures                     # all; rewrites docs/ and the page

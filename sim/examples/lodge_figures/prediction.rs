@@ -1,4 +1,5 @@
-//! Predicted beside measured: what nodes buffer, what visits to leaves take along, and what that amplifies.
+//! Predicted beside measured: what nodes buffer, what visits to leaves take along, and what that
+//! amplifies.
 
 use treering_engine::{LodgeOptions, PmTreeKind};
 use treering_sim::replay::ReplayError;

@@ -1,7 +1,9 @@
-//! What is known of Optane DIMMs (DEVICES §2), with a band for each figure, and the device's own figure beside it.
+//! What is known of Optane DIMMs (DEVICES §2), with a band for each figure, and the device's own
+//! figure beside it.
 //!
-//! DEVICES states the bands of the inference experiment. The others are this project's: 2 % for latencies, which are parameters; 5 % for
-//! what coalescing alone decides; 10 % for bandwidth without competition; 20 % for what depends on how threads interleave.
+//! DEVICES states the bands of the inference experiment. The others are this project's: 2 % for
+//! latencies, which are parameters; 5 % for what coalescing alone decides; 10 % for bandwidth
+//! without competition; 20 % for what depends on how threads interleave.
 
 use std::ops::RangeInclusive;
 
@@ -159,7 +161,8 @@ fn ratios(rows: &mut Rows, profile: &PmProfile, lines: u64) {
     }
 }
 
-/// WA of the inference experiment by bytes of the region, as measured (FAST'20) and divided by the plateau of 1.0365.
+/// WA of the inference experiment by bytes of the region, as measured (FAST'20) and divided by the
+/// plateau of 1.0365.
 pub(crate) const KNEE: [(u64, Option<f64>); 9] = [
     (8 << 10, Some(1.0)),
     (16 << 10, Some(1.0)),
@@ -293,7 +296,8 @@ fn trees(rows: &mut Rows, profile: &PmProfile, lines: u64) {
     );
 }
 
-/// Log XPLines an operation by number of logs, on one DIMM and on four (CLAIMS, third modelling note).
+/// Log XPLines an operation by number of logs, on one DIMM and on four (CLAIMS, third modelling
+/// note).
 pub(crate) fn tails(profile: &PmProfile, lines: u64) -> Vec<(u64, f64, f64)> {
     let mut four = profile.clone();
     four.dimms = 4;
@@ -306,7 +310,8 @@ pub(crate) fn tails(profile: &PmProfile, lines: u64) -> Vec<(u64, f64, f64)> {
         .into()
 }
 
-/// XPLines an operation, of the log and of leaves: with explicit flushes, and under eADR by bytes of the CPU cache (CCL-BTree §5.4).
+/// XPLines an operation, of the log and of leaves: with explicit flushes, and under eADR by bytes
+/// of the CPU cache (CCL-BTree §5.4).
 pub(crate) fn implicit_flushes(profile: &PmProfile, lines: u64) -> Vec<(Option<u64>, (f64, f64))> {
     let of = |eadr: Option<u64>| {
         let mut profile = profile.clone();

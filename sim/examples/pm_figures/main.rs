@@ -1,4 +1,5 @@
-//! Holds the simulated persistent memory against what is known of Optane DIMMs, and draws it; `sim/PM.md` explains it.
+//! Holds the simulated persistent memory against what is known of Optane DIMMs, and draws it;
+//! `sim/PM.md` explains it.
 //!
 //! ```sh
 //! cargo run --release -p treering-sim --example pm_figures                         # all; rewrites docs/ and the page
@@ -279,8 +280,8 @@ fn eadr(sheet: &mut Sheet) -> Result<(), ReplayError> {
     Ok(())
 }
 
-/// Simulated line writes a second of this machine, to stderr: the page must not depend on it. Other work on the machine does not count, where the
-/// system tells a thread's own time.
+/// Simulated line writes a second of this machine, to stderr: the page must not depend on it. Other
+/// work on the machine does not count, where the system tells a thread's own time.
 fn speed(_: &mut Sheet) -> Result<(), ReplayError> {
     const TIMES: u64 = 4_000_000;
     for (name, profile) in profiles() {

@@ -209,8 +209,8 @@ pub(crate) fn write_latency(profile: &PmProfile, kind: Kind) -> f64 {
     })
 }
 
-/// FAST'20's inference experiment: the first halves of all XPLines of a region, then the second halves, over and over. Media bytes over
-/// bytes issued in whole rounds.
+/// FAST'20's inference experiment: the first halves of all XPLines of a region, then the second
+/// halves, over and over. Media bytes over bytes issued in whole rounds.
 pub(crate) fn inference(profile: &PmProfile, xplines: u64) -> f64 {
     let pm = device(profile, xplines * XPLINE, TimingMode::Counting);
     let round = || {
@@ -227,7 +227,8 @@ pub(crate) fn inference(profile: &PmProfile, xplines: u64) -> f64 {
     1.0 / pm.counters().since(&before).effective_write_ratio()
 }
 
-/// One XPLine is overwritten, with a fence each time: the numbers of those overwrites that took more than 10 µs, and the longest, µs.
+/// One XPLine is overwritten, with a fence each time: the numbers of those overwrites that took
+/// more than 10 µs, and the longest, µs.
 pub(crate) fn stalls(profile: &PmProfile, overwrites: u64) -> (Vec<u64>, f64) {
     let pm = device(profile, XPLINE, TimingMode::Queued);
     let (mut now, mut long, mut longest) = (Nanos(0), Vec::new(), 0);
@@ -250,7 +251,8 @@ pub(crate) fn stalls(profile: &PmProfile, overwrites: u64) -> (Vec<u64>, f64) {
 pub(crate) struct Ccl {
     /// Logs, each of which gets an entry in turn: as many as there are threads.
     pub(crate) tails: u64,
-    /// Whether every third operation writes a leaf at random instead (N_batch = 2), with as many lines of data and a header.
+    /// Whether every third operation writes a leaf at random instead (N_batch = 2), with as many
+    /// lines of data and a header.
     pub(crate) leaves: Option<u64>,
 }
 
@@ -298,7 +300,8 @@ pub(crate) fn ccl(profile: &PmProfile, ccl: Ccl, ops: u64) -> (f64, f64) {
     (per_op(IoClass::Log), per_op(IoClass::Page))
 }
 
-/// Stores, writes back and fences lines at random, one after the other; how many reached the buffers, and the bytes of the simulation's tables.
+/// Stores, writes back and fences lines at random, one after the other; how many reached the
+/// buffers, and the bytes of the simulation's tables.
 pub(crate) fn hammer(profile: &PmProfile, mode: TimingMode, times: u64) -> (u64, usize) {
     let pm = device(profile, REGION, mode);
     let mut rng = SmallRng::seed_from_u64(6);

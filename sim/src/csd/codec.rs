@@ -1,7 +1,7 @@
 //! Codecs: one block in, its compressed form out.
 //!
-//! zlib is what the drive of B⁻-tree §4.1 runs ("zlib compression on each 4KB block"); the others are options of a profile. A block that
-//! does not shrink is stored as it is.
+//! zlib is what the drive of B⁻-tree §4.1 runs ("zlib compression on each 4KB block"); the others
+//! are options of a profile. A block that does not shrink is stored as it is.
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use treering_engine::BLOCK_SIZE;
@@ -47,7 +47,8 @@ impl Codec {
     }
 }
 
-/// Larger than what any of the codecs makes of a block (deflate and LZ4 grow by less than 1/128, zstd by less than 1/8).
+/// Larger than what any of the codecs makes of a block (deflate and LZ4 grow by less than 1/128,
+/// zstd by less than 1/8).
 const MOST: usize = BLOCK_SIZE + BLOCK_SIZE / 8 + 64;
 
 enum Engine {

@@ -1,12 +1,17 @@
-//! The simulated compressing drive: a data medium, a codec, an FTL of extents and counters behind the engine's `BlockDevice`.
+//! The simulated compressing drive: a data medium, a codec, an FTL of extents and counters behind
+//! the engine's `BlockDevice`.
 //!
-//! **What is kept.** Extents exist as sizes: the codec runs on every block whose content is new, the FTL packs and moves the sizes, and
-//! the data themselves stay in memory as they came, without the zeros at their end. A read is then a copy: 0.6 µs a
-//! half-random block where inflating it takes 6 µs more (example `csd_codecs`), and a page is two or three blocks. Tests hold the codecs to giving back what they took.
+//! **What is kept.** Extents exist as sizes: the codec runs on every block whose content is new,
+//! the FTL packs and moves the sizes, and the data themselves stay in memory as they came, without
+//! the zeros at their end. A read is then a copy: 0.6 µs a half-random block where inflating it
+//! takes 6 µs more (example `csd_codecs`), and a page is two or three blocks. Tests hold the codecs
+//! to giving back what they took.
 //!
-//! **When it is full** ([`DeviceError::Full`]), a write changes nothing: sizes are known before the first block of it is placed.
+//! **When it is full** ([`DeviceError::Full`]), a write changes nothing: sizes are known before the
+//! first block of it is placed.
 //!
-//! [`SimCsd::serve`] is as in [`crate::ssd::SimSsd`]: with queues (module `timing`), or at nominal times.
+//! [`SimCsd::serve`] is as in [`crate::ssd::SimSsd`]: with queues (module `timing`), or at nominal
+//! times.
 
 use parking_lot::Mutex;
 use treering_engine::device::{
@@ -22,7 +27,8 @@ use super::timing::{Pipeline, Recorder};
 use crate::ssd::timing::Taken;
 use crate::ssd::{CLASSES, GcPolicy, GeometryError, Served, SsdCounters, TimingMode, Wear};
 
-/// Blocks are kept in steps of so many bytes, so that content of about the same length need not move.
+/// Blocks are kept in steps of so many bytes, so that content of about the same length need not
+/// move.
 const KEEP_STEP: usize = 256;
 
 /// Why a compressing drive cannot be built.
@@ -36,7 +42,8 @@ pub enum CsdError {
     Codec(String),
 }
 
-/// What compression has done since the counters were reset. Arrays are indexed by `IoClass` in the order of `IoClass::ALL`.
+/// What compression has done since the counters were reset. Arrays are indexed by `IoClass` in the
+/// order of `IoClass::ALL`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CompressionCounters {
     /// Post-compression bytes of what the host wrote, by class: payloads, without extent headers.
@@ -219,7 +226,8 @@ impl SimCsd {
         self.state.lock().ftl.live_bytes()
     }
 
-    /// Bytes of live extents, averaged over the host's writes since the mean was restarted; now, if there were none.
+    /// Bytes of live extents, averaged over the host's writes since the mean was restarted; now, if
+    /// there were none.
     pub fn mean_live_bytes(&self) -> f64 {
         let state = self.state.lock();
         if state.live_samples == 0 {
@@ -266,7 +274,8 @@ impl SimCsd {
         how(&mut self.state.lock().ftl);
     }
 
-    /// Checks the FTL's invariants, and that it holds an extent for each block with data: for tests.
+    /// Checks the FTL's invariants, and that it holds an extent for each block with data: for
+    /// tests.
     ///
     /// # Errors
     /// The first that does not hold, in words.
@@ -287,7 +296,8 @@ impl SimCsd {
     }
 }
 
-/// Bytes of an extent that somebody else has written: its part of the nominal flash, with the header.
+/// Bytes of an extent that somebody else has written: its part of the nominal flash, with the
+/// header.
 pub(super) fn foreign_extent(profile: &CsdProfile) -> u16 {
     let payload = FLASH_PAGE as f64 / profile.logical_over_physical;
     profile.extent(payload.clamp(1.0, FLASH_PAGE as f64) as u16)
@@ -298,8 +308,8 @@ pub fn foreign_share(profile: &CsdProfile) -> f64 {
     f64::from(foreign_extent(profile)) / FLASH_PAGE as f64
 }
 
-/// `T = P (1 + over-provisioning)` with `P = L / logical_over_physical`, rounded up to whole erase blocks, and at least what `P` bytes of
-/// incompressible blocks need.
+/// `T = P (1 + over-provisioning)` with `P = L / logical_over_physical`, rounded up to whole erase
+/// blocks, and at least what `P` bytes of incompressible blocks need.
 fn geometry(
     profile: &CsdProfile,
     logical_blocks: u64,
@@ -372,7 +382,8 @@ impl State {
         Ok(())
     }
 
-    /// Works out the payloads of a write, and refuses it if at any block of it too much would be live.
+    /// Works out the payloads of a write, and refuses it if at any block of it too much would be
+    /// live.
     fn make_room(
         &mut self,
         profile: &CsdProfile,
@@ -521,7 +532,8 @@ impl BlockDevice for SimCsd {
         self.write_batch(&[BlockWrite { lba, bytes, class }])
     }
 
-    /// Each write of the batch is done whole or not at all; those before one that does not fit are done.
+    /// Each write of the batch is done whole or not at all; those before one that does not fit are
+    /// done.
     fn write_batch(&self, writes: &[BlockWrite<'_>]) -> Result<(), DeviceError> {
         writes.iter().try_for_each(|w| {
             check_request("write", w.lba, w.bytes.len(), self.blocks).map(drop)

@@ -8,13 +8,16 @@
 //!              └── log blocks (T) ───────────┘   └ reserve ┘
 //! ```
 //!
-//! As in [`crate::ssd::Ftl`], host and garbage collection (GC) share one frontier. When an extent does not fit, the frontier is sealed
-//! and a free block opened; then a victim's live extents are appended to it as they are, until the reserve is whole again.
+//! As in [`crate::ssd::Ftl`], host and garbage collection (GC) share one frontier. When an extent
+//! does not fit, the frontier is sealed and a free block opened; then a victim's live extents are
+//! appended to it as they are, until the reserve is whole again.
 //!
-//! **Room.** [`ExtentFtl::capacity_bytes`] is what the log blocks hold if each of them ends in the largest padding, less one block: with
-//! no more than that live, some sealed block always has room to give, so that GC makes progress. Callers refuse what goes beyond.
+//! **Room.** [`ExtentFtl::capacity_bytes`] is what the log blocks hold if each of them ends in the
+//! largest padding, less one block: with no more than that live, some sealed block always has room
+//! to give, so that GC makes progress. Callers refuse what goes beyond.
 //!
-//! Invariants: the live bytes of all blocks sum to those of the map; live extents do not overlap; `sealed + open + free == blocks`.
+//! Invariants: the live bytes of all blocks sum to those of the map; live extents do not overlap;
+//! `sealed + open + free == blocks`.
 
 use std::collections::VecDeque;
 
@@ -143,11 +146,13 @@ impl ExtentFtl {
         })
     }
 
-    /// Writes `len` bytes as the extent of `lba`. The caller has made sure that no more than [`ExtentFtl::capacity_bytes`] are live then.
-    /// Panics if `lba` is outside or `len` is 0 or above the largest extent.
+    /// Writes `len` bytes as the extent of `lba`. The caller has made sure that no more than
+    /// [`ExtentFtl::capacity_bytes`] are live then. Panics if `lba` is outside or `len` is 0 or
+    /// above the largest extent.
     pub fn write<O: ExtentOps>(&mut self, lba: u32, len: u16, class: u8, ops: &mut O) {
         assert!(len > 0 && u32::from(len) <= self.max_extent);
-        // First, so that what is replaced needs no room: the buffer before the flash has the new data.
+        // First, so that what is replaced needs no room: the buffer before the flash has the new
+        // data.
         self.invalidate(lba);
         while self.room() < u32::from(len) {
             self.next_frontier(ops);
@@ -172,8 +177,8 @@ impl ExtentFtl {
         self.live == 0
     }
 
-    /// The programmed flash pages, first and last, that hold the extent of `lba`: none if it has no extent, or if all of it is still in
-    /// the buffer for the page at the frontier.
+    /// The programmed flash pages, first and last, that hold the extent of `lba`: none if it has no
+    /// extent, or if all of it is still in the buffer for the page at the frontier.
     pub fn pages(&self, lba: u32) -> Option<(u64, u64)> {
         let extent = self.map[lba as usize];
         if extent.len == 0 {
@@ -226,7 +231,8 @@ impl ExtentFtl {
         }
     }
 
-    /// Seals the frontier, opens the next one and collects garbage until the reserve is whole again.
+    /// Seals the frontier, opens the next one and collects garbage until the reserve is whole
+    /// again.
     fn next_frontier<O: ExtentOps>(&mut self, ops: &mut O) {
         if let Some(full) = self.frontier.take() {
             let used = u64::from(self.units[full as usize].used);
@@ -244,7 +250,8 @@ impl ExtentFtl {
         }
     }
 
-    /// Moves what lives in one victim to the frontier, which is empty and holds it all, and erases the victim.
+    /// Moves what lives in one victim to the frontier, which is empty and holds it all, and erases
+    /// the victim.
     fn collect<O: ExtentOps>(&mut self, ops: &mut O) {
         let victim = self.victim();
         let start = u64::from(victim) * self.block_bytes;
@@ -280,7 +287,8 @@ impl ExtentFtl {
         ops.erase(victim);
     }
 
-    /// Takes the next victim out of the sealed blocks: O(blocks), once for a block's worth of writes.
+    /// Takes the next victim out of the sealed blocks: O(blocks), once for a block's worth of
+    /// writes.
     fn victim(&mut self) -> u32 {
         let sealed = &self.sealed;
         let live = |i: usize| self.units[sealed[i].0 as usize].live;
@@ -307,7 +315,8 @@ impl ExtentFtl {
                     .unwrap_or(0)
             }
         };
-        // invariant: GC runs only when the free blocks are fewer than the reserve, and then all log blocks are sealed.
+        // invariant: GC runs only when the free blocks are fewer than the reserve, and then all log
+        // blocks are sealed.
         self.sealed.remove(at).expect("a sealed block").0
     }
 

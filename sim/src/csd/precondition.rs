@@ -1,9 +1,10 @@
 //! A compressing drive in use: before the store is made, somebody else has written all of it.
 //!
-//! As on a drive that does not compress ([`crate::ssd::SimSsd::fill`]) only the map knows of these data, and
-//! they read as zeros. Compressed they take the nominal flash `P`, an equal part for each logical block:
-//! where the drive shows no more than it has they are incompressible, and where it is thinly provisioned
-//! they shrink as much as it promises. So a filled drive is as full as its over-provisioning says.
+//! As on a drive that does not compress ([`crate::ssd::SimSsd::fill`]) only the map knows of these
+//! data, and they read as zeros. Compressed they take the nominal flash `P`, an equal part for each
+//! logical block: where the drive shows no more than it has they are incompressible, and where it
+//! is thinly provisioned they shrink as much as it promises. So a filled drive is as full as its
+//! over-provisioning says.
 
 use super::device::{SimCsd, foreign_extent};
 use super::ftl::ExtentFtl;
@@ -41,8 +42,8 @@ impl SimCsd {
         self.prepare(|ftl| fill(ftl));
     }
 
-    /// [`SimCsd::fill`], then random overwrites until the write amplification of a turn of the logical
-    /// space hardly differs from that of the turn before.
+    /// [`SimCsd::fill`], then random overwrites until the write amplification of a turn of the
+    /// logical space hardly differs from that of the turn before.
     pub fn fill_until_steady(&self, seed: u64) {
         self.prepare(|ftl| {
             fill(ftl);

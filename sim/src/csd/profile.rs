@@ -1,4 +1,5 @@
-//! Profiles of compressing drives: TOML files with `kind = "csd"`, and the flash below as a drive of its own in `[flash]`.
+//! Profiles of compressing drives: TOML files with `kind = "csd"`, and the flash below as a drive
+//! of its own in `[flash]`.
 
 use serde::{Deserialize, Serialize};
 use treering_engine::BLOCK_SIZE;

@@ -1,7 +1,8 @@
-//! Compressed sizes of blocks, remembered by content: a page that goes to the journal and then to its home is compressed once.
+//! Compressed sizes of blocks, remembered by content: a page that goes to the journal and then to
+//! its home is compressed once.
 //!
-//! A direct-mapped table keyed by the XXH3 hash of the block. Two blocks share a hash with a probability of 2⁻⁶⁴; a size could then be
-//! wrong, data never.
+//! A direct-mapped table keyed by the XXH3 hash of the block. Two blocks share a hash with a
+//! probability of 2⁻⁶⁴; a size could then be wrong, data never.
 
 use treering_engine::BLOCK_SIZE;
 use xxhash_rust::xxh3::xxh3_64;

@@ -7,8 +7,9 @@
 //!  gc      read and program; nobody waits for it, everybody queues behind it
 //! ```
 //!
-//! A flash page holds parts of many extents, so it can be programmed only when it is full: the buffer before it must survive a loss of
-//! power, and a write is done, and durable, when it is in there. A flush waits for nothing more.
+//! A flash page holds parts of many extents, so it can be programmed only when it is full: the
+//! buffer before it must survive a loss of power, and a write is done, and durable, when it is in
+//! there. A flush waits for nothing more.
 
 use std::collections::VecDeque;
 
@@ -235,7 +236,8 @@ fn pass(free: &mut u64, at: u64, (latency, block): (u64, u64), blocks: u32) -> u
 mod tests {
     use super::*;
 
-    /// One channel, one die; tR 10, tProg 100, tErase 1000, transfer 4.096 µs; codec 5 µs, a block each 4.096 µs; a buffer of one page.
+    /// One channel, one die; tR 10, tProg 100, tErase 1000, transfer 4.096 µs; codec 5 µs, a block
+    /// each 4.096 µs; a buffer of one page.
     fn pipeline() -> Pipeline {
         let (_, mut profile) = super::super::profile::builtin("csd").expect("built in");
         profile.flash.channels = 1;

@@ -1,4 +1,5 @@
-//! Key sets as the paper has them (B-Trees Are Back §4 "Experimental Setup", §4.6): numbers of four bytes, and of eight for partitions.
+//! Key sets as the paper has them (B-Trees Are Back §4 "Experimental Setup", §4.6): numbers of four
+//! bytes, and of eight for partitions.
 
 use crate::ssd::gc::SplitMix;
 
@@ -35,7 +36,8 @@ pub fn dense(records: u32, density: f64, order: Order, seed: u64) -> Vec<u32> {
         .max(f64::from(records)) as u64;
     let end = end.min(1 << 32);
     let mut numbers = Vec::with_capacity(records as usize);
-    // Selection sampling: each number is taken with the probability that leaves exactly so many to take.
+    // Selection sampling: each number is taken with the probability that leaves exactly so many to
+    // take.
     let mut left = u64::from(records);
     for number in 0..end {
         if left == 0 {
@@ -63,7 +65,8 @@ pub fn sparse(records: u32, order: Order, seed: u64) -> Vec<u32> {
     ordered(numbers, order, &mut random)
 }
 
-/// `records` keys of eight bytes, each a partition of `partitions`, chosen at random, and the next number in it (§4.6 "Partitioned Sequential Insert").
+/// `records` keys of eight bytes, each a partition of `partitions`, chosen at random, and the next
+/// number in it (§4.6 "Partitioned Sequential Insert").
 #[must_use]
 pub fn partitioned(records: u32, partitions: u32, seed: u64) -> Vec<[u8; 8]> {
     let mut random = SplitMix(seed);

@@ -1,7 +1,9 @@
 //! What each page layout takes, and how fast it is: "which layout suits my keys?"
 //!
-//! A B-tree of real pages in memory, of any layout, without log, cache, device or latches: what B-Trees Are Back measures (§4, §5.2, §6). So its speed can be held
-//! beside that paper's and beside other ordered maps in memory, and its bytes are the layout's alone (Figures 7, 9, 12, 13, 15). Stores have more to do.
+//! A B-tree of real pages in memory, of any layout, without log, cache, device or latches: what
+//! B-Trees Are Back measures (§4, §5.2, §6). So its speed can be held beside that paper's and
+//! beside other ordered maps in memory, and its bytes are the layout's alone (Figures 7, 9, 12, 13,
+//! 15). Stores have more to do.
 //!
 //! ```text
 //!   inner 1            first child | sep -> child | sep -> child        [ hints ]: searched once on the way down
@@ -9,15 +11,20 @@
 //!   leaves      [ hints ]           [ fully dense ]       [ hints ]      4 KiB each, behind an envelope that is not counted
 //! ```
 //!
-//! - **Inner nodes** (§2) are pages whose keys are separators and whose values, of eight bytes, are numbers of children. One child more than there are separators: the
-//!   first is in the header, as in the paper, in the field of the envelope that has the LSN in a store. When an inner node is split, one of its separators goes up and its
-//!   child becomes the first of the new node. They have the leaves' layout, or hints where leaves are dense or have fingerprints (§4.5).
-//! - **Operations** take and give whole keys. A get and a put into a leaf that has room allocate nothing. A scan sorts what fingerprints left out of order, first (§3.4).
-//! - **Adaption** (§5.1) is that of the engine's trees ([`treering_engine::node::adapt`]): by keys at splits, by operations with their chances, at once at the counter's ends.
+//! - **Inner nodes** (§2) are pages whose keys are separators and whose values, of eight bytes, are
+//!   numbers of children. One child more than there are separators: the first is in the header, as
+//!   in the paper, in the field of the envelope that has the LSN in a store. When an inner node is
+//!   split, one of its separators goes up and its child becomes the first of the new node. They
+//!   have the leaves' layout, or hints where leaves are dense or have fingerprints (§4.5).
+//! - **Operations** take and give whole keys. A get and a put into a leaf that has room allocate
+//!   nothing. A scan sorts what fingerprints left out of order, first (§3.4).
+//! - **Adaption** (§5.1) is that of the engine's trees ([`treering_engine::node::adapt`]): by keys
+//!   at splits, by operations with their chances, at once at the counter's ends.
 //!
-//! *Counted as the paper does*: a node has 4096 bytes for the layout alone; the envelope of a page in a store (checksum, page id, LSN, magic: 28 bytes) comes on
-//! top. [`Counts::bytes_per_record`] is of leaves, [`Counts::bytes_per_record_with_inner`] of all nodes, which is what the paper's figures are. A page in a store
-//! that takes 4 KiB with its envelope holds 0.7 % less.
+//! *Counted as the paper does*: a node has 4096 bytes for the layout alone; the envelope of a page
+//! in a store (checksum, page id, LSN, magic: 28 bytes) comes on top. [`Counts::bytes_per_record`]
+//! is of leaves, [`Counts::bytes_per_record_with_inner`] of all nodes, which is what the paper's
+//! figures are. A page in a store that takes 4 KiB with its envelope holds 0.7 % less.
 
 mod arena;
 mod counts;
@@ -107,7 +114,8 @@ impl PageTree {
         self.view(leaf).get_covered(key)
     }
 
-    /// Visits the records from a key on as (key, value), in key order, as long as the visitor wants more.
+    /// Visits the records from a key on as (key, value), in key order, as long as the visitor wants
+    /// more.
     #[inline]
     pub fn scan(&mut self, from: &[u8], mut visit: impl FnMut(&[u8], &[u8]) -> bool) {
         let (mut row, mut fence) = (
@@ -220,7 +228,8 @@ impl PageTree {
         }
     }
 
-    /// Splits an inner node where a leaf would be split, but at a whole separator: that goes up, and its child is the first of the new node (§2).
+    /// Splits an inner node where a leaf would be split, but at a whole separator: that goes up,
+    /// and its child is the first of the new node (§2).
     fn split_inner(&mut self, node: u64) -> Result<(Vec<u8>, u64), Refused> {
         let mut right = vec![0; self.node_bytes + ENVELOPE_BYTES];
         let number = PageId(self.nodes.len() as u64);

@@ -5,14 +5,16 @@
 //!          XPLine 9   dirty ▯▯▯▯  known ▮▮▮▮    was full, has been written, stays: a line that comes again is dirt again
 //! ```
 //!
-//! A line whose XPLine is there joins it. Otherwise the XPLine gets a slot, and if there is none left, others leave first. What leaves with
-//! all its lines dirty is written; with some of them, merged with the rest, which is read from the medium unless it is known, and written; with
-//! none, forgotten. An XPLine that becomes full is written at once and stays as a clean one ([`FullLines::AtOnce`]: CLAIMS, modelling note on
-//! the XPBuffer; write amplification never below 0.8 even if everything fits, DEVICES §2.3), or waits until it has to leave, as in a plain
-//! cache ([`FullLines::OnEviction`]).
+//! A line whose XPLine is there joins it. Otherwise the XPLine gets a slot, and if there is none
+//! left, others leave first. What leaves with all its lines dirty is written; with some of them,
+//! merged with the rest, which is read from the medium unless it is known, and written; with none,
+//! forgotten. An XPLine that becomes full is written at once and stays as a clean one
+//! ([`FullLines::AtOnce`]: CLAIMS, modelling note on the XPBuffer; write amplification never below
+//! 0.8 even if everything fits, DEVICES §2.3), or waits until it has to leave, as in a plain cache
+//! ([`FullLines::OnEviction`]).
 //!
-//! Reads have a buffer of their own, first in, first out (DEVICES §2.3, EuroSys'22); an XPLine that is written moves from there to the
-//! write buffer, so that its rest is known.
+//! Reads have a buffer of their own, first in, first out (DEVICES §2.3, EuroSys'22); an XPLine that
+//! is written moves from there to the write buffer, so that its rest is known.
 //!
 //! [`XpBuffer`] counts nothing: it tells a [`MediaOps`] what happens to the medium.
 
@@ -93,7 +95,8 @@ pub enum MediaRead {
     Merge,
 }
 
-/// What an [`XpBuffer`] does to the medium, and what it lets go; XPLines by their number in the DIMM.
+/// What an [`XpBuffer`] does to the medium, and what it lets go; XPLines by their number in the
+/// DIMM.
 pub trait MediaOps {
     /// An XPLine is read.
     fn read(&mut self, xpline: u32, why: MediaRead);
@@ -146,7 +149,8 @@ pub struct XpBuffer {
     config: BufferConfig,
     /// By XPLine: its slot, or [`NIL`].
     slot_of: Vec<u16>,
-    // invariant: slot_of[slots[i].xpline] == i, and NIL for all others; at most `config.lines` of them.
+    // invariant: slot_of[slots[i].xpline] == i, and NIL for all others; at most `config.lines` of
+    // them.
     slots: Vec<Slot>,
     reads: VecDeque<u32>,
     stamp: u64,
@@ -333,7 +337,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Events in short: `F7` and `P7` are writes of XPLine 7, `R7` and `M7` reads, `-` something clean has left.
+    /// Events in short: `F7` and `P7` are writes of XPLine 7, `R7` and `M7` reads, `-` something
+    /// clean has left.
     #[derive(Default)]
     struct Log(Vec<String>);
 
@@ -389,7 +394,8 @@ mod tests {
         assert_eq!(writes(&mut at_once, &[0, 1, 2]), "");
         assert_eq!(writes(&mut at_once, &[3]), "F0");
         assert_eq!(at_once.dirty_lines(), 0);
-        // Clean, it leaves for nothing; with a line that came again it is written again, but nothing need be read.
+        // Clean, it leaves for nothing; with a line that came again it is written again, but
+        // nothing need be read.
         assert_eq!(writes(&mut at_once, &[3, 3, 4]), "P0");
         let mut lazy = buffer(1, Replacement::Lru, FullLines::OnEviction);
         assert_eq!(writes(&mut lazy, &[0, 1, 2, 3, 3, 4]), "F0");
@@ -457,7 +463,8 @@ mod tests {
         assert_eq!(log.0.join(" "), "R3 R4 R5 R3");
     }
 
-    /// How often each XPLine has to be written, told from the writes alone: dirty lines that are merged leave together.
+    /// How often each XPLine has to be written, told from the writes alone: dirty lines that are
+    /// merged leave together.
     #[derive(Default)]
     struct Written(std::collections::BTreeMap<u32, u64>);
 

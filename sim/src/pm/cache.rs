@@ -1,14 +1,17 @@
-//! The CPU's cache, as far as a persistent memory notices it: which lines are there, and which of them are dirty.
+//! The CPU's cache, as far as a persistent memory notices it: which lines are there, and which of
+//! them are dirty.
 //!
-//! Set-associative, least recently used first; an address goes to a set by a hash, as in the shared caches of today's processors, so that
-//! the headers of leaves, which all lie on multiples of 256 bytes, do not crowd a few sets. Only lines of the persistent memory come here: what the program
+//! Set-associative, least recently used first; an address goes to a set by a hash, as in the shared
+//! caches of today's processors, so that the headers of leaves, which all lie on multiples of 256
+//! bytes, do not crowd a few sets. Only lines of the persistent memory come here: what the program
 //! keeps in DRAM takes no room.
 
 /// Which lines the CPU holds. Contents are elsewhere.
 pub(super) struct CpuCache {
     sets: u32,
     ways: usize,
-    /// Set after set, each with the most recently used line first: `(line + 1) << 1 | dirty`, 0 where there is none.
+    /// Set after set, each with the most recently used line first: `(line + 1) << 1 | dirty`, 0
+    /// where there is none.
     entries: Vec<u32>,
 }
 
@@ -124,7 +127,8 @@ mod tests {
     #[test]
     fn lines_at_the_same_place_of_their_xplines_spread_over_the_sets() {
         let mut cache = CpuCache::new(1 << 20, 16);
-        // Half as many as there are ways in all: crowded into a quarter of the sets, half of them would have left.
+        // Half as many as there are ways in all: crowded into a quarter of the sets, half of them
+        // would have left.
         let headers = (0..8192).map(|xpline| 4 * xpline);
         for line in headers.clone() {
             cache.touch(line, false);

@@ -5,8 +5,9 @@ use treering_engine::device::LINE_SIZE;
 use super::XPLINE_SIZE;
 use crate::ssd::CLASSES;
 
-/// Counts since the device was made, or between two moments ([`PmCounters::since`]). Arrays are indexed by `IoClass` in the order of `IoClass::ALL`;
-/// the class is that of the XPLine ([`PmDevice::set_class`](treering_engine::device::PmDevice::set_class)).
+/// Counts since the device was made, or between two moments ([`PmCounters::since`]). Arrays are
+/// indexed by `IoClass` in the order of `IoClass::ALL`; the class is that of the XPLine
+/// ([`PmDevice::set_class`](treering_engine::device::PmDevice::set_class)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PmCounters {
     /// Lines of 64 bytes that came to the XPBuffers, by class.
@@ -38,7 +39,8 @@ pub struct PmCounters {
 }
 
 impl PmCounters {
-    /// Bytes written to the XPBuffers, by class: CLI-amplification times user bytes (CCL-BTree §2.1).
+    /// Bytes written to the XPBuffers, by class: CLI-amplification times user bytes (CCL-BTree
+    /// §2.1).
     pub fn written_bytes(&self) -> [u64; CLASSES] {
         self.line_writes.map(|lines| lines * LINE_SIZE as u64)
     }

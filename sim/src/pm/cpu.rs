@@ -1,9 +1,13 @@
 //! What leaves the CPU, line by line, and in what order.
 //!
-//! - **Stores** dirty lines of the cache. One that is not there is fetched first, as a store changes a part of it.
-//! - **`clwb`** sends a dirty line on its way. Under eADR the cache is persistent: it does nothing, and only evictions write (CCL-BTree §5.4).
-//! - **Non-temporal stores** collect in write-combining buffers until a line is complete, the buffers run out, or a fence or a load comes.
-//! - **Evictions** of dirty lines go to the device when the cache needs room; nobody waits for them.
+//! - **Stores** dirty lines of the cache. One that is not there is fetched first, as a store
+//!   changes a part of it.
+//! - **`clwb`** sends a dirty line on its way. Under eADR the cache is persistent: it does nothing,
+//!   and only evictions write (CCL-BTree §5.4).
+//! - **Non-temporal stores** collect in write-combining buffers until a line is complete, the
+//!   buffers run out, or a fence or a load comes.
+//! - **Evictions** of dirty lines go to the device when the cache needs room; nobody waits for
+//!   them.
 //!
 //! The result is a list of [`Step`]s, which are counted at once or served in virtual time.
 
@@ -222,8 +226,8 @@ mod tests {
         Cpu::new(&profile)
     }
 
-    /// What calls lead to, in short: `r` and `f` read and fetch, `b`, `F`, `n` and `e` write (back, back after a fetch, past the cache, evicted),
-    /// `.` ends a load, `|` is a fence.
+    /// What calls lead to, in short: `r` and `f` read and fetch, `b`, `F`, `n` and `e` write (back,
+    /// back after a fetch, past the cache, evicted), `.` ends a load, `|` is a fence.
     #[derive(Default)]
     struct Told(String);
 

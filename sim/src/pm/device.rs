@@ -1,11 +1,13 @@
-//! The simulated persistent memory: bytes, a CPU cache, DIMMs and counters behind the engine's `PmDevice`.
+//! The simulated persistent memory: bytes, a CPU cache, DIMMs and counters behind the engine's
+//! `PmDevice`.
 //!
 //! Operations and time go together in one of two ways:
 //!
-//! - [`SimPm::serve`], as with the drives: what was asked since the last call is served, beginning at a given time. Clients that take turns are served
-//!   operation by operation.
-//! - [`SimPm::submit`] and [`SimPm::next_done`]: what was asked since the last call begins for a client, and the next thing to happen is whoever is
-//!   done first. Clients interleave line by line, which is what spoils write combining on the real device:
+//! - [`SimPm::serve`], as with the drives: what was asked since the last call is served, beginning
+//!   at a given time. Clients that take turns are served operation by operation.
+//! - [`SimPm::submit`] and [`SimPm::next_done`]: what was asked since the last call begins for a
+//!   client, and the next thing to happen is whoever is done first. Clients interleave line by
+//!   line, which is what spoils write combining on the real device:
 //!
 //! ```text
 //!  for each client:  run its first operation on the engine;  pm.submit(client, 0)
@@ -13,11 +15,13 @@
 //!      run its next operation on the engine;  pm.submit(client, served.done)
 //! ```
 //!
-//! When counting ([`TimingMode::Counting`]), lines reach the buffers at once, in the order of the engine's calls, and an operation takes its
-//! nominal time. With queues ([`TimingMode::Queued`], see the module `timing`), they reach them when their time has come: counters trail what the engine has asked
-//! by what is under way, up to [`SimPm::settle`].
+//! When counting ([`TimingMode::Counting`]), lines reach the buffers at once, in the order of the
+//! engine's calls, and an operation takes its nominal time. With queues ([`TimingMode::Queued`],
+//! see the module `timing`), they reach them when their time has come: counters trail what the
+//! engine has asked by what is under way, up to [`SimPm::settle`].
 //!
-//! Memory: the bytes themselves as far as they are touched, five bytes an XPLine (two of them for wear), the table of the CPU cache (1/16 of its size).
+//! Memory: the bytes themselves as far as they are touched, five bytes an XPLine (two of them for
+//! wear), the table of the CPU cache (1/16 of its size).
 
 use std::ops::Range;
 
@@ -81,7 +85,8 @@ pub struct SimPm {
     state: Mutex<State>,
 }
 
-/// The client that [`SimPm::serve`] serves, as the queues number them; those that submit come after it.
+/// The client that [`SimPm::serve`] serves, as the queues number them; those that submit come after
+/// it.
 const SERVED: u32 = 0;
 
 impl SimPm {
@@ -147,8 +152,8 @@ impl SimPm {
         }
     }
 
-    /// What was asked of the device since the last call is an operation of this client's, which begins at `at`. Clients are numbered from 0 without
-    /// large gaps.
+    /// What was asked of the device since the last call is an operation of this client's, which
+    /// begins at `at`. Clients are numbered from 0 without large gaps.
     ///
     /// # Panics
     /// If an operation of this client's is under way, with queues.
@@ -164,7 +169,8 @@ impl SimPm {
         }
     }
 
-    /// The operation that is done first, of those that were submitted: its client and its times. None if none is under way.
+    /// The operation that is done first, of those that were submitted: its client and its times.
+    /// None if none is under way.
     pub fn next_done(&self) -> Option<(u32, Served)> {
         let Lines { dimms, time } = &mut self.state.lock().lines;
         match time {
@@ -184,7 +190,8 @@ impl SimPm {
         }
     }
 
-    /// Writes out all that the XPBuffers hold, after [`SimPm::settle`]: for experiments that must leave nothing behind.
+    /// Writes out all that the XPBuffers hold, after [`SimPm::settle`]: for experiments that must
+    /// leave nothing behind.
     pub fn write_out(&self) {
         self.settle();
         self.state.lock().lines.dimms.write_out();
@@ -200,7 +207,8 @@ impl SimPm {
         }
     }
 
-    /// XPLines in the buffers with lines that the medium does not have yet: what the counters of media writes still miss.
+    /// XPLines in the buffers with lines that the medium does not have yet: what the counters of
+    /// media writes still miss.
     pub fn dirty_xplines(&self) -> usize {
         self.state.lock().lines.dimms.dirty_lines()
     }

@@ -58,8 +58,8 @@ pub(super) struct Dimms {
 }
 
 impl Dimms {
-    /// `lines` lines over `count` DIMMs that take turns every `stripe` lines; a stall comes after `wear_limit` writes of one XPLine, or never if
-    /// that is 0.
+    /// `lines` lines over `count` DIMMs that take turns every `stripe` lines; a stall comes after
+    /// `wear_limit` writes of one XPLine, or never if that is 0.
     pub(super) fn new(
         config: &BufferConfig,
         (lines, count, stripe): (u32, u32, u32),

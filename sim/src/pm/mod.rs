@@ -1,5 +1,5 @@
-//! Persistent memory behind the engine's [`PmDevice`](treering_engine::device::PmDevice): a CPU cache, DIMMs with write-combining buffers,
-//! and a medium that is written in XPLines of 256 bytes.
+//! Persistent memory behind the engine's [`PmDevice`](treering_engine::device::PmDevice): a CPU
+//! cache, DIMMs with write-combining buffers, and a medium that is written in XPLines of 256 bytes.
 //!
 //! ```text
 //!  store ─▶ CPU cache ──clwb, or eviction──▶┐
@@ -12,11 +12,13 @@
 //!  load ◀─ CPU cache ◀─ XPBuffer or read buffer ◀──────────────────────── ┘
 //! ```
 //!
-//! (DEVICES §2; CCL-BTree §2.1; the modelling note on the XPBuffer in CLAIMS.) Bytes into the buffer over user bytes are CLI-amplification,
-//! bytes into the medium over user bytes XBI-amplification.
+//! (DEVICES §2; CCL-BTree §2.1; the modelling note on the XPBuffer in CLAIMS.) Bytes into the
+//! buffer over user bytes are CLI-amplification, bytes into the medium over user bytes
+//! XBI-amplification.
 //!
-//! **What it is for.** Counts, times and contents: a load returns what was last stored. What a crash leaves is not asked here but of
-//! [`MemPm`](treering_engine::device::MemPm), on which the oracle runs; this device has no notion of losing power.
+//! **What it is for.** Counts, times and contents: a load returns what was last stored. What a
+//! crash leaves is not asked here but of [`MemPm`](treering_engine::device::MemPm), on which the
+//! oracle runs; this device has no notion of losing power.
 //!
 //! | room | what |
 //! |---|---|

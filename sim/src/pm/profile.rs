@@ -1,4 +1,5 @@
-//! Profiles of persistent memory: TOML files with `kind = "pm"` and the source of every number beside it. Unknown keys are errors.
+//! Profiles of persistent memory: TOML files with `kind = "pm"` and the source of every number
+//! beside it. Unknown keys are errors.
 
 use serde::{Deserialize, Serialize};
 
@@ -260,7 +261,8 @@ mod tests {
     fn the_built_in_profiles_have_the_constants_of_the_papers() {
         for name in builtin_names() {
             let (_, profile) = builtin(name).unwrap();
-            // CC-01: 16 KiB of XPLines; DEVICES §2.1: 4 KiB interleave, 512 B write-pending queue, 4 KiB on the DIMM.
+            // CC-01: 16 KiB of XPLines; DEVICES §2.1: 4 KiB interleave, 512 B write-pending queue,
+            // 4 KiB on the DIMM.
             assert_eq!(profile.buffer.lines as usize * XPLINE_SIZE, 16 << 10);
             assert_eq!(profile.interleave_bytes, 4096);
             assert_eq!(

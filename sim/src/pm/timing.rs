@@ -1,4 +1,5 @@
-//! When persistent memory is done: lines on their way, queues before the DIMMs, and a medium that is slower than both.
+//! When persistent memory is done: lines on their way, queues before the DIMMs, and a medium that
+//! is slower than both.
 //!
 //! ```text
 //!  client   ──▶ at most `write_buffers` lines on their way; each takes ntstore or clwb latency, then waits at its DIMM
@@ -8,16 +9,19 @@
 //!  medium   writes one after the other, reads one after the other, beside the writes
 //! ```
 //!
-//! **Any of them.** Which of the lines that wait at a DIMM comes next is drawn at random: cores, mesh and memory controller keep no order among
-//! lines without a fence between them. That is all it takes for many writers to lose bandwidth: the four lines of an XPLine come further apart
-//! the more of other clients wait as well, more XPLines leave the buffer in between, and each that leaves early is written twice (DEVICES §2.3:
-//! bandwidth and effective write ratio go together).
+//! **Any of them.** Which of the lines that wait at a DIMM comes next is drawn at random: cores,
+//! mesh and memory controller keep no order among lines without a fence between them. That is all
+//! it takes for many writers to lose bandwidth: the four lines of an XPLine come further apart the
+//! more of other clients wait as well, more XPLines leave the buffer in between, and each that
+//! leaves early is written twice (DEVICES §2.3: bandwidth and effective write ratio go together).
 //!
-//! **Reads beside writes.** 64-byte writes at random, each of them a read-modify-write, write as many XPLines a second as sequential ones
-//! (DEVICES §2.2: 0.55 × 4 against 2.22 GB/s): the read of a merge takes none of the medium's time for writes.
+//! **Reads beside writes.** 64-byte writes at random, each of them a read-modify-write, write as
+//! many XPLines a second as sequential ones (DEVICES §2.2: 0.55 × 4 against 2.22 GB/s): the read of
+//! a merge takes none of the medium's time for writes.
 //!
-//! Events are served in the order of their times, line by line: clients that [`Timing::submit`] their operations interleave as they would.
-//! What is left out: the CPU, and that a load may overtake a store that waits.
+//! Events are served in the order of their times, line by line: clients that [`Timing::submit`]
+//! their operations interleave as they would. What is left out: the CPU, and that a load may
+//! overtake a store that waits.
 
 use std::collections::VecDeque;
 
@@ -197,7 +201,8 @@ struct Lane {
     bus_free: u64,
     writes_free: u64,
     reads_free: u64,
-    /// XPLines that were read lately, and when: who wants another line of one waits for the same read.
+    /// XPLines that were read lately, and when: who wants another line of one waits for the same
+    /// read.
     reading: VecDeque<(u32, u64)>,
 }
 
@@ -250,7 +255,8 @@ impl Timing {
         }
     }
 
-    /// Serves one client's operation to its end. Others that are done meanwhile wait to be asked for.
+    /// Serves one client's operation to its end. Others that are done meanwhile wait to be asked
+    /// for.
     pub(super) fn finish(&mut self, client: u32, dimms: &mut Dimms) -> Option<Served> {
         loop {
             if let Some(at) = self.finished.iter().position(|(who, _)| *who == client) {
@@ -288,7 +294,8 @@ impl Timing {
         loop {
             let state = &mut self.clients[client as usize];
             state.waits = Waits::No;
-            // Somebody who is served after others, though earlier, may make room for a line before it came.
+            // Somebody who is served after others, though earlier, may make room for a line before
+            // it came.
             let now = now.max(state.began);
             let Some(&step) = state.steps.get(state.next) else {
                 let service_ns = state.alone.take().min(now - state.began);

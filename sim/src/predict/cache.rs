@@ -1,9 +1,11 @@
 //! The page cache: which pages are resident, which are dirty, how many are written.
 //!
-//! *Model.* Accesses are independent (the Independent Reference Model): page `i` is accessed `λ` times an operation, a Poisson
-//! process, and an access is a write with probability `w`. The clock hand comes by every `T` operations (the *rotation time*,
-//! the counterpart of the characteristic time of Che, Tung and Wang, *Hierarchical Web Caching Systems*, IEEE JSAC 2002; its
-//! justification: Fricker, Robert, Roberts, *A versatile and accurate approximation for LRU cache performance*, ITC 2012).
+//! *Model.* Accesses are independent (the Independent Reference Model): page `i` is accessed `λ`
+//! times an operation, a Poisson process, and an access is a write with probability `w`. The clock
+//! hand comes by every `T` operations (the *rotation time*, the counterpart of the characteristic
+//! time of Che, Tung and Wang, *Hierarchical Web Caching Systems*, IEEE JSAC 2002; its
+//! justification: Fricker, Robert, Roberts, *A versatile and accurate approximation for LRU cache
+//! performance*, ITC 2012).
 //!
 //! ```text
 //! absent, Exp(λ)   |load, ref = 0        hand         hand         hand: not referenced
@@ -11,19 +13,23 @@
 //!                   in cache: an access sets ref; the hand clears it and passes on
 //! ```
 //!
-//! With `e = exp(-λT)` a page survives the hand with probability `q = 1 - e`, so it stays a geometric number of rotations, mean
-//! `T/e`: a renewal process with cycle `1/λ + T/e`, and the page is resident a share `λT / (λT + e)` of the time. `T` solves
-//! "the expected number of residents is the number of frames in use". The first rotation is shorter than the others by
-//! half the time between two write-backs, because frames that the hand frees wait for a miss (`T1`).
+//! With `e = exp(-λT)` a page survives the hand with probability `q = 1 - e`, so it stays a
+//! geometric number of rotations, mean `T/e`: a renewal process with cycle `1/λ + T/e`, and the
+//! page is resident a share `λT / (λT + e)` of the time. `T` solves "the expected number of
+//! residents is the number of frames in use". The first rotation is shorter than the others by half
+//! the time between two write-backs, because frames that the hand frees wait for a miss (`T1`).
 //!
-//! *Writes.* With `δ = wλ`: given that an interval between two visits of the hand saw an access, it saw no write with probability
-//! `c = (exp(-δT) - e)/q`. Everything else below is a sum of geometric series over intervals; `Residence::clean_evictions` and
-//! `Residence::dirty_at_checkpoint` give them in closed form, for checkpoints that write all dirty pages every `τ`
-//! operations. They are exact for the model; the model's only liberty is that `T` is the same for everyone and constant.
+//! *Writes.* With `δ = wλ`: given that an interval between two visits of the hand saw an access, it
+//! saw no write with probability `c = (exp(-δT) - e)/q`. Everything else below is a sum of
+//! geometric series over intervals; `Residence::clean_evictions` and
+//! `Residence::dirty_at_checkpoint` give them in closed form, for checkpoints that write all dirty
+//! pages every `τ` operations. They are exact for the model; the model's only liberty is that `T`
+//! is the same for everyone and constant.
 //!
-//! *Finite traces.* Rates come from counts in a trace of `n` operations. Seen from one of its own accesses, a page with `a` accesses
-//! has `a - 1` others: what happens after an access is computed with the rate `(a - 1)/n` ([`PageClass::own_rate`]), what a
-//! bystander sees with `a/n`. Without this a page touched once would seem to have a chance of a hit.
+//! *Finite traces.* Rates come from counts in a trace of `n` operations. Seen from one of its own
+//! accesses, a page with `a` accesses has `a - 1` others: what happens after an access is computed
+//! with the rate `(a - 1)/n` ([`PageClass::own_rate`]), what a bystander sees with `a/n`. Without
+//! this a page touched once would seem to have a chance of a hit.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +51,8 @@ pub struct PageClass {
 pub struct CacheShape {
     /// Page frames.
     pub frames: f64,
-    /// Pages of a write-back step; eviction runs when fewer frames are free and stops at twice as many.
+    /// Pages of a write-back step; eviction runs when fewer frames are free and stops at twice as
+    /// many.
     pub batch: f64,
 }
 
@@ -61,7 +68,8 @@ impl CacheShape {
         }
     }
 
-    /// Mean number of frames that hold a page. Free frames go from `2B` to `B - 1` between two write-backs.
+    /// Mean number of frames that hold a page. Free frames go from `2B` to `B - 1` between two
+    /// write-backs.
     #[must_use]
     pub fn residents(&self) -> f64 {
         (self.frames - 1.5 * self.batch + 0.5).max(1.0)
@@ -89,7 +97,8 @@ pub struct CachePrediction {
     pub dirty_at_checkpoint: f64,
 }
 
-/// Solves the clock for `classes`; a checkpoint writes all dirty pages every `checkpoint_ops` operations (infinite: never).
+/// Solves the clock for `classes`; a checkpoint writes all dirty pages every `checkpoint_ops`
+/// operations (infinite: never).
 #[must_use]
 pub fn clock(classes: &[PageClass], shape: CacheShape, checkpoint_ops: f64) -> CachePrediction {
     let pages: f64 = classes.iter().map(|c| c.pages).sum();
@@ -98,7 +107,8 @@ pub fn clock(classes: &[PageClass], shape: CacheShape, checkpoint_ops: f64) -> C
     }
     let mut gap = 0.0;
     let mut rotation = 0.0;
-    // The gap between load and hand depends on the miss rate and that on the rotation: it settles at once.
+    // The gap between load and hand depends on the miss rate and that on the rotation: it settles
+    // at once.
     for _ in 0..4 {
         rotation = solve_rotation(classes, shape.residents(), gap);
         let misses: f64 = classes
@@ -147,7 +157,8 @@ fn summarise(
     }
 }
 
-/// No eviction, hence no write but a checkpoint's: a page is dirty if it was written since the last one.
+/// No eviction, hence no write but a checkpoint's: a page is dirty if it was written since the last
+/// one.
 fn everything_fits(classes: &[PageClass], checkpoint_ops: f64) -> CachePrediction {
     let dirty = |c: &PageClass| c.pages * -(-c.rate * c.write_share * checkpoint_ops).exp_m1();
     let dirty_pages = classes
@@ -173,8 +184,8 @@ pub(crate) fn one_page(class: &PageClass, rotation: f64, checkpoint_ops: f64) ->
     summarise(&[single], rotation, 0.0, checkpoint_ops)
 }
 
-/// The least time between two writes of one page of `class`, as a share of the mean: that of the shifted exponential time with
-/// the same mean and variance.
+/// The least time between two writes of one page of `class`, as a share of the mean: that of the
+/// shifted exponential time with the same mean and variance.
 ///
 /// ```text
 /// a round    = in the cache: T (1 + G), G geometric with s = 1 - e^(-λT), the hand finding the page in use;  then out: Exp(λ)
@@ -182,15 +193,16 @@ pub(crate) fn one_page(class: &PageClass, rotation: f64, checkpoint_ops: f64) ->
 /// share      = 1 - sd / mean
 /// ```
 ///
-/// Writes by checkpoints come a geometric number of periods apart: until one finds the page dirty. A gap between an eviction and
-/// a checkpoint can be as short as it likes.
+/// Writes by checkpoints come a geometric number of periods apart: until one finds the page dirty.
+/// A gap between an eviction and a checkpoint can be as short as it likes.
 #[must_use]
 pub fn least_gap(class: &PageClass, rotation: f64, checkpoint_ops: f64) -> f64 {
     let writes = class.rate * class.write_share;
     if writes <= 0.0 {
         return 0.0;
     }
-    // Mean 1/d and variance (1 - d)/d² periods, d the share of checkpoints that find the page dirty.
+    // Mean 1/d and variance (1 - d)/d² periods, d the share of checkpoints that find the page
+    // dirty.
     let periodic = 1.0 - (-0.5 * writes * checkpoint_ops).exp();
     if rotation.is_infinite() {
         return periodic;
@@ -233,7 +245,8 @@ fn solve_rotation(classes: &[PageClass], residents: f64, gap: f64) -> f64 {
     0.5 * (low + high)
 }
 
-/// Che's LRU approximation, for reference: hit ratio with `sum (1 - exp(-λT)) = frames` (Che et al. 2002, eq. (4)).
+/// Che's LRU approximation, for reference: hit ratio with `sum (1 - exp(-λT)) = frames` (Che et al.
+/// 2002, eq. (4)).
 #[must_use]
 pub fn che_lru_hit_ratio(classes: &[PageClass], frames: f64) -> f64 {
     let pages: f64 = classes.iter().map(|c| c.pages).sum();
@@ -293,7 +306,8 @@ impl Residence {
         }
     }
 
-    /// Share of time in cache: `E / (1/λ + E)` with `E = T1 + (1 - exp(-λ T1)) T / e`, multiplied by `λ e`.
+    /// Share of time in cache: `E / (1/λ + E)` with `E = T1 + (1 - exp(-λ T1)) T / e`, multiplied
+    /// by `λ e`.
     fn share(&self) -> f64 {
         let first = self.rate * self.rotation * (1.0 - self.gap);
         let stay = first * self.unseen + -(-first).exp_m1() * self.rate * self.rotation;
@@ -320,10 +334,11 @@ impl Residence {
 
     /// Probability that an evicted page is clean, with a checkpoint every `period` operations.
     ///
-    /// Backwards from the eviction: one interval without an access, `k - 1` with, the load. `u`, the time since the last checkpoint,
-    /// is uniform on `(0, period)`; the page is clean if nothing since was a write. With `u` in `[jT, (j+1)T)` and `s = u - jT`:
-    /// `clean = (1-w) e (1 - x^j)/(1 - x) + x^(j-1) (exp(-δs) - e)` for `j >= 1`, and 1 for `j = 0`; without checkpoints
-    /// `(1-w) e / (1-x)`.
+    /// Backwards from the eviction: one interval without an access, `k - 1` with, the load. `u`,
+    /// the time since the last checkpoint, is uniform on `(0, period)`; the page is clean if
+    /// nothing since was a write. With `u` in `[jT, (j+1)T)` and `s = u - jT`: `clean = (1-w) e (1
+    /// - x^j)/(1 - x) + x^(j-1) (exp(-δs) - e)` for `j >= 1`, and 1 for `j = 0`; without
+    ///   checkpoints `(1-w) e / (1-x)`.
     fn clean_evictions(&self, period: f64) -> f64 {
         let (e, x, t) = (self.unseen, self.read_only, self.rotation);
         let loaded_clean = (1.0 - self.write_share) * e / (1.0 - x).max(1e-300);
@@ -349,12 +364,14 @@ impl Residence {
         (clean / period).clamp(0.0, 1.0)
     }
 
-    /// Probability that a page is in cache and dirty just before a checkpoint, `period` after the last one.
+    /// Probability that a page is in cache and dirty just before a checkpoint, `period` after the
+    /// last one.
     ///
-    /// The page is `s` past the hand's last visit (density `1/(T + e/λ)` while resident). With `J = floor(period/T)`, `r = period - JT`,
-    /// `j = J` for `s < r` and `J - 1` beyond: it is clean if it was loaded within the period and nothing since was a write, or loaded
-    /// before and the last `period` saw no write:
-    /// `e (1-w) exp(-δs) (1 - x^(j+1))/(1-x) + x^j (exp(-δ(s + s')) - e exp(-δs))`, `s + s' = period - jT`.
+    /// The page is `s` past the hand's last visit (density `1/(T + e/λ)` while resident). With `J =
+    /// floor(period/T)`, `r = period - JT`, `j = J` for `s < r` and `J - 1` beyond: it is clean if
+    /// it was loaded within the period and nothing since was a write, or loaded before and the last
+    /// `period` saw no write: `e (1-w) exp(-δs) (1 - x^(j+1))/(1-x) + x^j (exp(-δ(s + s')) - e
+    /// exp(-δs))`, `s + s' = period - jT`.
     fn dirty_at_checkpoint(&self, period: f64) -> f64 {
         if self.rate <= 0.0 || self.write_share <= 0.0 {
             return 0.0;
@@ -391,7 +408,8 @@ impl Residence {
         (dirty / (e / self.rate + e * first + survive * t)).clamp(0.0, 1.0)
     }
 
-    /// Mean time for which a page is dirty within the first `until` of its first rotation, `until` being whole.
+    /// Mean time for which a page is dirty within the first `until` of its first rotation, `until`
+    /// being whole.
     fn dirty_time(&self, until: f64, period: f64) -> f64 {
         let young = until.min(period);
         let old = until - young;

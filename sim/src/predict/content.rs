@@ -1,9 +1,11 @@
 //! What is left of blocks after compression: α of B⁻-tree eq. (2), by what a block is.
 //!
-//! There is no formula for what a codec makes of a page. So a few blocks of each kind are made of the trace's own keys, with values as the
-//! replay makes them up, laid out as the engine does it, and put through the codec: some leaves, whole and after every number of dirty segments;
-//! log blocks filled to various degrees; blocks of page table and snapshot. No store is run, and no block is of the run that is predicted: values
-//! are of another seed, leaves those of [`super::leaf`].
+//! There is no formula for what a codec makes of a page. So a few blocks of each kind are made of
+//! the trace's own keys, with values as the replay makes them up, laid out as the engine does it,
+//! and put through the codec: some leaves, whole and after every number of dirty segments; log
+//! blocks filled to various degrees; blocks of page table and snapshot. No store is run, and no
+//! block is of the run that is predicted: values are of another seed, leaves those of
+//! [`super::leaf`].
 
 use treering_engine::node::{ChangeMap, PageMut};
 use treering_engine::wal::Record;

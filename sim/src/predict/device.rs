@@ -1,20 +1,24 @@
-//! The drive below the store: kinds of blocks, each with a number and a write rate, through a page-mapped FTL's forms.
+//! The drive below the store: kinds of blocks, each with a number and a write rate, through a
+//! page-mapped FTL's forms.
 //!
-//! The store is not uniform: journal and log blocks are overwritten within a moment, leaves at their own rates, old log
-//! and unused space not at all. One log of erase blocks takes all of them:
+//! The store is not uniform: journal and log blocks are overwritten within a moment, leaves at
+//! their own rates, old log and unused space not at all. One log of erase blocks takes all of them:
 //!
 //! ```text
 //! A = sum r_i / (1 - p_i),   p_i = exp(-(r_i / f_i) alpha / A)      FIFO cleaning, exact for many blocks     (1)
 //! A = sum r_i (1 + m_i),     m_i = sum over k >= 1 of P(L_i > k n),  n = T / A                              (2)
 //! ```
 //!
-//! Equation (2) is (1) for lifetimes `L_i` that need not be exponential: a block is met once in each turn of `n` host writes and
-//! moved if it still lives. Leaves behind a cache are written at least a rotation of its hand apart ([`Kind::apart`]).
+//! Equation (2) is (1) for lifetimes `L_i` that need not be exponential: a block is met once in
+//! each turn of `n` host writes and moved if it still lives. Leaves behind a cache are written at
+//! least a rotation of its hand apart ([`Kind::apart`]).
 //!
-//! (Desnoyers, *Analytic models of SSD write performance*, ACM TOS 2014; DEVICES §1.2), `f_i` the share of pages in use, `r_i` the
-//! share of writes. Greedy cleaning equals FIFO for uniform writes and erase blocks of many pages; for `b` pages a block equation (1) is
-//! scaled by what greedy gains over FIFO at the uniform traffic that has the same `A` ([`ftl::greedy`]); so are other choices. Copy-on-write stores TRIM what they leave, so a moved page counts like an overwritten one (Frankie, Hughes, Kurkoski 2012:
-//! `alpha = T / E[in use]`).
+//! (Desnoyers, *Analytic models of SSD write performance*, ACM TOS 2014; DEVICES §1.2), `f_i` the
+//! share of pages in use, `r_i` the share of writes. Greedy cleaning equals FIFO for uniform writes
+//! and erase blocks of many pages; for `b` pages a block equation (1) is scaled by what greedy
+//! gains over FIFO at the uniform traffic that has the same `A` ([`ftl::greedy`]); so are other
+//! choices. Copy-on-write stores TRIM what they leave, so a moved page counts like an overwritten
+//! one (Frankie, Hughes, Kurkoski 2012: `alpha = T / E[in use]`).
 
 use serde::Serialize;
 use treering_engine::BLOCK_SIZE;
@@ -49,7 +53,8 @@ pub enum Before {
 pub struct DeviceParams {
     /// Blocks of 4 KiB that the drive shows.
     pub capacity_blocks: u64,
-    /// Physical pages of 4 KiB that its log can use (`T` of DEVICES §1.1): without free reserve and frontier.
+    /// Physical pages of 4 KiB that its log can use (`T` of DEVICES §1.1): without free reserve and
+    /// frontier.
     pub physical_pages: f64,
     /// Pages of 4 KiB of an erase block.
     pub pages_per_block: u32,
@@ -81,8 +86,9 @@ pub struct Kind {
     pub blocks: f64,
     /// How often they are written, all together.
     pub writes: f64,
-    /// Least number of host writes between two writes of the same block: a leaf that has just been written was evicted, and must be
-    /// loaded, changed and passed over by the cache's hand before it is written again. Beyond that the time is exponential.
+    /// Least number of host writes between two writes of the same block: a leaf that has just been
+    /// written was evicted, and must be loaded, changed and passed over by the cache's hand before
+    /// it is written again. Beyond that the time is exponential.
     pub apart: f64,
 }
 
@@ -97,7 +103,8 @@ pub struct Traffic {
     pub log_writes: f64,
     /// Those of them that are full: each flush writes the last, partly filled block again.
     pub log_kept: f64,
-    /// Live log blocks at evenly spaced moments of the measured part: they grow until a checkpoint trims them all at once.
+    /// Live log blocks at evenly spaced moments of the measured part: they grow until a checkpoint
+    /// trims them all at once.
     pub live_log: Vec<f64>,
 }
 
@@ -151,8 +158,9 @@ pub fn predict(device: &DeviceParams, traffic: &Traffic, user_bytes: f64) -> Dev
     }
 }
 
-/// `A` while `live` log blocks are in use. They go all at once, at the next checkpoint; until then each has been met once in every
-/// turn since it was written, the oldest of them `live` log writes ago.
+/// `A` while `live` log blocks are in use. They go all at once, at the next checkpoint; until then
+/// each has been met once in every turn since it was written, the oldest of them `live` log writes
+/// ago.
 fn at_moment(device: &DeviceParams, traffic: &Traffic, writes: f64, known: f64, live: f64) -> f64 {
     let mut kinds = traffic.kinds.clone();
     let alpha = device.physical_pages / (known + live + traffic.settled).max(1.0);
@@ -191,7 +199,8 @@ fn at_moment(device: &DeviceParams, traffic: &Traffic, writes: f64, known: f64, 
     }
 }
 
-/// Equation (2) of the module, solved for `A` by bisection: its right side falls as `A` grows, relative to `A`.
+/// Equation (2) of the module, solved for `A` by bisection: its right side falls as `A` grows,
+/// relative to `A`.
 fn mixed(kinds: &[Kind], physical: f64, writes: f64, alpha: f64, log: Log) -> f64 {
     if alpha <= 1.0 {
         return f64::INFINITY;
@@ -232,16 +241,18 @@ struct Log {
 }
 
 impl Log {
-    /// Log blocks programmed for each host write: those just written, and those written a whole number of turns ago, as far back as the last
-    /// checkpoint. Turns vary by a little, so a fraction of one counts from a half on.
+    /// Log blocks programmed for each host write: those just written, and those written a whole
+    /// number of turns ago, as far back as the last checkpoint. Turns vary by a little, so a
+    /// fraction of one counts from a half on.
     fn programs(self, turn: f64) -> f64 {
         let age = self.live / self.kept.max(1e-300);
         self.share + self.kept * (age / turn - 0.5).max(0.0)
     }
 }
 
-/// How often garbage collection moves a block of this kind between two writes of it: `sum over k >= 1 of P(L > k n)`, for a block
-/// that lives `L` host writes is met after each turn of `n`. `L` is `apart` plus an exponential time.
+/// How often garbage collection moves a block of this kind between two writes of it: `sum over k >=
+/// 1 of P(L > k n)`, for a block that lives `L` host writes is met after each turn of `n`. `L` is
+/// `apart` plus an exponential time.
 fn copies(kind: &Kind, writes: f64, turn: f64) -> f64 {
     let mean = kind.blocks * writes / kind.writes;
     let apart = kind.apart.min(0.999 * mean);
@@ -251,7 +262,8 @@ fn copies(kind: &Kind, writes: f64, turn: f64) -> f64 {
     sure + (-first).exp() / -(-turn / rest).exp_m1()
 }
 
-/// What greedy cleaning with `b` pages a block writes over what FIFO writes, at the uniform traffic where FIFO writes `fifo`.
+/// What greedy cleaning with `b` pages a block writes over what FIFO writes, at the uniform traffic
+/// where FIFO writes `fifo`.
 fn greedy_gain(fifo: f64, b: u32) -> f64 {
     if !fifo.is_finite() || fifo <= 1.0 + 1e-6 {
         return 1.0;
@@ -259,8 +271,8 @@ fn greedy_gain(fifo: f64, b: u32) -> f64 {
     (ftl::greedy(alpha_of(fifo), b) / fifo).min(1.0)
 }
 
-/// The `alpha` at which FIFO writes `fifo` under uniform traffic: `p = exp(-alpha (1 - p))`, `A = 1/(1 - p)`, so
-/// `alpha = -A ln(1 - 1/A)`.
+/// The `alpha` at which FIFO writes `fifo` under uniform traffic: `p = exp(-alpha (1 - p))`, `A =
+/// 1/(1 - p)`, so `alpha = -A ln(1 - 1/A)`.
 fn alpha_of(fifo: f64) -> f64 {
     -fifo * (-1.0 / fifo).ln_1p()
 }

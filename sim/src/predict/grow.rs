@@ -1,4 +1,5 @@
-//! How a leaf fills, splits and takes on other layouts, in ranks and numbers of bytes: the recursion behind [`super::leaf`].
+//! How a leaf fills, splits and takes on other layouts, in ranks and numbers of bytes: the
+//! recursion behind [`super::leaf`].
 //!
 //! ```text
 //!                      refused, and the records could be dense         refused, and with it all would fit slots
@@ -10,8 +11,9 @@
 //!            the middle
 //! ```
 //!
-//! The rules are those of a store's leaves (`engine/src/node/choice.rs`, B-Trees Are Back §3.5, §5.1) for whoever puts records and never scans. Of a dense page
-//! only its places are asked for ([`treering_engine::node::places`]); a page that is not dense is two sums.
+//! The rules are those of a store's leaves (`engine/src/node/choice.rs`, B-Trees Are Back §3.5,
+//! §5.1) for whoever puts records and never scans. Of a dense page only its places are asked for
+//! ([`treering_engine::node::places`]); a page that is not dense is two sums.
 
 use treering_engine::node::adapt::{RECORDS_A_COLLISION, Use};
 use treering_engine::node::{LayoutChoice, PageLayout, Places, places};
@@ -19,17 +21,21 @@ use treering_engine::node::{LayoutChoice, PageLayout, Places, places};
 use super::grown::{Leaf, Split, part};
 use super::workload::Workload;
 
-/// Where a page is split that cannot be fully dense, though most of its records could (B-Trees Are Back §3.5 "Partition Detection").
+/// Where a page is split that cannot be fully dense, though most of its records could (B-Trees Are
+/// Back §3.5 "Partition Detection").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PartitionSplit {
-    /// Where the places of that dense page would end. What is behind a dense page takes any records at first.
+    /// Where the places of that dense page would end. What is behind a dense page takes any records
+    /// at first.
     #[default]
     AtPlaces,
-    /// As in the published code where that looks for partitions (`m-mueller678/btree-cpp`, `DenseNode`): before the next key, which is behind the places. Keys between
-    /// them, if any come, get a leaf of their own at a dense split, a dense one if the first is within half a page; and no dense leaf is laid out
-    /// anew for having few records.
+    /// As in the published code where that looks for partitions (`m-mueller678/btree-cpp`,
+    /// `DenseNode`): before the next key, which is behind the places. Keys between them, if any
+    /// come, get a leaf of their own at a dense split, a dense one if the first is within half a
+    /// page; and no dense leaf is laid out anew for having few records.
     BeforeNextKey,
-    /// As in the published code where that does not look for partitions: at the middle. Else as above.
+    /// As in the published code where that does not look for partitions: at the middle. Else as
+    /// above.
     AtMiddle,
 }
 
@@ -56,7 +62,8 @@ struct Range {
     layout: PageLayout,
     /// If the layout is dense.
     shape: Option<Shape>,
-    /// Of the adaptive tree, whether its heads have never been judged, or found bad with no room for fingerprints: one of its uses will judge them.
+    /// Of the adaptive tree, whether its heads have never been judged, or found bad with no room
+    /// for fingerprints: one of its uses will judge them.
     unjudged: bool,
 }
 
@@ -92,7 +99,8 @@ pub(super) struct Growth<'a> {
     page_size: usize,
     choice: LayoutChoice,
     partitions: PartitionSplit,
-    /// Whether all keys come in ascending order: then none need be moved at a split, of which there is one for every half page of the rest.
+    /// Whether all keys come in ascending order: then none need be moved at a split, of which there
+    /// is one for every half page of the rest.
     ascending: bool,
     pub(super) leaves: Vec<Leaf>,
     pub(super) leaf_starts: Vec<u32>,
@@ -377,7 +385,8 @@ impl<'a> Growth<'a> {
         self.page_size.saturating_sub(slots.used) >= self.page_size / 4 * 3
     }
 
-    /// A split of which the left side is as many records as a fully dense page could take, if these are half of them or more and not all.
+    /// A split of which the left side is as many records as a fully dense page could take, if these
+    /// are half of them or more and not all.
     fn partition(&self, range: &Range, page: &Page, present: &[u32]) -> Option<Plan> {
         let (first, rest) = present.split_first()?;
         let key = self.key(*first);
@@ -407,7 +416,8 @@ impl<'a> Growth<'a> {
         })
     }
 
-    /// Around the median by bytes, where the separator is shortest (B-Trees Are Back §2); in dense pages by records.
+    /// Around the median by bytes, where the separator is shortest (B-Trees Are Back §2); in dense
+    /// pages by records.
     fn around_the_middle(&self, page: &Page, present: &[u32]) -> Plan {
         let count = present.len();
         let middle = match page.layout.is_dense() {
@@ -554,7 +564,8 @@ impl<'a> Growth<'a> {
         low
     }
 
-    /// What a record of a page whose keys share `prefix` bytes takes in the list that a split's log record carries.
+    /// What a record of a page whose keys share `prefix` bytes takes in the list that a split's log
+    /// record carries.
     fn moved_bytes(&self, rank: u32, prefix: usize) -> usize {
         let key = self.key(rank).len().saturating_sub(prefix);
         let value = self.value_len(rank);

@@ -17,15 +17,18 @@ pub struct Leaf {
     pub used_bytes: u32,
     /// Length of the lower fence.
     pub fence_len: u32,
-    /// Measured visits of the leaf for reading (gets and what scans touch): a run of gets on one key after another is one.
+    /// Measured visits of the leaf for reading (gets and what scans touch): a run of gets on one
+    /// key after another is one.
     pub reads: f64,
     /// Those of them that scans are.
     pub scans: f64,
     /// Measured visits for writing.
     pub writes: f64,
-    /// Measured gets, puts and deletes beyond those: they find the leaf where the one before left it.
+    /// Measured gets, puts and deletes beyond those: they find the leaf where the one before left
+    /// it.
     pub in_runs: f64,
-    /// Warm-up puts of new keys since the last split of the leaf's range: how fresh it is when measuring begins.
+    /// Warm-up puts of new keys since the last split of the leaf's range: how fresh it is when
+    /// measuring begins.
     pub loaded: u32,
     /// Operation number (in ticks) of the latest insertion into it.
     pub last_insert: u32,
@@ -36,13 +39,15 @@ pub struct Leaf {
 pub struct Split {
     /// Operation number at which it happened, in ticks.
     pub time: u32,
-    /// Bytes of the records that moved: varint lengths, keys, values; what all keys begin with is there once.
+    /// Bytes of the records that moved: varint lengths, keys, values; what all keys begin with is
+    /// there once.
     pub moved_bytes: u32,
     /// Length of the separator.
     pub separator_len: u32,
 }
 
-/// Parts the keys into those below `boundary` and the others, each in order; returns how many are below.
+/// Parts the keys into those below `boundary` and the others, each in order; returns how many are
+/// below.
 pub(crate) fn part<T: Copy + Default + PartialOrd>(
     keys: &mut [T],
     boundary: T,
@@ -51,7 +56,8 @@ pub(crate) fn part<T: Copy + Default + PartialOrd>(
     part_by(keys, boundary, scratch, AT_A_TIME)
 }
 
-/// As [`part`]: lists longer than `at_a_time` in halves, of which the inner parts then change places.
+/// As [`part`]: lists longer than `at_a_time` in halves, of which the inner parts then change
+/// places.
 fn part_by<T: Copy + Default + PartialOrd>(
     keys: &mut [T],
     boundary: T,

@@ -1,7 +1,8 @@
 //! Leaves without a tree: which keys share a page.
 //!
-//! The shape of a B-tree's leaf level depends on nothing but the order in which keys came and how many bytes each takes. So it can be
-//! computed by recursion on key ranges, with no page, no index, no search:
+//! The shape of a B-tree's leaf level depends on nothing but the order in which keys came and how
+//! many bytes each takes. So it can be computed by recursion on key ranges, with no page, no index,
+//! no search:
 //!
 //! ```text
 //! range of ranks, keys in order of insertion      k1 k2 k3 ... kj | kj+1 ...
@@ -9,16 +10,18 @@
 //! sort k1..kj, choose the separator, part the list (stably) into both sides, recurse
 //! ```
 //!
-//! Module `grow` is the recursion. `O(N log(N/m))` moves of a 4-byte rank. Keys in random order give the occupancies of random B-trees (Yao, *On random 2-3
-//! trees*, Acta Inf. 1978: mean fill -> ln 2), with the growth wave that a tree of finitely many records shows around that limit
-//! (all leaves of a young tree split at about the same time); keys in sorted order give half-full leaves. Neither is assumed,
-//! both come out.
+//! Module `grow` is the recursion. `O(N log(N/m))` moves of a 4-byte rank. Keys in random order
+//! give the occupancies of random B-trees (Yao, *On random 2-3 trees*, Acta Inf. 1978: mean fill ->
+//! ln 2), with the growth wave that a tree of finitely many records shows around that limit (all
+//! leaves of a young tree split at about the same time); keys in sorted order give half-full
+//! leaves. Neither is assumed, both come out.
 //!
-//! Costs of a record and rules of a split: B-Trees Are Back §2 "Separator Selection", §3.1 prefix truncation; header and slot as the
-//! page layout has them (§3.2, or Bf-Tree §3.2).
+//! Costs of a record and rules of a split: B-Trees Are Back §2 "Separator Selection", §3.1 prefix
+//! truncation; header and slot as the page layout has them (§3.2, or Bf-Tree §3.2).
 //!
-//! *Ignored*: deletes do not shrink a leaf (a deleted key keeps its room), and a record has the size of its last value
-//! from the beginning. Both are exact for loads followed by updates of equal size.
+//! *Ignored*: deletes do not shrink a leaf (a deleted key keeps its room), and a record has the
+//! size of its last value from the beginning. Both are exact for loads followed by updates of equal
+//! size.
 
 use treering_engine::node::LayoutChoice;
 
@@ -44,8 +47,9 @@ pub struct LeafLevel {
 }
 
 impl LeafLevel {
-    /// Grows the leaves of `workload` in pages of `page_size` bytes; they become dense, and have hints or fingerprints, as `choice` says and as if there were no
-    /// scans. Of a workload that is a sample by key no leaf becomes dense, for the keys between are missing.
+    /// Grows the leaves of `workload` in pages of `page_size` bytes; they become dense, and have
+    /// hints or fingerprints, as `choice` says and as if there were no scans. Of a workload that is
+    /// a sample by key no leaf becomes dense, for the keys between are missing.
     #[must_use]
     pub fn grow(workload: &Workload, page_size: usize, choice: LayoutChoice) -> LeafLevel {
         let choice = match workload.sample_weight() > 1.0 {
@@ -62,7 +66,8 @@ impl LeafLevel {
         in_runs * self.weight
     }
 
-    /// As [`LeafLevel::grow`], of a part of a tree: its first leaf has the lower fence, its last one the upper fence given.
+    /// As [`LeafLevel::grow`], of a part of a tree: its first leaf has the lower fence, its last
+    /// one the upper fence given.
     #[must_use]
     pub(crate) fn grow_between(
         workload: &Workload,
@@ -151,7 +156,8 @@ impl LeafLevel {
 }
 
 /// The ranks of the keys that were ever put, by time of the first put; `order` has all keys in key
-/// order. Takes 4 MiB beside the list itself, unless keys were not put in the order in which they came.
+/// order. Takes 4 MiB beside the list itself, unless keys were not put in the order in which they
+/// came.
 pub(crate) fn insertion_order(workload: &Workload, order: &[u32]) -> Vec<u32> {
     inserted(workload, order, AT_A_TIME)
 }

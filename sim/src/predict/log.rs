@@ -5,32 +5,36 @@
 //!                                       ^ off          a flush of G bytes rewrites it from its beginning
 //! ```
 //!
-//! Conventional logs write whole blocks: the tail block is written again by every flush while it fills (B⁻-tree §3.3, Fig. 8). With
-//! `P` payload bytes a block and the tail offset `off` uniform on `0..P` (true whenever group sizes vary by more than a
-//! little against `P`, and for equal groups whose size shares no large factor with `P`), a flush of `G` bytes touches
-//! `ceil((off + G)/P)` blocks, on average exactly
+//! Conventional logs write whole blocks: the tail block is written again by every flush while it
+//! fills (B⁻-tree §3.3, Fig. 8). With `P` payload bytes a block and the tail offset `off` uniform
+//! on `0..P` (true whenever group sizes vary by more than a little against `P`, and for equal
+//! groups whose size shares no large factor with `P`), a flush of `G` bytes touches `ceil((off +
+//! G)/P)` blocks, on average exactly
 //!
 //! ```text
 //! E[blocks] = (G + P - 1) / P                                                              (1)
 //! ```
 //!
-//! so `WA_log = 4096 (G + P - 1) / (P G)` times log bytes per user byte: 4096/P for large groups, a block a flush for small
-//! ones (B⁻-tree §4.3, log flush per commit).
+//! so `WA_log = 4096 (G + P - 1) / (P G)` times log bytes per user byte: 4096/P for large groups, a
+//! block a flush for small ones (B⁻-tree §4.3, log flush per commit).
 //!
-//! In the sparse log (§3.3) every flush begins a new block: a block a flush for groups that fit one, `G/P + 1/2` for larger ones, whose ends
-//! fall anywhere in their last block. Positions in the log grow by whole blocks, so checkpoints come sooner.
+//! In the sparse log (§3.3) every flush begins a new block: a block a flush for groups that fit
+//! one, `G/P + 1/2` for larger ones, whose ends fall anywhere in their last block. Positions in the
+//! log grow by whole blocks, so checkpoints come sooner.
 //!
-//! When a flush happens: the buffer is full; the interval is over; each commit (`PerCommit`); or the WAL rule: a page on its
-//! way out was changed later than the log is durable. An evicted page was last touched a rotation of the clock hand ago
-//! ([`super::cache`]), so after a flush that covers everything it takes about one rotation until a page comes by that changed
-//! after it. Each flush covers everything appended, so whatever comes first sets the pace.
+//! When a flush happens: the buffer is full; the interval is over; each commit (`PerCommit`); or
+//! the WAL rule: a page on its way out was changed later than the log is durable. An evicted page
+//! was last touched a rotation of the clock hand ago ([`super::cache`]), so after a flush that
+//! covers everything it takes about one rotation until a page comes by that changed after it. Each
+//! flush covers everything appended, so whatever comes first sets the pace.
 
 use treering_engine::BLOCK_SIZE;
 
 /// Header bytes of a log block.
 pub(crate) const BLOCK_HEADER_BYTES: u64 = 24;
-/// Bytes of a redo record whose fields, the page's name aside, take `fields` bytes: a varint of its length, a byte for its
-/// kind. The length counts the page's name, two bytes for most of 16,384 pages.
+/// Bytes of a redo record whose fields, the page's name aside, take `fields` bytes: a varint of its
+/// length, a byte for its kind. The length counts the page's name, two bytes for most of 16,384
+/// pages.
 pub(crate) fn record_bytes(fields: u64) -> u64 {
     varint_len(1 + 2 + fields) + 1 + fields
 }
@@ -91,8 +95,8 @@ impl Triggers {
     /// Bytes a flush writes when all goes evenly.
     #[must_use]
     pub fn group(&self) -> f64 {
-        // The interval's flushes come by the clock, whatever other flushes there are, and put those off: of the time between two, half a
-        // turn of the others is lost.
+        // The interval's flushes come by the clock, whatever other flushes there are, and put those
+        // off: of the time between two, half a turn of the others is lost.
         let others = self.wal_rule.min(self.commit);
         let group = if self.interval <= others {
             self.interval
@@ -117,12 +121,14 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Mean number of commits that share a flush. After a write is acknowledged its client does `gap_ns` of reading, on average, before it
-    /// begins the next, and with probability `at_once` none at all.
+    /// Mean number of commits that share a flush. After a write is acknowledged its client does
+    /// `gap_ns` of reading, on average, before it begins the next, and with probability `at_once`
+    /// none at all.
     ///
-    /// While clients wait, flushes of `F` follow one another. A client released by one is in the next if it writes at once; else it
-    /// waits for the one after the flush in which it comes: a cycle takes `1 + ceil(gap / F)` flushes, `N` clients share them,
-    /// and for gaps that are exponential if there is one
+    /// While clients wait, flushes of `F` follow one another. A client released by one is in the
+    /// next if it writes at once; else it waits for the one after the flush in which it comes: a
+    /// cycle takes `1 + ceil(gap / F)` flushes, `N` clients share them, and for gaps that are
+    /// exponential if there is one
     ///
     /// ```text
     /// group = N / (1 + E),   E = (1 - at_once) / (1 - e^(-F / z)),   z = gap / (1 - at_once)

@@ -1,6 +1,7 @@
 //! Predictors: write amplification from the trace's own statistics and the options.
 //!
-//! A predictor never runs the engine and never looks at the run it predicts. One model per mechanism:
+//! A predictor never runs the engine and never looks at the run it predicts. One model per
+//! mechanism:
 //!
 //! | module | mechanism | method |
 //! |---|---|---|
@@ -20,8 +21,10 @@
 //! | [`tried`] | which of all this was held against measurements, and between which bounds | data |
 //! | [`store`] | what each store writes beside pages; the whole | composition |
 //!
-//! All assume that the trace is stationary within its measured part and that accesses to pages are independent (IRM).
-//! [`Prediction::untried`] names what lies outside the bounds in which that was tried, [`Prediction::warnings`] tells of runs of neighbouring keys, of growth and of deletes; other drift and locality they do not see.
+//! All assume that the trace is stationary within its measured part and that accesses to pages are
+//! independent (IRM). [`Prediction::untried`] names what lies outside the bounds in which that was
+//! tried, [`Prediction::warnings`] tells of runs of neighbouring keys, of growth and of deletes;
+//! other drift and locality they do not see.
 
 pub mod bf;
 pub mod cache;

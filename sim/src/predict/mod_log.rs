@@ -1,4 +1,5 @@
-//! The modification log of a page: how Δ grows from one write-back to the next, and when the page is written whole.
+//! The modification log of a page: how Δ grows from one write-back to the next, and when the page
+//! is written whole.
 //!
 //! ```text
 //! |Δ|  T ┤        ┌─┐        whole: Δ = ∅
@@ -7,10 +8,11 @@
 //!      0 ┼──┘       └──┘
 //! ```
 //!
-//! A *renewal* process (B⁻-tree §3.2, eq. (3)): whole writes are its renewals, the number `d` of distinct dirty segments its state. Records lie in
-//! `k` segments of Ds bytes, all alike; an update rewrites bytes of 1, 2 or more of them, and a segment drawn is new with probability
-//! `(k - d)/k`. A write-back follows one update or more. With `N_d` the mean number of write-backs that leave `d`
-//! dirty, within a cycle,
+//! A *renewal* process (B⁻-tree §3.2, eq. (3)): whole writes are its renewals, the number `d` of
+//! distinct dirty segments its state. Records lie in `k` segments of Ds bytes, all alike; an update
+//! rewrites bytes of 1, 2 or more of them, and a segment drawn is new with probability `(k - d)/k`.
+//! A write-back follows one update or more. With `N_d` the mean number of write-backs that leave
+//! `d` dirty, within a cycle,
 //!
 //! ```text
 //! N_d (1 - P_dd) = P_0d + sum over 0 < e < d of N_e P_ed          d from 1 to the last that fits the log block           (1)
@@ -18,16 +20,18 @@
 //! β = Ds sum d N_d / (l_pg (1 + sum N_d))                         eq. (4) of the paper                                   (3)
 //! ```
 //!
-//! Finite runs are not in the limit yet: the state is led through the write-backs that a page of this trace sees, from Δ = ∅ after the
-//! load on, and averaged over those of the measured part. How many the measured part brings is counted; how many there were before is a
-//! random number, for updates of a page come at random: one starts the wait for a write-back, which gathers `u - 1` others on the average,
-//! so with `t` updates expected
+//! Finite runs are not in the limit yet: the state is led through the write-backs that a page of
+//! this trace sees, from Δ = ∅ after the load on, and averaged over those of the measured part. How
+//! many the measured part brings is counted; how many there were before is a random number, for
+//! updates of a page come at random: one starts the wait for a write-back, which gathers `u - 1`
+//! others on the average, so with `t` updates expected
 //!
 //! ```text
 //! P(n write-backs or more) = P(Poisson(t - n (u - 1)) >= n)                                                              (4)
 //! ```
 //!
-//! With one number for all pages, log blocks that began empty together would be written whole together, in waves that real ones soon lose.
+//! With one number for all pages, log blocks that began empty together would be written whole
+//! together, in waves that real ones soon lose.
 
 use treering_engine::{BLOCK_SIZE, ModLog, ResetRule};
 
@@ -57,7 +61,8 @@ pub struct Visits {
 pub struct Growth {
     /// Share of write-backs that write the page whole.
     pub whole_share: f64,
-    /// Share of write-backs that leave so many segments in the log block, from 0 on; those to 0 are the whole ones.
+    /// Share of write-backs that leave so many segments in the log block, from 0 on; those to 0 are
+    /// the whole ones.
     pub by_segments: Vec<f64>,
     /// Mean number of segments in the log block when the run ends.
     pub last: f64,
@@ -143,7 +148,8 @@ fn at_least(n: usize, visits: &Visits) -> f64 {
     (1.0 - fewer).clamp(0.0, 1.0)
 }
 
-/// `step[d][e]`: from `d` dirty segments to `e` by one write-back; what fits the log block no more goes to 0.
+/// `step[d][e]`: from `d` dirty segments to `e` by one write-back; what fits the log block no more
+/// goes to 0.
 fn write_back(most: usize, visits: &Visits) -> Vec<Vec<f64>> {
     let update = one_update(most, visits);
     let over = most + 1;
@@ -311,7 +317,8 @@ mod tests {
         assert!((long.whole_share - limit.whole_share).abs() < 0.005);
     }
 
-    /// As a renewal process played by hand: the mean number of write-backs, and fewer deviations when each gathers several updates.
+    /// As a renewal process played by hand: the mean number of write-backs, and fewer deviations
+    /// when each gathers several updates.
     #[test]
     fn write_backs_before_are_a_random_number_with_their_mean() {
         for (updates, before) in [(1.0, 17.0), (2.5, 17.0), (8.0, 40.0)] {

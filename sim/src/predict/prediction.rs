@@ -44,7 +44,8 @@ pub struct Prediction {
     pub overflow: f64,
     /// By the drive, over user bytes.
     pub device: DeviceWa,
-    /// After compression, over user bytes: α·WA of B⁻-tree eq. (2); `null` where nothing compresses.
+    /// After compression, over user bytes: α·WA of B⁻-tree eq. (2); `null` where nothing
+    /// compresses.
     pub stored: Option<HostWa>,
     /// Share of page accesses that the cache answers.
     pub hit_ratio: f64,
@@ -54,7 +55,8 @@ pub struct Prediction {
     pub leaves: f64,
     /// Mean number of records in a leaf.
     pub records_per_leaf: f64,
-    /// Operations between two visits of the clock hand to a frame; infinite (JSON null) if all pages fit.
+    /// Operations between two visits of the clock hand to a frame; infinite (JSON null) if all
+    /// pages fit.
     pub rotation_ops: f64,
     /// Log bytes a flush writes, before rounding to blocks.
     pub log_group_bytes: f64,

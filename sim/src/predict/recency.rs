@@ -1,9 +1,10 @@
-//! Whether keys come back at independent moments: what the predictors assume, and real traces seldom do.
+//! Whether keys come back at independent moments: what the predictors assume, and real traces
+//! seldom do.
 //!
-//! If a key is accessed at independent moments, the gaps `g` between its accesses are exponential, and of
-//! `n` gaps `(n + 1) sum(g^2) / (2 sum(g)^2)` has the expectation 1 for every `n` (the gaps over their
-//! sum are uniform on a simplex). Accesses in bursts give more, accesses at a steady beat down to a half.
-//! The index of a trace is the mean over keys, weighted by their gaps.
+//! If a key is accessed at independent moments, the gaps `g` between its accesses are exponential,
+//! and of `n` gaps `(n + 1) sum(g^2) / (2 sum(g)^2)` has the expectation 1 for every `n` (the gaps
+//! over their sum are uniform on a simplex). Accesses in bursts give more, accesses at a steady
+//! beat down to a half. The index of a trace is the mean over keys, weighted by their gaps.
 //!
 //! Only keys whose hash ends with zero bits are followed, at most 4,096 of them: spatial sampling
 //! (Waldspurger et al., SHARDS, FAST'15) with a sample of fixed size.

@@ -1,7 +1,9 @@
-//! How much space each page layout takes, predicted from a sample of keys: "which layout suits my keys?", without building a tree.
+//! How much space each page layout takes, predicted from a sample of keys: "which layout suits my
+//! keys?", without building a tree.
 //!
-//! What a leaf holds follows from the keys *around* it: how much they share, how near each other they are, in which order they came. So a sample of single keys
-//! would not do, and the sample is one of key ranges, each whole:
+//! What a leaf holds follows from the keys *around* it: how much they share, how near each other
+//! they are, in which order they came. So a sample of single keys would not do, and the sample is
+//! one of key ranges, each whole:
 //!
 //! ```text
 //!   all keys, in order   |----------------------------------------------------------------------|
@@ -10,21 +12,27 @@
 //!   bytes per record = page bytes x mean over the ranges of (leaves / records)
 //! ```
 //!
-//! *Where the ranges are cut.* All leaves of a tree of random inserts split at about the same time, so records per leaf go up and down by tens of per cent as it
-//! grows (the *growth wave*), and a range must be at the phase that the tree is at. A tree halves its key space again and again, each time at the median of the page that is
-//! full, of `m` records that chance put there: at a share `Beta(m/2, m/2)` of the range's keys, of which the variance is `1 / (4 (m + 1))` (order statistics of uniform
-//! numbers), moved to where the separator is short (B-Trees Are Back §2). The cuts are such halvings, each followed into the side where a random record
-//! is; so each record is as likely to be in the sample, and a range's own ratio counts without a weight (Hansen and Hurwitz, *On the theory of sampling from finite
-//! populations*, Ann. Math. Stat. 1943).
+//! *Where the ranges are cut.* All leaves of a tree of random inserts split at about the same time,
+//! so records per leaf go up and down by tens of per cent as it grows (the *growth wave*), and a
+//! range must be at the phase that the tree is at. A tree halves its key space again and again,
+//! each time at the median of the page that is full, of `m` records that chance put there: at a
+//! share `Beta(m/2, m/2)` of the range's keys, of which the variance is `1 / (4 (m + 1))` (order
+//! statistics of uniform numbers), moved to where the separator is short (B-Trees Are Back §2). The
+//! cuts are such halvings, each followed into the side where a random record is; so each record is
+//! as likely to be in the sample, and a range's own ratio counts without a weight (Hansen and
+//! Hurwitz, *On the theory of sampling from finite populations*, Ann. Math. Stat. 1943).
 //!
-//! Many cuts are drawn and only some ranges taken, evenly from the smallest to the largest: what a range holds depends most on its size, of which the distribution costs nothing.
+//! Many cuts are drawn and only some ranges taken, evenly from the smallest to the largest: what a
+//! range holds depends most on its size, of which the distribution costs nothing.
 //!
-//! *Edges.* A fence is there once a page with keys on both of its sides is full, so the range has it from the beginning only if keys beyond it came no later than its own; with ascending
-//! keys the page that fills is the rightmost one, and none of its keys' bytes are left out. The last leaf of a range is left out if its records end
-//! only because the range does.
+//! *Edges.* A fence is there once a page with keys on both of its sides is full, so the range has
+//! it from the beginning only if keys beyond it came no later than its own; with ascending keys the
+//! page that fills is the rightmost one, and none of its keys' bytes are left out. The last leaf of
+//! a range is left out if its records end only because the range does.
 //!
-//! The ranks of some keys must be known; here all keys are sorted for that. With a share of 1 there is nothing to sample: what comes out is exact, but for
-//! updates and deletes (see [`super::leaf`]).
+//! The ranks of some keys must be known; here all keys are sorted for that. With a share of 1 there
+//! is nothing to sample: what comes out is exact, but for updates and deletes (see
+//! [`super::leaf`]).
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -38,7 +46,8 @@ use super::leaf::LeafLevel;
 use super::workload::{Span, Workload};
 use crate::ssd::gc::SplitMix;
 
-/// Full pages of records that a range has, or more: so many that whole pages of it could not be dense, else it would not be split in halves.
+/// Full pages of records that a range has, or more: so many that whole pages of it could not be
+/// dense, else it would not be split in halves.
 const LEAST_PAGES: usize = 8;
 /// Most ranges of a sample.
 const RANGES: usize = 1024;
@@ -86,8 +95,10 @@ impl<K: AsRef<[u8]>> OpSource for Puts<'_, K> {
 }
 
 impl KeySample {
-    /// A `share` (1: all) of `records`, which are keys and lengths of values in the order in which they were put, for pages of `node_bytes` bytes without
-    /// their envelopes. Of a key that comes twice the last value counts. The sample is larger than asked for where that were less than a range.
+    /// A `share` (1: all) of `records`, which are keys and lengths of values in the order in which
+    /// they were put, for pages of `node_bytes` bytes without their envelopes. Of a key that comes
+    /// twice the last value counts. The sample is larger than asked for where that were less than a
+    /// range.
     ///
     /// # Errors
     /// None today: records in memory can be read. What [`Workload::analyze`] says of its source.
@@ -238,7 +249,8 @@ impl<'a, K: AsRef<[u8]>> Cuts<'a, K> {
         &self.sorted[at(ranks.start)..at(ranks.end)]
     }
 
-    /// The shortest string above the key before this one and not above it; nothing at the beginning.
+    /// The shortest string above the key before this one and not above it; nothing at the
+    /// beginning.
     fn separator(&self, rank: usize) -> Vec<u8> {
         if rank == 0 {
             return Vec::new();
@@ -269,7 +281,8 @@ impl<'a, K: AsRef<[u8]>> Cuts<'a, K> {
         middles.step_by(DRAWN).collect()
     }
 
-    /// Whether there are keys below and above of which as many as make a page split had come when most of the range's own had not.
+    /// Whether there are keys below and above of which as many as make a page split had come when
+    /// most of the range's own had not.
     fn come_first(&self, range: &Range<usize>) -> (bool, bool) {
         let half = (self.page_records / 2.0).ceil() as usize;
         // When the one of this rank in time came, of the first puts of some keys.
@@ -289,7 +302,8 @@ impl<'a, K: AsRef<[u8]>> Cuts<'a, K> {
         )
     }
 
-    /// The range with this record that halving comes to when it is no larger than `size` or hardly so.
+    /// The range with this record that halving comes to when it is no larger than `size` or hardly
+    /// so.
     fn around(&self, record: usize, size: usize, random: &mut SplitMix) -> Range<usize> {
         let mut range = 0..self.starts.len();
         while range.len() as f64 > size as f64 * std::f64::consts::SQRT_2 {
@@ -309,7 +323,8 @@ impl<'a, K: AsRef<[u8]>> Cuts<'a, K> {
         let share = (0.5 + deviation * normal(random)).clamp(0.1, 0.9);
         let len = range.len() as f64;
         let middle = range.start + (share * len) as usize;
-        // Of the keys around the median, which are a sixteenth of the page's, the first where the separator is short.
+        // Of the keys around the median, which are a sixteenth of the page's, the first where the
+        // separator is short.
         let window = (len / 32.0) as usize;
         let (first, last) = (middle - window, middle + window);
         let shared = common_prefix(self.key(first), self.key(last));

@@ -1,7 +1,8 @@
 //! The whole: from trace and options to bytes written by class, per user byte.
 //!
-//! With `W` pages written by eviction and checkpoints (from [`super::cache`]), page size `s`, `N` checkpoints, `U` user
-//! bytes, snapshots of `S` bytes (B⁻-tree §2.4 and eq. (1): `WA = WA_log + WA_pg + WA_e`):
+//! With `W` pages written by eviction and checkpoints (from [`super::cache`]), page size `s`, `N`
+//! checkpoints, `U` user bytes, snapshots of `S` bytes (B⁻-tree §2.4 and eq. (1): `WA = WA_log +
+//! WA_pg + WA_e`):
 //!
 //! | store | page | extra |
 //! |---|---|---|
@@ -13,11 +14,12 @@
 //! Long values add their overflow blocks to the pages, each `4096 ceil(len / 4048)` bytes a put:
 //! they are written once, beside journal, page table and log, and read past the page cache.
 //!
-//! With a modification log a share of the `W` is written whole ([`super::mod_log`]), and journal and table see only those; the others are 4 KiB
-//! each. On a drive that compresses every kind of block has its α ([`super::content`]): `WA = α_log WA_log + α_pg WA_pg + α_e WA_e` (eq. (2)).
+//! With a modification log a share of the `W` is written whole ([`super::mod_log`]), and journal
+//! and table see only those; the others are 4 KiB each. On a drive that compresses every kind of
+//! block has its α ([`super::content`]): `WA = α_log WA_log + α_pg WA_pg + α_e WA_e` (eq. (2)).
 //!
-//! Checkpoints are counted, not averaged: the log position at which each begins follows from the records alone. A trace
-//! of few checkpoints has 2 or 3 of them, not 2.6.
+//! Checkpoints are counted, not averaged: the log position at which each begins follows from the
+//! records alone. A trace of few checkpoints has 2 or 3 of them, not 2.6.
 
 mod flushes;
 mod run;
@@ -38,8 +40,33 @@ use run::{Checkpoint, PACKED_STRETCH, Run, Written};
 
 pub(crate) use run::blocks_per_place;
 
-/// Predicts what replaying `workload` on a store with `options` on `device` writes. Without a `pace` nothing is known of time: flush
-/// intervals count as endless, and each commit as alone.
+/// Predicts what replaying `workload` on a store with `options` on `device` writes. Without a
+/// `pace` nothing is known of time: flush intervals count as endless, and each commit as alone.
+///
+/// ```
+/// use treering_engine::{Options, PageStoreKind, required_blocks};
+/// use treering_sim::drive::{DriveProfile, SimDrive};
+/// use treering_sim::predict::{Span, Workload, predict};
+/// use treering_sim::ssd::{TimingMode, builtin};
+/// use treering_traces::generate::{GenParams, Workload as Kind, build};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let (header, mut source) = build(&GenParams::new(Kind::Zipf, 5_000))?;
+/// let workload = Workload::analyze(&mut *source, Span::after(header.warmup_ops))?;
+/// let (_, profile) = builtin("ssd").expect("a built-in profile");
+/// let mut options = Options { cache_bytes: 64 * 4096, ..Options::default() };
+/// let mut extra = |store| -> Result<f64, Box<dyn std::error::Error + Send + Sync>> {
+///     options.store = store;
+///     let blocks = required_blocks(&options, 2_000);
+///     let drive = profile.build(blocks, TimingMode::Counting, 0)?;
+///     Ok(predict(&workload, &options, &drive.params(), None).host.extra)
+/// };
+/// // A page journal writes each page once more.
+/// let shadow = extra(PageStoreKind::Shadow).expect("a drive");
+/// assert!(extra(PageStoreKind::InPlace).expect("a drive") > shadow);
+/// # Ok(())
+/// # }
+/// ```
 #[must_use]
 pub fn predict(
     workload: &Workload,
@@ -80,7 +107,8 @@ pub fn predict(
     let traffic = {
         let mut traffic = run.traffic(&cache, &written, &logged, &sizes, device);
         let idle = run.idle_blocks(whole, &checkpoints, device) * device.before_block;
-        // Of a range of pages written in order all erase blocks but those at its ends hold nothing else.
+        // Of a range of pages written in order all erase blocks but those at its ends hold nothing
+        // else.
         traffic.settled = match device.before {
             Before::InOrder => (idle - f64::from(device.pages_per_block)).max(0.0),
             Before::Nothing | Before::Scattered => 0.0,
@@ -122,7 +150,8 @@ struct Settled<'a> {
     flushes: Flushes,
 }
 
-/// In the sparse log the flushes decide how fast positions grow, that how often there are checkpoints, and these have a say in flushes.
+/// In the sparse log the flushes decide how fast positions grow, that how often there are
+/// checkpoints, and these have a say in flushes.
 fn settle<'a>(
     workload: &'a Workload,
     options: &'a Options,

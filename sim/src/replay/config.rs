@@ -74,8 +74,8 @@ pub struct ReplayConfig {
     pub timing: bool,
     /// Whether the predictors run.
     pub predict: bool,
-    /// Bytes that the user writes a day, for the lifetime; `None`: as the trace's times say, or as much
-    /// as the device's logical capacity.
+    /// Bytes that the user writes a day, for the lifetime; `None`: as the trace's times say, or as
+    /// much as the device's logical capacity.
     pub daily_bytes: Option<u64>,
     /// Decides everything random.
     pub seed: u64,

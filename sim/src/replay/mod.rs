@@ -56,6 +56,38 @@ pub use tree::Tree;
 
 /// Replays a trace. `progress` is called every few ten thousand operations.
 ///
+/// To replay on a tree in persistent memory:
+///
+/// ```
+/// use treering_engine::{CclOptions, PmTreeKind};
+/// use treering_sim::replay::{Progress, ReplayConfig, Target, Tree, run};
+///
+/// # use treering_traces::generate::{GenParams, ValueSize, Workload, build};
+/// # use treering_traces::{Op, OpSource, Writer};
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("zipf.trz");
+/// # let mut params = GenParams::new(Workload::Zipf, 2_000);
+/// # params.value_size = Some(ValueSize::fixed(8));
+/// # let (header, mut source) = build(&params)?;
+/// # let mut writer = Writer::create(&path, header)?;
+/// # let mut op = Op::default();
+/// # while source.next_op(&mut op)? {
+/// #     writer.write(&op)?;
+/// # }
+/// # writer.finish()?;
+/// let memory = Target::builtin("pm").expect("a built-in memory");
+/// let mut config = ReplayConfig::new(path, memory);
+/// config.tree = Tree::pm(PmTreeKind::Ccl(CclOptions::default()));
+/// let mut replaying = false;
+/// let report = run(&config, &mut |at| replaying |= matches!(at, Progress::Replay(..)))?;
+/// let pm = report.pm.expect("it ran on persistent memory");
+/// println!("{:.2} to the XPBuffer, {:.2} to the medium", pm.measured.cli, pm.measured.xbi);
+/// assert!(replaying && report.complete);
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Errors
 /// [`ReplayError`].
 pub fn run(

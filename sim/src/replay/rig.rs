@@ -1,7 +1,9 @@
-//! A store on a simulated drive of its own, fed by hand: for experiments that change the workload on the way, or look in between.
+//! A store on a simulated drive of its own, fed by hand: for experiments that change the workload
+//! on the way, or look in between.
 //!
-//! Clients in closed loop, on a drive that counts ([`TimingMode::Counting`]), as in a replay: who waits for durability shares a flush with those
-//! who come while the one before is in flight. Background work that is due is done after each operation.
+//! Clients in closed loop, on a drive that counts ([`TimingMode::Counting`]), as in a replay: who
+//! waits for durability shares a flush with those who come while the one before is in flight.
+//! Background work that is due is done after each operation.
 
 use std::sync::Arc;
 
@@ -22,6 +24,24 @@ use crate::ssd::TimingMode;
 use crate::values::Values;
 
 /// A store, its drive, and the time it is there.
+///
+/// ```
+/// use treering_engine::Options;
+/// use treering_sim::replay::Rig;
+/// use treering_sim::ssd::builtin;
+/// use treering_traces::generate::{GenParams, Workload, build};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let (_, profile) = builtin("ssd").expect("a built-in profile");
+/// let mut rig = Rig::new(&profile, &Options::default(), 2_000, 0)?;
+/// let (_, mut source) = build(&GenParams::new(Workload::Zipf, 1_000))?;
+/// let load = rig.run(&mut *source, 1_000)?;
+/// let later = rig.run(&mut *source, 500)?;
+/// assert_eq!((load.ops, later.ops), (1_000, 500));
+/// assert_eq!(load.after, later.before);
+/// # Ok(())
+/// # }
+/// ```
 pub struct Rig {
     drive: Arc<dyn SimDrive>,
     clock: Arc<VirtualClock>,
@@ -69,7 +89,8 @@ pub struct Part {
     pub user_bytes: u64,
     /// Bytes programmed, garbage collection included.
     pub flash: u64,
-    /// Bytes after compression by class, without extent headers; all 0 on a drive that does not compress.
+    /// Bytes after compression by class, without extent headers; all 0 on a drive that does not
+    /// compress.
     pub stored: [u64; 3],
     page_bytes: u64,
 }
@@ -120,7 +141,8 @@ impl Rig {
         Ok(rig)
     }
 
-    /// From now on so many clients, whose writes count as done at this moment. ([`Acknowledge::Interval`] is for the options of the engine.)
+    /// From now on so many clients, whose writes count as done at this moment.
+    /// ([`Acknowledge::Interval`] is for the options of the engine.)
     ///
     /// # Errors
     /// [`ReplayError::Engine`] from the flush for those who wait.
@@ -230,7 +252,8 @@ impl Rig {
         Ok(())
     }
 
-    /// What an operation that began at `at` asked of the drive; then its client is free, or waits for a flush.
+    /// What an operation that began at `at` asked of the drive; then its client is free, or waits
+    /// for a flush.
     fn serve(&mut self, at: VirtualNanos, client: u32, wrote: bool) {
         let done = VirtualNanos(self.drive.serve(Nanos(at.0)).done.0);
         let clients = &mut self.clients;

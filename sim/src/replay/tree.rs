@@ -40,7 +40,8 @@ impl Tree {
         }
     }
 
-    /// The options of a tree of pages; a tree in persistent memory becomes the default one of pages.
+    /// The options of a tree of pages; a tree in persistent memory becomes the default one of
+    /// pages.
     pub fn pages_mut(&mut self) -> &mut Options {
         if let Tree::Pm(_) = self {
             *self = Tree::Pages(Options::default());

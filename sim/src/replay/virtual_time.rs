@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! backend.next_free() ──client, now──▶ source.next() ──op──▶ the engine does it, as one call
-//!        ▲                                                       │ the device records what it was asked
-//!        └──────── backend.serve(): when is the client free? ◀───┘
-//!                  (and the background work that is due)
+//!        ▲                                                    │ the device records what it is asked
+//!        └─────── backend.serve(): when is the client free? ◀─┘
+//!                 (and the background work that is due)
 //! ```
 //!
 //! The next operation of the trace goes to the client that is free first (a trace's own client

@@ -16,7 +16,8 @@ pub struct Compared {
     pub measured: f64,
     /// Predicted; `null` with `--no-predict`.
     pub predicted: Option<f64>,
-    /// Measured over predicted, minus one; `null` where the figure is under 3 % of the one that it is a part of.
+    /// Measured over predicted, minus one; `null` where the figure is under 3 % of the one that it
+    /// is a part of.
     pub error: Option<f64>,
 }
 

@@ -57,7 +57,8 @@ pub struct CompressionReport {
 /// What the operating system counted, on files.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct KernelReport {
-    /// Bytes this process caused to be written while the store was measured; `null` if the kernel does not say.
+    /// Bytes this process caused to be written while the store was measured; `null` if the kernel
+    /// does not say.
     pub write_bytes: Option<u64>,
     /// The engine's bytes in the same span.
     pub engine_bytes: u64,
@@ -69,7 +70,8 @@ pub struct KernelReport {
     pub block_device: Option<String>,
     /// Bytes that this block device was given in the same span, by any program; `null` if unknown.
     pub block_device_bytes: Option<u64>,
-    /// What lies between these numbers, as far as it has a cause that is known; the rest is `unexplained`.
+    /// What lies between these numbers, as far as it has a cause that is known; the rest is
+    /// `unexplained`.
     pub differences: Vec<WriteDifference>,
 }
 

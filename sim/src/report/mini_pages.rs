@@ -1,4 +1,5 @@
-//! The part of the report that only a Bf-Tree has: what its mini-pages did in the measured part, and what they are at its end.
+//! The part of the report that only a Bf-Tree has: what its mini-pages did in the measured part,
+//! and what they are at its end.
 
 use serde::Serialize;
 use treering_engine::BfStats;
@@ -14,7 +15,8 @@ pub struct MiniPagesReport {
     pub hits: HitsByKind,
     /// Lookups that read the leaf.
     pub misses: u64,
-    /// Leaves read, by lookups, scans and writes, in memory or not; those that merges change are not among them.
+    /// Leaves read, by lookups, scans and writes, in memory or not; those that merges change are
+    /// not among them.
     pub leaf_reads: u64,
     /// Records that a lookup of the leaf left in the mini-page.
     pub promotions: u64,
@@ -34,7 +36,8 @@ pub struct MiniPagesReport {
     pub merged_records: u64,
     /// Mean records of a merge; `null` without merges.
     pub records_per_merge: Option<f64>,
-    /// Merges by their records, in bins that end below the next power of two; the last is the last that is not empty.
+    /// Merges by their records, in bins that end below the next power of two; the last is the last
+    /// that is not empty.
     pub merge_sizes: Vec<MergeBin>,
     /// Mini-pages by size, ascending.
     pub sizes: Vec<SizeBin>,

@@ -1,8 +1,9 @@
-//! What a replay found: one structure, `treering.replay/1`, and its three faces: JSON (this structure as it is), [`text`] and
-//! [`html`].
+//! What a replay found: one structure, `treering.replay/1`, and its three faces: JSON (this
+//! structure as it is), [`text`] and [`html`].
 //!
-//! Every number is what the run measured *after warm-up*, unless its name says otherwise. Everything under `wa` is bytes over
-//! user bytes (key and value of puts, key of deletes). Nothing in here depends on wall-clock time, except on real files.
+//! Every number is what the run measured *after warm-up*, unless its name says otherwise.
+//! Everything under `wa` is bytes over user bytes (key and value of puts, key of deletes). Nothing
+//! in here depends on wall-clock time, except on real files.
 
 mod buffering;
 mod device;

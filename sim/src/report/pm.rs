@@ -1,11 +1,13 @@
-//! Persistent memory in the report: amplification as CCL-BTree §2.1 defines it, and what tree and device did.
+//! Persistent memory in the report: amplification as CCL-BTree §2.1 defines it, and what tree and
+//! device did.
 
 use serde::Serialize;
 
 use super::numbers::{bytes, grouped};
 use super::wa::{PageCauses, Row};
 
-/// CLI-amplification, bytes that reach the XPBuffer over user bytes; XBI-amplification, bytes that reach the medium over user bytes.
+/// CLI-amplification, bytes that reach the XPBuffer over user bytes; XBI-amplification, bytes that
+/// reach the medium over user bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Amplification<T> {
     /// CLI-amplification.
@@ -64,7 +66,8 @@ pub struct PmReport {
     pub cleaning_copies: u64,
     /// Leaves that these flushed.
     pub cleaning_flushes: u64,
-    /// Bytes that these wrote to the medium; `null` where queues are modelled, for then others write in between.
+    /// Bytes that these wrote to the medium; `null` where queues are modelled, for then others
+    /// write in between.
     pub cleaning_media_write_bytes: Option<u64>,
     /// Records that are in a buffer node only, at the end.
     pub buffered: u64,
@@ -151,7 +154,8 @@ impl LodgeReport {
             (
                 "their flushes",
                 format!(
-                    "{}, of {:.2} records to {} leaves at most, {:.2} a leaf; {} leaves cleared first",
+                    "{}, of {:.2} records to {} leaves at most, {:.2} a leaf; {} leaves cleared \
+                     first",
                     grouped(self.flushes),
                     self.pairs_per_flush,
                     self.most_leaves_flushed,
@@ -170,7 +174,8 @@ impl LodgeReport {
         ];
         if let Some(p) = &self.predicted {
             let said = format!(
-                "{} inner nodes, {:.1} % of their slots index no leaf, {:.1} % buffer a record; {} flushes of {:.2} records, {:.2} a leaf",
+                "{} inner nodes, {:.1} % of their slots index no leaf, {:.1} % buffer a record; \
+                 {} flushes of {:.2} records, {:.2} a leaf",
                 grouped(p.nodes.round() as u64),
                 100.0 * p.free_share,
                 100.0 * p.buffered_share,
@@ -218,7 +223,8 @@ impl PmReport {
             (
                 "medium",
                 format!(
-                    "{} written, {} read; {:.1} % of lines found their XPLine in the XPBuffer, {} read-modify-writes, {} fences",
+                    "{} written, {} read; {:.1} % of lines found their XPLine in the XPBuffer, \
+                     {} read-modify-writes, {} fences",
                     bytes(self.media_write_bytes as f64),
                     bytes(self.media_read_bytes as f64),
                     100.0 * self.buffer_hit_ratio,
@@ -240,7 +246,8 @@ impl PmReport {
             rows.push((
                 "log",
                 format!(
-                    "{} entries, {} at the end ({} at most), {} cleanings, which copied {} entries and flushed {} leaves",
+                    "{} entries, {} at the end ({} at most), {} cleanings, which copied {} \
+                     entries and flushed {} leaves",
                     grouped(self.log_appends),
                     bytes(self.log_bytes as f64),
                     bytes(self.log_peak_bytes as f64),

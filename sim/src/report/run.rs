@@ -9,7 +9,7 @@ use super::buffering::Compared;
 use super::device::{DeviceReport, KernelReport};
 use super::lifetime::LifetimeReport;
 use super::mini_pages::MiniPagesReport;
-use super::numbers::bytes;
+use super::numbers::{bytes, duration, grouped};
 use super::pm::PmReport;
 use super::preload::PreloadReport;
 use super::wa::{HostWa, WaReport};
@@ -40,7 +40,8 @@ pub struct ReplayReport {
     pub wa: WaReport,
     /// Bytes of engine I/O.
     pub io_bytes: IoBytes,
-    /// Latency in virtual (files: real) nanoseconds; `null` without `--timing` on a simulated device.
+    /// Latency in virtual (files: real) nanoseconds; `null` without `--timing` on a simulated
+    /// device.
     pub latency_ns: Option<ByOp<Option<Latency>>>,
     /// Rates and time.
     pub time: TimeReport,
@@ -52,7 +53,8 @@ pub struct ReplayReport {
     pub cache: CacheReport,
     /// Persistent memory; `null` on other devices.
     pub pm: Option<PmReport>,
-    /// Wear, and how long the device lasts at a daily volume; `null` on files, whose drive is unknown.
+    /// Wear, and how long the device lasts at a daily volume; `null` on files, whose drive is
+    /// unknown.
     pub lifetime: Option<LifetimeReport>,
     /// What the kernel says; files only.
     pub kernel: Option<KernelReport>,
@@ -66,28 +68,53 @@ pub struct ReplayReport {
     pub warnings: Vec<String>,
 }
 
-impl CacheReport {
-    /// What was asked for, in words.
-    pub(super) fn asked(&self) -> String {
-        let budget = bytes(self.budget_bytes as f64);
-        let data_set = bytes(self.data_set_bytes as f64);
-        match self.share {
-            None => format!("{budget} asked for; the data set is {data_set}"),
-            Some(share)
-                if (share * self.data_set_bytes as f64) < self.budget_bytes as f64 - 1.0 =>
-            {
-                format!(
-                    "the least that works; {:.1} % of {data_set} asked for",
-                    100.0 * share
-                )
-            }
-            Some(share) => format!("{budget} asked for, {:.1} % of {data_set}", 100.0 * share),
-        }
-    }
-}
-
 impl ReplayReport {
-    /// What the modification log did, beside what was predicted, in a sentence; nothing if pages have none.
+    /// How time, cache, space and store were, in labelled sentences, as a terminal shows them.
+    pub(super) fn state(&self) -> Vec<(&'static str, String)> {
+        let mut rows = vec![("Throughput:", self.throughput())];
+        if self.pm.is_some() {
+            let (space, store) = (&self.space, &self.store);
+            let answered = format!(
+                "{:.1} % answered by buffer nodes",
+                self.cache.hit_ratio * 100.0
+            );
+            rows.push(("Lookups:", answered));
+            let sizes = format!(
+                "{} leaves, {:.1} records each; {} splits, {} merges",
+                grouped(space.leaves),
+                space.records_per_leaf,
+                grouped(store.splits),
+                grouped(store.merges)
+            );
+            rows.push(("Space:", sizes));
+            return rows;
+        }
+        rows.extend(self.cache.rows());
+        rows.push(("Space:", self.space.said()));
+        rows.push(("Store:", self.store.said()));
+        rows.extend(self.durability().map(|said| ("Durability:", said)));
+        rows.extend(self.store.latches().map(|said| ("Latches:", said)));
+        rows.extend(self.mod_log().map(|said| ("Mod. log:", said)));
+        rows
+    }
+
+    fn throughput(&self) -> String {
+        let clock = match self.kernel {
+            Some(_) => "real",
+            None => "virtual",
+        };
+        let rate = match self.time.elapsed_ns {
+            0 => "no device time at all".to_string(),
+            _ => format!(
+                "{} operations/s in {clock} time",
+                grouped(self.time.ops_per_second.round() as u64)
+            ),
+        };
+        format!("{rate}, {} elapsed", duration(self.time.elapsed_ns as f64))
+    }
+
+    /// What the modification log did, beside what was predicted, in a sentence; nothing if pages
+    /// have none.
     pub(super) fn mod_log(&self) -> Option<String> {
         let store = &self.store;
         let (beta, mean, whole) = (
@@ -105,7 +132,8 @@ impl ReplayReport {
             )
         });
         Some(format!(
-            "β {:.2} %, {mean:.0} bytes of differences a page, {:.2} % of page writes whole{predicted}",
+            "β {:.2} %, {mean:.0} bytes of differences a page, {:.2} % of page writes \
+             whole{predicted}",
             100.0 * beta,
             100.0 * whole
         ))
@@ -185,7 +213,8 @@ pub struct Latency {
     pub p999: u64,
     /// Largest.
     pub max: u64,
-    /// Mean of the part spent waiting for the busy device (and, with `commit`, for the flush before).
+    /// Mean of the part spent waiting for the busy device (and, with `commit`, for the flush
+    /// before).
     pub queue_mean: f64,
     /// 99th percentile of that part.
     pub queue_p99: u64,
@@ -223,6 +252,19 @@ pub struct SpaceReport {
     pub index_bytes: u64,
 }
 
+impl SpaceReport {
+    fn said(&self) -> String {
+        format!(
+            "{} leaves, {:.1} records each, {:.0} % full; {} of pages, {} in use on the device",
+            grouped(self.leaves),
+            self.records_per_leaf,
+            self.fill * 100.0,
+            bytes(self.logical_bytes as f64),
+            bytes(self.physical_bytes as f64)
+        )
+    }
+}
+
 /// The page store's doings in the measured part.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct StoreReport {
@@ -248,12 +290,38 @@ pub struct StoreReport {
     pub log_appended_bytes: u64,
     /// Device flushes.
     pub flushes: u64,
-    /// B⁻-tree eq. (4): bytes of Δ in the log blocks of pages over the bytes of these pages, at the end; `null` without a modification log.
+    /// B⁻-tree eq. (4): bytes of Δ in the log blocks of pages over the bytes of these pages, at the
+    /// end; `null` without a modification log.
     pub beta: Option<f64>,
     /// Mean |Δ| of a page at the end, in bytes.
     pub delta_bytes_mean: Option<f64>,
     /// Share of page writes that were of the whole page.
     pub full_flush_share: Option<f64>,
+}
+
+impl StoreReport {
+    fn said(&self) -> String {
+        format!(
+            "{} pages by eviction, {} by {} checkpoints; {} log flushes; {} splits, {} merges",
+            grouped(self.pages_written_back),
+            grouped(self.pages_checkpointed),
+            grouped(self.checkpoints),
+            grouped(self.log_flushes),
+            grouped(self.splits),
+            grouped(self.merges)
+        )
+    }
+
+    /// What writers waited for; nothing if none did.
+    fn latches(&self) -> Option<String> {
+        (self.contended_writes > 0).then(|| {
+            format!(
+                "{} writes waited for their leaf; {} splits were for that",
+                grouped(self.contended_writes),
+                grouped(self.contention_splits)
+            )
+        })
+    }
 }
 
 /// The cache in the measured part.
@@ -275,13 +343,49 @@ pub struct CacheReport {
     pub budget_bytes: u64,
     /// The share of the data set that was asked for; `null` if bytes were.
     pub share: Option<f64>,
-    /// Bytes of the keys and values that the store holds at the end of the warm-up, or without one at the
-    /// end: what a share of the data set is a share of.
+    /// Bytes of the keys and values that the store holds at the end of the warm-up, or without one
+    /// at the end: what a share of the data set is a share of.
     pub data_set_bytes: u64,
     /// Mini-pages; `null` for trees without.
     pub mini_pages: Option<MiniPagesReport>,
     /// What they save, measured beside predicted.
     pub compared: Vec<Compared>,
+}
+
+impl CacheReport {
+    fn rows(&self) -> [(&'static str, String); 2] {
+        let sizes = format!(
+            "{} frames{} ({}; {})",
+            grouped(self.frames),
+            self.mini_pages.as_ref().map_or("", |_| " and a ring"),
+            bytes(self.bytes as f64),
+            self.asked()
+        );
+        let hits = format!(
+            "{:.1} % of page accesses hit, {} evictions",
+            self.hit_ratio * 100.0,
+            grouped(self.evictions)
+        );
+        [("Cache:", sizes), ("", hits)]
+    }
+
+    /// What was asked for, in words.
+    pub(super) fn asked(&self) -> String {
+        let budget = bytes(self.budget_bytes as f64);
+        let data_set = bytes(self.data_set_bytes as f64);
+        match self.share {
+            None => format!("{budget} asked for; the data set is {data_set}"),
+            Some(share)
+                if (share * self.data_set_bytes as f64) < self.budget_bytes as f64 - 1.0 =>
+            {
+                format!(
+                    "the least that works; {:.1} % of {data_set} asked for",
+                    100.0 * share
+                )
+            }
+            Some(share) => format!("{budget} asked for, {:.1} % of {data_set}", 100.0 * share),
+        }
+    }
 }
 
 /// One point of WA over time.
@@ -291,8 +395,8 @@ pub struct SeriesPoint {
     pub ops: u64,
     /// Time of the point, from the first measured operation on.
     pub elapsed_ns: u64,
-    /// Host WA since the point before; on persistent memory, what reached the medium, and on a drive
-    /// that compresses, what it stored.
+    /// Host WA since the point before; on persistent memory, what reached the medium, and on a
+    /// drive that compresses, what it stored.
     pub host: HostWa<f64>,
     /// Garbage collection's WA since the point before.
     pub gc: f64,

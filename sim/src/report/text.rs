@@ -99,7 +99,8 @@ fn write_amplification(r: &ReplayReport, out: &mut String) {
     }
 }
 
-/// A paragraph behind its head, in lines of at most [`COLUMNS`], the second and later ones indented.
+/// A paragraph behind its head, in lines of at most [`COLUMNS`], the second and later ones
+/// indented.
 fn wrapped(head: &str, text: &str, out: &mut String) {
     let indent = " ".repeat(head.chars().count().max(2));
     let mut row = head.to_string();
@@ -185,103 +186,11 @@ fn operations(r: &ReplayReport, out: &mut String) {
 }
 
 fn state(r: &ReplayReport, out: &mut String) {
-    let clock = if r.kernel.is_some() {
-        "real"
-    } else {
-        "virtual"
-    };
-    let rate = if r.time.elapsed_ns == 0 {
-        "no device time at all".to_string()
-    } else {
-        format!(
-            "{} operations/s in {clock} time",
-            grouped(r.time.ops_per_second.round() as u64)
-        )
-    };
-    line(
-        out,
-        &format!(
-            "Throughput: {rate}, {} elapsed",
-            duration(r.time.elapsed_ns as f64)
-        ),
-    );
+    for (label, said) in r.state() {
+        line(out, &format!("{label:<12}{said}"));
+    }
     if let Some(pm) = &r.pm {
-        line(
-            out,
-            &format!(
-                "Lookups:    {:.1} % answered by buffer nodes",
-                r.cache.hit_ratio * 100.0
-            ),
-        );
-        line(
-            out,
-            &format!(
-                "Space:      {} leaves, {:.1} records each; {} splits, {} merges",
-                grouped(r.space.leaves),
-                r.space.records_per_leaf,
-                grouped(r.store.splits),
-                grouped(r.store.merges)
-            ),
-        );
         named(&pm.rows(), "Persistent memory:", out);
-        return lifetime(r, out);
-    }
-    line(
-        out,
-        &format!(
-            "Cache:      {} frames{} ({}; {})",
-            grouped(r.cache.frames),
-            r.cache.mini_pages.as_ref().map_or("", |_| " and a ring"),
-            bytes(r.cache.bytes as f64),
-            r.cache.asked()
-        ),
-    );
-    line(
-        out,
-        &format!(
-            "            {:.1} % of page accesses hit, {} evictions",
-            r.cache.hit_ratio * 100.0,
-            grouped(r.cache.evictions)
-        ),
-    );
-    line(
-        out,
-        &format!(
-            "Space:      {} leaves, {:.1} records each, {:.0} % full; {} of pages, {} in use on the device",
-            grouped(r.space.leaves),
-            r.space.records_per_leaf,
-            r.space.fill * 100.0,
-            bytes(r.space.logical_bytes as f64),
-            bytes(r.space.physical_bytes as f64)
-        ),
-    );
-    line(
-        out,
-        &format!(
-            "Store:      {} pages by eviction, {} by {} checkpoints; {} log flushes; {} splits, {} merges",
-            grouped(r.store.pages_written_back),
-            grouped(r.store.pages_checkpointed),
-            grouped(r.store.checkpoints),
-            grouped(r.store.log_flushes),
-            grouped(r.store.splits),
-            grouped(r.store.merges)
-        ),
-    );
-    if let Some(durability) = r.durability() {
-        line(out, &format!("Durability: {durability}"));
-    }
-    if r.store.contended_writes > 0 {
-        line(
-            out,
-            &format!(
-                "Latches:    {} writes waited for their leaf; {} splits were for that",
-                grouped(r.store.contended_writes),
-                grouped(r.store.contention_splits)
-            ),
-        );
-    }
-    if let Some(sentence) = r.mod_log() {
-        line(out, &format!("Mod. log:   {sentence}"));
     }
     if let Some(m) = &r.cache.mini_pages {
         named(&m.rows(), "Mini-pages:", out);

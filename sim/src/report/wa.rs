@@ -6,13 +6,15 @@ use serde::Serialize;
 
 use crate::predict::tried::{Decides, Untried};
 
-/// Components under this share of the total have no error in the report: a per cent of next to nothing says nothing.
+/// Components under this share of the total have no error in the report: a per cent of next to
+/// nothing says nothing.
 pub const LEAST_SHARE: f64 = 0.03;
 
 /// Write amplification: measured, predicted, and the relative error.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct WaReport {
-    /// Bytes the engine wrote over user bytes; on persistent memory, bytes of lines that reached the XPBuffer.
+    /// Bytes the engine wrote over user bytes; on persistent memory, bytes of lines that reached
+    /// the XPBuffer.
     pub host: HostReport,
     /// Bytes the drive programmed over user bytes; `null` on files.
     pub device: Option<DeviceWa<f64>>,
@@ -22,7 +24,8 @@ pub struct WaReport {
     pub error: Option<WaSide<Option<f64>>>,
     /// What compression makes of it; `null` on drives without.
     pub csd: Option<CsdWa>,
-    /// What of the prediction lies outside the bounds between which predictions were tried; empty if nothing does.
+    /// What of the prediction lies outside the bounds between which predictions were tried; empty
+    /// if nothing does.
     pub untried: Vec<Untried>,
 }
 
@@ -73,10 +76,12 @@ impl PageCauses {
     }
 }
 
-/// Write amplification on a compressing drive, both ways: over user bytes and over compressed bytes.
+/// Write amplification on a compressing drive, both ways: over user bytes and over compressed
+/// bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct CsdWa {
-    /// Compressed bytes over host bytes by class, α of B⁻-tree eq. (2); `null` where nothing was written.
+    /// Compressed bytes over host bytes by class, α of B⁻-tree eq. (2); `null` where nothing was
+    /// written.
     pub alpha: HostWa<Option<f64>>,
     /// Compressed bytes over user bytes by class, α·WA of the same equation.
     pub stored: HostWa<f64>,
@@ -207,7 +212,8 @@ impl WaReport {
         ))
     }
 
-    /// Whether what is predicted of the engine (or else of garbage collection) was never tried like this.
+    /// Whether what is predicted of the engine (or else of garbage collection) was never tried like
+    /// this.
     pub(super) fn is_untried(&self, decides: Decides) -> bool {
         let mut untried = self.untried.iter();
         untried.any(|u| u.decides == Decides::All || u.decides == decides)

@@ -1,8 +1,9 @@
 //! The simulated drive: a data medium, an FTL and counters behind the engine's `BlockDevice`.
 //!
-//! [`SimSsd::serve`] says when what was asked since the last call is done: with queues ([`TimingMode::Queued`], see
-//! the module `timing`) or at its nominal time ([`TimingMode::Counting`]: call after call, the pages of a call spread over all dies,
-//! garbage collection in nobody's way).
+//! [`SimSsd::serve`] says when what was asked since the last call is done: with queues
+//! ([`TimingMode::Queued`], see the module `timing`) or at its nominal time
+//! ([`TimingMode::Counting`]: call after call, the pages of a call spread over all dies, garbage
+//! collection in nobody's way).
 
 use parking_lot::Mutex;
 use treering_engine::device::{
@@ -43,7 +44,8 @@ pub struct Served {
     pub queue_ns: u64,
 }
 
-/// What the drive has done since its counters were reset. Arrays are indexed by `IoClass` in the order of `IoClass::ALL`.
+/// What the drive has done since its counters were reset. Arrays are indexed by `IoClass` in the
+/// order of `IoClass::ALL`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SsdCounters {
     /// Bytes the host wrote, by class.
@@ -71,7 +73,8 @@ pub struct Wear {
     pub mean_erases: f64,
     /// Largest erase count of a block.
     pub max_erases: u32,
-    /// Host bytes writable until the P/E limit at the counted WA: physical bytes × P/E / WA. `None` before the first write.
+    /// Host bytes writable until the P/E limit at the counted WA: physical bytes × P/E / WA. `None`
+    /// before the first write.
     pub lifetime_host_bytes: Option<f64>,
 }
 
@@ -98,6 +101,22 @@ enum Time {
 }
 
 /// A simulated drive.
+///
+/// ```
+/// use treering_engine::device::BlockDevice;
+/// use treering_engine::{BLOCK_SIZE, IoClass, Lba, Nanos};
+/// use treering_sim::ssd::{SimSsd, TimingMode, builtin};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let (_, profile) = builtin("ssd").expect("a built-in profile");
+/// let drive = SimSsd::new(&profile, 10_000, TimingMode::Queued, 0)?;
+/// drive.write(Lba(7), &[1; BLOCK_SIZE], IoClass::Log)?;
+/// let served = drive.serve(Nanos(1_000));
+/// assert_eq!(served.done.0, 1_000 + served.service_ns, "nobody else is there to wait for");
+/// assert_eq!(drive.counters().nand_host, BLOCK_SIZE as u64);
+/// # Ok(())
+/// # }
+/// ```
 pub struct SimSsd {
     profile: SsdProfile,
     blocks: u64,
@@ -241,7 +260,8 @@ impl SimSsd {
         self.state.lock().ftl.in_use()
     }
 
-    /// Pages in use, averaged over the host's writes since the counters were reset; now, if there were none.
+    /// Pages in use, averaged over the host's writes since the counters were reset; now, if there
+    /// were none.
     pub fn mean_in_use_pages(&self) -> f64 {
         let state = self.state.lock();
         if state.in_use_samples == 0 {

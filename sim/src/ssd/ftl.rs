@@ -7,18 +7,20 @@
 //!          └────────── T pages ──────────────┘   └─ reserve blocks ─┘
 //! ```
 //!
-//! Every write, by the host or by garbage collection (GC), goes to the next page of the frontier. When the
-//! frontier is full it is sealed and a free block becomes the frontier; if that leaves fewer free blocks than
-//! the reserve asks for, a victim is chosen among the sealed blocks, its valid pages are appended to the
-//! frontier, and it is erased. This *single-frontier log* is what the closed forms of
-//! [`crate::predict::ftl`] describe; [`Frontiers::Separate`] gives GC a frontier of its own.
+//! Every write, by the host or by garbage collection (GC), goes to the next page of the frontier.
+//! When the frontier is full it is sealed and a free block becomes the frontier; if that leaves
+//! fewer free blocks than the reserve asks for, a victim is chosen among the sealed blocks, its
+//! valid pages are appended to the frontier, and it is erased. This *single-frontier log* is what
+//! the closed forms of [`crate::predict::ftl`] describe; [`Frontiers::Separate`] gives GC a
+//! frontier of its own.
 //!
-//! **Over-provisioning.** `T` counts the pages of the sealed blocks at the moment a victim is chosen: it leaves
-//! out the reserve, from which frontiers and free blocks come. `α = T/U` is [`Ftl::alpha`], the user-relative
-//! over-provisioning is `α − 1`. With TRIM the load is what is mapped, so `T / in use` counts.
+//! **Over-provisioning.** `T` counts the pages of the sealed blocks at the moment a victim is
+//! chosen: it leaves out the reserve, from which frontiers and free blocks come. `α = T/U` is
+//! [`Ftl::alpha`], the user-relative over-provisioning is `α − 1`. With TRIM the load is what is
+//! mapped, so `T / in use` counts.
 //!
-//! Invariants: `l2p[p2l[x]] == x` for every valid physical page `x`; the valid counts of all blocks sum to the mapped
-//! pages; `sealed + open + free == blocks`.
+//! Invariants: `l2p[p2l[x]] == x` for every valid physical page `x`; the valid counts of all blocks
+//! sum to the mapped pages; `sealed + open + free == blocks`.
 
 use crate::ssd::gc::{GcPolicy, Victims};
 
@@ -50,7 +52,8 @@ pub struct FtlConfig {
     pub pages_per_block: u32,
     /// Blocks of the log, T/b.
     pub log_blocks: u32,
-    /// Further blocks from which frontiers and free blocks come: at least 1, with separate frontiers at least 3.
+    /// Further blocks from which frontiers and free blocks come: at least 1, with separate
+    /// frontiers at least 3.
     pub reserve_blocks: u32,
     /// How victims are chosen.
     pub policy: GcPolicy,
@@ -61,8 +64,8 @@ pub struct FtlConfig {
 }
 
 impl FtlConfig {
-    /// A log of `T = U·(1 + over_provisioning)` pages, rounded up to whole blocks and to at least one block
-    /// more than `U` needs, with the smallest reserve and a shared frontier.
+    /// A log of `T = U·(1 + over_provisioning)` pages, rounded up to whole blocks and to at least
+    /// one block more than `U` needs, with the smallest reserve and a shared frontier.
     pub fn new(
         logical_pages: u64,
         pages_per_block: u32,
@@ -179,7 +182,8 @@ impl Ftl {
     /// An empty drive.
     ///
     /// # Errors
-    /// [`GeometryError`] if the log cannot hold the logical pages and one block more, or a number is out of range.
+    /// [`GeometryError`] if the log cannot hold the logical pages and one block more, or a number
+    /// is out of range.
     pub fn new(config: &FtlConfig) -> Result<Self, GeometryError> {
         let blocks = check(config)?;
         let b = config.pages_per_block;
@@ -210,8 +214,8 @@ impl Ftl {
         self.write_with(page, 0, &mut ());
     }
 
-    /// Writes one logical page of class `class` (below [`CLASSES`]), telling `ops` what the flash does. Panics if `page >=
-    /// logical_pages()`.
+    /// Writes one logical page of class `class` (below [`CLASSES`]), telling `ops` what the flash
+    /// does. Panics if `page >= logical_pages()`.
     #[inline]
     pub fn write_with<O: FlashOps>(&mut self, page: u32, class: u8, ops: &mut O) {
         while self.host.is_full() {
@@ -260,7 +264,8 @@ impl Ftl {
         }
     }
 
-    /// Seals the full host frontier, opens the next one and collects garbage until the reserve is whole again.
+    /// Seals the full host frontier, opens the next one and collects garbage until the reserve is
+    /// whole again.
     #[cold]
     #[inline(never)]
     fn next_frontier<O: FlashOps>(&mut self, ops: &mut O) {
@@ -283,7 +288,8 @@ impl Ftl {
     }
 
     fn open(&mut self) -> Frontier {
-        // invariant: the reserve leaves a free block whenever a frontier fills (checked by `check`).
+        // invariant: the reserve leaves a free block whenever a frontier fills (checked by
+        // `check`).
         let block = self.free.pop().expect("the reserve holds a free block");
         let start = block * self.b;
         Frontier {

@@ -9,7 +9,8 @@
 //! | cost-benefit | largest age·(1−u)/(1+u) (Rosenblum & Ousterhout 1992) | O(blocks) |
 //! | windowed greedy | fewest valid pages among the w oldest (Hu et al., SYSTOR 2009) | O(w) |
 //!
-//! `Victims` keeps the valid count of every block, and of the sealed ones just what its policy needs.
+//! `Victims` keeps the valid count of every block, and of the sealed ones just what its policy
+//! needs.
 
 use std::collections::VecDeque;
 
@@ -78,7 +79,8 @@ impl std::fmt::Display for GcPolicy {
     }
 }
 
-/// SplitMix64 (Steele, Lea & Flood 2014): one multiply-shift chain a draw, the same on every machine.
+/// SplitMix64 (Steele, Lea & Flood 2014): one multiply-shift chain a draw, the same on every
+/// machine.
 #[derive(Clone, Debug)]
 pub(crate) struct SplitMix(pub(crate) u64);
 

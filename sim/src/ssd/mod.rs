@@ -1,4 +1,5 @@
-//! Solid-state drives: the flash translation layer, its garbage collection, and the drive around them.
+//! Solid-state drives: the flash translation layer, its garbage collection, and the drive around
+//! them.
 
 pub mod device;
 mod drive;

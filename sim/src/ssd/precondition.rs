@@ -1,7 +1,8 @@
 //! A drive in use: before the store is made, somebody else has written all of it.
 //!
-//! Only the map knows: the data reads as zeros, counters start at zero, wear stays. What the store never writes or trims stays valid, and
-//! garbage collection moves it around with everything else; it counts towards no I/O class.
+//! Only the map knows: the data reads as zeros, counters start at zero, wear stays. What the store
+//! never writes or trims stays valid, and garbage collection moves it around with everything else;
+//! it counts towards no I/O class.
 
 use super::device::SimSsd;
 use super::ftl::{CLASSES, Ftl};
@@ -22,8 +23,9 @@ impl SimSsd {
         self.prepare(fill);
     }
 
-    /// [`SimSsd::fill`], then random overwrites until the write amplification of a device turn hardly differs from that of the turn
-    /// before (SNIA PTS calls it steady within 20 % over five rounds; this is stricter).
+    /// [`SimSsd::fill`], then random overwrites until the write amplification of a device turn
+    /// hardly differs from that of the turn before (SNIA PTS calls it steady within 20 % over five
+    /// rounds; this is stricter).
     pub fn fill_until_steady(&self, seed: u64) {
         self.prepare(|ftl| {
             fill(ftl);

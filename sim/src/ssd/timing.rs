@@ -10,12 +10,14 @@
 //!  erase     all dies busy tErase
 //! ```
 //!
-//! The engine's calls are ordered: a read or a batch of writes begins when the call before it has ended, the pages of one call go
-//! out together, and a call ends with its last page. A flush waits for nothing more, because writes are acknowledged
-//! when they are programmed: the drive has no volatile write cache.
+//! The engine's calls are ordered: a read or a batch of writes begins when the call before it has
+//! ended, the pages of one call go out together, and a call ends with its last page. A flush waits
+//! for nothing more, because writes are acknowledged when they are programmed: the drive has no
+//! volatile write cache.
 //!
-//! Dies and channels serve in the order of requests. A request that comes from a client behind in virtual time may find a die
-//! taken by one that was simulated before it; with closed-loop clients the difference is less than one request.
+//! Dies and channels serve in the order of requests. A request that comes from a client behind in
+//! virtual time may find a die taken by one that was simulated before it; with closed-loop clients
+//! the difference is less than one request.
 
 use super::ftl::FlashOps;
 use super::profile::SsdProfile;
@@ -107,8 +109,8 @@ impl Flash {
         }
     }
 
-    /// Serves everything recorded, beginning at `at`. Service time is what the same would take on dies and channels that
-    /// nothing else uses.
+    /// Serves everything recorded, beginning at `at`. Service time is what the same would take on
+    /// dies and channels that nothing else uses.
     pub(super) fn serve(&mut self, recorder: &mut Recorder, at: u64) -> Taken {
         let mut call_begins = at;
         let mut call_ends = at;

@@ -1,8 +1,9 @@
 //! The few frames below the ring: a write buffer of whole leaves, and what makes the log flush.
 //!
-//! The clock of [`crate::predict::cache`], but played: leaves do not come independently. The ring is emptied some KiB at a time (§4.2), so merges come in
-//! bursts, each as long as the frames are many; what a burst finds in the frames, and how old the changes are that it drives out, no renewal
-//! of single leaves tells.
+//! The clock of [`crate::predict::cache`], but played: leaves do not come independently. The ring
+//! is emptied some KiB at a time (§4.2), so merges come in bursts, each as long as the frames are
+//! many; what a burst finds in the frames, and how old the changes are that it drives out, no
+//! renewal of single leaves tells.
 
 use crate::predict::cache::CacheShape;
 
@@ -24,7 +25,8 @@ pub(super) struct Traffic {
     pub(super) reads: f64,
     /// Leaves written to it.
     pub(super) writes: f64,
-    /// Log flushes: before that, for a leaf goes after its log (WAL rule), or because the buffer was full.
+    /// Log flushes: before that, for a leaf goes after its log (WAL rule), or because the buffer
+    /// was full.
     pub(super) flushes: f64,
 }
 

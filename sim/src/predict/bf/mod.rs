@@ -1,13 +1,16 @@
-//! Mini-pages in their ring: what they answer, and when their leaves are written (Bf-Tree §3 to §5).
+//! Mini-pages in their ring: what they answer, and when their leaves are written (Bf-Tree §3 to
+//! §5).
 //!
-//! A record in a mini-page lives as long as its neighbours' visits keep the mini-page from the head; a mini-page moves when a record
-//! comes in that its block cannot hold, to the tail or into a block that another one has left half-way to the head; used near
-//! the head it is copied without what was not used since (§5.5); and what is left behind decides whether everything is
-//! merged. Record sets, sizes, ages and the reuse of blocks depend on one another, and no closed form is known. So this module does what is
-//! the last resort of a predictor: it plays the mechanism, as a chain of states over leaves, sets of records and addresses, without
-//! keys, bytes, pages, log or device, for visits that are drawn from the trace's counts in an order of their own (`visits`), the
-//! same in each run. Log and drive are computed from what comes out as they are for a page cache ([`crate::predict::log`],
-//! [`crate::predict::device`]).
+//! A record in a mini-page lives as long as its neighbours' visits keep the mini-page from the
+//! head; a mini-page moves when a record comes in that its block cannot hold, to the tail or into a
+//! block that another one has left half-way to the head; used near the head it is copied without
+//! what was not used since (§5.5); and what is left behind decides whether everything is merged.
+//! Record sets, sizes, ages and the reuse of blocks depend on one another, and no closed form is
+//! known. So this module does what is the last resort of a predictor: it plays the mechanism, as a
+//! chain of states over leaves, sets of records and addresses, without keys, bytes, pages, log or
+//! device, for visits that are drawn from the trace's counts in an order of their own (`visits`),
+//! the same in each run. Log and drive are computed from what comes out as they are for a page
+//! cache ([`crate::predict::log`], [`crate::predict::device`]).
 //!
 //! | module | mechanism | paper |
 //! |---|---|---|
@@ -17,8 +20,10 @@
 //! | `visits` | independent visits, as often as counted | |
 //! | `model` | promotion, growth, copies to the tail, merges and their causes | §5.1, §5.4, §5.5, §5.7 |
 //!
-//! *Ignored*: phantoms and tombstones (a get of a key that was never put is one of a key that is there). Leaves are as they are in the end: what
-//! a put of a new key merges and splits on its way is not played, so of a tree that grows too few merges are predicted. Mirrors answer no scans: each reads its leaves.
+//! *Ignored*: phantoms and tombstones (a get of a key that was never put is one of a key that is
+//! there). Leaves are as they are in the end: what a put of a new key merges and splits on its way
+//! is not played, so of a tree that grows too few merges are predicted. Mirrors answer no scans:
+//! each reads its leaves.
 
 mod frames;
 mod model;
@@ -36,7 +41,8 @@ use super::workload::Workload;
 use model::{Cause, Counts, Model};
 use visits::Visits;
 
-/// Most visits that are looked at; of longer traces only some leaves are, over a ring that is smaller by as much.
+/// Most visits that are looked at; of longer traces only some leaves are, over a ring that is
+/// smaller by as much.
 const MOST_VISITS: u64 = 8_000_000;
 
 /// A ring is not made smaller than this.
@@ -134,8 +140,9 @@ impl Outcome {
     }
 }
 
-/// When checkpoints come: each `every` log bytes. `measured` and `again` are what a write of the measured part adds to the log, and one of the
-/// warm-up that is no first put; `at_start` is the log's length when the measured part begins.
+/// When checkpoints come: each `every` log bytes. `measured` and `again` are what a write of the
+/// measured part adds to the log, and one of the warm-up that is no first put; `at_start` is the
+/// log's length when the measured part begins.
 #[derive(Clone, Copy)]
 pub(super) struct LogPace {
     pub(super) every: f64,

@@ -1,4 +1,5 @@
-//! The mechanism, operation by operation: a chain of states over leaves, sets of records and addresses.
+//! The mechanism, operation by operation: a chain of states over leaves, sets of records and
+//! addresses.
 
 use treering_engine::BfShape;
 
@@ -122,7 +123,8 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// One operation, and the background work that it makes due. A write adds `logged` bytes to the log.
+    /// One operation, and the background work that it makes due. A write adds `logged` bytes to the
+    /// log.
     fn operate(&mut self, visit: Visit, logged: f64) {
         let key = self.keys[visit.key as usize];
         self.time += 1.0;
@@ -228,7 +230,8 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Makes a mirror of a leaf's mini-page, with so many bytes to spare (§3.1, "Caching range gaps").
+    /// Makes a mirror of a leaf's mini-page, with so many bytes to spare (§3.1, "Caching range
+    /// gaps").
     ///
     /// # Errors
     /// So many bytes are missing; 0: no block is so large.
@@ -328,7 +331,8 @@ impl<'a> Model<'a> {
         true
     }
 
-    /// §5.5: what was not used since the mini-page was at the tail last stays behind; if some of it is dirty, everything is merged.
+    /// §5.5: what was not used since the mini-page was at the tail last stays behind; if some of it
+    /// is dirty, everything is merged.
     fn move_to_tail(&mut self, leaf: u32) {
         let marks = self.shape.marks;
         let Some(mini) = &self.leaves[leaf as usize].mini else {
@@ -352,7 +356,8 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Into a block that is as small as can be, with what was used only; `false` if there is no room.
+    /// Into a block that is as small as can be, with what was used only; `false` if there is no
+    /// room.
     fn keep_hot(&mut self, leaf: u32) -> bool {
         let marks = self.shape.marks;
         let Some(mini) = &self.leaves[leaf as usize].mini else {

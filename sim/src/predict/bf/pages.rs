@@ -1,4 +1,5 @@
-//! Leaves with their mini-pages, as sets of records (Bf-Tree §3.1, §5): what is in them, what of it is dirty, what was used.
+//! Leaves with their mini-pages, as sets of records (Bf-Tree §3.1, §5): what is in them, what of it
+//! is dirty, what was used.
 
 use super::ring::BlockId;
 
@@ -10,7 +11,8 @@ pub(super) struct Record {
     pub(super) dirty: bool,
 }
 
-/// Reference bits (§5.5): from the last on records share one; in a mirror each shares its own with every so many others.
+/// Reference bits (§5.5): from the last on records share one; in a mirror each shares its own with
+/// every so many others.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Marks(u64);
 
@@ -94,7 +96,8 @@ impl MiniPage {
         self.growth = 0;
     }
 
-    /// Whether a record was written, but not used since the mini-page was at the tail last: then all that is dirty goes to the leaf.
+    /// Whether a record was written, but not used since the mini-page was at the tail last: then
+    /// all that is dirty goes to the leaf.
     pub(super) fn leaves_dirty_behind(&self, marks: usize) -> bool {
         let mut records = self.records.iter().enumerate();
         records.any(|(i, r)| r.dirty && !self.marks.is_hot(i, marks, self.mirror))

@@ -1,4 +1,5 @@
-//! The circular buffer as addresses only (Bf-Tree §4): who stands where, and what the head meets next.
+//! The circular buffer as addresses only (Bf-Tree §4): who stands where, and what the head meets
+//! next.
 //!
 //! ```text
 //!      head                      tail - in place                tail
@@ -6,8 +7,9 @@
 //!        a block freed here dies    one freed here is listed, and the next of its size takes its place
 //! ```
 //!
-//! A block that is taken from a list is as old as its place: it has less time before the head comes than one at the tail. This is why
-//! the time in the ring cannot be one number for all, as it is for the frames of a page cache ([`crate::predict::cache`]).
+//! A block that is taken from a list is as old as its place: it has less time before the head comes
+//! than one at the tail. This is why the time in the ring cannot be one number for all, as it is
+//! for the frames of a page cache ([`crate::predict::cache`]).
 
 use std::collections::VecDeque;
 
@@ -126,7 +128,8 @@ impl Ring {
         }
     }
 
-    /// The head passes a block; says of how many bytes, and whose mini-page was in it. `None`: the ring is empty.
+    /// The head passes a block; says of how many bytes, and whose mini-page was in it. `None`: the
+    /// ring is empty.
     pub(super) fn evict(&mut self) -> Option<(u64, Option<u32>)> {
         let block = self.blocks.pop_front()?;
         self.first += 1;

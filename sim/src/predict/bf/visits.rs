@@ -1,7 +1,9 @@
-//! Visits in an order that the trace might have had: independent ones, each key as often as it was counted.
+//! Visits in an order that the trace might have had: independent ones, each key as often as it was
+//! counted.
 //!
-//! Drawn without replacement. To draw from the counts as if they were the popularity would make keys that were visited once come back as often
-//! as others, and find them cached ([`crate::predict::cache`], "Finite traces").
+//! Drawn without replacement. To draw from the counts as if they were the popularity would make
+//! keys that were visited once come back as often as others, and find them cached
+//! ([`crate::predict::cache`], "Finite traces").
 
 use super::{LEAST_RING, MOST_VISITS, Setting};
 use crate::predict::leaf::LeafLevel;

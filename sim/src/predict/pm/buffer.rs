@@ -1,7 +1,8 @@
 //! The XPBuffer: which writes of an XPLine it joins with the one before.
 //!
-//! An XPLine is in the buffer with a probability that depends on how often it is written; all these add up to the buffer's size. With `r` writes of one XPLine for
-//! each that comes to the buffer anew:
+//! An XPLine is in the buffer with a probability that depends on how often it is written; all these
+//! add up to the buffer's size. With `r` writes of one XPLine for each that comes to the buffer
+//! anew:
 //!
 //! ```text
 //! least recently written   p(r) = 1 - exp(-r T)       (Che et al., JSAC 2002)
@@ -49,7 +50,8 @@ impl XpBuffer {
         }
     }
 
-    /// How often an XPLine leaves dirty while it is written in `writes` parts and `others` XPLines come.
+    /// How often an XPLine leaves dirty while it is written in `writes` parts and `others` XPLines
+    /// come.
     pub(super) fn evictions_while(&self, others: f64, writes: f64) -> f64 {
         match self.replacement {
             Replacement::Random => writes * (1.0 - (-others / writes / self.lines).exp()),
@@ -60,8 +62,9 @@ impl XpBuffer {
     }
 }
 
-/// Share of flushes that are not joined with the one before: `rates` are those of leaves that stand for `weight` each, beside `whole` XPLines that are written once and
-/// `log_lines` that are filled one by one.
+/// Share of flushes that are not joined with the one before: `rates` are those of leaves that stand
+/// for `weight` each, beside `whole` XPLines that are written once and `log_lines` that are filled
+/// one by one.
 pub(super) fn media_share(
     buffer: &XpBuffer,
     rates: &[f64],

@@ -1,12 +1,14 @@
-//! Leaves with a fixed number of slots, played with the order in which keys came: which leaf a key is in, what is buffered, what is flushed and split.
+//! Leaves with a fixed number of slots, played with the order in which keys came: which leaf a key
+//! is in, what is buffered, what is flushed and split.
 //!
 //! ```text
 //! keys of a range, in order of insertion     b b t b b t b b t ...       b: buffered   t: triggers a flush of N + 1
 //! the batch does not fit 14 slots            upper half to a new leaf, the batch to both, the rest of the keys (stably) to both: recurse
 //! ```
 //!
-//! As [`crate::predict::leaf`] does it for pages, by recursion on key ranges: no tree, no search, `O(K log K)` moves of a rank. Rules of the split: CCL-BTree §4.2.
-//! Updates are played as so many for each new key, of random keys: they fill buffers and want free slots, but bring no record.
+//! As [`crate::predict::leaf`] does it for pages, by recursion on key ranges: no tree, no search,
+//! `O(K log K)` moves of a rank. Rules of the split: CCL-BTree §4.2. Updates are played as so many
+//! for each new key, of random keys: they fill buffers and want free slots, but bring no record.
 
 use super::slots::{SLOTS, Slots, Touched};
 use crate::predict::grown::part;
@@ -72,7 +74,8 @@ struct Range {
 }
 
 impl Growth {
-    /// Plays the puts of new keys with buffers of `batch` slots; each of the measured part comes with so many updates of other keys of its leaf.
+    /// Plays the puts of new keys with buffers of `batch` slots; each of the measured part comes
+    /// with so many updates of other keys of its leaf.
     #[must_use]
     pub fn play(workload: &Workload, batch: usize, updates: f64) -> Growth {
         let ticks = |ops: u64| (ops / workload.tick) as u32;
@@ -268,7 +271,8 @@ impl Play<'_> {
         new
     }
 
-    /// Splits a range at a time, with the new keys of the batch that does not fit; the insertion order goes on at `next`.
+    /// Splits a range at a time, with the new keys of the batch that does not fit; the insertion
+    /// order goes on at `next`.
     fn split(
         &mut self,
         range: Range,

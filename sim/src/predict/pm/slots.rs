@@ -1,4 +1,5 @@
-//! Which slots of a leaf a batch fills, in which lines these are, and whether they fill the XPLine before its header is stored.
+//! Which slots of a leaf a batch fills, in which lines these are, and whether they fill the XPLine
+//! before its header is stored.
 //!
 //! ```text
 //! line 0   header, slots 0 1       a batch: slots that were free, lowest first ─▶ fence ─▶ header
@@ -7,8 +8,9 @@
 //! line 3   slots 10 .. 13
 //! ```
 //!
-//! Rules as the engine has them (CCL-BTree §4.2): an update goes to a free slot too, and what it frees is free for the next batch. So a leaf
-//! whose keys are inserted has its free slots at the end, and one whose keys are updated has them anywhere.
+//! Rules as the engine has them (CCL-BTree §4.2): an update goes to a free slot too, and what it
+//! frees is free for the next batch. So a leaf whose keys are inserted has its free slots at the
+//! end, and one whose keys are updated has them anywhere.
 
 use crate::ssd::gc::SplitMix;
 
@@ -140,7 +142,8 @@ impl Slots {
         stores
     }
 
-    /// A batch for which there is none: the upper half goes to a new leaf, which is returned with its smallest key.
+    /// A batch for which there is none: the upper half goes to a new leaf, which is returned with
+    /// its smallest key.
     pub(super) fn split(&mut self, batch: &[u32]) -> (u32, Slots, Stores) {
         let (filled, rest) = self.apply(batch);
         self.0.sort_unstable();
@@ -197,7 +200,8 @@ impl Turnover {
         all
     }
 
-    /// Lines stored by a flush to a leaf of so many records, and XPLines that it makes to be written twice.
+    /// Lines stored by a flush to a leaf of so many records, and XPLines that it makes to be
+    /// written twice.
     pub(super) fn flush(&self, records: usize) -> (f64, f64) {
         let at = self.flush[records.min(SLOTS)];
         // Fewer records than a batch has cannot be updated so; more are split.

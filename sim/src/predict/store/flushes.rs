@@ -50,7 +50,8 @@ impl Run<'_> {
             }
             _ => f64::INFINITY,
         };
-        // Between two write-backs B + 1 pages miss; a flush is found wanting by the first dirty page of the next turn.
+        // Between two write-backs B + 1 pages miss; a flush is found wanting by the first dirty
+        // page of the next turn.
         let between = (self.shape.batch + 1.0) / cache.misses.max(1e-300);
         let evicted = (cache.evicted_dirty / cache.misses.max(1e-300)).max(1e-9);
         let in_frame = cache.rotation_ops - 0.5 * between;

@@ -14,7 +14,8 @@ use crate::predict::workload::{Totals, Workload};
 pub(super) const TABLE_ENTRIES: f64 = ((BLOCK_SIZE - 16) / 8) as f64;
 /// Header of a chunk of the index snapshot.
 pub(super) const SNAPSHOT_HEADER_BYTES: f64 = 32.0;
-/// Bytes of a split's log record beside page names, fences and records: its length, kind, and four short numbers.
+/// Bytes of a split's log record beside page names, fences and records: its length, kind, and four
+/// short numbers.
 pub(super) const SPLIT_BYTES: f64 = 7.0;
 /// Bytes of a snapshot entry beside the fence.
 pub(super) const SNAPSHOT_ENTRY_BYTES: f64 = 18.0;
@@ -147,7 +148,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The same, with mini-pages between the operations and the frames: a leaf is visited when they do not know, and when they are merged.
+    /// The same, with mini-pages between the operations and the frames: a leaf is visited when they
+    /// do not know, and when they are merged.
     pub(super) fn below_mini_pages(self, shape: &BfShape) -> Self {
         let per_write = |log: f64, writes: u64| self.positions(log / (writes as f64).max(1.0));
         let warmup = &self.workload.warmup;
@@ -205,8 +207,8 @@ impl<'a> Run<'a> {
         self.shape.holds_all(self.level.count())
     }
 
-    /// What a sample of keys lacks of the accesses goes to keys so popular that a single one matters: hits (SHARDS-adj, Waldspurger
-    /// et al., FAST'15 §4.2).
+    /// What a sample of keys lacks of the accesses goes to keys so popular that a single one
+    /// matters: hits (SHARDS-adj, Waldspurger et al., FAST'15 §4.2).
     ///
     /// Runs within a leaf are hits but for their first operation.
     pub(super) fn hit_ratio(&self, cache: &CachePrediction) -> f64 {
@@ -225,8 +227,8 @@ impl<'a> Run<'a> {
         (1.0 - cache.misses / accesses).clamp(0.0, 1.0)
     }
 
-    /// The cache over the measured part. A tree that grows meanwhile is taken in slices of time, each with the leaves it has then
-    /// and the accesses spread over fewer leaves.
+    /// The cache over the measured part. A tree that grows meanwhile is taken in slices of time,
+    /// each with the leaves it has then and the accesses spread over fewer leaves.
     pub(super) fn cache(&self) -> CachePrediction {
         let period = if self.checkpoint_ops() < self.ops {
             self.checkpoint_ops()
@@ -258,7 +260,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Leaves in each slice of the measured part, as a share of those at its end; one slice if hardly any appear.
+    /// Leaves in each slice of the measured part, as a share of those at its end; one slice if
+    /// hardly any appear.
     pub(super) fn sizes(&self) -> Vec<f64> {
         const SLICES: u32 = 24;
         if self.splits < 0.02 * self.level.count() {
@@ -316,8 +319,8 @@ impl<'a> Run<'a> {
         evicted + split + swept + self.dirty_from_warmup()
     }
 
-    /// Pages that the warm-up leaves dirty, less those that the steady state has dirty at that time: they are written
-    /// once in the measured part.
+    /// Pages that the warm-up leaves dirty, less those that the steady state has dirty at that
+    /// time: they are written once in the measured part.
     pub(super) fn dirty_from_warmup(&self) -> f64 {
         let residents = self.shape.residents().min(self.level.count());
         let written = self
@@ -360,8 +363,8 @@ impl<'a> Run<'a> {
             / self.level.leaves.len().max(1) as f64
     }
 
-    /// Only checkpoints write: each the pages changed since the one before it. Of `a` writes to a leaf none falls into a window of
-    /// `x` of the trace with probability `(1 - x)^a`.
+    /// Only checkpoints write: each the pages changed since the one before it. Of `a` writes to a
+    /// leaf none falls into a window of `x` of the trace with probability `(1 - x)^a`.
     pub(super) fn pages_written_if_all_fit(&self, checkpoints: &[Checkpoint]) -> f64 {
         let from = self.last_warmup_checkpoint();
         let mut written = 0.0;
@@ -417,7 +420,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Page-table blocks written when only checkpoints write them, or when the places held for the old table run out.
+    /// Page-table blocks written when only checkpoints write them, or when the places held for the
+    /// old table run out.
     pub(super) fn table_blocks(&self, pages: f64, checkpoints: f64, device: &DeviceParams) -> f64 {
         let blocks = (self.level.count() / TABLE_ENTRIES).ceil().max(1.0);
         let events = self.table_writes(pages, checkpoints, device);
@@ -427,7 +431,8 @@ impl<'a> Run<'a> {
         events * blocks * -(-pages / events / blocks).exp_m1()
     }
 
-    /// How often the whole table is written: by checkpoints, or when the places held for the old one run out.
+    /// How often the whole table is written: by checkpoints, or when the places held for the old
+    /// one run out.
     pub(super) fn table_writes(&self, pages: f64, checkpoints: f64, device: &DeviceParams) -> f64 {
         let leaves = self.level.count();
         let spare = self.spare_places(device);
@@ -458,20 +463,23 @@ impl<'a> Run<'a> {
         let deletes = self.workload.measured.of(treering_traces::OpKind::Delete) as f64;
         if deletes > FEW_DELETES.high * self.ops {
             warnings.push(format!(
-                "{:.0} % of the operations are deletes: the leaf model keeps the room of deleted records",
+                "{:.0} % of the operations are deletes: the leaf model keeps the room of \
+                 deleted records",
                 100.0 * deletes / self.ops
             ));
         }
         if self.splits > LITTLE_GROWTH.high * self.level.count() {
             let grown = 100.0 * self.splits / self.level.count();
             warnings.push(format!(
-                "{grown:.0} % of the leaves appear while measuring: the cache model takes the tree's shape from its end"
+                "{grown:.0} % of the leaves appear while measuring: the cache model takes the \
+                 tree's shape from its end"
             ));
         }
         let in_runs = self.level.in_runs() / self.ops.max(1.0);
         if in_runs > FEW_RUNS.high {
             warnings.push(format!(
-                "{:.0} % of the operations follow one on the key right before theirs: a trace of runs comes back to its pages sooner than \
+                "{:.0} % of the operations follow one on the key right before theirs: a trace \
+                 of runs comes back to its pages sooner than \
                  independent visits would, so the predicted page writes are too high",
                 100.0 * in_runs
             ));

@@ -122,7 +122,8 @@ impl Run<'_> {
         }
     }
 
-    /// How pages are written to: each kind with its share of the page writes and its number of pages.
+    /// How pages are written to: each kind with its share of the page writes and its number of
+    /// pages.
     fn visits(
         &self,
         rule: &ModLog,
@@ -187,9 +188,10 @@ impl Run<'_> {
         kinds.into_values().collect()
     }
 
-    /// How often a page is written in as long a run as the measured part, by how often it was in that part: the mean under a gamma
-    /// distribution of popularity with the counts' mean and spread. Counts of pages that are alike differ by chance alone (variance =
-    /// mean) and tell nothing of the time before.
+    /// How often a page is written in as long a run as the measured part, by how often it was in
+    /// that part: the mean under a gamma distribution of popularity with the counts' mean and
+    /// spread. Counts of pages that are alike differ by chance alone (variance = mean) and tell
+    /// nothing of the time before.
     fn popularity(&self) -> impl Fn(f64) -> f64 {
         let counts = || {
             let count = |c: &PageClass| c.rate * c.write_share * self.ops;
@@ -209,8 +211,8 @@ impl Run<'_> {
         }
     }
 
-    /// How much fewer segments count because some records are written more than others: Simpson's index of the writes, free of the bias of
-    /// counts.
+    /// How much fewer segments count because some records are written more than others: Simpson's
+    /// index of the writes, free of the bias of counts.
     fn evenness(&self) -> f64 {
         let (mut alike, mut found) = (0.0, 0.0);
         for (i, from) in self.level.starts.iter().enumerate() {

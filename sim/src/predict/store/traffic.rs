@@ -1,5 +1,5 @@
-//! What the drive below a store sees, by kind of block: pages by how often they are written, log, snapshots, journal or page table, and
-//! what the store has not reached yet.
+//! What the drive below a store sees, by kind of block: pages by how often they are written, log,
+//! snapshots, journal or page table, and what the store has not reached yet.
 
 use treering_engine::{BLOCK_SIZE, PageStoreKind, TablePersist};
 
@@ -8,7 +8,8 @@ use super::stored::{Logged, Sizes};
 use crate::predict::cache::{self, CachePrediction, PageClass};
 use crate::predict::device::{Before, DeviceParams, Traffic};
 
-/// Moments of the measured part at which the drive is looked at: enough for the saw-tooth of the live log.
+/// Moments of the measured part at which the drive is looked at: enough for the saw-tooth of the
+/// live log.
 const MOMENTS: u32 = 64;
 
 /// Writes of one page, per operation up to a common factor.
@@ -25,8 +26,9 @@ impl WriteRate {
 }
 
 impl Run<'_> {
-    /// Pages that survive only because the table of the last checkpoint names them: with page writes at `rate` an operation, on average
-    /// over the time between two table writes, `n (1 - (1 - e^-x)/x)` for `x` writes of each of `n` pages.
+    /// Pages that survive only because the table of the last checkpoint names them: with page
+    /// writes at `rate` an operation, on average over the time between two table writes, `n (1 - (1
+    /// - e^-x)/x)` for `x` writes of each of `n` pages.
     fn held_share(&self, writes_per_page: f64, tables: f64) -> f64 {
         let lazy = PageStoreKind::CopyOnWrite {
             table: TablePersist::Checkpoint,
@@ -110,7 +112,8 @@ impl Run<'_> {
             let held = n * self.held_share(rate.by_eviction * scale, tables);
             let writes = n * rate.sum() * scale;
             let apart = cache::least_gap(class, cache.rotation_ops, self.checkpoint_ops());
-            // Little's law, in host writes: so long are two writes of a page apart, and so much longer does an image stay.
+            // Little's law, in host writes: so long are two writes of a page apart, and so much
+            // longer does an image stay.
             let (mean, longer) = if writes > 0.0 {
                 (n / writes * host_blocks, held / writes * host_blocks)
             } else {

@@ -1,9 +1,10 @@
 //! What the predictors were tried on, and what of a prediction lies outside.
 //!
-//! A prediction is worth what it was held against: [`TRIED`] lists each grid on which predicted stands
-//! beside measured, and between which bounds. [`untried`] names every quantity of a case that lies
-//! outside; reports put a mark beside such a number, every time. Wider bounds want a wider grid first:
-//! a grid's cells are tested to lie inside, and what lies just beyond to be named.
+//! A prediction is worth what it was held against: [`TRIED`] lists each grid on which predicted
+//! stands beside measured, and between which bounds. [`untried`] names every quantity of a case
+//! that lies outside; reports put a mark beside such a number, every time. Wider bounds want a
+//! wider grid first: a grid's cells are tested to lie inside, and what lies just beyond to be
+//! named.
 
 mod case;
 
@@ -78,7 +79,8 @@ pub(super) const FEW_DELETES: Bound = all(Quantity::Deletes, 0.0, 0.02);
 pub(super) const FEW_RUNS: Bound = all(Quantity::Runs, 0.0, 0.1);
 /// Leaves that appear while measuring: models take the tree's shape from its end.
 pub(super) const LITTLE_GROWTH: Bound = all(Quantity::Growth, 0.0, 0.1);
-/// The log is flushed when its buffer is full or a page must not overtake it, as with the default of a minute.
+/// The log is flushed when its buffer is full or a page must not overtake it, as with the default
+/// of a minute.
 const RARE_FLUSHES: Bound = all(Quantity::FlushInterval, 60.0, f64::INFINITY);
 const NO_COMMITS: Bound = all(Quantity::Commits, 0.0, 0.0);
 const ONE_CLIENT: Bound = all(Quantity::Clients, 1.0, 1.0);

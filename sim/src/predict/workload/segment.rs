@@ -1,7 +1,7 @@
 //! Rows of keys that came one after another, and their keys.
 //!
-//! Where all keys are of one length they lie in the rows; else in an arena, and a row says where its
-//! key starts there. What a row begins with is [`super::keys`]' to say.
+//! Where all keys are of one length they lie in the rows; else in an arena, and a row says where
+//! its key starts there. What a row begins with is [`super::keys`]' to say.
 
 /// Keys of a segment.
 pub(super) const SEGMENT_KEYS: usize = 1 << 16;

@@ -5,12 +5,13 @@
 //!            page cache: on the way       journal and metadata: written beside
 //! ```
 //!
-//! With O_DIRECT the process writes what the engine counts. Through the page cache the kernel charges a
-//! process with the pages that it dirties: pages dirtied again before they are written back count once,
-//! and a folio larger than a write counts whole (`Documentation/filesystems/proc.rst`, *write_bytes*). The
-//! file system writes its journal and its metadata in threads of its own, which only the block device
-//! shows; so do other programs' writes. The thread of ext4's journal (`jbd2/…`) has counters of its own,
-//! which root may read. What remains is named `unexplained`.
+//! With O_DIRECT the process writes what the engine counts. Through the page cache the kernel
+//! charges a process with the pages that it dirties: pages dirtied again before they are written
+//! back count once, and a folio larger than a write counts whole
+//! (`Documentation/filesystems/proc.rst`, *write_bytes*). The file system writes its journal and
+//! its metadata in threads of its own, which only the block device shows; so do other programs'
+//! writes. The thread of ext4's journal (`jbd2/…`) has counters of its own, which root may read.
+//! What remains is named `unexplained`.
 
 use std::fs;
 use std::path::Path;
@@ -61,7 +62,8 @@ impl Place {
         }
     }
 
-    /// The counters now. The file is synced first, so that what is under way counts where it belongs.
+    /// The counters now. The file is synced first, so that what is under way counts where it
+    /// belongs.
     ///
     /// # Errors
     /// The device's, if it cannot be synced.
@@ -128,7 +130,8 @@ impl Place {
             let name = match (self.file_system.as_deref(), self.direct) {
                 (Some("tmpfs" | "ramfs"), _) => "a file system in memory writes to no drive",
                 (_, false) => {
-                    "page cache: pages dirtied again before write-back count once, large folios whole"
+                    "page cache: pages dirtied again before write-back count once, large folios \
+                     whole"
                 }
                 (_, true) => "unexplained",
             };
@@ -172,7 +175,8 @@ fn device_number(path: &Path) -> Option<String> {
     Some(format!("{major}:{minor}"))
 }
 
-/// Type of the file system with this number: the word behind the dash of its line (proc(5), *mountinfo*).
+/// Type of the file system with this number: the word behind the dash of its line (proc(5),
+/// *mountinfo*).
 fn file_system(mounts: &str, number: &str) -> Option<String> {
     let line = mounts
         .lines()

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! *Group commit* happens in virtual time: a client that waits for durability waits for the first
-//! log flush that begins after its operation did, and for what the operation itself reads. While one
-//! is in flight, others gather for the next.
+//! log flush that begins after its operation did, and for what the operation itself reads. While
+//! one is in flight, others gather for the next.
 
 use std::sync::Arc;
 

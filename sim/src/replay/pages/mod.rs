@@ -58,12 +58,12 @@ pub(super) fn on_drive(
     let pace = pace(&*drive, &plan.engine, (config.clients, config.acknowledge));
     let predicted = predicts(config, outcome.done_ops, &looked)
         .then(|| predict::predict(&looked.workload, &plan.engine, &params, Some(&pace)));
-    let on = On::Drive(Drive {
+    let on = On::Drive(Box::new(Drive {
         drive: &*drive,
         asked,
         before: outcome.before.device,
         after: outcome.after.device,
-    });
+    }));
     let material = Material {
         config,
         looked: &looked,

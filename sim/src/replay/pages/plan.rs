@@ -91,7 +91,8 @@ fn engine_options(
             let bytes = (workload.data_set_bytes() * share) as u64;
             if bytes < least {
                 warnings.push(format!(
-                    "The cache is {least} bytes, the least that works: {:.1} % of the data set are {bytes}.",
+                    "The cache is {least} bytes, the least that works: {:.1} % of the data set \
+                     are {bytes}.",
                     share * 100.0
                 ));
             }
@@ -120,8 +121,9 @@ fn engine_options(
     Ok(options)
 }
 
-/// Sizes the log to half of the data set, at most to what was configured, with a checkpoint each half of it. A short trace over few
-/// records then goes round its log, and its drive, as often as a long one over many.
+/// Sizes the log to half of the data set, at most to what was configured, with a checkpoint each
+/// half of it. A short trace over few records then goes round its log, and its drive, as often as a
+/// long one over many.
 fn fit_log(options: &mut Options, data_bytes: f64) {
     let page = options.page_size as u64;
     let least = MIN_FITTED_LOG.max(MIN_FITTED_LOG_PAGES * page);
@@ -174,7 +176,8 @@ fn drive_blocks(
     Ok(blocks)
 }
 
-/// Which leaves become dense is a matter of all their keys, and a trace with more of them than fit memory is known by some.
+/// Which leaves become dense is a matter of all their keys, and a trace with more of them than fit
+/// memory is known by some.
 fn not_as_dense(
     config: &ReplayConfig,
     workload: &Workload,

@@ -37,7 +37,7 @@ pub(super) struct Material<'a> {
 
 /// What the store was on.
 pub(super) enum On<'a> {
-    Drive(Drive<'a>),
+    Drive(Box<Drive<'a>>),
     File(&'a Path, KernelReport),
 }
 
@@ -71,7 +71,7 @@ pub(super) fn report<C>(
     let phase = outcome.measures.phase;
     let written = after.written.since(&before.written);
     let drive = match &on {
-        On::Drive(drive) => Some(drive),
+        On::Drive(drive) => Some(&**drive),
         On::File(..) => None,
     };
     report.wa = wa(
@@ -411,7 +411,8 @@ fn turns_short(drive: &Drive<'_>) -> Option<f64> {
     (!steady && flash.erases > 0 && turns < STEADY_TURNS).then_some(turns)
 }
 
-/// Of what makes the most of the cache: the frames below mini-pages are few, and change all the time.
+/// Of what makes the most of the cache: the frames below mini-pages are few, and change all the
+/// time.
 fn evictions(stats: &Stats) -> u64 {
     stats.bf.map_or(stats.evictions, |bf| bf.evictions)
 }

@@ -1,10 +1,10 @@
 //! Trees in simulated persistent memory.
 //!
 //! ```text
-//! client free ──▶ its next operation runs on the real engine, as one call ──▶ pm.submit(client, now)
-//!      ▲                                                                          │ lines of all clients interleave
-//!      └───────────────────────── pm.next_done(): who is done first ◀────────────┘
-//!                                  store.due()? one step of cleaning, on a client of its own
+//! client free ──▶ its operation runs on the real engine ──▶ pm.submit(client, now)
+//!      ▲                                                     │ lines of all clients interleave
+//!      └──────────── pm.next_done(): who is done first ◀─────┘
+//!                    store.due()? one step of cleaning, on a client of its own
 //! ```
 //!
 //! As on drives, operations run one after the other on the engine; what they ask of the device is

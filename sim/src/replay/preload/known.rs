@@ -1,8 +1,8 @@
 //! Which keys a trace has named so far, in 15 to 19 bytes a key.
 //!
-//! Open addressing with linear probing on 64-bit hashes: of ten million keys one trace in 400,000 has two that
-//! are taken for one. Tables are 64 to 80 % full. There are 64 of them, so that one that grows has its old
-//! slots beside the new ones for a sixty-fourth of the keys only.
+//! Open addressing with linear probing on 64-bit hashes: of ten million keys one trace in 400,000
+//! has two that are taken for one. Tables are 64 to 80 % full. There are 64 of them, so that one
+//! that grows has its old slots beside the new ones for a sixty-fourth of the keys only.
 
 const SHARDS: usize = 64;
 

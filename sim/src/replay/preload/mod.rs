@@ -1,16 +1,16 @@
 //! What is there before a trace begins.
 //!
 //! ```text
-//! trace ──survey──▶ keys that are used before they are put ──shuffle──▶ puts ─┐
-//!                   (addresses: all keys)                                     ├─▶ Input: one source
-//! trace ──────────────────────────────────────────────────────────────────────┘
+//! trace ──survey──▶ keys used before they are put ──shuffle──▶ puts ─┐
+//!                   (addresses: all keys)                            ├─▶ Input: one source
+//! trace ─────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! A trace from production reads what was written before it began. In an empty store such a get finds
-//! no key and reads no page; so these records are loaded first, in an order that the seed shuffles, as
-//! part of the warm-up. The survey is one pass over the trace: O(operations) time, and at most 19 bytes a
-//! distinct key beside what is loaded, which takes 13 bytes and the key itself. A generated trace that
-//! begins with its load needs none.
+//! A trace from production reads what was written before it began. In an empty store such a get
+//! finds no key and reads no page; so these records are loaded first, in an order that the seed
+//! shuffles, as part of the warm-up. The survey is one pass over the trace: O(operations) time, and
+//! at most 19 bytes a distinct key beside what is loaded, which takes 13 bytes and the key itself.
+//! A generated trace that begins with its load needs none.
 
 mod known;
 

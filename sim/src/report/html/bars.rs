@@ -16,7 +16,8 @@ pub(super) struct Bars<'a> {
     pub(super) y: &'a str,
 }
 
-/// One bar of each group: what the legend calls them (nothing if there is but one), heights, and what stands above them.
+/// One bar of each group: what the legend calls them (nothing if there is but one), heights, and
+/// what stands above them.
 pub(super) struct Series<'a> {
     pub(super) name: &'a str,
     pub(super) colour: RGBColor,

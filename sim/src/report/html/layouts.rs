@@ -1,4 +1,5 @@
-//! Pictures of what page layouts take: bytes per record, measured beside predicted, and which layouts leaves have (B-Trees Are Back, Figure 15).
+//! Pictures of what page layouts take: bytes per record, measured beside predicted, and which
+//! layouts leaves have (B-Trees Are Back, Figure 15).
 
 use treering_engine::node::PageLayout;
 

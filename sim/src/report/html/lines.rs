@@ -32,7 +32,8 @@ pub struct Lines<'a> {
     pub x: &'a str,
     /// What the y axis shows.
     pub y: &'a str,
-    /// The x axis. One of ratios takes positive values only, and is labelled where there are points, if they are few.
+    /// The x axis. One of ratios takes positive values only, and is labelled where there are
+    /// points, if they are few.
     pub scale: Scale,
     /// The y axis. One of ratios takes positive values only.
     pub y_scale: Scale,

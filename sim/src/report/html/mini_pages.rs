@@ -1,4 +1,5 @@
-//! Pictures of mini-pages: what answered lookups, how large they are, how many records they merge at once.
+//! Pictures of mini-pages: what answered lookups, how large they are, how many records they merge
+//! at once.
 
 use super::bars::{Bars, Series, bars};
 use super::chart::{PARTS, Picture};

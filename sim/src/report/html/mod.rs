@@ -8,9 +8,9 @@
 //! | `tables`, `configuration` | numbers; what was run, and how to run it again |
 //! | `layouts` | the page of `treering layout` |
 //!
-//! No font, no image, no script is fetched, and the page's policy forbids it. It follows the reader's
-//! light or dark preference and fits a phone. Its script shows values where one points, hides
-//! components and sorts tables; without it, the same values are in titles and tables.
+//! No font, no image, no script is fetched, and the page's policy forbids it. It follows the
+//! reader's light or dark preference and fits a phone. Its script shows values where one points,
+//! hides components and sorts tables; without it, the same values are in titles and tables.
 
 mod bars;
 mod chart;

@@ -1,7 +1,10 @@
-//! When logs are cleaned: they have room for too many entries, as one change that stays buffered keeps a whole log.
+//! When logs are cleaned: they have room for too many entries, as one change that stays buffered
+//! keeps a whole log.
 //!
-//! Played without cleaning, each log has a moment when the last of its changes has left the buffer. Cleaning frees the older half of the logs in use (as the engine does,
-//! `engine/src/trees/pm/lodge/clean.rs`) and is taken to leave what comes later as it is: so all cleanings follow from those moments, in one pass.
+//! Played without cleaning, each log has a moment when the last of its changes has left the buffer.
+//! Cleaning frees the older half of the logs in use (as the engine does,
+//! `engine/src/trees/pm/lodge/clean.rs`) and is taken to leave what comes later as it is: so all
+//! cleanings follow from those moments, in one pass.
 
 use super::play::{Cleaning, Watch, Write};
 use super::{ENTRY, LEAF};
@@ -39,8 +42,9 @@ impl Logs {
         &mut self.0[after.saturating_sub(1)]
     }
 
-    /// The cleanings, if logs in use may take so large a share of the leaves' bytes, and have room for twice what is buffered and what partitions are entitled to; a
-    /// log is of so many entries, and a leaf and a change stand for `weight` each.
+    /// The cleanings, if logs in use may take so large a share of the leaves' bytes, and have room
+    /// for twice what is buffered and what partitions are entitled to; a log is of so many entries,
+    /// and a leaf and a change stand for `weight` each.
     pub(super) fn cleanings(
         &self,
         share: f64,

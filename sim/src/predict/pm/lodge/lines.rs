@@ -1,4 +1,5 @@
-//! XPLines on their way through the XPBuffer, each by itself: what of the others it knows is how many come to the buffer in a given time.
+//! XPLines on their way through the XPBuffer, each by itself: what of the others it knows is how
+//! many come to the buffer in a given time.
 //!
 //! ```text
 //! touched again after a gap of g operations, m XPLines an operation come anew: still there with the chance of `XpBuffer::stays(g m)`

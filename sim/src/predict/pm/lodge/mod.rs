@@ -1,4 +1,5 @@
-//! LodgeTree: what its last-level inner nodes buffer, what a flush takes along, and the XPLines of leaves and logs that follow.
+//! LodgeTree: what its last-level inner nodes buffer, what a flush takes along, and the XPLines of
+//! leaves and logs that follow.
 //!
 //! | part | how |
 //! |---|---|
@@ -9,16 +10,19 @@
 //! | cleaning of long logs | when it is due follows from how long changes stay buffered without it (`cleaning`); then it is played |
 //! | logs | an entry a write; XPLines filled one by one, in a ring of as many entries as logs in use have |
 //!
-//! XPLines that come anew in a tick, `m`, decide which stay, so that with `n_g` touches after gaps of `g` ticks
+//! XPLines that come anew in a tick, `m`, decide which stay, so that with `n_g` touches after gaps
+//! of `g` ticks
 //!
 //! ```text
 //! m = (sum over g of  n_g (1 - stays(g m))  +  logs) / ticks                                                         (1)
 //! ```
 //!
-//! *Ignored*: what deletes leave empty, how much room the node above has for the parts of a split (LodgeTree eq. 1), and records that do
-//! not fit a leaf. Where keys are sampled, sequential writes come to a leaf less often than they do.
+//! *Ignored*: what deletes leave empty, how much room the node above has for the parts of a split
+//! (LodgeTree eq. 1), and records that do not fit a leaf. Where keys are sampled, sequential writes
+//! come to a leaf less often than they do.
 //!
-//! Cost: `O(W log W)` for `W` writes of sampled keys, of which there are 2^23 at most (some 200 MB): beyond that fewer keys are played.
+//! Cost: `O(W log W)` for `W` writes of sampled keys, of which there are 2^23 at most (some 200
+//! MB): beyond that fewer keys are played.
 
 mod cleaning;
 mod lines;
@@ -28,7 +32,7 @@ use self::cleaning::{Logs, Nobody};
 use self::lines::{Medium, XpLine};
 use self::play::{Cleaning, Counts, Write};
 use super::buffer::XpBuffer;
-use super::{ENTRY, LINE, PmPrediction, XPLINE};
+use super::ccl::{ENTRY, LINE, PmPrediction, XPLINE};
 use crate::predict::workload::{KeyStats, NEVER, Workload};
 use crate::ssd::gc::SplitMix;
 
@@ -54,7 +58,8 @@ pub struct LodgeShape {
     pub log_entries: f64,
     /// Entries of the logs that all partitions append to.
     pub entitled_entries: f64,
-    /// What pins old logs is flushed when logs have room for entries of more than this share of the leaves' bytes.
+    /// What pins old logs is flushed when logs have room for entries of more than this share of the
+    /// leaves' bytes.
     pub log_share: f64,
 }
 
@@ -160,7 +165,8 @@ fn summary(
     }
 }
 
-/// All writes in order of time, and how many keys each of theirs stands for. Of first puts the time is known; others come at random.
+/// All writes in order of time, and how many keys each of theirs stands for. Of first puts the time
+/// is known; others come at random.
 fn writes(workload: &Workload, from: u32, end: u32) -> (Vec<Write>, f64) {
     let count = |k: &KeyStats| 1 + u64::from(k.writes) + u64::from(k.warmup_writes);
     let all: u64 = workload.keys.iter().map(|k| count(&k)).sum();

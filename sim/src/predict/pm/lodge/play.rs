@@ -5,7 +5,8 @@
 //! 28 leaves                              split: the rest of the writes (stably) to the parts: recurse
 //! ```
 //!
-//! Rules as the engine has them (LodgeTree §III-B, §III-C; `engine/src/trees/pm/lodge/`). Nodes share nothing, so each is played to its end alone, with the lines of its leaves.
+//! Rules as the engine has them (LodgeTree §III-B, §III-C; `engine/src/trees/pm/lodge/`). Nodes
+//! share nothing, so each is played to its end alone, with the lines of its leaves.
 
 use std::ops::Range;
 
@@ -233,8 +234,9 @@ impl<W: Watch> Play<'_, '_, W> {
         }
     }
 
-    /// §III-B: to the first t_node leaves of the buffer's order, until one would split; or to that one alone, if it is the first. Leaves are
-    /// chosen by changes that were written before `below`.
+    /// §III-B: to the first t_node leaves of the buffer's order, until one would split; or to that
+    /// one alone, if it is the first. Leaves are chosen by changes that were written before
+    /// `below`.
     fn flush(&mut self, node: &mut Node, below: u32, time: u32) {
         self.counts.flushes += self.measured(time);
         let mut chosen: Vec<usize> = Vec::with_capacity(self.shape.t_node);

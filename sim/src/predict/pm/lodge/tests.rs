@@ -1,4 +1,5 @@
-//! XPLines, logs and nodes by themselves; `sim/tests/replay_lodge.rs` holds the whole against the engine.
+//! XPLines, logs and nodes by themselves; `sim/tests/replay_lodge.rs` holds the whole against the
+//! engine.
 
 use super::*;
 use crate::pm::{FullLines, Replacement};
@@ -34,14 +35,16 @@ fn an_xpline_is_written_when_full_and_when_it_leaves() {
     assert_eq!(medium.written, 2.0);
     medium.leave(&mut xpline);
     assert_eq!((medium.lines, medium.written), (3.0, 3.0));
-    // Gaps of 40, 170 and 100 ticks: with an XPLine a tick the last two are missed, with none nothing is.
+    // Gaps of 40, 170 and 100 ticks: with an XPLine a tick the last two are missed, with none
+    // nothing is.
     assert_eq!(medium.gaps.missed(&BUFFER, 1.0), 2.0);
     assert_eq!(medium.gaps.missed(&BUFFER, 0.0), 0.0);
 }
 
 #[test]
 fn a_log_alone_is_written_twice_an_xpline() {
-    // Full, and once more for what ends in its last line: 1.5 bytes of entries for each of the user's.
+    // Full, and once more for what ends in its last line: 1.5 bytes of entries for each of the
+    // user's.
     let log = Log::play(&BUFFER, 1.0, 4096.0, 40_000.0);
     assert!((log.lines - 1.25).abs() < 0.01, "{}", log.lines);
     let each = log.xplines * XPLINE / ENTRY;
@@ -56,7 +59,8 @@ fn a_log_alone_is_written_twice_an_xpline() {
 
 #[test]
 fn no_key_is_lost_between_buffers_and_leaves() {
-    // Odd multiples of a power of two are different; each key once, so all that is flushed or buffered is all there is.
+    // Odd multiples of a power of two are different; each key once, so all that is flushed or
+    // buffered is all there is.
     let keys = 20_000u32;
     let mut writes: Vec<Write> = (0..keys)
         .map(|i| Write::new(i.wrapping_mul(0x9e37_79b1), i))

@@ -1,4 +1,5 @@
-//! Against the paper, what has been counted independently (CLAIMS CC-07, 08, 09, 19, 20), and buffers and leaves played one write at a time.
+//! Against the paper, what has been counted independently (CLAIMS CC-07, 08, 09, 19, 20), and
+//! buffers and leaves played one write at a time.
 
 use std::collections::BTreeMap;
 
