@@ -115,15 +115,17 @@ mod tests {
     }
 
     /// Where the words of reports come from: of these folders and files all strings.
-    const SOURCES: [&str; 8] = [
+    const SOURCES: [&str; 10] = [
         "cli/src/oracle_cmd",
         "cli/src/check_cmd.rs",
         "cli/src/against_cmd.rs",
         "cli/src/args",
         "model/oracle/src",
         "model/specs/src",
+        "sim/src/csd/drive.rs",
         "sim/src/report",
         "sim/src/replay",
+        "sim/src/ssd/drive.rs",
     ];
 
     fn files(at: &Path, into: &mut Vec<PathBuf>) {
