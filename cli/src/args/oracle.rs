@@ -32,7 +32,8 @@ use crate::units;
     exercised: anything without a budget or with --strict, else what a mode is for.\n\
     Words: docs/GLOSSARY.md explains those of reports and help, each in a sentence.")]
 pub(crate) struct OracleArgs {
-    /// All variants of one of our trees: btree, bf, bminus, ccl, lodge, pmtree
+    /// All variants of one of our trees: btree, bf, bminus, ccl, lodge or pmtree; or one spec such
+    /// as `btree+cow+hints`
     #[arg(long, value_name = "TREE", conflicts_with = "engine")]
     pub(crate) tree: Option<String>,
     /// One engine: btree:in-place, btree:in-place-16k, btree:in-place-logged, btree:cow, btree:cow-lazy, btree:cow-logged, btree:shadow,

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use treering_engine::Nanos;
 use treering_engine::node::LayoutChoice;
+use treering_engine::{LogPacking, Nanos, PageStoreKind, TreeSpec};
 use treering_sim::replay::{Acknowledge, Oversize, Preload, Size};
 
-use crate::units;
+use crate::{tree, units};
 
 /// Flags of `treering replay`.
 #[derive(Debug, Args)]
@@ -26,11 +26,12 @@ use crate::units;
 pub(crate) struct ReplayArgs {
     /// Trace file, .trz or .jsonl
     pub(crate) trace: PathBuf,
-    /// Tree: btree, bf (Bf-Tree: mini-pages in a ring above the same leaves), or bminus (B⁻-tree: btree with --store shadow --threshold
-    /// 2KiB --log sparse --page 8KiB, each of which can be given otherwise); in persistent memory ccl (CCL-BTree), lodge (LodgeTree), pmtree
-    /// (ccl's leaves without buffers), or pmtree-global (one buffer for all leaves, in the manner of DPTree)
-    #[arg(long, default_value = "btree", value_parser = tree)]
-    pub(crate) tree: String,
+    /// Tree: btree, bf (Bf-Tree), bminus (B⁻-tree), ccl (CCL-BTree), lodge (LodgeTree), pmtree (no
+    /// buffers), pmtree-global (one buffer), or a spec with parts and parameters such as
+    /// `btree(page=8KiB)+shadow(T=2KiB)+sparse`; `treering trees` lists them. Flags below override
+    /// what the spec says
+    #[arg(long, value_name = "SPEC", default_value = "btree", value_parser = tree::spec)]
+    pub(crate) tree: TreeSpec,
     /// Device: ssd, csd (compresses each block), pm (persistent memory), another name that `treering devices` lists, PROFILE.toml, or file:PATH (created)
     /// [default: ssd; pm with ccl, lodge and pmtree]
     #[arg(long)]
@@ -44,13 +45,13 @@ pub(crate) struct ReplayArgs {
     pub(crate) no_trim: bool,
     /// Page store: in-place (with a page journal), cow (with a page table) or shadow (two slots a page) [default: in-place, or the tree's]
     #[arg(long, value_parser = store)]
-    pub(crate) store: Option<String>,
+    pub(crate) store: Option<PageStoreKind>,
     /// When the cow store persists its page table [default: each-flush]
     #[arg(long)]
     pub(crate) table: Option<Tables>,
     /// Redo log: packed, or sparse (each flush begins another block) [default: packed, or the tree's]
     #[arg(long, value_parser = log)]
-    pub(crate) log: Option<String>,
+    pub(crate) log: Option<LogPacking>,
     /// Write only what differs of a page to its log block, while it is less than so much; 0: never [default: 0, or the tree's]
     #[arg(long, value_name = "SIZE", value_parser = units::size)]
     pub(crate) threshold: Option<u64>,
@@ -305,19 +306,6 @@ pub(crate) enum OversizeArg {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Durability(pub(crate) Acknowledge);
 
-/// One of `here`, or a refusal that tells a misspelling from what is yet to come.
-fn choose(text: &str, here: &[&str], later: &[&str]) -> Result<String, String> {
-    if here.contains(&text) {
-        return Ok(text.into());
-    }
-    let why = if later.contains(&text) {
-        "not available yet; expected"
-    } else {
-        "expected"
-    };
-    Err(format!("{why} {}", here.join(" or ")))
-}
-
 fn preload(text: &str) -> Result<Preload, String> {
     match text {
         "auto" => Ok(Preload::Auto),
@@ -328,28 +316,26 @@ fn preload(text: &str) -> Result<Preload, String> {
     }
 }
 
-fn tree(text: &str) -> Result<String, String> {
-    choose(
-        text,
-        &[
-            "btree",
-            "bf",
-            "bminus",
-            "ccl",
-            "lodge",
-            "pmtree",
-            "pmtree-global",
-        ],
-        &[],
-    )
+fn store(text: &str) -> Result<PageStoreKind, String> {
+    let mut stores = PageStoreKind::ALL.into_iter();
+    stores
+        .find(|store| store.name() == text)
+        .ok_or_else(|| expected(PageStoreKind::ALL.map(PageStoreKind::name)))
 }
 
-fn store(text: &str) -> Result<String, String> {
-    choose(text, &["in-place", "cow", "shadow"], &[])
+fn log(text: &str) -> Result<LogPacking, String> {
+    let named = LogPacking::NAMED.iter();
+    let found = named.clone().find(|(name, _)| *name == text);
+    found
+        .map(|(_, log)| *log)
+        .ok_or_else(|| expected(named.map(|(name, _)| *name)))
 }
 
-fn log(text: &str) -> Result<String, String> {
-    choose(text, &["packed", "sparse"], &[])
+/// What to say to somebody who has misspelt a name.
+fn expected(names: impl IntoIterator<Item = &'static str>) -> String {
+    let mut names: Vec<_> = names.into_iter().collect();
+    names.dedup();
+    format!("expected {}", names.join(" or "))
 }
 
 fn layout(text: &str) -> Result<LayoutChoice, String> {

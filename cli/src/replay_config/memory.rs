@@ -1,8 +1,6 @@
 //! Flags of trees in persistent memory, and of the memory.
 
-use treering_engine::{
-    CclOptions, Cleaning, GlobalOptions, LodgeOptions, Logging, NodeSplit, PmTreeKind,
-};
+use treering_engine::{CclOptions, Cleaning, LodgeOptions, Logging, NodeSplit, PmTreeKind};
 use treering_sim::replay::Target;
 
 use crate::args::{CleaningArg, LoggingArg, NodeSplitArg, ReplayArgs};
@@ -11,20 +9,20 @@ use crate::failure::Failure;
 
 /// The tree, if it is one in persistent memory.
 pub(super) fn tree(args: &ReplayArgs) -> Result<Option<PmTreeKind>, Failure> {
-    let tree = match args.tree.as_str() {
-        "ccl" => PmTreeKind::Ccl(ccl(args)?),
-        "lodge" => PmTreeKind::Lodge(lodge(args)),
-        "pmtree" => PmTreeKind::PmTree,
-        "pmtree-global" => PmTreeKind::Global(GlobalOptions::default()),
-        tree => {
-            return match args.pm.given() {
-                Some(flag) => Err(Failure::usage(format!(
-                    "{flag}: --tree {tree} does not run on persistent memory; expected --tree \
-                     ccl, lodge or pmtree"
-                ))),
-                None => Ok(None),
-            };
-        }
+    let Some(tree) = args.tree.pm() else {
+        return match args.pm.given() {
+            Some(flag) => Err(Failure::usage(format!(
+                "{flag}: --tree {} does not run on persistent memory; expected --tree ccl, lodge \
+                 or pmtree",
+                args.tree
+            ))),
+            None => Ok(None),
+        };
+    };
+    let tree = match tree {
+        PmTreeKind::Ccl(defaults) => PmTreeKind::Ccl(ccl(args, defaults)?),
+        PmTreeKind::Lodge(defaults) => PmTreeKind::Lodge(lodge(args, defaults)),
+        other => other,
     };
     if !matches!(tree, PmTreeKind::Ccl(_))
         && let Some(flag) = args.pm.of_ccl()
@@ -76,8 +74,7 @@ pub(super) fn target(args: &ReplayArgs) -> Result<Target, Failure> {
     Ok(target)
 }
 
-fn ccl(args: &ReplayArgs) -> Result<CclOptions, Failure> {
-    let defaults = CclOptions::default();
+fn ccl(args: &ReplayArgs, defaults: CclOptions) -> Result<CclOptions, Failure> {
     let batch = args.pm.nbatch.unwrap_or(defaults.batch as u64);
     Ok(CclOptions {
         batch: usize::try_from(batch)
@@ -96,8 +93,7 @@ fn ccl(args: &ReplayArgs) -> Result<CclOptions, Failure> {
     })
 }
 
-fn lodge(args: &ReplayArgs) -> LodgeOptions {
-    let defaults = LodgeOptions::default();
+fn lodge(args: &ReplayArgs, defaults: LodgeOptions) -> LodgeOptions {
     // What is too much is told by the engine, which knows the bounds.
     let number = |given: Option<u64>, default| {
         given.map_or(default, |n| usize::try_from(n).unwrap_or(usize::MAX))

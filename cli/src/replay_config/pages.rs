@@ -3,10 +3,8 @@
 use std::path::PathBuf;
 
 use treering_engine::device::{FileDiscards, FileIo, FileOptions};
-use treering_engine::node::LayoutChoice;
 use treering_engine::{
-    BfOptions, ContentionSplit, LogPacking, ModLog, Options, PageStoreKind, ResetRule,
-    TablePersist, TreeKind,
+    BfOptions, ModLog, Options, PageStoreKind, ResetRule, TablePersist, TreeKind,
 };
 use treering_sim::replay::{Precondition, Target};
 
@@ -103,14 +101,12 @@ fn file_target(args: &ReplayArgs, path: PathBuf) -> Result<Target, Failure> {
     Ok(Target::File(path, choices))
 }
 
-fn tree(args: &ReplayArgs) -> Result<TreeKind, Failure> {
-    if args.tree == "bf" {
-        let defaults = BfOptions::default();
+/// The tree of the spec, with the flags of mini-pages.
+fn tree(args: &ReplayArgs, tree: TreeKind) -> Result<TreeKind, Failure> {
+    if let TreeKind::Bf(bf) = tree {
         return Ok(TreeKind::Bf(BfOptions {
-            copy_on_access_percent: args
-                .copy_on_access
-                .unwrap_or(defaults.copy_on_access_percent),
-            promotion_percent: args.promote.unwrap_or(defaults.promotion_percent),
+            copy_on_access_percent: args.copy_on_access.unwrap_or(bf.copy_on_access_percent),
+            promotion_percent: args.promote.unwrap_or(bf.promotion_percent),
         }));
     }
     let of_bf = [
@@ -121,7 +117,7 @@ fn tree(args: &ReplayArgs) -> Result<TreeKind, Failure> {
         Some((flag, _)) => Err(Failure::usage(format!(
             "{flag}: only --tree bf has mini-pages"
         ))),
-        None => Ok(TreeKind::BTree),
+        None => Ok(tree),
     }
 }
 
@@ -158,47 +154,34 @@ fn mod_log(args: &ReplayArgs, of_tree: Option<ModLog>) -> Result<Option<ModLog>,
     }))
 }
 
-/// The options of the tree. What depends on another option follows it, unless it was given.
+/// The options of the tree: what the spec says, with what the flags say instead. What depends on
+/// another option follows it, unless it was given.
 pub(super) fn options(args: &ReplayArgs) -> Result<Options, Failure> {
-    let defaults = match args.tree.as_str() {
-        "bminus" => Options::bminus(),
-        "btree" => Options {
-            layout: Some(LayoutChoice::ADAPTIVE),
-            ..Options::default()
-        },
-        _ => Options::default(),
-    };
-    let store = match (args.store.as_deref(), args.table) {
-        (Some("cow"), Some(Tables::Checkpoint)) => PageStoreKind::CopyOnWrite {
-            table: TablePersist::Checkpoint,
-        },
-        (Some("cow"), _) => PageStoreKind::CopyOnWrite {
-            table: TablePersist::EachFlush,
-        },
-        (_, Some(_)) => {
+    let defaults = args.tree.options().unwrap_or_default();
+    let mut store = args.store.unwrap_or(defaults.store);
+    if let Some(when) = args.table {
+        let PageStoreKind::CopyOnWrite { table } = &mut store else {
             return Err(Failure::usage("--table: only --store cow has a page table"));
-        }
-        (Some("in-place"), None) => PageStoreKind::InPlace,
-        (Some("shadow"), None) => PageStoreKind::Shadow,
-        (_, None) => defaults.store,
-    };
-    let log_packing = match args.log.as_deref() {
-        Some("sparse") => LogPacking::Sparse,
-        Some(_) => LogPacking::Packed,
-        None => defaults.log_packing,
-    };
-    let tree = tree(args)?;
+        };
+        *table = match when {
+            Tables::EachFlush => TablePersist::EachFlush,
+            Tables::Checkpoint => TablePersist::Checkpoint,
+        };
+    }
     let log_bytes = args.log_size.unwrap_or(defaults.log_bytes);
     let too_large =
         |flag: &str| Failure::usage(format!("{flag}: larger than this machine can address"));
     let page = args.page.unwrap_or(defaults.page_size as u64);
     Ok(Options {
-        tree,
+        tree: tree(args, defaults.tree)?,
         store,
         mod_log: mod_log(args, defaults.mod_log)?,
         layout: args.layout.or(defaults.layout),
-        contention_split: args.contention_split.then(ContentionSplit::default),
-        log_packing,
+        contention_split: match args.contention_split {
+            true => Some(defaults.contention_split.unwrap_or_default()),
+            false => defaults.contention_split,
+        },
+        log_packing: args.log.unwrap_or(defaults.log_packing),
         page_size: usize::try_from(page).map_err(|_| too_large("--page"))?,
         log_bytes,
         checkpoint_log_bytes: args.checkpoint_every.unwrap_or(log_bytes / 2),
