@@ -49,25 +49,24 @@
 //! for it is only written when its base is durable; and one that was known to be over the valid
 //! image and is not any more.
 
+mod known;
 mod reading;
 
 pub(crate) use reading::look;
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
-
+use known::{Is, Known, State};
 use reading::{Choice, Reading};
 
 use super::mod_log::{self, Block, ModLogs};
 use super::places::Places;
 use super::{Buffers, Found, PageImage, PageStore, SlotRun, read_spans};
-use crate::device::{AlignedBuf, BlockWrite, Stamp, Volume};
+use crate::device::{AlignedBuf, BlockWrite, Volume};
 use crate::error::{Error, Result};
 use crate::events::{Event, Shadow};
 use crate::layout::{Layout, Slot};
 use crate::mutation;
 use crate::node::{self, PageDamage, PageRef};
 use crate::options::ModLog;
-use crate::sparse::Sparse;
 use crate::stats::ModLogStats;
 use crate::sync::{Arc, Mutex};
 use crate::types::{BLOCK_SIZE, IoClass, Lba, Lsn, PageId};
@@ -86,47 +85,6 @@ pub(crate) struct ShadowStore {
     buffers: Buffers,
 }
 
-struct State {
-    known: Sparse<Known>,
-    /// Pages written whole that are not alone yet, by when. Those in doubt are in `queue` with another stamp, which then means nothing.
-    written: HashMap<PageId, Stamp>,
-    queue: VecDeque<(Stamp, PageId)>,
-    /// Pages whose other slot a crash has left something in.
-    leftovers: Vec<PageId>,
-    /// What recovery has found in the log.
-    named: BTreeSet<PageId>,
-}
-
-/// How sure the newest image of a page is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Is {
-    /// Nobody has looked yet.
-    Unknown,
-    Written,
-    Durable,
-    /// Durable, and nothing else of the page is left on the device.
-    Alone,
-}
-
-/// What is known of a page's slots: the paper's bitmap, and a little more.
-#[derive(Clone, Copy, Debug)]
-struct Known {
-    /// The valid slot.
-    slot: u8,
-    is: Is,
-    /// The log block holds Δ over it.
-    logged: bool,
-}
-
-impl Known {
-    /// Of a page without an image: the first one goes to slot 0.
-    const NOTHING: Known = Known {
-        slot: 1,
-        is: Is::Unknown,
-        logged: false,
-    };
-}
-
 impl ShadowStore {
     /// A store with nothing known.
     pub(crate) fn new(
@@ -139,13 +97,7 @@ impl ShadowStore {
             places: Places::new(Arc::clone(&volume), layout),
             logs: ModLogs::new(rule, &layout),
             max_batch,
-            state: Mutex::new(State {
-                known: Sparse::new(layout.slots),
-                written: HashMap::new(),
-                queue: VecDeque::new(),
-                leftovers: Vec::new(),
-                named: BTreeSet::new(),
-            }),
+            state: Mutex::new(State::new(layout.slots)),
             writing: Mutex::new(()),
             buffers: Buffers::new(layout.blocks_per_slot() as usize * BLOCK_SIZE),
             volume,
@@ -303,48 +255,6 @@ impl ShadowStore {
             self.state.lock().known_mut(page).is = Is::Alone;
         }
         Ok(())
-    }
-}
-
-impl Default for Known {
-    fn default() -> Known {
-        Known::NOTHING
-    }
-}
-
-impl State {
-    fn known(&self, page: PageId) -> Known {
-        self.known.get(page.0).copied().unwrap_or_default()
-    }
-
-    /// What is known of a page that has a place.
-    fn known_mut(&mut self, page: PageId) -> &mut Known {
-        self.known
-            .make_mut(page.0)
-            .expect("a page that has a place")
-    }
-
-    /// Pages that are not alone and need not wait any longer.
-    fn durable(&mut self, volume: &Volume) -> Vec<PageId> {
-        let at_once = mutation::on("trims-at-once");
-        let mut pages = Vec::new();
-        while let Some((stamp, page)) = self.queue.front().copied() {
-            if !volume.is_durable(stamp) && !at_once {
-                break;
-            }
-            self.queue.pop_front();
-            if self.written.get(&page) == Some(&stamp) {
-                self.written.remove(&page);
-                pages.push(page);
-            }
-        }
-        for page in &pages {
-            self.known_mut(*page).is = Is::Durable;
-        }
-        let leftovers = std::mem::take(&mut self.leftovers);
-        let still = |page: &PageId| self.known(*page).is == Is::Durable;
-        pages.extend(leftovers.into_iter().filter(still));
-        pages
     }
 }
 

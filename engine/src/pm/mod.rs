@@ -34,6 +34,7 @@
 //! The order in which words become durable is the whole of crash consistency here; each file says which orders it keeps and why. The contract is that of
 //! [`crate::device::PmDevice`]: an aligned word is atomic, and nothing else has an order but by a fence.
 
+pub(crate) mod bytes;
 pub(crate) mod entries;
 pub(crate) mod layout;
 pub(crate) mod leaf;

@@ -32,6 +32,7 @@ use crate::mutation;
 use crate::overflow::MAX_VALUE_BYTES;
 use crate::types::IoClass;
 
+use super::bytes::{Bytes, word_of};
 use super::layout::{Time, damaged};
 use super::leaf::{AT, Slot};
 use super::logs::LogicalClock;
@@ -83,60 +84,6 @@ pub(crate) struct Records {
     medium: Arc<Medium>,
     space: Arc<Space>,
     long: LongCounters,
-}
-
-/// A key or value as bytes, wherever they came from.
-#[derive(Clone, Debug)]
-pub(crate) struct Bytes(BytesOf);
-
-#[derive(Clone, Debug)]
-enum BytesOf {
-    Word([u8; 8]),
-    Record(Vec<u8>),
-}
-
-impl From<&[u8]> for Bytes {
-    fn from(bytes: &[u8]) -> Bytes {
-        Bytes(match bytes.try_into() {
-            Ok(word) => BytesOf::Word(word),
-            Err(_) => BytesOf::Record(bytes.to_vec()),
-        })
-    }
-}
-
-impl Ord for Bytes {
-    fn cmp(&self, other: &Bytes) -> std::cmp::Ordering {
-        (**self).cmp(&**other)
-    }
-}
-
-impl PartialOrd for Bytes {
-    fn partial_cmp(&self, other: &Bytes) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Bytes {
-    fn eq(&self, other: &Bytes) -> bool {
-        **self == **other
-    }
-}
-
-impl Eq for Bytes {}
-
-impl std::ops::Deref for Bytes {
-    type Target = [u8];
-    fn deref(&self) -> &[u8] {
-        match &self.0 {
-            BytesOf::Word(bytes) => bytes,
-            BytesOf::Record(bytes) => bytes,
-        }
-    }
-}
-
-/// The word of eight bytes; as numbers, words order as their bytes do.
-pub(crate) fn word_of(bytes: &[u8]) -> Option<u64> {
-    Some(u64::from_be_bytes(bytes.try_into().ok()?))
 }
 
 fn size_of_record(len: usize) -> u64 {
@@ -426,11 +373,11 @@ impl Records {
 
     /// What a word of a slot stands for.
     fn bytes(&self, word: u64, indirect: bool) -> Result<Bytes> {
-        Ok(Bytes(if indirect && word & AT != 0 {
-            BytesOf::Record(self.load(word & !AT)?)
+        Ok(if indirect && word & AT != 0 {
+            Bytes::of_record(self.load(word & !AT)?)
         } else {
-            BytesOf::Word(word.to_be_bytes())
-        }))
+            Bytes::of_word(word)
+        })
     }
 
     /// A slot's key.
@@ -454,7 +401,7 @@ impl Records {
             return Ok(RowValue::Later);
         }
         let bytes = self.load_from(first, &mut |_, _| {})?;
-        Ok(RowValue::Read(Bytes(BytesOf::Record(bytes))))
+        Ok(RowValue::Read(Bytes::of_record(bytes)))
     }
 
     /// Whether a slot's key is `key`.

@@ -6,7 +6,11 @@
 //! A record that is replaced may still be named by entries of the log, of which recovery must know the keys; so what is retired waits until
 //! the log floor has passed the moment of that.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+mod state;
+
+pub(crate) use state::Room;
+
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::error::{Error, Result};
@@ -18,108 +22,10 @@ use crate::types::IoClass;
 use super::layout::{BLOCK, ChunkId, Geometry, LeafId, Time, Use};
 use super::medium::Medium;
 
+use state::{Serves, State, cut, give_back, give_up_retired};
+
 /// Records begin at multiples of this.
 pub(super) const GRAIN: u64 = 16;
-
-/// What room is taken for. Puts leave some of it to what makes room: to deletes, and to the copies
-/// with which a log is cleaned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Room {
-    /// A put: it leaves a leaf, and [`Space::reserve`] bytes for records, or chunks for them. A
-    /// delete in a full leaf splits it before the halves are merged again, and its log entry may
-    /// name a record.
-    Put,
-    /// A delete: it takes what puts leave.
-    Delete,
-    /// Entries that cleaning copies: a log that has grown into all other chunks is cleaned into the
-    /// last one.
-    Copies,
-}
-
-impl Room {
-    /// For a change that deletes, or for one that does not.
-    pub(crate) fn of(delete: bool) -> Room {
-        if delete { Room::Delete } else { Room::Put }
-    }
-}
-
-/// Whether a log is cleaned by copying, for which a chunk is kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Serves {
-    /// Not yet, or whoever recovers: all room is anybody's.
-    #[default]
-    Nobody,
-    WithCopies,
-    WithoutCopies,
-}
-
-struct State {
-    uses: Vec<Use>,
-    /// Chunks that hold nothing, the next one to use last.
-    free_chunks: Vec<ChunkId>,
-    serves: Serves,
-    /// Leaves to reuse, the next one last.
-    free_leaves: Vec<LeafId>,
-    /// The rest of the newest chunk of leaves, in blocks.
-    fresh_leaves: Range<u64>,
-    /// Leaves in use, by chunk, and of all chunks.
-    leaves_in: Vec<u32>,
-    leaves: u64,
-    /// Ranges of record chunks that were never handed out since the opening.
-    fresh_records: Vec<Range<u64>>,
-    /// Freed ranges, by size; there is no size without any.
-    free_records: BTreeMap<u64, Vec<u64>>,
-    /// Bytes of all these ranges, and of those that were freed since neighbours were last put
-    /// together.
-    spare_records: u64,
-    freed_records: u64,
-    record_bytes: u64,
-    /// Offset, size and time of records that the log may still name; in order of time.
-    retired: VecDeque<(Time, u64, u64)>,
-    retired_bytes: u64,
-}
-
-impl State {
-    /// Chunks that are free, and not kept for others.
-    fn chunks_for(&self, room: Room) -> usize {
-        let kept = self.serves == Serves::WithCopies && room != Room::Copies;
-        self.free_chunks.len().saturating_sub(usize::from(kept))
-    }
-
-    /// Whether a put that leaves so many chunks, bytes for records and leaves leaves deletes
-    /// enough.
-    fn leaves_enough(&self, chunks: usize, records: u64, reserve: u64, leaf: bool) -> bool {
-        let wanted = usize::from(records < reserve) + usize::from(!leaf);
-        self.serves == Serves::Nobody || chunks >= wanted
-    }
-
-    /// Whether there is a leaf in chunks of leaves.
-    fn has_leaf(&self, besides: usize, blocks: u64) -> bool {
-        let fresh = (self.fresh_leaves.end - self.fresh_leaves.start) / blocks;
-        self.free_leaves.len() as u64 + fresh > besides as u64
-    }
-
-    /// Takes a freed range of exactly that size.
-    fn take_exactly(&mut self, size: u64) -> Option<u64> {
-        let offsets = self.free_records.get_mut(&size)?;
-        let offset = offsets.pop();
-        if offsets.is_empty() {
-            self.free_records.remove(&size);
-        }
-        offset
-    }
-
-    /// Takes the beginning of the smallest freed range that is larger.
-    fn take_from_larger(&mut self, size: u64) -> Option<u64> {
-        let larger = *self.free_records.range(size..).next()?.0;
-        let offset = self.take_exactly(larger)?;
-        if larger > size {
-            let rest = self.free_records.entry(larger - size).or_default();
-            rest.push(offset + size);
-        }
-        Some(offset)
-    }
-}
 
 /// See the module's story.
 pub(crate) struct Space {
@@ -135,26 +41,10 @@ impl Space {
         for (chunk, used) in (0..).map(ChunkId).zip(&uses) {
             announce(&medium, &geometry, chunk, *used);
         }
-        let state = State {
-            free_chunks: Vec::new(),
-            serves: Serves::default(),
-            leaves_in: vec![0; uses.len()],
-            uses,
-            free_leaves: Vec::new(),
-            fresh_leaves: 0..0,
-            leaves: 0,
-            fresh_records: Vec::new(),
-            free_records: BTreeMap::new(),
-            spare_records: 0,
-            freed_records: 0,
-            record_bytes: 0,
-            retired: VecDeque::new(),
-            retired_bytes: 0,
-        };
         Space {
             medium,
             geometry,
-            state: Mutex::new(state),
+            state: Mutex::new(State::new(uses)),
             // Of before the opening nothing is known.
             shrunk: AtomicU64::new(1),
         }
@@ -608,38 +498,6 @@ impl Space {
     }
 }
 
-/// What was retired before `floor` is free.
-fn give_up_retired(state: &mut State, floor: Time) {
-    while let Some((time, offset, size)) = state.retired.front().copied() {
-        if time >= floor {
-            break;
-        }
-        state.retired.pop_front();
-        state.retired_bytes -= size;
-        give_back(state, offset, size);
-    }
-}
-
-fn give_back(state: &mut State, offset: u64, size: u64) {
-    state.record_bytes -= size;
-    state.spare_records += size;
-    state.freed_records += size;
-    state.free_records.entry(size).or_default().push(offset);
-}
-
-/// The first of the ranges that is large enough gives its beginning; from the last one, which is the newest, on.
-fn cut(ranges: &mut Vec<Range<u64>>, size: u64) -> Option<u64> {
-    let at = ranges
-        .iter()
-        .rposition(|range| range.end - range.start >= size)?;
-    let offset = ranges[at].start;
-    ranges[at].start += size;
-    if ranges[at].is_empty() {
-        ranges.swap_remove(at);
-    }
-    Some(offset)
-}
-
 fn announce(medium: &Medium, geometry: &Geometry, chunk: ChunkId, used: Use) {
     let class = match used {
         Use::Leaves => IoClass::Page,
@@ -653,46 +511,4 @@ fn announce(medium: &Medium, geometry: &Geometry, chunk: ChunkId, used: Use) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::layout::Format;
-    use super::*;
-    use crate::device::MemPm;
-
-    #[test]
-    fn what_was_a_chunk_of_records_is_zeros_before_it_is_one_of_logs() {
-        let medium = Arc::new(Medium::new(Arc::new(MemPm::new(1 << 14))));
-        let geometry = Geometry::plan(medium.len(), 1024, Format::Lodge).unwrap();
-        geometry.format(&medium).unwrap();
-        let opened = || {
-            let uses = geometry.load_uses(&medium).unwrap();
-            let space = Space::new(Arc::clone(&medium), geometry, uses);
-            space.recovered_leaves(&BTreeSet::from([geometry.first_leaf()]), Time(0));
-            space.recovered_records(&[]);
-            space
-        };
-        let offset = opened().allocate_record(1024, Room::Delete).unwrap();
-        medium.store(offset, &[7; 1024]).unwrap();
-        medium
-            .write_back(offset..offset + 1024, IoClass::Page)
-            .unwrap();
-        medium.fence();
-        let chunk = geometry.chunk_of(offset).unwrap();
-        let space = opened();
-        let mut taken = false;
-        while let Some((log, zeros)) = space.allocate_version_log(Room::Delete).unwrap() {
-            taken |= log == chunk;
-            assert!(zeros);
-        }
-        let mut bytes = [1; 1024];
-        medium.load(offset, &mut bytes, IoClass::Log).unwrap();
-        assert!(taken && bytes == [0; 1024]);
-        assert_eq!(opened().use_of(chunk), Use::Log(Time(0)));
-        // What was one of logs stays as it is.
-        medium.store(offset, &[7; 1024]).unwrap();
-        space.free_version_log(chunk);
-        assert_eq!(
-            space.allocate_version_log(Room::Delete).unwrap(),
-            Some((chunk, false))
-        );
-    }
-}
+mod tests;

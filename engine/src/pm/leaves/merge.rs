@@ -9,10 +9,10 @@
 
 use crate::error::{Error, Result};
 use crate::mutation;
+use crate::pm::bytes::Bytes;
 use crate::pm::layout::LeafId;
 use crate::pm::leaf::{HEADER_BYTES, LeafImage, SLOTS};
 use crate::pm::nodes::Held;
-use crate::pm::records::Bytes;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::types::IoClass;
 

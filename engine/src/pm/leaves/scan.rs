@@ -8,7 +8,8 @@
 use std::collections::BTreeMap;
 
 use crate::mutation;
-use crate::pm::records::{Bytes, RowValue};
+use crate::pm::bytes::Bytes;
+use crate::pm::records::RowValue;
 use crate::rows::Rows;
 
 /// Keys of which a scan wants the rows.

@@ -22,10 +22,11 @@ use std::collections::BTreeMap;
 
 use crate::error::Result;
 use crate::mutation;
+use crate::pm::bytes::Bytes;
 use crate::pm::layout::{LeafId, Time};
 use crate::pm::leaf::{HEADER_BYTES, HeaderWord, LEAF_BYTES, LeafImage, SLOTS, Slot, fingerprint};
 use crate::pm::nodes::Change;
-use crate::pm::records::{Bytes, Records};
+use crate::pm::records::Records;
 use crate::pm::space::Room;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::types::IoClass;

@@ -25,10 +25,11 @@ use std::sync::OnceLock;
 
 use crate::error::Result;
 use crate::options::limits::LODGE_SLOTS;
+use crate::pm::bytes::word_of;
 use crate::pm::layout::{LeafId, Time};
 use crate::pm::leaf::Slot;
 use crate::pm::nodes::Change;
-use crate::pm::records::{Records, word_of};
+use crate::pm::records::Records;
 use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::sync::{Mutex, RwLock};
 

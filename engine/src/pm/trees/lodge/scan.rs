@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::error::Result;
 use crate::kv::Visitor;
+use crate::pm::bytes::Bytes;
 use crate::pm::leaves::scan::{self, Range};
 use crate::pm::nodes::Change;
-use crate::pm::records::{Bytes, RowValue};
+use crate::pm::records::RowValue;
 use crate::rows;
 use crate::sync::Backoff;
 

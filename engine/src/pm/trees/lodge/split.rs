@@ -13,8 +13,8 @@
 
 use crate::error::Result;
 use crate::mutation;
+use crate::pm::bytes::Bytes;
 use crate::pm::leaf::Slot;
-use crate::pm::records::Bytes;
 use crate::pm::space::Room;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::types::IoClass;
