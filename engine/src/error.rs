@@ -1,9 +1,9 @@
-//! The engine's one error type.
+//! [`Error`], the one error type of the engine.
 
 use crate::device::DeviceError;
 use crate::types::{Lba, Lsn, PageId};
 
-/// Shorthand for the engine's results.
+/// A result whose error is the engine's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Everything that opening, reading or changing a store can report.
@@ -12,24 +12,24 @@ pub enum Error {
     /// The device failed.
     #[error(transparent)]
     Device(DeviceError),
-    /// The medium below the store has no room for what is to be written: a full file system, a full
-    /// thin volume. Nothing is lost: what was acknowledged is durable, reads go on, and writes do
-    /// when there is room.
+    /// The medium below the store has no room for a write, for example because a file system or a
+    /// thin volume is full. Nothing is lost: acknowledged writes are durable, reads continue, and
+    /// writes continue once there is room.
     #[error("no space left below the store: {source}; reads go on, and writes when there is room")]
     NoSpace {
-        /// What the device says.
+        /// The device's report.
         source: DeviceError,
     },
-    /// The store was opened to be read only.
+    /// The store was opened read-only.
     #[error("the store is open for reading only")]
     ReadOnly,
     /// The store has been closed by one of its handles.
     #[error("the store is closed; open it again to write")]
     Closed,
-    /// Another store of this process has the device object open.
+    /// Another store in this process is using the same device object.
     #[error("the device is in use by another store of this process; close that one first")]
     InUse,
-    /// The key is longer than a page of this size can hold.
+    /// The key is longer than a page of this size allows.
     #[error(
         "key of {len} bytes is longer than the {max} bytes that a {page_size}-byte page allows"
     )]
@@ -41,8 +41,8 @@ pub enum Error {
         /// Page size in bytes.
         page_size: usize,
     },
-    /// Key and value together are larger than a page of this size can hold, where long values have
-    /// no place of their own: in a store without a disk.
+    /// Key and value together are larger than a page of this size allows. Only a store without a
+    /// disk returns this, because it has no overflow blocks for long values.
     #[error(
         "record of {len} bytes (key and value) is larger than the {max} bytes that a {page_size}-byte page allows"
     )]
@@ -54,34 +54,34 @@ pub enum Error {
         /// Page size in bytes.
         page_size: usize,
     },
-    /// The value is longer than any store takes.
+    /// The value is longer than the limit for all stores.
     #[error("value of {len} bytes is longer than the {max} bytes that a value may have")]
     ValueTooLong {
         /// The value's length in bytes.
         len: usize,
-        /// The longest that is taken.
+        /// The greatest length allowed.
         max: usize,
     },
-    /// An option has a value that cannot work.
+    /// An option has a value that cannot be used.
     #[error("option {name}: {why}")]
     BadOption {
         /// The option's name.
         name: &'static str,
-        /// What was found and what is expected.
+        /// What was given, and what is expected.
         why: String,
     },
     /// The device holds no store.
     #[error("{lba} holds no store: expected the magic bytes of a superblock")]
     NotAStore {
-        /// Where the superblock was looked for.
+        /// Where a superblock was expected.
         lba: Lba,
     },
-    /// The store was made with other settings.
+    /// The store was formatted with other settings than the caller asked for.
     #[error("the store was formatted with {name} = {stored}, but {asked} was asked for")]
     Mismatch {
         /// The setting.
         name: &'static str,
-        /// What the store says.
+        /// Its value in the store.
         stored: String,
         /// What the caller asked for.
         asked: String,
@@ -89,7 +89,7 @@ pub enum Error {
     /// Bytes on the device are not what the engine wrote.
     #[error("{what} at {lba} is damaged: expected {expected}, found {found}")]
     Damaged {
-        /// The structure: a page, a superblock, a log block.
+        /// The damaged structure: a page, a superblock, a log block.
         what: String,
         /// Its first block.
         lba: Lba,
@@ -104,35 +104,37 @@ pub enum Error {
         /// Number of pages of the store.
         pages: u64,
     },
-    /// The log has no room left, though a checkpoint has just freed what it could.
+    /// The log has no room left, even though a checkpoint has just truncated it as far as possible.
     #[error("the log of {capacity} bytes is full and cannot be truncated past {redo_start}")]
     LogFull {
         /// Log capacity in bytes.
         capacity: u64,
-        /// The oldest position still needed.
+        /// The oldest log position that is still needed.
         redo_start: Lsn,
     },
-    /// A write or flush failed earlier; nothing more may be acknowledged. Reopen the store to recover.
+    /// An earlier write or flush failed, so nothing more can be acknowledged. Open the store again
+    /// to recover.
     #[error("the store stopped accepting writes: {why}")]
     Poisoned {
         /// The first failure.
         why: String,
     },
-    /// The index names a page that is not there.
+    /// The index refers to a page that does not exist.
     #[error("{page} is referenced but does not exist")]
     MissingPage {
         /// The page.
         page: PageId,
     },
-    /// A persistent memory has no room left.
+    /// The persistent memory has no room left.
     #[error("the persistent memory of {bytes} bytes has no room for {what}")]
     PmFull {
-        /// What it has no room for.
+        /// What did not fit.
         what: &'static str,
         /// Its size in bytes.
         bytes: u64,
     },
-    /// A key that is longer than a chunk of a persistent memory, or a value that no store takes.
+    /// A key is longer than a chunk of the persistent memory, or a value is longer than the limit
+    /// for all stores.
     #[error("a {what} of {len} bytes is longer than the {max} bytes that this store takes")]
     PmTooLong {
         /// `key` or `value`.
@@ -145,7 +147,7 @@ pub enum Error {
     /// Bytes of a persistent memory are not what the engine wrote.
     #[error("{what} at offset {offset} is damaged: expected {expected}, found {found}")]
     PmDamaged {
-        /// The structure: a superblock, a leaf, the log.
+        /// The damaged structure: a superblock, a leaf, the log.
         what: String,
         /// Its first byte.
         offset: u64,
@@ -154,12 +156,12 @@ pub enum Error {
         /// What is there.
         found: String,
     },
-    /// Another engine behind [`crate::Kv`] reports a failure in its own words.
+    /// A failure of another engine behind [`crate::Kv`], in that engine's words.
     #[error("{engine}: {why}")]
     Foreign {
-        /// Its name.
+        /// The engine's name.
         engine: &'static str,
-        /// What it says.
+        /// The engine's message.
         why: String,
     },
 }
@@ -175,8 +177,8 @@ impl From<DeviceError> for Error {
 }
 
 impl Error {
-    /// Whether the same may succeed later, when there is room below the store, and nothing need be
-    /// forgotten until then.
+    /// Returns whether the medium was out of space. The same operation may then succeed later, once
+    /// there is room, and the store has lost nothing in the meantime.
     #[must_use]
     pub fn is_no_space(&self) -> bool {
         matches!(self, Error::NoSpace { .. })

@@ -1,4 +1,4 @@
-//! The small words everything is said in: blocks, pages, log positions, I/O classes, time.
+//! Basic types used everywhere: block addresses, page names, log positions, I/O classes, time.
 
 use std::fmt;
 
@@ -6,27 +6,30 @@ use std::fmt;
 /// (B⁻-tree §2.4).
 pub const BLOCK_SIZE: usize = 4096;
 
-/// A logical block address: the index of a [`BLOCK_SIZE`] block on a device.
+/// A logical block address: the index of a block of [`BLOCK_SIZE`] bytes on a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lba(pub u64);
 
-/// The name of a tree page, stable for the page's life whatever its place on the device.
+/// The name of a tree page. It does not change during the page's life, wherever the page lies on
+/// the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PageId(pub u64);
 
-/// A position in the redo log, in bytes from the log's beginning. The LSN of a record is the position
-/// just *behind* it, so a record is durable exactly when the durable position is at least its LSN.
+/// A position in the redo log, in bytes from the log's beginning. The LSN of a record is the
+/// position just *behind* it, so a record is durable exactly when the durable position is at least
+/// its LSN.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lsn(pub u64);
 
-/// Tells the bytes of one store from those of another that had the device before. It is drawn when
-/// a store is formatted, kept in the superblock, and mixed into the checksum of every block and
-/// page: what another store left behind fails its check here.
+/// A random number that distinguishes one store's bytes from those of another store that used the
+/// same device before. It is drawn when a store is formatted, kept in the superblock, and mixed
+/// into the checksum of every block and page, so that blocks left by another store fail their
+/// check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StoreId(pub u64);
 
 impl StoreId {
-    /// CRC-32 of `bytes`, as blocks of this store carry it.
+    /// Returns the CRC-32 of `bytes`, mixed with this id as in all blocks of the store.
     #[must_use]
     pub(crate) fn crc(self, bytes: &[u8]) -> u32 {
         let seed = self.folded();
@@ -35,14 +38,15 @@ impl StoreId {
         hasher.finalize()
     }
 
-    /// Both halves in one.
+    /// Folds the id into 32 bits by combining its two halves.
     #[must_use]
     pub(crate) fn folded(self) -> u32 {
         (self.0 ^ (self.0 >> 32)) as u32
     }
 }
 
-/// Nanoseconds since an arbitrary origin: wall-clock or virtual, as the [`crate::Clock`] says.
+/// Nanoseconds since an arbitrary origin, in wall-clock or virtual time depending on the
+/// [`crate::Clock`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nanos(pub u64);
 
@@ -64,28 +68,28 @@ impl fmt::Display for Lsn {
     }
 }
 
-/// What an I/O is for. Write amplification is split along these lines, B⁻-tree eq. (1):
+/// The purpose of an I/O. Write amplification is split by these classes, as in B⁻-tree eq. (1):
 /// `WA = WA_log + WA_pg + WA_e`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum IoClass {
     /// Redo log.
     Log,
-    /// Tree pages written to their home.
+    /// Tree pages written to their places.
     Page,
-    /// All that keeps page writes atomic and findable: page journal, page table, index snapshot,
-    /// superblock.
+    /// Everything that keeps page writes atomic and pages findable: page journal, page table, index
+    /// snapshot, superblock.
     Extra,
 }
 
 impl IoClass {
-    /// All classes, in report order.
+    /// All classes, in the order of reports.
     pub const ALL: [IoClass; 3] = [IoClass::Log, IoClass::Page, IoClass::Extra];
 }
 
-/// Where time comes from. Nothing in the engine reads a clock in any other way, so a simulator can own
-/// time (DESIGN, "Time").
+/// The source of time. The engine reads no other clock, so a simulator can control time (DESIGN,
+/// "Time").
 pub trait Clock: Send + Sync {
-    /// The current time; never goes backwards.
+    /// Returns the current time, which never goes backwards.
     fn now(&self) -> Nanos;
 }
 
@@ -96,7 +100,7 @@ pub struct SystemClock {
 }
 
 impl SystemClock {
-    /// A clock whose origin is now.
+    /// Creates a clock whose origin is now.
     pub fn new() -> Self {
         SystemClock {
             origin: std::time::Instant::now(),
@@ -116,26 +120,26 @@ impl Clock for SystemClock {
     }
 }
 
-/// What stands between the engine and the medium.
+/// How the engine reaches the medium.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Access {
-    /// Memory: the device is simulated, or lives there.
+    /// In memory: the device is simulated, or is memory itself.
     #[default]
     Memory,
-    /// A file.
+    /// Through a file.
     File {
-        /// Past the page cache.
+        /// Whether I/O bypasses the operating system's page cache.
         direct: bool,
-        /// Batches are one system call, through io_uring.
+        /// Whether batches are submitted through io_uring, in one system call.
         io_uring: bool,
     },
 }
 
-/// How far a bounded step of background work got.
+/// The result of one bounded step of background work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// Nothing of this task is left to do now.
+    /// The task has nothing left to do now.
     Idle,
-    /// More is waiting: call again.
+    /// More work is waiting: call again.
     More,
 }

@@ -11,8 +11,8 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use treering_engine::device::{MemPm, PmImage};
 use treering_engine::{
-    CclOptions, Cleaning, Error, GlobalOptions, Kv, LodgeOptions, Logging, NodeSplit, PmOptions,
-    PmStore, PmTask, PmTreeKind, Progress,
+    CclOptions, Cleaning, GlobalOptions, Kv, LodgeOptions, Logging, PmOptions, PmTask, PmTreeKind,
+    Progress,
 };
 
 const BYTES: u64 = 64 << 10;

@@ -1,121 +1,129 @@
-//! Counters of the mini-pages of a Bf-Tree.
+//! Counters of a Bf-Tree's mini-pages.
 
-/// Most size classes that mini-pages have: 64 bytes to half of the largest page, and two for mirrors.
+/// The greatest number of size classes of mini-pages: from 64 bytes to half of the largest page,
+/// and two for mirrors.
 pub const SIZE_CLASSES: usize = 12;
 
-/// Bins of the histogram of merges: the last begins at 2,048 records, more than half of the largest page holds.
+/// The number of bins in the histogram of merges. The last bin begins at 2,048 records, more than
+/// half of the largest page can hold.
 pub const BATCH_BINS: usize = 12;
 
-/// What the mini-pages of a Bf-Tree have done, and what they are now.
+/// Counters and current sizes of a Bf-Tree's mini-pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BfStats {
-    /// Lookups answered by a record of a mini-page.
+    /// Lookups answered by a record in a mini-page, by kind of record.
     pub hits: KindCounts,
-    /// Lookups for which the mini-page had no record, or for which there was none: they read the leaf.
+    /// Lookups that had to read the leaf, because there was no mini-page or it had no record of the
+    /// key.
     pub misses: u64,
-    /// Leaves read, by lookups, scans and writes; not those that merges change.
+    /// Leaf reads by lookups, scans and writes. Reads for merges are not counted.
     pub leaf_reads: u64,
-    /// Records that a lookup of the leaf left in the mini-page.
+    /// Records that a lookup copied from the leaf to the mini-page.
     pub promotions: u64,
     /// Mini-pages that became mirrors of their leaves.
     pub mirrors: u64,
-    /// Leaves that scans found in mirrors, without a look at the page.
+    /// Leaves that scans read from mirrors, without reading the page.
     pub mirror_scans: u64,
-    /// Mini-pages moved from near the head to the tail because they were used.
+    /// Mini-pages moved from near the ring's head to its tail because they were used.
     pub copies_to_tail: u64,
     /// Merges of a mini-page's dirty records into its leaf, by cause.
     pub merges: MergeCauses,
-    /// Records that went down with them.
+    /// Records written to leaves by those merges.
     pub merged_records: u64,
-    /// Merges by their records: bin `i` counts those of `2^i` to `2^(i+1) - 1`.
+    /// Merges by their number of records: bin `i` counts merges of `2^i` to `2^(i+1) - 1` records.
     pub batches: [u64; BATCH_BINS],
     /// Mini-pages evicted from the ring.
     pub evictions: u64,
-    /// Evictions that failed because the device did.
+    /// Evictions that failed because of a device failure.
     pub failed_evictions: u64,
     /// Allocations that found the ring full.
     pub full_returns: u64,
-    /// Size classes, ascending; those that this page size does not have are of size 0.
+    /// The size classes in ascending order. Classes that this page size does not use have size 0.
     pub classes: [SizeClass; SIZE_CLASSES],
-    /// Bytes of the ring that were laid as padding before its physical end.
+    /// Bytes of the ring used as padding before its physical end.
     pub padding_bytes: u64,
-    /// Bytes of the ring that became tombstones: left by a mini-page that moved or went.
+    /// Bytes of the ring that became tombstones, left behind by a mini-page that moved or was
+    /// freed.
     pub tombstone_bytes: u64,
-    /// Bytes of the ring.
+    /// The ring's size in bytes.
     pub ring_bytes: u64,
-    /// Bytes of the ring in mini-pages now, their blocks' headers included.
+    /// Bytes of the ring that mini-pages occupy now, including their block headers.
     pub live_bytes: u64,
     /// Bytes of the ring on free lists now.
     pub listed_bytes: u64,
-    /// Bytes from the ring's head to its tail now: mini-pages, free blocks, padding and tombstones.
+    /// Bytes between the ring's head and tail now: mini-pages, free blocks, padding and tombstones.
     pub span_bytes: u64,
-    /// Whether the kernel took the advice to back the ring with huge pages; a ring below 2 MiB does not ask.
+    /// Whether the kernel accepted the advice to back the ring with huge pages. A ring smaller than
+    /// 2 MiB does not ask for them.
     pub huge_pages: bool,
     /// Bytes of the mapping table.
     pub mapping_bytes: u64,
 }
 
-/// Something by kind of record (Bf-Tree, Table 1).
+/// Counts by kind of record (Bf-Tree, Table 1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KindCounts {
-    /// Written, and not in the leaf yet.
+    /// Insert records: written, and not in the leaf yet.
     pub insert: u64,
-    /// As the leaf has it.
+    /// Cache records: the same as in the leaf.
     pub cache: u64,
-    /// Deleted, and perhaps still in the leaf.
+    /// Tombstone records: deleted, and perhaps still in the leaf.
     pub tombstone: u64,
-    /// Known not to be in the leaf: by a record that says so, or by a mirror that has none.
+    /// Phantom records: keys known to be absent from the leaf, either by a record that says so or
+    /// because a mirror does not have them.
     pub phantom: u64,
 }
 
 impl KindCounts {
-    /// All kinds together.
+    /// Returns the sum of all kinds.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.insert + self.cache + self.tombstone + self.phantom
     }
 }
 
-/// Merges by what made them necessary.
+/// Counts of merges by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MergeCauses {
     /// The mini-page was evicted at the ring's head.
     pub eviction: u64,
-    /// It was used near the head, and left records behind on its way to the tail.
+    /// The mini-page was used near the head, and its dirty records were merged before it moved to
+    /// the tail.
     pub copy_on_access: u64,
-    /// It had become too large, or its leaf might not have held what was to come.
+    /// The mini-page had become too large, or the leaf might not have had room for further records.
     pub room: u64,
     /// A checkpoint began.
     pub checkpoint: u64,
-    /// Its leaf was merged with a neighbour.
+    /// The leaf was merged with a neighbour.
     pub leaf_merge: u64,
 }
 
 impl MergeCauses {
-    /// All causes together.
+    /// Returns the sum of all causes.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.eviction + self.copy_on_access + self.room + self.checkpoint + self.leaf_merge
     }
 }
 
-/// Mini-pages of one size.
+/// Counters of the mini-pages of one size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SizeClass {
-    /// Bytes of payload.
+    /// Payload size in bytes.
     pub size: u64,
-    /// Allocated.
+    /// Mini-pages allocated.
     pub allocated: u64,
-    /// Freed by the tree: grown, moved, merged away.
+    /// Mini-pages freed by the tree because they grew, moved or were merged away.
     pub freed: u64,
-    /// Evicted.
+    /// Mini-pages evicted.
     pub evicted: u64,
-    /// In the ring now.
+    /// Mini-pages in the ring now.
     pub live: u64,
 }
 
 impl BfStats {
-    /// What was counted since `earlier`; of what is measured now, such as [`BfStats::span_bytes`], what it is now.
+    /// Returns the difference to `earlier` for all counters. Current sizes, such as
+    /// [`BfStats::span_bytes`], are taken from `self`.
     #[must_use]
     pub fn since(&self, earlier: &BfStats) -> BfStats {
         let (hits, before) = (&self.hits, &earlier.hits);

@@ -2,86 +2,92 @@
 
 use crate::options::limits::PM_BATCH;
 
-/// Bins of the histogram of leaf flushes.
+/// The number of bins in the histogram of leaf flushes.
 pub const FLUSH_BINS: usize = *PM_BATCH.end() + 2;
 
-/// What a tree in persistent memory has done, and what it holds now. Where a tree has no buffers or no log, their figures are zeros.
+/// Counters and current sizes of a tree in persistent memory. Figures for buffers or logs are zero
+/// if the tree has none.
 ///
-/// [`Stats::written`](super::Stats::written) counts the lines whose write-back was asked for, 64 bytes each: leaves and records as `page`, log entries as `log`.
+/// [`Stats::written`](super::Stats::written) counts the cache lines whose write-back was requested,
+/// 64 bytes each: leaves and records as `page`, log entries as `log`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PmStats {
-    /// Lookups that the buffer node answered, without a look at the leaf.
+    /// Lookups answered by the buffer node, without reading the leaf.
     pub buffer_hits: u64,
     /// Lookups that read the leaf.
     pub buffer_misses: u64,
-    /// Writes that overwrote what was buffered, and not in the leaf, of their key.
+    /// Writes that overwrote a buffered change of the same key that was not in the leaf yet.
     pub buffer_overwrites: u64,
     /// Writes that found their buffer full.
     pub trigger_writes: u64,
-    /// Log entries appended, copies of cleaning included.
+    /// Log entries appended, including copies made by log cleaning.
     pub log_appends: u64,
-    /// Leaf flushes by the changes that they brought.
+    /// Leaf flushes by the number of changes that each wrote.
     pub flushes: [u64; FLUSH_BINS],
-    /// Cleanings of the log that ended.
+    /// Completed cleanings of the log.
     pub cleanings: u64,
-    /// Entries that they copied.
+    /// Log entries copied by those cleanings.
     pub cleaning_copies: u64,
-    /// Leaves that they flushed: all if cleaning is naive, else those for which the log had no room.
+    /// Leaves flushed by those cleanings: all leaves if cleaning is naive, else those whose entries
+    /// could not be copied because the log had no room.
     pub cleaning_flushes: u64,
-    /// Changes in buffers that are not in leaves, now.
+    /// Buffered changes that are not in leaves now.
     pub buffered: u64,
-    /// Bytes of leaves in use, now.
+    /// Bytes of leaves in use now.
     pub leaf_bytes: u64,
-    /// Leaves that the tree above them names, now.
+    /// Leaves that the index above refers to now.
     pub named_leaves: u64,
-    /// Bytes of entries in live log chunks, now.
+    /// Bytes of entries in live log chunks now.
     pub log_bytes: u64,
-    /// The most of them that there were.
+    /// The greatest value that `log_bytes` has had.
     pub log_peak_bytes: u64,
-    /// Bytes of live log chunks, now.
+    /// Bytes of live log chunks now.
     pub log_chunk_bytes: u64,
-    /// Bytes of records outside leaves, now, those included that wait to be free.
+    /// Bytes of records outside leaves now, including those that wait to be freed.
     pub record_bytes: u64,
-    /// Of them, bytes of those that nobody needs and that wait to be free.
+    /// The part of `record_bytes` that is no longer needed and waits to be freed.
     pub retired_record_bytes: u64,
-    /// DRAM for buffer nodes.
+    /// Bytes of DRAM for buffer nodes.
     pub node_bytes: u64,
-    /// DRAM for the times of leaf flushes.
+    /// Bytes of DRAM for the times of leaf flushes.
     pub flush_time_bytes: u64,
-    /// What only a LodgeTree has.
+    /// Figures that only a LodgeTree has.
     pub lodge: Option<LodgeStats>,
 }
 
-/// What a LodgeTree has done and holds, beside [`PmStats`]: there a log's entries are those that are needed, their peak is of the room of logs in use, and buffer nodes
-/// are last-level inner nodes.
+/// Counters and current sizes that only a LodgeTree has. In its [`PmStats`], log entries are those
+/// still needed, their peak is the capacity of the logs in use, and buffer nodes are last-level
+/// inner nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LodgeStats {
-    /// Flushes of last-level inner nodes; each goes to t_node leaves at most, or splits one.
+    /// Flushes of last-level inner nodes. Each writes to at most t_node leaves, or splits one.
     pub flushes: u64,
-    /// Changes that they brought to leaves.
+    /// Changes written to leaves by those flushes.
     pub flushed: u64,
-    /// The most leaves that one went to without a split.
+    /// The greatest number of leaves written by one flush without a split.
     pub most_leaves_flushed: u64,
     /// Leaves in which slots had to be cleared before updates could be written.
     pub clears: u64,
-    /// Splits of last-level inner nodes, into 2, 3, ... and the last bin's or more.
+    /// Splits of last-level inner nodes, by the number of resulting nodes: 2, 3, and so on. The
+    /// last bin also counts all larger splits.
     pub node_splits: [u64; FLUSH_BINS],
     /// Logs opened.
     pub logs_opened: u64,
-    /// Entries that logs in use have room for, now.
+    /// Capacity in entries of the logs in use now.
     pub log_room_entries: u64,
-    /// Last-level inner nodes, now.
+    /// Last-level inner nodes now.
     pub nodes: u64,
-    /// Their slots.
+    /// Slots of last-level inner nodes now.
     pub slots: u64,
-    /// Slots that index leaves.
+    /// Slots that index leaves now.
     pub leaves: u64,
-    /// Slots that hold buffered changes.
+    /// Slots that hold buffered changes now.
     pub buffered: u64,
 }
 
 impl LodgeStats {
-    /// Share of the slots of last-level inner nodes that index no leaf: what a buffer can be made of (§II-C). 0 to 1.
+    /// Returns the share of last-level inner nodes' slots that index no leaf, from 0 to 1. These
+    /// slots are available for buffering (§II-C).
     #[must_use]
     pub fn free_share(&self) -> f64 {
         if self.slots == 0 {
@@ -107,13 +113,14 @@ impl LodgeStats {
 }
 
 impl PmStats {
-    /// Leaf flushes, of whatever size.
+    /// Returns the number of leaf flushes of all sizes.
     #[must_use]
     pub fn leaf_flushes(&self) -> u64 {
         self.flushes.iter().sum()
     }
 
-    /// What was counted since `earlier`; of what is measured now, such as [`PmStats::leaf_bytes`], what it is now.
+    /// Returns the difference to `earlier` for all counters. Current sizes, such as
+    /// [`PmStats::leaf_bytes`], are taken from `self`.
     #[must_use]
     pub fn since(&self, earlier: &PmStats) -> PmStats {
         let mut flushes = self.flushes;
