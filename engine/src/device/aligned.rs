@@ -1,8 +1,9 @@
-//! Buffers that direct I/O accepts.
+//! [`AlignedBuf`], a buffer that direct I/O accepts.
 //!
-//! `O_DIRECT` wants memory aligned to the logical block. An allocation is up to one block larger than asked for, and the buffer is the aligned
-//! part of it; large ones stay untouched (hence unallocated) until used. Many small ones should come out of one allocation
-//! ([`AlignedBuf::many`]), or each would take twice its size.
+//! `O_DIRECT` needs memory that is aligned to the logical block. Each allocation is up to one block
+//! larger than requested, and the buffer is the aligned part of it. The pages of a large buffer
+//! stay untouched, and hence unallocated, until they are used. Many small buffers should come out
+//! of one allocation ([`AlignedBuf::many`]); allocated one by one, each would take twice its size.
 
 use std::ops::{Deref, DerefMut};
 
@@ -10,14 +11,14 @@ use bytes::{Buf, BytesMut};
 
 use crate::types::BLOCK_SIZE;
 
-/// Bytes whose first one lies at a multiple of [`BLOCK_SIZE`] in memory.
+/// A byte buffer whose address is a multiple of [`BLOCK_SIZE`].
 pub struct AlignedBuf {
-    /// Never grows, so its address never changes.
+    /// Never grows, so its address does not change.
     bytes: BytesMut,
 }
 
 impl AlignedBuf {
-    /// `len` zeros. Any length will do; only the beginning is aligned.
+    /// Allocates a buffer of `len` zeros. Any length is allowed; only the start is aligned.
     pub fn zeroed(len: usize) -> AlignedBuf {
         let mut bytes = BytesMut::zeroed(len + BLOCK_SIZE - 1);
         let start = bytes.as_ptr().addr().wrapping_neg() % BLOCK_SIZE;
@@ -26,7 +27,7 @@ impl AlignedBuf {
         AlignedBuf { bytes }
     }
 
-    /// `count` buffers of `len` zeros, side by side.
+    /// Allocates `count` adjacent buffers of `len` zeros each.
     ///
     /// # Panics
     /// If `len` is not a whole number of blocks.
@@ -38,7 +39,7 @@ impl AlignedBuf {
         })
     }
 
-    /// Whether direct I/O accepts `bytes` as it is.
+    /// Returns whether direct I/O accepts `bytes` without a copy.
     pub fn is_aligned(bytes: &[u8]) -> bool {
         bytes.as_ptr().addr().is_multiple_of(BLOCK_SIZE)
     }

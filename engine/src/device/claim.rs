@@ -1,48 +1,48 @@
-//! One store a device: who has a device object open in this process.
+//! Claims that allow one store per device object within a process.
 //!
-//! A second store on one device object would write over the first one's pages with its own idea of
-//! what is free. A file has a lock against other processes and other objects; this is the same for
-//! one object that two stores are given. Looking without writing may be shared.
+//! Two stores on one device object would overwrite each other's pages, because each has its own map
+//! of free space. A file lock protects against other processes and other device objects; a claim
+//! protects one object that is passed to two stores. Read-only use may be shared.
 
 use std::collections::HashMap;
-// A plain lock: it guards no more than who opens what, which no explorer need see, and a static
-// cannot be made of an explorer's.
+// A plain lock of the standard library: it only guards who opens what, which no explorer needs to
+// see, and an explorer's lock cannot be put in a static.
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use crate::error::{Error, Result};
 use crate::mutation;
 use crate::sync::Arc;
 
-/// What claims there are, by the address of the device object.
+/// The claims in force, by the address of the device object.
 static CLAIMS: LazyLock<Mutex<HashMap<usize, Use>>> = LazyLock::new(Mutex::default);
 
-/// How a device is used.
+/// The current use of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Use {
     Alone,
-    /// By so many that write nothing.
+    /// By this many users that write nothing.
     Shared(usize),
 }
 
-/// Whether others may look at the device meanwhile.
+/// Whether a claim allows other users at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Claims {
-    /// The store writes.
+    /// Exclusive: the store writes.
     Alone,
-    /// It only reads.
+    /// Shared: the store only reads.
     Shared,
 }
 
-/// A device that is in use; free again when this is dropped.
+/// A claim on a device. Dropping it releases the device.
 #[derive(Debug)]
 pub(crate) struct Claim(usize);
 
 impl Claim {
-    /// Claims `device`, which must live at least as long as the claim: its address is what tells it
-    /// from others.
+    /// Claims `device`, which must live at least as long as the claim, because its address
+    /// identifies it.
     ///
     /// # Errors
-    /// [`Error::InUse`] if another store has it.
+    /// [`Error::InUse`] if another store has claimed it.
     pub(crate) fn take<D: ?Sized>(device: &Arc<D>, claims: Claims) -> Result<Claim> {
         let at = Arc::as_ptr(device).cast::<()>().addr();
         let mut all = CLAIMS.lock().unwrap_or_else(PoisonError::into_inner);

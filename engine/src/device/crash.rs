@@ -1,4 +1,5 @@
-//! A device that crashes: it keeps, for every block written since the last good flush, whichever version a crash may leave.
+//! A device that simulates crashes: for every block written since the last good flush, it keeps all
+//! versions that a crash may leave.
 //!
 //! ```text
 //!            write / trim               flush                 crash
@@ -8,13 +9,14 @@
 //!                         forgotten: no later flush makes them durable, only rewriting does (BUGS D5)
 //! ```
 //!
-//! A trim is a version of zeros. Which version survives is the caller's choice block by block, so a seed, a model
-//! checker or an exhaustive loop can drive it. Failures are injected at the n-th request of a kind
-//! from now; and the medium can be full, as a thin volume or a file system is: then it takes what
-//! goes to blocks that hold something, and no more.
+//! A trim is a version of zeros. The caller chooses block by block which version survives, so a
+//! seed, a model checker or an exhaustive loop can drive the choice. Failures can be injected at
+//! the n-th request of a kind from now. The medium can also be full, like a thin volume or a file
+//! system: it then accepts writes to blocks that already hold data, and refuses all others.
 //!
-//! It can record its requests. Applied to another device one by one they lead through every state that the first one was
-//! in, so a program need be run once only, however many crashes are to be tried.
+//! The device can record its requests. Applied one by one to another device, they take it through
+//! every state that this device was in. So a program has to run only once, however many crashes are
+//! tried.
 
 use std::collections::BTreeMap;
 
@@ -23,38 +25,38 @@ use super::{BlockDevice, DeviceError, check_range, check_request};
 use crate::sync::Mutex;
 use crate::types::{BLOCK_SIZE, IoClass, Lba};
 
-/// A request that changed something or ordered changes.
+/// A recorded request: one that changed data or ordered changes.
 #[derive(Clone, Debug)]
 pub enum Request {
     /// A write.
     Write {
         /// First block.
         lba: Lba,
-        /// What was written.
+        /// The blocks written.
         blocks: Vec<Block>,
-        /// What for.
+        /// What the write was for.
         class: IoClass,
-        /// Whether it failed: nothing of it was done by then, or half, or all.
+        /// Whether the write failed, with none, half or all of its blocks written.
         failed: bool,
     },
     /// A trim.
     Trim {
         /// First block.
         lba: Lba,
-        /// How many.
+        /// Number of blocks.
         blocks: u64,
     },
     /// A flush.
     Flush {
-        /// Whether it failed.
+        /// Whether the flush failed.
         failed: bool,
     },
 }
 
-/// A kind of request, as failures are injected into it.
+/// A kind of request, for counting requests and injecting failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RequestKind {
-    /// A write, whatever for.
+    /// A write of any class.
     Write,
     /// A write of one class.
     WriteOf(IoClass),
@@ -78,7 +80,7 @@ impl RequestKind {
         RequestKind::Trim,
     ];
 
-    /// Its name in programs and reports.
+    /// Returns the kind's name in programs and reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -98,23 +100,23 @@ impl RequestKind {
     }
 }
 
-/// What became of the requests of one kind.
+/// Counts of requests of one kind, by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Served {
-    /// Those that were done.
+    /// Requests that succeeded.
     pub done: u64,
-    /// Those that failed because they were told to.
+    /// Requests that failed because of an injected failure.
     pub failed: u64,
-    /// Those that the medium had no room for.
+    /// Requests that failed because the medium was full.
     pub without_room: u64,
-    /// Those that came when the power had gone.
+    /// Requests that failed because the power was off.
     pub in_the_dark: u64,
 }
 
-/// What may be on the medium in place of the durable bytes; `None` is a trimmed block.
+/// Contents that may be on the medium instead of the durable bytes. `None` is a trimmed block.
 struct Version {
     block: Option<Block>,
-    /// Written before a flush that failed, or by a write that failed.
+    /// Whether it was written before a failed flush, or by a failed write.
     forgotten: bool,
 }
 
@@ -126,31 +128,55 @@ struct State {
     requests: u64,
     writes: u64,
     flushes: u64,
-    /// Requests that have failed, because they were told to.
+    /// Requests that have failed because of an injected failure.
     failed: u64,
-    /// How many requests of a kind are let through before one fails; one entry a kind.
+    /// The number of requests of each kind that succeed before one fails. At most one entry per
+    /// kind.
     failures: Vec<(RequestKind, u64)>,
-    /// What became of requests, by kind.
+    /// Outcomes of requests, by kind.
     served: Vec<(RequestKind, Served)>,
-    /// Requests of any kind until the power goes.
+    /// The number of requests of any kind that are served before the power goes off.
     power: Option<u64>,
-    /// Whether there is no room for blocks that hold nothing.
+    /// Whether writes to blocks that hold no data are refused.
     full: bool,
 }
 
-/// A small in-memory device with a volatile write cache.
+/// A small in-memory device with a volatile write cache, for simulating crashes.
+///
+/// ```
+/// use treering_engine::device::{BlockDevice, CrashDevice};
+/// use treering_engine::{BLOCK_SIZE, IoClass, Lba};
+///
+/// # fn main() -> Result<(), treering_engine::device::DeviceError> {
+/// let device = CrashDevice::new(2);
+/// device.write(Lba(0), &[1; BLOCK_SIZE], IoClass::Page)?;
+/// device.flush()?;
+/// device.write(Lba(0), &[2; BLOCK_SIZE], IoClass::Page)?;
+///
+/// // Block 0 has two possible outcomes: the durable bytes, and the version that was not flushed.
+/// assert_eq!(device.outcomes(), [2]);
+/// for (choice, expected) in [(0, 1), (1, 2)] {
+///     let after = CrashDevice::from_image(device.crash(&mut |_| choice));
+///     let mut block = [0; BLOCK_SIZE];
+///     after.read(Lba(0), &mut block, IoClass::Page)?;
+///     assert_eq!(block[0], expected);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub struct CrashDevice {
     blocks: u64,
     state: Mutex<State>,
 }
 
 impl CrashDevice {
-    /// A device of `blocks` zero blocks, all durable.
+    /// Creates a device of `blocks` zero blocks, all durable.
     pub fn new(blocks: u64) -> CrashDevice {
         CrashDevice::from_image(Image::zeroed(blocks))
     }
 
-    /// A device that holds `image` durably, for instance what [`CrashDevice::crash`] left.
+    /// Creates a device that holds `image` durably, for example what [`CrashDevice::crash`]
+    /// returned.
     pub fn from_image(image: impl Into<Image>) -> CrashDevice {
         let durable = image.into();
         let state = State {
@@ -173,8 +199,9 @@ impl CrashDevice {
         }
     }
 
-    /// What the medium holds if power fails now. For each block with unflushed versions, in order of address, `choose(n)`
-    /// picks one of `n` outcomes: 0 is the durable bytes, `i` the i-th version since, oldest first.
+    /// Returns what the medium holds if power fails now. For each block with unflushed versions, in
+    /// order of address, `choose(n)` picks one of `n` outcomes: 0 is the durable bytes, and `i` is
+    /// the i-th version since, oldest first.
     pub fn crash(&self, choose: &mut dyn FnMut(usize) -> usize) -> Image {
         let state = self.state.lock();
         let mut image = state.durable.clone();
@@ -187,23 +214,24 @@ impl CrashDevice {
         image
     }
 
-    /// For each block that a crash may leave in several ways, in order of address, in how many.
+    /// Returns the number of possible outcomes of each block that has more than one, in order of
+    /// address.
     pub fn outcomes(&self) -> Vec<usize> {
         let state = self.state.lock();
         state.versions.values().map(|v| v.len() + 1).collect()
     }
 
-    /// As [`CrashDevice::crash`], choosing by a seed (splitmix64).
+    /// As [`CrashDevice::crash`], with choices generated from a seed (splitmix64).
     pub fn crash_seeded(&self, seed: u64) -> Image {
         self.crash(&mut seeded(seed))
     }
 
-    /// From now on every request is recorded.
+    /// Starts recording all requests.
     pub fn record(&self) {
         self.state.lock().recording = Some(Vec::new());
     }
 
-    /// What was recorded; the recording goes on, empty.
+    /// Returns the requests recorded so far and clears the recording, which continues.
     pub fn take_recording(&self) -> Vec<Request> {
         let mut state = self.state.lock();
         state
@@ -213,87 +241,89 @@ impl CrashDevice {
             .unwrap_or_default()
     }
 
-    /// Writes, trims and flushes so far: the place of the next one in a recording that began at once.
+    /// Returns the number of writes, trims and flushes so far. In a recording started at once, it
+    /// is the index of the next request.
     pub fn requests(&self) -> u64 {
         self.state.lock().requests
     }
 
-    /// Does what another device did. The request must fit this one.
+    /// Performs a request recorded on another device. The request must fit within this device.
     pub fn apply(&self, request: &Request) {
         self.state.lock().apply(request);
     }
 
-    /// The `n`-th write request from now fails (0: the next one), see [`CrashDevice::fail_in`].
+    /// Makes the `n`-th write from now fail (0 is the next one), see [`CrashDevice::fail_in`].
     pub fn fail_write_in(&self, n: u64) {
         self.fail_in(RequestKind::Write, n);
     }
 
-    /// The `n`-th flush from now fails (0: the next one).
+    /// Makes the `n`-th flush from now fail (0 is the next one).
     pub fn fail_flush_in(&self, n: u64) {
         self.fail_in(RequestKind::Flush, n);
     }
 
-    /// The `n`-th request of a kind from now fails (0: the next one). A write has
-    /// written nothing, its first half of blocks, or all of them, a third of the writes each; a read
-    /// and a trim leave everything as it was. Of each kind one failure can be ahead: the one that was
-    /// asked for last.
+    /// Makes the `n`-th request of a kind from now fail (0 is the next one). A failed write has
+    /// written none of its blocks, the first half, or all of them, in a third of the cases each. A
+    /// failed read or trim changes nothing. Only one failure of each kind can be pending; a new one
+    /// replaces it.
     pub fn fail_in(&self, kind: RequestKind, n: u64) {
         let failures = &mut self.state.lock().failures;
         failures.retain(|(other, _)| *other != kind);
         failures.push((kind, n));
     }
 
-    /// The failures that are still ahead: kinds, and how many requests of each are let through
+    /// Returns the pending failures: their kinds, and how many requests of each kind succeed
     /// before.
     pub fn failures_ahead(&self) -> Vec<(RequestKind, u64)> {
         self.state.lock().failures.clone()
     }
 
-    /// Requests so far that have failed because they were told to.
+    /// Returns the number of requests that have failed because of an injected failure.
     pub fn failed(&self) -> u64 {
         self.state.lock().failed
     }
 
-    /// Whether a request that is still to come fails, or the power is to go.
+    /// Returns whether a failure or a power cut is still pending.
     pub fn has_failures_ahead(&self) -> bool {
         let state = self.state.lock();
         !state.failures.is_empty() || state.power.is_some()
     }
 
-    /// After `n` more requests the power goes: that request and all later ones fail and leave nothing behind.
+    /// Cuts the power after `n` more requests: the next request and all later ones fail and change
+    /// nothing.
     pub fn cut_power_in(&self, n: u64) {
         self.state.lock().power = Some(n);
     }
 
-    /// Whether the power has gone.
+    /// Returns whether the power is off.
     pub fn power_is_cut(&self) -> bool {
         self.state.lock().power == Some(0)
     }
 
-    /// From now on there is no room for blocks that hold nothing, as they were never written or were
-    /// trimmed since; or there is again. A write to one fails as a full file system's does, and the
-    /// blocks before it are written.
+    /// Sets whether the medium is full. A full medium has no room for blocks that hold no data
+    /// because they were never written or were trimmed. A write to such a block fails as on a full
+    /// file system, after writing the blocks before it.
     pub fn set_full(&self, full: bool) {
         self.state.lock().full = full;
     }
 
-    /// What became of requests since this was asked last, by kind: those of which there were any.
+    /// Returns the outcomes of requests since the last call, for each kind that occurred.
     pub fn take_served(&self) -> Vec<(RequestKind, Served)> {
         std::mem::take(&mut self.state.lock().served)
     }
 
-    /// Write requests so far.
+    /// Returns the number of writes so far.
     pub fn writes(&self) -> u64 {
         self.state.lock().writes
     }
 
-    /// Flushes so far.
+    /// Returns the number of flushes so far.
     pub fn flushes(&self) -> u64 {
         self.state.lock().flushes
     }
 }
 
-/// Choices among `n` by a seed (splitmix64).
+/// Returns a generator of choices below `n` from a seed (splitmix64).
 pub(super) fn seeded(seed: u64) -> impl FnMut(usize) -> usize {
     let mut x = seed;
     move |n| {
@@ -323,7 +353,7 @@ impl State {
         &mut self.served[at].1
     }
 
-    /// Counts a request against the power that is left.
+    /// Counts a request against the remaining power, and fails it if the power is off.
     fn draw_power(
         &mut self,
         kind: RequestKind,
@@ -343,7 +373,7 @@ impl State {
         }
     }
 
-    /// Whether a request of this kind is one that fails.
+    /// Returns whether a request of this kind is to fail, and counts its outcome.
     fn fails(&mut self, asked: RequestKind) -> bool {
         let mut fails = false;
         self.failures.retain_mut(|(kind, left)| {
@@ -359,13 +389,13 @@ impl State {
         fails
     }
 
-    /// How many of these blocks there is room for, if not for all.
+    /// Returns how many of these blocks fit, or `None` if all do.
     fn room_for(&self, lba: Lba, blocks: u64) -> Option<u64> {
         let holds_nothing = |n: &u64| !self.current.holds(Lba(lba.0 + n));
         self.full.then(|| (0..blocks).find(holds_nothing)).flatten()
     }
 
-    /// A write without room for all of its blocks.
+    /// Writes the blocks that fit and returns the error for the first that does not.
     fn write_what_fits(
         &mut self,
         lba: Lba,
@@ -387,7 +417,7 @@ impl State {
         })
     }
 
-    /// Does a request and, if that is wanted, remembers it.
+    /// Performs a request, and records it if recording is on.
     fn take(&mut self, request: Request) {
         self.apply(&request);
         if let Some(recording) = &mut self.recording {

@@ -1,11 +1,11 @@
-//! A device in a file, or what a store looks like to an operating system.
+//! [`FileDevice`], a block device in a regular file.
 //!
-//! `O_DIRECT` keeps the page cache out of the way (and out of the figures); where the file system
-//! refuses it, or the caller wants it so ([`FileIo::Buffered`]), I/O is buffered and
-//! [`FileDevice::notice`] says so. Batches go through io_uring where the kernel has it. A flush is
-//! `fdatasync`, and a lock keeps a second process out. Trimmed blocks become holes in batches
-//! ([`punch`]), so that a file takes what its store holds and not what it has ever held. A new file
-//! appears under its name when it has its length ([`create`]).
+//! `O_DIRECT` bypasses the page cache, so that it does not distort the figures. Where the file
+//! system refuses it, or the caller asks for it ([`FileIo::Buffered`]), I/O is buffered, and
+//! [`FileDevice::notice`] says so. Batches go through io_uring where the kernel supports it. A
+//! flush is `fdatasync`, and a lock keeps other processes out. Trimmed blocks become holes in
+//! batches ([`punch`]), so that a file occupies what its store holds now, not what it ever held. A
+//! new file appears under its name only once it has its full length ([`create`]).
 
 mod create;
 mod grow;
@@ -37,29 +37,52 @@ use punch::Discards;
 
 const B: u64 = BLOCK_SIZE as u64;
 
-/// A regular file as a block device.
+/// A block device in a regular file.
+///
+/// ```
+/// use treering_engine::device::{BlockDevice, FileDevice};
+/// use treering_engine::{BLOCK_SIZE, IoClass, Lba};
+///
+/// # let folder = tempfile::tempdir().expect("a folder");
+/// # let path = folder.path().join("blocks");
+/// # fn main_in(path: &std::path::Path) -> Result<(), treering_engine::device::DeviceError> {
+/// let device = FileDevice::create(path, 8)?;
+/// device.write(Lba(3), &[7; BLOCK_SIZE], IoClass::Page)?;
+/// device.flush()?;
+/// drop(device); // closes and unlocks the file
+///
+/// let device = FileDevice::open(path)?;
+/// let mut block = [0; BLOCK_SIZE];
+/// device.read(Lba(3), &mut block, IoClass::Page)?;
+/// assert_eq!((device.capacity_blocks(), block[0]), (8, 7));
+/// # Ok(())
+/// # }
+/// # main_in(&path).expect("runs");
+/// ```
 pub struct FileDevice {
     kernel: Box<dyn Kernel>,
     path: PathBuf,
     extent: Extent,
     asked: FileIo,
     direct: bool,
-    /// Whether trimmed blocks are to become holes, and the file system can make some.
+    /// Whether trimmed blocks are to become holes. Cleared once the file system turns out not to
+    /// support holes.
     punches: AtomicBool,
     discards: Discards,
 }
 
 impl FileDevice {
-    /// Opens an existing file; its length says how many blocks it has.
+    /// Opens an existing file. Its length determines the number of blocks.
     ///
     /// # Errors
-    /// [`DeviceError::Open`] if it is missing, no regular file, not a whole number of blocks, not permitted, or in use
-    /// for [`FileOptions::lock_wait`] more. The file is as it was, and not locked by this call.
+    /// [`DeviceError::Open`] if the file is missing, is not a regular file, is not a whole number
+    /// of blocks, may not be accessed, or is still in use after [`FileOptions::lock_wait`]. The
+    /// file is unchanged, and this call leaves no lock on it.
     pub fn open(path: impl AsRef<Path>) -> Result<FileDevice, DeviceError> {
         FileDevice::open_with(path, &FileOptions::default())
     }
 
-    /// As [`FileDevice::open`], with a choice of the page cache.
+    /// As [`FileDevice::open`], with a choice whether to bypass the page cache.
     ///
     /// # Errors
     /// As [`FileDevice::open`].
@@ -67,7 +90,7 @@ impl FileDevice {
         FileDevice::open_with(path, &io.into())
     }
 
-    /// As [`FileDevice::open`], with all choices.
+    /// As [`FileDevice::open`], with all options.
     ///
     /// # Errors
     /// As [`FileDevice::open`].
@@ -86,11 +109,11 @@ impl FileDevice {
         FileDevice::open_blocks(path, choices, len)
     }
 
-    /// As [`FileDevice::open`], of a file that was cut within a block: the device has the whole
-    /// blocks before the cut. For those who look at what is left of a store.
+    /// As [`FileDevice::open`], but accepts a file that was truncated in the middle of a block: the
+    /// device has the whole blocks before the cut. For examining the remains of a store.
     ///
     /// # Errors
-    /// As [`FileDevice::open`], but for the length: one whole block is enough.
+    /// As [`FileDevice::open`], except that one whole block is long enough.
     pub fn open_cut(path: impl AsRef<Path>) -> Result<FileDevice, DeviceError> {
         let path = path.as_ref();
         let len = file_len(path)?;
@@ -101,7 +124,7 @@ impl FileDevice {
         FileDevice::open_blocks(path, &FileOptions::default(), len)
     }
 
-    /// Opens the whole blocks of a file of `len` bytes.
+    /// Opens the whole blocks in a file of `len` bytes.
     fn open_blocks(
         path: &Path,
         choices: &FileOptions,
@@ -115,24 +138,24 @@ impl FileDevice {
         let kernel = Box::new(Os::new(file, direct));
         let device = FileDevice::with(kernel, direct, path, len / B, choices);
         if device.allocated_bytes()? >= len {
-            // Reserved: what is given back could not be had again.
+            // The space is reserved: once given back, it might not be available again.
             device.punches.store(false, Ordering::Relaxed);
         }
         Ok(device)
     }
 
-    /// Makes a new file of `blocks` blocks of zeros, sparse where the file system can. Whoever dies
-    /// meanwhile leaves nothing of that name, but perhaps one with `.new` behind it, which the next
-    /// call takes over.
+    /// Creates a file of `blocks` zero blocks, sparse where the file system supports it. If the
+    /// process dies meanwhile, no file of that name is left, but perhaps one with the suffix
+    /// `.new`, which the next call takes over.
     ///
     /// # Errors
-    /// [`DeviceError::Open`] if it exists already, cannot be made, or `blocks` is 0. A file that is there already is not touched, and no other is
-    /// left.
+    /// [`DeviceError::Open`] if the file already exists, cannot be created, or `blocks` is 0. An
+    /// existing file is not touched, and no new file is left.
     pub fn create(path: impl AsRef<Path>, blocks: u64) -> Result<FileDevice, DeviceError> {
         FileDevice::create_with(path, blocks, &FileOptions::default())
     }
 
-    /// As [`FileDevice::create`], with a choice of the page cache.
+    /// As [`FileDevice::create`], with a choice whether to bypass the page cache.
     ///
     /// # Errors
     /// As [`FileDevice::create`].
@@ -144,11 +167,11 @@ impl FileDevice {
         FileDevice::create_with(path, blocks, &io.into())
     }
 
-    /// As [`FileDevice::create`], with all choices.
+    /// As [`FileDevice::create`], with all options.
     ///
     /// # Errors
-    /// As [`FileDevice::create`]; with [`FileSpace::Reserved`] also if there is no room for so many
-    /// blocks.
+    /// As [`FileDevice::create`]. With [`FileSpace::Reserved`], also if the file system has no room
+    /// for that many blocks.
     pub fn create_with(
         path: impl AsRef<Path>,
         blocks: u64,
@@ -165,13 +188,13 @@ impl FileDevice {
         let unfinished = create::unfinished(path);
         let (file, direct) = open_file(&unfinished, &create::options(), choices)?;
         if !create::names(&unfinished, &file) {
-            // Whoever was making one has finished, or given up, between our opening and our lock.
+            // Between our opening and our lock, another creator finished or gave up.
             return Err(open_error(path, "is being made by somebody else".into()));
         }
         let made = create::size(&file, len, choices.space)
             .and_then(|()| create::publish(&unfinished, path));
         if let Err(e) = made {
-            // Ours and new: leave no half-made file behind.
+            // The unfinished file is ours and new: do not leave it behind.
             let _ = std::fs::remove_file(&unfinished);
             return Err(refused(path, "cannot be made", &e));
         }
@@ -183,8 +206,8 @@ impl FileDevice {
         Ok(device)
     }
 
-    /// A device of `blocks` blocks whose system calls go to `kernel`: for those who record what
-    /// reaches it, or judge what the device makes of what it answers.
+    /// Creates a device of `blocks` blocks whose system calls go to `kernel`. For recording what
+    /// reaches the system, or for testing how the device handles its answers.
     #[must_use]
     pub fn over(kernel: Box<dyn Kernel>, blocks: u64, choices: &FileOptions) -> FileDevice {
         let direct = choices.io == FileIo::Direct;
@@ -211,7 +234,7 @@ impl FileDevice {
         }
     }
 
-    /// What the user should know about this file before trusting its figures.
+    /// Returns what the user should know about this file before trusting its figures.
     pub fn notice(&self) -> Option<String> {
         let why = match (self.direct, self.asked) {
             (true, _) => return None,
@@ -222,21 +245,21 @@ impl FileDevice {
         Some(format!("{path}: {why}I/O goes through the page cache"))
     }
 
-    /// The file.
+    /// Returns the file's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Bytes that the file system has allocated for the file now.
+    /// Returns how many bytes the file system has allocated for the file now.
     ///
     /// # Errors
-    /// [`DeviceError::Open`] if it does not say.
+    /// [`DeviceError::Open`] if the file system does not report it.
     pub fn allocated_bytes(&self) -> Result<u64, DeviceError> {
         let bytes = self.kernel.allocated_bytes();
         bytes.map_err(|e| refused(&self.path, "cannot be seen", &e))
     }
 
-    /// Makes holes of what was trimmed and is worth it, but for `keep`.
+    /// Punches holes for trimmed ranges that are worth it, except within `keep`.
     fn punch_holes(&self, keep: &Range<u64>) {
         if !self.punches.load(Ordering::Relaxed) || mutation::on("trims-not-punched") {
             return;
@@ -252,15 +275,16 @@ impl FileDevice {
                 .any(|errno| e.raw_os_error() == Some(*errno))
         };
         if punched.is_err_and(|e| refuses(&e)) {
-            // Others may pass: a full file system has no room to note a hole in.
+            // Other errors may be temporary, for example on a full file system that has no room to
+            // record a hole.
             self.punches.store(false, Ordering::Relaxed);
         }
     }
 
-    /// Says that blocks are about to be written, which must be before they are.
+    /// Prepares for a write to these blocks. Must be called before the write.
     ///
     /// # Errors
-    /// The file must grow for them and cannot.
+    /// If the file must grow for the write and cannot.
     fn about_to_write<'a>(
         &self,
         writes: impl Iterator<Item = (Lba, &'a [u8])> + Clone,
@@ -278,7 +302,7 @@ impl FileDevice {
         Ok(())
     }
 
-    /// Whether batches go through io_uring.
+    /// Returns whether batches go through io_uring.
     pub fn uses_io_uring(&self) -> bool {
         self.kernel.takes_batches()
     }
@@ -302,7 +326,7 @@ impl FileDevice {
         })
     }
 
-    /// One system call for the batch. `None` if it has to go the ordinary way.
+    /// Submits the batch in one system call. Returns `None` if it has to be written piece by piece.
     fn write_at_once(&self, writes: &[BlockWrite<'_>]) -> Option<Result<(), DeviceError>> {
         if writes.len() < 2 || !writes.iter().all(|w| self.pass_as_is(w.bytes)) {
             return None;
@@ -311,7 +335,8 @@ impl FileDevice {
         let finish = |(w, result): (&BlockWrite<'_>, i32)| match usize::try_from(result) {
             Ok(n) if n == w.bytes.len() => Ok(()),
             Ok(n) if n > 0 && mutation::on("short-write-is-whole") => Ok(()),
-            // Short, interrupted or not supported: the ordinary way either finishes it or says why not.
+            // Short, interrupted or unsupported: writing piece by piece either completes it or
+            // reports the error.
             _ if result >= 0 || retryable(-result) => self.write_one(w.lba, w.bytes, w.class),
             _ => {
                 let source = std::io::Error::from_raw_os_error(-result);
@@ -326,7 +351,7 @@ impl FileDevice {
     }
 
     fn read_one(&self, lba: Lba, buf: &mut [u8]) -> Result<(), DeviceError> {
-        // Behind the file's end nothing has been written yet.
+        // Nothing has been written beyond the file's end yet.
         let there = self.extent.end().saturating_sub(lba.0) * B;
         let there = buf.len().min(usize::try_from(there).unwrap_or(usize::MAX));
         let (buf, behind) = buf.split_at_mut(there);
@@ -349,7 +374,8 @@ impl FileDevice {
         })
     }
 
-    /// One system call for the batch; says which pieces it has read. `None` if all have to go the ordinary way.
+    /// Submits the batch in one system call, and returns which pieces were read. Returns `None` if
+    /// all have to be read one by one.
     fn read_at_once(&self, reads: &mut [BlockRead<'_>]) -> Option<Vec<bool>> {
         let end = self.extent.end();
         let is_there = |r: &BlockRead<'_>| r.lba.0 + r.buf.len() as u64 / B <= end;
@@ -364,7 +390,7 @@ impl FileDevice {
     }
 }
 
-/// Opens and locks a file; says whether it is past the page cache.
+/// Opens and locks a file. Returns whether it bypasses the page cache.
 fn open_file(
     path: &Path,
     options: &OpenOptions,
@@ -383,12 +409,12 @@ fn open_file(
     Ok((file, direct))
 }
 
-/// How often a lock is tried again.
+/// The pause between attempts to lock a file.
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
-/// Locks the file, which has one user at a time, or some that only read. The kernel finishes a dead
-/// process's io_uring requests in its own time, and until then they hold the lock: whoever starts
-/// anew at once after a kill must wait for that, and for no longer than that takes.
+/// Locks the file for one user, or for several that only read. After a kill, the kernel finishes
+/// the dead process's io_uring requests in its own time, and they hold the lock until then. A
+/// process that restarts immediately has to wait for that, but no longer.
 fn lock(file: &File, path: &Path, choices: &FileOptions) -> Result<(), DeviceError> {
     let began = Instant::now();
     loop {
@@ -409,7 +435,7 @@ fn lock(file: &File, path: &Path, choices: &FileOptions) -> Result<(), DeviceErr
     }
 }
 
-/// Errors that say nothing about the medium.
+/// Returns whether an error says nothing about the medium, so that the request may be retried.
 fn retryable(errno: i32) -> bool {
     [Errno::INTR, Errno::AGAIN, Errno::INVAL, Errno::OPNOTSUPP]
         .iter()
@@ -423,7 +449,7 @@ fn open_error(path: &Path, why: String) -> DeviceError {
     }
 }
 
-/// The length of a regular file.
+/// Returns the length of a regular file.
 fn file_len(path: &Path) -> Result<u64, DeviceError> {
     let meta = std::fs::metadata(path).map_err(|e| refused(path, "cannot be opened", &e))?;
     match meta.is_file() {
@@ -468,7 +494,8 @@ impl BlockDevice for FileDevice {
         }
         let read = self.read_at_once(reads);
         let read = read.unwrap_or_else(|| vec![false; reads.len()]);
-        // What is short, interrupted, refused or failed goes the ordinary way, which finishes it or says why not.
+        // Pieces that were short, interrupted, refused or failed are read one by one, which either
+        // completes them or reports the error.
         reads
             .iter_mut()
             .zip(read)

@@ -1,9 +1,10 @@
-//! The bytes of a whole device, in blocks that are shared until they change: a copy costs a pointer a block.
+//! [`Image`], the bytes of a whole device. Blocks are shared until they change, so a copy costs one
+//! pointer per block.
 
 use crate::sync::Arc;
 use crate::types::{BLOCK_SIZE, Lba};
 
-/// One block's bytes and their hash.
+/// The bytes of one block, and their hash.
 #[derive(Clone, Debug)]
 pub struct Block {
     bytes: Arc<[u8]>,
@@ -11,7 +12,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// A copy of one block's bytes.
+    /// Copies the bytes of one block.
     pub fn new(bytes: &[u8]) -> Block {
         debug_assert_eq!(bytes.len(), BLOCK_SIZE);
         Block {
@@ -20,32 +21,32 @@ impl Block {
         }
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-/// What a medium holds. `None` is a block of zeros.
+/// The contents of a block device.
 #[derive(Clone, Debug, Default)]
 pub struct Image {
     blocks: Vec<Option<Block>>,
 }
 
 impl Image {
-    /// `blocks` blocks of zeros.
+    /// Creates an image of `blocks` zero blocks.
     pub fn zeroed(blocks: u64) -> Image {
         Image {
             blocks: vec![None; blocks as usize],
         }
     }
 
-    /// Number of blocks.
+    /// Returns the number of blocks.
     pub fn blocks(&self) -> u64 {
         self.blocks.len() as u64
     }
 
-    /// Copies the blocks from `lba` on into `buf`. The range must lie inside.
+    /// Copies the blocks from `lba` on into `buf`. The range must lie inside the image.
     pub fn read(&self, lba: Lba, buf: &mut [u8]) {
         let from = &self.blocks[lba.0 as usize..];
         for (into, block) in buf.chunks_exact_mut(BLOCK_SIZE).zip(from) {
@@ -56,17 +57,18 @@ impl Image {
         }
     }
 
-    /// Whether a block was written and not made zeros since.
+    /// Returns whether a block holds data, that is, was written and not set to zeros since.
     pub fn holds(&self, lba: Lba) -> bool {
         self.blocks.get(lba.0 as usize).is_some_and(Option::is_some)
     }
 
-    /// Replaces a block; `None` makes it zeros.
+    /// Replaces a block. `None` makes it zeros.
     pub fn set(&mut self, lba: Lba, block: Option<Block>) {
         self.blocks[lba.0 as usize] = block;
     }
 
-    /// Equal for equal bytes, and otherwise different but for one chance in 2^64. O(blocks), without reading their bytes.
+    /// Returns a hash of all bytes. Images with different bytes have equal hashes with a
+    /// probability of one in 2^64. O(blocks), without reading the bytes.
     pub fn fingerprint(&self) -> u64 {
         let hashes = self
             .blocks
@@ -79,7 +81,7 @@ impl Image {
 }
 
 impl From<Vec<u8>> for Image {
-    /// Its length must be a whole number of blocks.
+    /// The length must be a whole number of blocks.
     fn from(bytes: Vec<u8>) -> Image {
         assert!(bytes.len().is_multiple_of(BLOCK_SIZE), "whole blocks");
         let block = |bytes: &[u8]| bytes.iter().any(|b| *b != 0).then(|| Block::new(bytes));

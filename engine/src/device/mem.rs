@@ -1,28 +1,46 @@
-//! A device in memory: the stand-in for a drive where its speed and its failures are of no interest.
+//! [`MemDevice`], a volatile block device in memory, for use where a drive's speed and failures do
+//! not matter.
 //!
-//! Memory is taken in chunks of 64 blocks when first written, and given back when all blocks of a chunk are trimmed.
+//! Memory is allocated in chunks of 64 blocks when they are first written, and freed when all
+//! blocks of a chunk are trimmed.
 
 use super::{BlockDevice, DeviceError, check_request};
 use crate::sync::RwLock;
 use crate::types::{BLOCK_SIZE, IoClass, Lba};
 
-/// Blocks a chunk: one bit each in [`Chunk::live`].
+/// Blocks per chunk: one bit each in [`Chunk::live`].
 const CHUNK_BLOCKS: u64 = 64;
 
 struct Chunk {
-    /// Bit i: block i has been written since it was last trimmed. Blocks that are not live hold zeros.
+    /// Bit i is set if block i has been written since it was last trimmed. Other blocks hold zeros.
     live: u64,
     bytes: Box<[u8]>,
 }
 
-/// A volatile device of a fixed number of blocks; each chunk has its own lock.
+/// A volatile device with a fixed number of blocks. Each chunk has its own lock.
+///
+/// ```
+/// use treering_engine::device::{BlockDevice, MemDevice};
+/// use treering_engine::{BLOCK_SIZE, IoClass, Lba};
+///
+/// # fn main() -> Result<(), treering_engine::device::DeviceError> {
+/// let device = MemDevice::new(1 << 20); // 4 GiB, none of it allocated yet
+/// assert_eq!(device.resident_bytes(), 0);
+/// device.write(Lba(1_000), &[7; BLOCK_SIZE], IoClass::Page)?;
+/// assert!(device.resident_bytes() > 0);
+///
+/// device.trim(Lba(1_000), 1)?;
+/// assert_eq!(device.resident_bytes(), 0);
+/// # Ok(())
+/// # }
+/// ```
 pub struct MemDevice {
     blocks: u64,
     chunks: Vec<RwLock<Option<Chunk>>>,
 }
 
 impl MemDevice {
-    /// A device of `blocks` blocks that read as zeros.
+    /// Creates a device of `blocks` blocks that read as zeros.
     pub fn new(blocks: u64) -> MemDevice {
         let chunks = (0..blocks.div_ceil(CHUNK_BLOCKS))
             .map(|_| RwLock::new(None))
@@ -30,14 +48,15 @@ impl MemDevice {
         MemDevice { blocks, chunks }
     }
 
-    /// Bytes of memory that blocks occupy now.
+    /// Returns how many bytes of memory the blocks occupy now.
     pub fn resident_bytes(&self) -> u64 {
         let chunks = self.chunks.iter().filter(|c| c.read().is_some()).count() as u64;
         chunks * CHUNK_BLOCKS * BLOCK_SIZE as u64
     }
 }
 
-/// Cuts `blocks` blocks from `lba` on at chunk borders: (chunk, first block in it, number of blocks).
+/// Splits `blocks` blocks from `lba` on at chunk boundaries, into (chunk, first block in it, number
+/// of blocks).
 fn pieces(lba: Lba, blocks: u64) -> impl Iterator<Item = (usize, u64, u64)> {
     let mut at = lba.0;
     let end = lba.0 + blocks;
@@ -52,7 +71,7 @@ fn pieces(lba: Lba, blocks: u64) -> impl Iterator<Item = (usize, u64, u64)> {
     })
 }
 
-/// The bits of `n` blocks from `first` on.
+/// Returns the bits of `n` blocks from `first` on.
 fn bits(first: u64, n: u64) -> u64 {
     (u64::MAX >> (CHUNK_BLOCKS - n)) << first
 }

@@ -1,16 +1,18 @@
-//! Devices: what the engine asks of storage, and nothing more.
+//! Devices: the traits through which the engine uses storage, and their implementations.
 //!
-//! The same engine code runs on real files, on memory, on simulated drives and on a device that crashes
-//! (DESIGN, "A device is a trait, not a file"). The contract a [`BlockDevice`] gives:
+//! The same engine code runs on real files, in memory, on simulated drives and on a device that
+//! crashes (DESIGN, "A device is a trait, not a file"). A [`BlockDevice`] promises this much and no
+//! more:
 //!
 //! - A read after a completed write of the same block returns the written bytes.
-//! - A write of one block is atomic; a write of several may be torn at block boundaries by a crash, in any
-//!   subset (B⁻-tree §2.4).
-//! - Nothing written is durable until a [`BlockDevice::flush`] that began after the write completed has
-//!   returned `Ok`. Until then a crash may keep or drop each block by itself.
-//! - After a failed write a block holds the old bytes, the new ones, or (multi-block writes) a mix; after a
-//!   failed flush nothing written since the last good one is known to be durable *until it is rewritten*.
-//! - A trim is a hint: a trimmed block may read as its old bytes or as zeros until it is written again.
+//! - A write of one block is atomic. A crash may tear a write of several blocks at block
+//!   boundaries, in any subset (B⁻-tree §2.4).
+//! - A write is durable only after a [`BlockDevice::flush`] that began after the write completed
+//!   has returned `Ok`. Until then a crash may keep or drop each block independently.
+//! - After a failed write, each block holds its old bytes or its new ones. After a failed flush,
+//!   nothing written since the last good flush is known to be durable *until it is rewritten*.
+//! - A trim is a hint: a trimmed block may read as its old bytes or as zeros until it is written
+//!   again.
 
 mod aligned;
 mod claim;
@@ -41,7 +43,7 @@ use std::ops::Range;
 pub use crate::types::Access;
 use crate::types::{BLOCK_SIZE, IoClass, Lba};
 
-/// One write of a batch: whole blocks, in class `class`.
+/// One write of a batch, in whole blocks.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockWrite<'a> {
     /// First block.
@@ -52,100 +54,148 @@ pub struct BlockWrite<'a> {
     pub class: IoClass,
 }
 
-/// One read of a batch: whole blocks, in class `class`.
+/// One read of a batch, in whole blocks.
 #[derive(Debug)]
 pub struct BlockRead<'a> {
     /// First block.
     pub lba: Lba,
-    /// Where the bytes go; a non-zero multiple of [`crate::BLOCK_SIZE`].
+    /// The destination; its length is a non-zero multiple of [`crate::BLOCK_SIZE`].
     pub buf: &'a mut [u8],
     /// What the read is for.
     pub class: IoClass,
 }
 
-/// A device of 4 KiB blocks. Shared by threads: every method takes `&self`.
+/// A device of 4 KiB blocks. Threads share it: every method takes `&self`.
+///
+/// A device of your own needs only five methods. This one counts the flushes of another:
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU64, Ordering};
+/// use treering_engine::device::{BlockDevice, DeviceError, MemDevice};
+/// use treering_engine::{IoClass, Kv, Lba, Options, Store, SystemClock, required_blocks};
+///
+/// struct Counting {
+///     inner: MemDevice,
+///     flushes: AtomicU64,
+/// }
+///
+/// impl BlockDevice for Counting {
+///     fn capacity_blocks(&self) -> u64 {
+///         self.inner.capacity_blocks()
+///     }
+///     fn read(&self, lba: Lba, buf: &mut [u8], class: IoClass) -> Result<(), DeviceError> {
+///         self.inner.read(lba, buf, class)
+///     }
+///     fn write(&self, lba: Lba, bytes: &[u8], class: IoClass) -> Result<(), DeviceError> {
+///         self.inner.write(lba, bytes, class)
+///     }
+///     fn trim(&self, lba: Lba, blocks: u64) -> Result<(), DeviceError> {
+///         self.inner.trim(lba, blocks)
+///     }
+///     fn flush(&self) -> Result<(), DeviceError> {
+///         self.flushes.fetch_add(1, Ordering::Relaxed);
+///         self.inner.flush()
+///     }
+/// }
+///
+/// # fn main() -> treering_engine::Result<()> {
+/// let options = Options::default();
+/// let inner = MemDevice::new(required_blocks(&options, 64));
+/// let device = Arc::new(Counting { inner, flushes: AtomicU64::new(0) });
+/// let store = Store::open(device.clone(), Arc::new(SystemClock::new()), &options)?;
+/// let before = device.flushes.load(Ordering::Relaxed);
+/// let lsn = store.put(b"key", b"value")?;
+/// store.sync(lsn)?;
+/// assert!(device.flushes.load(Ordering::Relaxed) > before);
+/// # Ok(())
+/// # }
+/// ```
 pub trait BlockDevice: Send + Sync {
-    /// Number of addressable blocks. Constant while the device is open.
+    /// Returns the number of addressable blocks. It changes only through
+    /// [`BlockDevice::extend_to`].
     fn capacity_blocks(&self) -> u64;
 
-    /// How the medium is reached. Constant while the device is open.
+    /// Returns how the medium is accessed. Constant while the device is open.
     fn access(&self) -> Access {
         Access::Memory
     }
 
-    /// Reads `buf.len() / 4096` blocks from `lba` on. Blocks never written read as zeros.
+    /// Reads `buf.len() / 4096` blocks starting at `lba`. Blocks never written read as zeros.
     ///
     /// # Errors
-    /// [`DeviceError`] if the range lies outside the device or the medium fails. What is in `buf`
-    /// then means nothing; other blocks can be read.
+    /// [`DeviceError`] if the range lies outside the device or the medium fails. The contents of
+    /// `buf` are then meaningless; other blocks can still be read.
     fn read(&self, lba: Lba, buf: &mut [u8], class: IoClass) -> Result<(), DeviceError>;
 
-    /// Writes whole blocks from `lba` on. Not durable before the next [`BlockDevice::flush`].
+    /// Writes whole blocks starting at `lba`. They are not durable before the next
+    /// [`BlockDevice::flush`].
     ///
     /// # Errors
-    /// [`DeviceError`] if the range lies outside the device, or a buffer is not whole blocks:
+    /// [`DeviceError`] if the range lies outside the device or the buffer is not whole blocks;
     /// nothing was written. If the medium fails, each of the blocks holds its old bytes or its new
     /// ones.
     fn write(&self, lba: Lba, bytes: &[u8], class: IoClass) -> Result<(), DeviceError>;
 
-    /// Several writes without order among them; returns when all have completed. A device that has queues
-    /// serves them at once.
+    /// Performs several writes in any order, and returns when all have completed. A device with
+    /// queues serves them concurrently.
     ///
     /// # Errors
-    /// The first [`DeviceError`]; the others may or may not have been written.
+    /// The first [`DeviceError`]; the other writes may or may not have been performed.
     fn write_batch(&self, writes: &[BlockWrite<'_>]) -> Result<(), DeviceError> {
         writes
             .iter()
             .try_for_each(|w| self.write(w.lba, w.bytes, w.class))
     }
 
-    /// Several reads without order among them; returns when all have completed. A device that has queues serves them at once.
+    /// Performs several reads in any order, and returns when all have completed. A device with
+    /// queues serves them concurrently.
     ///
     /// # Errors
-    /// The first [`DeviceError`]; the others may or may not have been read.
+    /// The first [`DeviceError`]; the other reads may or may not have been performed.
     fn read_batch(&self, reads: &mut [BlockRead<'_>]) -> Result<(), DeviceError> {
         reads
             .iter_mut()
             .try_for_each(|r| self.read(r.lba, r.buf, r.class))
     }
 
-    /// Says that `blocks` blocks from `lba` on hold nothing any more.
+    /// Tells the device that `blocks` blocks starting at `lba` no longer hold data.
     ///
     /// # Errors
-    /// [`DeviceError`] if the range lies outside the device or the medium fails; the blocks hold
-    /// old bytes or zeros, as after a trim that did not fail.
+    /// [`DeviceError`] if the range lies outside the device or the medium fails. The blocks hold
+    /// old bytes or zeros, as after a successful trim.
     fn trim(&self, lba: Lba, blocks: u64) -> Result<(), DeviceError>;
 
-    /// A good moment to give back what was trimmed to whoever lends the space, but for blocks of
-    /// `keep`, which will soon be written again. A hint: a device that has nobody to give it to
-    /// does nothing.
+    /// Suggests that the device now give trimmed space back to its provider, except for blocks in
+    /// `keep`, which will soon be written again. A hint: a device with no provider does nothing.
     fn reclaim(&self, keep: Range<Lba>) {
         let _ = keep;
     }
 
-    /// Lets the device grow to `blocks` blocks, if its medium can; blocks that nobody has written
-    /// read as zeros. Returns whether the device has so many blocks from now on.
+    /// Lets the device grow to `blocks` blocks, if its medium supports that. Blocks never written
+    /// read as zeros. Returns whether the device has that many blocks from now on.
     fn extend_to(&self, blocks: u64) -> bool {
         blocks <= self.capacity_blocks()
     }
 
-    /// Blocks from the beginning that the medium is known to keep through a power cut. Those behind
-    /// are zeros that take no room yet. All of them, unless the device grows.
+    /// Returns the number of blocks, from the first on, that are known to exist on the medium after
+    /// a power cut. The blocks behind them are zeros that occupy no space yet. A device that does
+    /// not grow returns its capacity.
     fn durable_blocks(&self) -> u64 {
         self.capacity_blocks()
     }
 
-    /// Makes every write that completed before this call durable.
+    /// Makes every write durable that completed before this call.
     ///
     /// # Errors
-    /// [`DeviceError`]; then nothing since the last good flush is known to be durable.
+    /// [`DeviceError`]; then nothing written since the last good flush is known to be durable.
     fn flush(&self) -> Result<(), DeviceError>;
 }
 
-/// What can go wrong below the engine.
+/// An error of a device.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
-    /// The request does not fit the device.
+    /// The request lies outside the device.
     #[error("{what} of {blocks} blocks at {lba} is outside the device of {capacity} blocks")]
     OutOfRange {
         /// `read`, `write` or `trim`.
@@ -167,7 +217,7 @@ pub enum DeviceError {
         /// Buffer length in bytes.
         bytes: usize,
     },
-    /// The operating system or the medium refused.
+    /// The operating system or the medium reported an error.
     #[error("{what} at {lba} failed: {source}")]
     Io {
         /// `read`, `write`, `trim` or `flush`.
@@ -177,7 +227,7 @@ pub enum DeviceError {
         /// The cause.
         source: std::io::Error,
     },
-    /// A thinly provisioned medium has no room for what is written; the write changed nothing.
+    /// A thinly provisioned medium has no room for the write, which changed nothing.
     #[error(
         "write at {lba} failed: the medium is full: {needed} bytes would be live after compression, of {capacity}; \
          expected data that shrink more, fewer of them, or a larger medium"
@@ -185,31 +235,31 @@ pub enum DeviceError {
     Full {
         /// The block that does not fit.
         lba: Lba,
-        /// Live bytes after compression, with what is written.
+        /// Live bytes after compression, including the write.
         needed: u64,
-        /// Bytes that may be live.
+        /// The greatest number of live bytes that the medium can hold.
         capacity: u64,
     },
-    /// A file cannot serve as a device.
+    /// The file cannot be used as a device.
     #[error("{path}: {why}", path = path.display())]
     Open {
         /// The file.
         path: std::path::PathBuf,
-        /// What was found and what is expected.
+        /// What was found, and what is expected.
         why: String,
     },
 }
 
 impl DeviceError {
-    /// Whether the medium had no room for what was written. The write may have changed some of its
-    /// blocks, as any failed write; everything else is as it was, and the same write may succeed
-    /// when there is room.
+    /// Returns whether the medium had no room for a write. The write may have changed some of its
+    /// blocks, like any failed write. Everything else is unchanged, and the same write may succeed
+    /// once there is room.
     #[must_use]
     pub fn is_no_space(&self) -> bool {
         match self {
             DeviceError::Full { .. } => true,
-            // A flush that fails has forgotten what it was to make durable, whatever it gives for a
-            // reason.
+            // A failed flush has lost the writes that it was to make durable, whatever reason it
+            // gives.
             DeviceError::Io { what, source, .. } => {
                 let full = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded];
                 *what != "flush" && full.contains(&source.kind())
@@ -219,7 +269,7 @@ impl DeviceError {
     }
 }
 
-/// Refuses a range of blocks outside a device of `capacity` blocks.
+/// Checks that a range of blocks lies within a device of `capacity` blocks.
 ///
 /// # Errors
 /// [`DeviceError::OutOfRange`].
@@ -240,7 +290,8 @@ pub fn check_range(
     })
 }
 
-/// Refuses a read or write that is not a number of whole blocks inside the device; says how many blocks it is.
+/// Checks that a read or write is a whole number of blocks within the device, and returns that
+/// number.
 ///
 /// # Errors
 /// [`DeviceError::Misaligned`], [`DeviceError::OutOfRange`].

@@ -1,20 +1,21 @@
-//! A device that lets nothing through: writes stay in memory, reads see them, the device below is never touched.
+//! [`OverlayDevice`], a writable view of another device that is never changed: writes stay in
+//! memory, and reads see them.
 //!
-//! `verify` recovers a store on one of these, so that looking at a file does not change it.
+//! `verify` recovers a store on an overlay, so that examining a file does not change it.
 
 use super::{BlockDevice, DeviceError, check_range};
 use crate::sync::{Arc, Mutex};
 use crate::types::{BLOCK_SIZE, IoClass, Lba};
 use std::collections::HashMap;
 
-/// Blocks written (or trimmed, as `None`) on top of another device.
+/// A device whose writes and trims stay in memory, on top of another device that it only reads.
 pub struct OverlayDevice {
     below: Arc<dyn BlockDevice>,
     changed: Mutex<HashMap<u64, Option<Box<[u8]>>>>,
 }
 
 impl OverlayDevice {
-    /// A view of `below` that starts out identical to it.
+    /// Creates a view of `below` that is initially identical to it.
     pub fn new(below: Arc<dyn BlockDevice>) -> OverlayDevice {
         OverlayDevice {
             below,

@@ -1,7 +1,9 @@
-//! Batches through io_uring: one system call for many requests, served at once by the drive's queues.
+//! Batched I/O through io_uring: one system call submits many requests, which the drive's queues
+//! serve concurrently.
 //!
-//! All `unsafe` of the devices is here: the kernel reads and fills buffers that the compiler believes borrowed for
-//! the length of a call, so no call returns before all that it submitted has completed.
+//! All `unsafe` code of the devices is here. The kernel reads and fills buffers that the compiler
+//! considers borrowed only for the length of a call, so no call returns before everything that it
+//! submitted has completed.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
@@ -11,18 +13,18 @@ use rustix::io::Errno;
 
 use crate::mutation;
 
-/// Requests in flight at most.
+/// The greatest number of requests in flight.
 const DEPTH: u32 = 64;
 
-/// Between two looks at what a refused ring still completes.
+/// The pause between polls for requests that a refused ring still completes.
 const PAUSE: Duration = Duration::from_micros(100);
 
-/// The kernel refuses to serve the ring. What it has not completed has not been begun, and has to
-/// go another way; so has all else, for good.
+/// The kernel refuses to serve the ring. Requests that have not completed have not been started and
+/// have to be made by other means, and so do all later ones.
 #[derive(Debug)]
 pub(super) struct Broken;
 
-/// One submission queue; used by one batch at a time.
+/// A submission queue, used by one batch at a time.
 pub(super) struct Ring(IoUring);
 
 /// A positioned write.
@@ -38,16 +40,16 @@ pub(super) struct Gap<'a> {
 }
 
 impl Ring {
-    /// A ring, or `None` where the kernel has none (too old, or forbidden).
+    /// Creates a ring. Returns `None` where the kernel does not support it (too old, or forbidden).
     pub(super) fn new() -> Option<Ring> {
         IoUring::new(DEPTH).ok().map(Ring)
     }
 
-    /// Starts all writes and waits for all of them. Calls `done` with the number of each piece and what the kernel says of it: bytes
-    /// written or a negative error number.
+    /// Starts all writes and waits for all of them. Calls `done` with the index of each piece and
+    /// the kernel's result: the number of bytes written, or a negative error number.
     ///
     /// # Errors
-    /// [`Broken`]; `done` is not called of pieces that were not begun.
+    /// [`Broken`]; `done` is not called for pieces that were not started.
     pub(super) fn write_all(
         &mut self,
         fd: BorrowedFd<'_>,
@@ -64,7 +66,7 @@ impl Ring {
         unsafe { self.run(entries, done) }
     }
 
-    /// Starts all reads and waits for all of them; as [`Ring::write_all`].
+    /// Starts all reads and waits for all of them, as [`Ring::write_all`].
     pub(super) fn read_all(
         &mut self,
         fd: BorrowedFd<'_>,
@@ -77,14 +79,15 @@ impl Ring {
                 .offset(gap.offset)
                 .build()
         });
-        // SAFETY: `gaps`, alone, and `fd` are borrowed until this function returns.
+        // SAFETY: `gaps` (exclusively) and `fd` are borrowed until this function returns.
         unsafe { self.run(entries, done) }
     }
 
     /// Starts all requests and waits for all of them.
     ///
     /// # Safety
-    /// The buffers and files that the entries name must be the kernel's to use until this function returns.
+    /// The kernel must be allowed to use the buffers and files named by the entries until this
+    /// function returns.
     unsafe fn run(
         &mut self,
         entries: impl Iterator<Item = squeue::Entry>,
@@ -97,7 +100,8 @@ impl Ring {
                 pushed = 0;
             }
             let entry = entry.user_data(number as u64);
-            // SAFETY: the caller's promise, and `wait` returns only when the kernel has completed every entry pushed.
+            // SAFETY: the caller's promise holds until this function returns, and `wait` returns
+            // only when the kernel has completed every entry pushed.
             let outcome = unsafe { self.0.submission().push(&entry) };
             assert!(outcome.is_ok(), "the queue is empty before each group");
             pushed += 1;
@@ -105,11 +109,11 @@ impl Ring {
         self.wait(pushed, done)
     }
 
-    /// Waits for `pending` completions. Where the system call is only interrupted, or the kernel
-    /// busy, it is made again: the entries stay queued, and leaving them would leave the kernel
-    /// pointers into freed memory. Where it is refused, entries that the kernel has not taken yet
-    /// are never taken, as nobody makes that call again; those that it has are waited for, since it
-    /// completes them by itself.
+    /// Waits for `pending` completions. If the system call is only interrupted or the kernel busy,
+    /// the call is repeated: the entries stay queued, and leaving now would leave the kernel with
+    /// pointers into freed memory. If the system call is refused, it is not repeated, so the kernel
+    /// never takes the entries that it has not taken yet. Entries that it has taken complete by
+    /// themselves and are waited for.
     fn wait(&mut self, pending: usize, done: &mut dyn FnMut(usize, i32)) -> Result<(), Broken> {
         let mut completed = 0;
         while completed < pending {
@@ -133,7 +137,7 @@ impl Ring {
         Ok(())
     }
 
-    /// Passes on what has completed; says how much.
+    /// Passes on all completions, and returns their number.
     fn collect(&mut self, done: &mut dyn FnMut(usize, i32)) -> usize {
         let entries = self.0.completion();
         entries
@@ -142,8 +146,8 @@ impl Ring {
     }
 }
 
-/// Errors of the system call that pass: a signal, no memory for a request just now, completions to
-/// be collected first.
+/// Returns whether an error of the system call is temporary: a signal, no memory for a request just
+/// now, or completions that must be collected first.
 fn is_transient(e: &std::io::Error) -> bool {
     [Errno::INTR, Errno::AGAIN, Errno::BUSY]
         .iter()
@@ -169,9 +173,9 @@ mod tests {
         };
         let (told, outcome) = mpsc::channel();
         std::thread::spawn(move || {
-            // Something that is no ring in the place of the ring's descriptor.
+            // Replace the ring's descriptor by something that is not a ring.
             let other = std::fs::File::open("/dev/null").expect("there is one");
-            // SAFETY: the descriptor is the ring's and stays open; this owner of it is never
+            // SAFETY: the descriptor is the ring's and stays open; this second owner of it is never
             // dropped.
             let mut place = ManuallyDrop::new(unsafe { OwnedFd::from_raw_fd(ring.0.as_raw_fd()) });
             rustix::io::dup2(&other, &mut place).expect("replaced");

@@ -1,11 +1,11 @@
-//! The only path from the engine to its device: everything that passes is counted here, by class.
+//! [`Volume`], the engine's only path to its device. It counts everything that passes, by class.
 //!
-//! Write amplification is the ratio of these counters to the user's bytes (B⁻-tree eq. (1)), so nothing in the engine
-//! may reach the device around them. Bytes are counted when the device has accepted them.
+//! Write amplification is the ratio of these counters to the user's bytes (B⁻-tree eq. (1)), so
+//! nothing in the engine may bypass them. Bytes are counted once the device has accepted them.
 
 use std::ops::Range;
 use std::sync::Arc;
-// Plain counters, of which nothing else depends: not worth a scheduling point under loom.
+// Plain counters that nothing else depends on: not worth a scheduling point under loom.
 use std::sync::atomic::{
     AtomicU64,
     Ordering::{Relaxed, SeqCst},
@@ -36,7 +36,7 @@ impl PerClass {
     }
 }
 
-/// When something was written, counted in flushes.
+/// The time of a write, measured in flushes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp(u64);
 
@@ -47,23 +47,24 @@ pub struct Volume {
     read: PerClass,
     trimmed_bytes: AtomicU64,
     flushes: AtomicU64,
-    /// Flushes begun. A write that has returned when this is `n` is durable once more than `n` are done.
+    /// The number of flushes begun. A write that returned when this was `n` is durable once more
+    /// than `n` flushes have completed.
     flushes_begun: AtomicU64,
-    /// A stamp and one of what is to be durable before the log says that it is there; 0: nothing
-    /// was.
+    /// One more than the stamp of the writes that must be durable before the log can refer to them;
+    /// 0 if there are none.
     before_log: AtomicU64,
-    /// Whether a flush has ever failed.
+    /// Whether any flush has ever failed.
     flush_failed: Mutex<bool>,
     hook: Hook,
 }
 
 impl Volume {
-    /// Counts from zero what goes to `device` from now on.
+    /// Wraps `device`, with all counters at zero.
     pub fn new(device: Arc<dyn BlockDevice>) -> Volume {
         Volume::observed(device, None)
     }
 
-    /// As [`Volume::new`]; whoever works on this volume tells `observer` what it does.
+    /// As [`Volume::new`]; everything that works on this volume reports its events to `observer`.
     pub fn observed(device: Arc<dyn BlockDevice>, observer: Option<Arc<dyn Observer>>) -> Volume {
         Volume {
             device,
@@ -78,23 +79,23 @@ impl Volume {
         }
     }
 
-    /// Tells the observer, if there is one.
+    /// Reports an event to the observer, if there is one.
     #[inline]
     pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
         self.hook.tell(event);
     }
 
-    /// For parts that do no I/O of their own.
+    /// Returns the observer's hook, for parts that do no I/O of their own.
     pub(crate) fn hook(&self) -> Hook {
         self.hook.clone()
     }
 
-    /// The device below.
+    /// Returns the device below.
     pub fn device(&self) -> &Arc<dyn BlockDevice> {
         &self.device
     }
 
-    /// Number of addressable blocks.
+    /// Returns the number of addressable blocks.
     pub fn capacity_blocks(&self) -> u64 {
         self.device.capacity_blocks()
     }
@@ -112,7 +113,7 @@ impl Volume {
     /// Reads several pieces at once.
     ///
     /// # Errors
-    /// As [`BlockDevice::read_batch`]; then none of the batch is counted.
+    /// As [`BlockDevice::read_batch`]; nothing of the batch is then counted.
     pub fn read_batch(&self, reads: &mut [BlockRead<'_>]) -> Result<()> {
         self.device.read_batch(reads)?;
         for r in reads {
@@ -121,7 +122,7 @@ impl Volume {
         Ok(())
     }
 
-    /// Writes whole blocks; durable after the next flush.
+    /// Writes whole blocks, which are durable after the next flush.
     ///
     /// # Errors
     /// As [`BlockDevice::write`].
@@ -131,10 +132,10 @@ impl Volume {
         Ok(())
     }
 
-    /// Writes several pieces at once, in no order.
+    /// Writes several pieces at once, in any order.
     ///
     /// # Errors
-    /// As [`BlockDevice::write_batch`]; then none of the batch is counted.
+    /// As [`BlockDevice::write_batch`]; nothing of the batch is then counted.
     pub fn write_batch(&self, writes: &[BlockWrite<'_>]) -> Result<()> {
         self.device.write_batch(writes)?;
         for w in writes {
@@ -143,7 +144,7 @@ impl Volume {
         Ok(())
     }
 
-    /// Says that blocks hold nothing any more.
+    /// Tells the device that blocks no longer hold data.
     ///
     /// # Errors
     /// As [`BlockDevice::trim`].
@@ -156,7 +157,7 @@ impl Volume {
         Ok(())
     }
 
-    /// As [`BlockDevice::reclaim`].
+    /// Gives trimmed space back, as [`BlockDevice::reclaim`].
     pub fn reclaim(&self, keep: Range<Lba>) {
         self.device.reclaim(keep);
     }
@@ -164,10 +165,11 @@ impl Volume {
     /// Makes every completed write durable.
     ///
     /// # Errors
-    /// As [`BlockDevice::flush`].
-    /// [`Error::Poisoned`] once any flush has failed: what it forgot, no later one makes durable (BUGS D5), whoever asks.
+    /// As [`BlockDevice::flush`]. [`Error::Poisoned`] once any flush has failed, whoever called it:
+    /// no later flush makes durable what the failed one lost (BUGS D5).
     pub fn flush(&self) -> Result<()> {
-        // Held throughout: a flush that overtakes a failing one would vouch for writes that the failing one forgot.
+        // Held throughout: a flush that overtook a failing one would vouch for writes that the
+        // failing one lost.
         let mut failed = self.flush_failed.lock();
         if *failed && !mutation::on("flush-forgets-failure") {
             return Err(Error::Poisoned {
@@ -185,25 +187,26 @@ impl Volume {
         Ok(())
     }
 
-    /// A stamp for what has been written by now, for [`Volume::is_durable`].
+    /// Returns a stamp for everything written so far, for [`Volume::is_durable`].
     pub(crate) fn stamp(&self) -> Stamp {
         Stamp(self.flushes_begun.load(SeqCst))
     }
 
-    /// Whether a flush that began after the stamp was taken has succeeded.
+    /// Returns whether a flush that began after the stamp was taken has succeeded.
     pub(crate) fn is_durable(&self, written: Stamp) -> bool {
-        // None fails before one that succeeds: after a failure all do.
+        // Counting is enough, because no successful flush follows a failed one: after a failure all
+        // fail.
         self.flushes.load(SeqCst) > written.0
     }
 
-    /// What has been written by now is durable before any block of the log is written that gets
-    /// records from now on.
+    /// Requires that everything written so far becomes durable before any log block is written that
+    /// holds records appended from now on.
     pub(crate) fn durable_before_log(&self) {
         self.before_log.fetch_max(self.stamp().0 + 1, SeqCst);
     }
 
-    /// Called before a block of the log is written: flushes, if somebody has asked for that and no
-    /// flush has succeeded since.
+    /// Flushes if a call of [`Volume::durable_before_log`] requires it and no flush has succeeded
+    /// since. Called before each write of a log block.
     ///
     /// # Errors
     /// As [`Volume::flush`].
@@ -215,7 +218,7 @@ impl Volume {
         }
     }
 
-    /// What passed so far: the I/O part of [`Stats`], the rest zero.
+    /// Returns the I/O part of [`Stats`]; everything else is zero.
     pub fn stats(&self) -> Stats {
         Stats {
             access: self.device.access(),

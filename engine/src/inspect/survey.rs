@@ -1,6 +1,8 @@
-//! What a device holds, in the words of the log protocol: the superblock that recovery would believe, the log's blocks, the pages.
+//! A survey of a device in terms of the log protocol: the superblock that recovery would use, the
+//! log's blocks, and the pages.
 //!
-//! For whoever compares a device with a model of it (`treering oracle`, mode events): it looks, it repairs nothing.
+//! It is for comparing a device with a model of it (`treering oracle`, mode events). It repairs
+//! nothing.
 
 use std::collections::BTreeMap;
 
@@ -16,16 +18,16 @@ use crate::wal::BlockHeader;
 /// A block of the log that passes its checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogBlock {
-    /// The epoch it was written under.
+    /// The epoch under which it was written.
     pub epoch: u32,
-    /// Which block it is, counted from the log's beginning.
+    /// Its index, counted from the beginning of the log.
     pub index: u64,
-    /// Bytes in use, its header included.
+    /// Bytes in use, including the header.
     pub used: usize,
 }
 
 impl LogBlock {
-    /// What a block says of itself, if it is a block of the log of `store`.
+    /// Reads a block. Returns `None` if it is not a log block of `store`.
     #[must_use]
     pub fn read(block: &[u8], store: StoreId) -> Option<LogBlock> {
         let header = BlockHeader::read_any(block, store).filter(|header| !header.witness);
@@ -37,19 +39,20 @@ impl LogBlock {
     }
 }
 
-/// What a superblock says.
+/// The contents of a superblock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SuperblockFound {
-    /// The greater one is believed.
+    /// The superblock with the greater sequence number is valid.
     pub sequence: u64,
     /// The log's epoch.
     pub epoch: u32,
-    /// Where redo begins.
+    /// The position where redo starts.
     pub redo_start: Lsn,
 }
 
 impl SuperblockFound {
-    /// What a block says, if it is a superblock of a device of so many blocks.
+    /// Reads a block. Returns `None` if it is not a superblock of a device of `device_blocks`
+    /// blocks.
     #[must_use]
     pub fn read(block: &[u8], device_blocks: u64) -> Option<SuperblockFound> {
         let superblock = Superblock::decode(block, Lba(0), device_blocks).ok()?;
@@ -61,27 +64,28 @@ impl SuperblockFound {
     }
 }
 
-/// What was found.
+/// The result of [`survey`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Survey {
-    /// Whose blocks they are.
+    /// The store's id.
     pub store: StoreId,
-    /// Epoch of the newest good superblock.
+    /// The epoch of the newest valid superblock.
     pub epoch: u32,
-    /// Where redo begins by it.
+    /// The position where redo starts according to that superblock.
     pub redo_start: Lsn,
     /// First block of the log.
     pub log_start: Lba,
-    /// The places of the log, in order of address; `None`: zeros, or torn.
+    /// The blocks of the log's region in order of address. `None` means zeros or a torn block.
     pub log: Vec<Option<LogBlock>>,
-    /// Every page that passes its check: its LSN, and where it lies.
+    /// Every page with a valid image: its LSN, and its place.
     pub pages: BTreeMap<PageId, (Lsn, Lba)>,
 }
 
-/// Looks at all of a device that holds a store.
+/// Examines a device that holds a store.
 ///
 /// # Errors
-/// [`Error::NotAStore`], [`Error::Damaged`] of superblock or page table, device failures.
+/// [`Error::NotAStore`], [`Error::Damaged`] if the superblock or the page table is damaged, and
+/// device failures.
 pub fn survey(device: Arc<dyn BlockDevice>) -> Result<Survey> {
     let volume = Volume::new(device);
     let superblock = Superblock::load(&volume)?.ok_or(Error::NotAStore { lba: Lba(0) })?;

@@ -1,13 +1,13 @@
-//! `verify`: does a store file hold together?
+//! `verify` checks the integrity of a store.
 //!
-//! The store is recovered on an [`OverlayDevice`], so that the file itself is not touched, and then walked: every leaf that the
-//! index names is read, its checksum and every slot of it are checked, and its fences must join those of its neighbours
-//! without gap or overlap. Long values are read, and held against their checksums. Damage is
-//! listed, not followed.
+//! The store is recovered on an [`OverlayDevice`], so that its file is not changed, and then
+//! walked: every leaf in the index is read, its checksum and all of its slots are checked, and its
+//! fences must join those of its neighbours without gap or overlap. Long values are read and
+//! compared with their checksums. Damage is listed in the report, and the walk goes on.
 //!
-//! A store that cannot be recovered has no index to walk. [`verify_blocks`] looks at its blocks one
-//! by one, as [`salvage`] does: pages, log blocks, what proves them, and the key ranges of which
-//! nothing current is whole.
+//! A store that cannot be recovered has no index to walk. [`verify_blocks`] instead examines its
+//! blocks one by one, as [`salvage`] does: pages, log blocks, what proves them current, and the key
+//! ranges for which nothing current is whole.
 
 use crate::cache::Fix;
 use crate::device::{BlockDevice, FileAccess, FileDevice, FileOptions, OverlayDevice, Volume};
@@ -22,36 +22,55 @@ use crate::store::Store;
 use crate::sync::Arc;
 use crate::types::{BLOCK_SIZE, IoClass, Lba, PageId, SystemClock};
 
-/// What [`verify`] saw.
+/// The results of [`verify`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VerifyReport {
-    /// Leaf pages that the index names.
+    /// Leaf pages in the index.
     pub leaves: u64,
-    /// Records in the leaves that could be read.
+    /// Records in the readable leaves.
     pub records: u64,
-    /// Bytes of keys and values in them, those of long values included.
+    /// Bytes of keys and values in them, including long values.
     pub user_bytes: u64,
-    /// Values that are out of line.
+    /// Values on overflow blocks.
     pub long_values: u64,
     /// Page size in bytes.
     pub page_size: usize,
-    /// Log records that recovery had to read: 0 after a clean close.
+    /// Log records that recovery had to read. 0 after a clean close.
     pub log_records: u64,
     /// Torn pages that recovery would restore from the journal.
     pub pages_repaired: u64,
-    /// Whether the store could be recovered, and its leaves were walked.
+    /// Whether the store could be recovered and its leaves were walked.
     pub walked: bool,
-    /// Whole page images, old ones included, if [`verify_blocks`] counted them. There are no leaves to
-    /// count then, and records are those that can be salvaged.
+    /// Whole page images found by [`verify_blocks`], including old ones. In that case there are no
+    /// leaves to count, and `records` are those that can be salvaged.
     pub images: Option<u64>,
-    /// One sentence per damage found; empty if the store is whole.
+    /// One sentence for each damage found. Empty if the store is undamaged.
     pub damage: Vec<String>,
 }
 
-/// Walks the store on `device` without changing it.
+/// Checks the store on `device` without changing it.
+///
+/// ```
+/// use std::sync::Arc;
+/// use treering_engine::device::MemDevice;
+/// use treering_engine::{Kv, Options, Store, SystemClock, required_blocks, verify};
+///
+/// # fn main() -> treering_engine::Result<()> {
+/// let options = Options::default();
+/// let device = Arc::new(MemDevice::new(required_blocks(&options, 64)));
+/// let store = Store::open(device.clone(), Arc::new(SystemClock::new()), &options)?;
+/// store.put(b"key", b"value")?;
+/// store.close()?;
+///
+/// let report = verify(device)?;
+/// assert!(report.walked && report.damage.is_empty());
+/// assert_eq!((report.records, report.user_bytes), (1, 8));
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Errors
-/// [`Error::NotAStore`] and device failures. Damage is not an error here but in the report.
+/// [`Error::NotAStore`] and device failures. Damage is not an error but is listed in the report.
 pub fn verify(device: Arc<dyn BlockDevice>) -> Result<VerifyReport> {
     let mut report = VerifyReport::default();
     let options = match Options::of_store(&device) {
@@ -80,11 +99,11 @@ pub fn verify(device: Arc<dyn BlockDevice>) -> Result<VerifyReport> {
     Ok(report)
 }
 
-/// Adds what can be said of a store that could not be walked: each block by itself. All of the device
-/// is read.
+/// Examines each block of a store that could not be walked, and adds the findings to `report`.
+/// Reads the whole device.
 ///
 /// # Errors
-/// None but the device's own.
+/// Only errors of the device itself.
 pub fn verify_blocks(device: Arc<dyn BlockDevice>, report: &mut VerifyReport) -> Result<()> {
     let hints = SalvageHints::default();
     let found = salvage(device, hints, &mut |_| {}, &mut |_, _| Ok(()))?;
@@ -107,12 +126,13 @@ pub fn verify_blocks(device: Arc<dyn BlockDevice>, report: &mut VerifyReport) ->
     Ok(())
 }
 
-/// One of the two superblocks may be torn by a crash; that is worth a sentence only if it was whole once.
+/// Reports a damaged superblock. A crash may tear one of the two, which is worth reporting only if
+/// it was whole once.
 fn note_bad_superblocks(device: &dyn BlockDevice, report: &mut VerifyReport) -> Result<()> {
     let mut block = crate::device::AlignedBuf::zeroed(BLOCK_SIZE);
     for lba in [Lba(0), Lba(1)] {
         device.read(lba, &mut block, IoClass::Extra)?;
-        // Until the second checkpoint one of them has never been written.
+        // Until the second checkpoint, one of them has never been written.
         if block.iter().any(|&b| b != 0)
             && let Err(e) = Superblock::decode(&block, lba, device.capacity_blocks())
         {
@@ -171,7 +191,7 @@ fn walk(store: &Store, report: &mut VerifyReport) -> Result<()> {
     Ok(())
 }
 
-/// Reads a long value.
+/// Reads a long value, and reports it if it is damaged.
 fn check_long(
     store: &Store,
     key: &[u8],
@@ -187,7 +207,7 @@ fn check_long(
     Ok(())
 }
 
-/// A key in hexadecimal digits.
+/// Displays a key in hexadecimal digits.
 struct Hex<'a>(&'a [u8]);
 
 impl std::fmt::Display for Hex<'_> {
@@ -196,7 +216,7 @@ impl std::fmt::Display for Hex<'_> {
     }
 }
 
-/// A range of keys in words.
+/// Displays a range of keys in words.
 struct Keys<'a>(&'a KeyRange);
 
 impl std::fmt::Display for Keys<'_> {
@@ -213,10 +233,12 @@ impl std::fmt::Display for Keys<'_> {
 }
 
 impl Options {
-    /// The options an existing store was made with; everything else is the default.
+    /// Returns the options that an existing store was created with, and defaults for everything
+    /// that the store does not record.
     ///
     /// # Errors
-    /// [`Error::NotAStore`] for a blank device or other bytes, [`Error::Damaged`], device failures.
+    /// [`Error::NotAStore`] for a blank device or other data, [`Error::Damaged`], and device
+    /// failures.
     pub fn of_store(device: &Arc<dyn BlockDevice>) -> Result<Options> {
         let volume = Volume::new(Arc::clone(device));
         let superblock = Superblock::load(&volume)?.ok_or(Error::NotAStore { lba: Lba(0) })?;
@@ -229,7 +251,8 @@ impl Options {
             store: superblock.layout.store,
             mod_log: superblock.layout.mod_log.then(ModLog::default),
             log_bytes,
-            // No more frames than there can be pages: a small store is looked at in little memory.
+            // No more frames than there can be pages, so that examining a small store takes little
+            // memory.
             cache_bytes: (superblock.layout.slots * page_bytes)
                 .clamp(least, defaults.cache_bytes.max(least)),
             checkpoint_log_bytes: log_bytes / 2,
@@ -240,7 +263,7 @@ impl Options {
     }
 }
 
-/// As [`verify`], of the store in the file at `path`, which is opened for reading only.
+/// As [`verify`], for the store in the file at `path`, which is opened read-only.
 ///
 /// # Errors
 /// As [`verify`]; [`Error::Device`] if the file cannot be opened.

@@ -1,40 +1,41 @@
-//! One block of a long value.
+//! The format of one block of a long value.
 //!
 //! | offset | bytes | field |
 //! |---:|---:|---|
-//! | 0 | 4 | CRC-32 of bytes 4.., with the store id mixed in, all bits turned over |
+//! | 0 | 4 | CRC-32 of bytes 4.., with the store id mixed in, all bits inverted |
 //! | 4 | 4 | magic `OVFL` |
 //! | 8 | 8 | number of the value in its epoch |
 //! | 16 | 4 | epoch |
-//! | 20 | 4 | which block of the value this is, from 0 |
+//! | 20 | 4 | index of the block in the value, from 0 |
 //! | 24 | 8 | first block of the next run, in the first block of a run; 0: there is none |
 //! | 32 | 4 | blocks of the next run |
 //! | 36 | 4 | bytes of the value |
-//! | 40 | 8 | xxh3 of the key whose value it is |
+//! | 40 | 8 | xxh3 of the value's key |
 //! | 48 | 4,048 | bytes of the value, then zeros |
 //!
-//! A device writes a block whole or not at all, so a block is the value's or it is not. The bits
-//! are turned over because blocks of the log have their checksum in the same place, and bytes of a
-//! user must not pass for one; for the same reason no user's byte begins a block.
+//! A device writes a block completely or not at all, so a block cannot be partly the value's. The
+//! checksum's bits are inverted because log blocks have their checksum at the same offset, and a
+//! user's bytes must not pass for a log block. For the same reason no block begins with bytes of a
+//! user.
 
 use super::Name;
 use crate::types::{BLOCK_SIZE, Lba, StoreId};
 
 const HEADER: usize = 48;
 
-/// Bytes of a value in a block.
+/// Bytes of a value in one block.
 pub(crate) const PAYLOAD: usize = BLOCK_SIZE - HEADER;
 
 const MAGIC: [u8; 4] = *b"OVFL";
 
-/// A run of blocks that lie one behind the other.
+/// A run of consecutive blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) first: Lba,
     pub(crate) blocks: u32,
 }
 
-/// What a block says of itself.
+/// The header of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) name: Name,
@@ -44,13 +45,13 @@ pub(crate) struct Header {
     pub(crate) key: u64,
 }
 
-/// What of a key its value's blocks bear.
+/// Returns the hash of a key that the blocks of its value carry.
 pub(crate) fn key_sum(key: &[u8]) -> u64 {
     xxhash_rust::xxh3::xxh3_64(key)
 }
 
 impl Header {
-    /// Makes `block` one of `store`: this header, `payload`, zeros.
+    /// Formats `block` as one of `store`: this header, `payload`, zeros.
     pub(crate) fn seal(&self, block: &mut [u8], payload: &[u8], store: StoreId) {
         block[4..8].copy_from_slice(&MAGIC);
         block[8..16].copy_from_slice(&self.name.number.to_le_bytes());
@@ -67,7 +68,8 @@ impl Header {
         block[0..4].copy_from_slice(&crc.to_le_bytes());
     }
 
-    /// Reads a block of `store`; `None`: it is none of a long value, or not whole.
+    /// Reads the header of a block of `store`. Returns `None` if the block is not a long value's or
+    /// is not whole.
     pub(crate) fn read(block: &[u8], store: StoreId) -> Option<Header> {
         let u32_at = |o: usize| u32::from_le_bytes(block[o..o + 4].try_into().expect("four bytes"));
         let u64_at =
@@ -92,7 +94,7 @@ impl Header {
     }
 }
 
-/// The bytes of the value in a block, those of its last one included.
+/// Returns the bytes of the value in a block, and the zeros behind them in its last block.
 pub(crate) fn payload(block: &[u8]) -> &[u8] {
     &block[HEADER..]
 }
@@ -124,7 +126,7 @@ mod tests {
         assert_eq!(Header::read(&block, StoreId(5)), Some(header));
         assert_eq!(&payload(&block)[..8], b"payload\0");
         assert_eq!(Header::read(&block, StoreId(6)), None, "another store's");
-        // No other reader of blocks takes it for one of its own.
+        // No other reader of blocks mistakes it for one of its own.
         assert!(BlockHeader::read_any(&block, StoreId(5)).is_none());
         assert!(node::check(&block, PageId(0)).is_err());
         for at in 0..BLOCK_SIZE {

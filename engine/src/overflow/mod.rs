@@ -1,4 +1,4 @@
-//! Long values: what is longer than a quarter of a page lies on overflow blocks of its own.
+//! Long values: values longer than a quarter of a page, stored on overflow blocks of their own.
 //!
 //! ```text
 //!   leaf, mini-page, log      [ key | pointer ]          a short record like any other
@@ -9,15 +9,16 @@
 //! ```
 //!
 //! A value is written once, to places of the page store that hold nothing else, and never changed.
-//! The record in the leaf keeps a [`Pointer`] of [`POINTER_BYTES`]. Layouts, mini-pages, log, redo,
-//! splits and scans copy it as they copy any short value; only [`crate::Store`] follows it, when a
-//! value is asked for. So a scan that does not get to a row reads nothing of it.
+//! The record in the leaf holds a [`Pointer`] of [`POINTER_BYTES`]. Layouts, mini-pages, log, redo,
+//! splits and scans copy the pointer as they copy any short value; only [`crate::Store`] follows
+//! it, when a value is requested. So a scan that stops before a row reads nothing of its value.
 //!
 //! # Which values
-//! A value that is longer than a quarter of the page, or whose record fits no leaf; up to
-//! [`MAX_VALUE_BYTES`] ([`goes_out_of_line`]). A pointer is told from a user's value by its length
-//! and its first four bytes. A user's value that looks so is stored out of line, too: what looks
-//! like a pointer in a leaf always is one, and no other record pays for that.
+//! A value is stored out of line if it is longer than a quarter of the page, or if its record does
+//! not fit in a leaf. The limit is [`MAX_VALUE_BYTES`] ([`goes_out_of_line`]). A pointer is
+//! recognized by its length and its first four bytes. A user's value that looks like a pointer is
+//! stored out of line too, so whatever looks like a pointer in a leaf is one, and other records pay
+//! nothing for the distinction.
 //!
 //! # A pointer, little-endian
 //!
@@ -26,52 +27,55 @@
 //! | 0 | 4 | mark |
 //! | 4 | 4 | bytes of the value |
 //! | 8 | 4 | epoch of the log in which it was written |
-//! | 12 | 8 | its number in that epoch: both together no other value ever has |
+//! | 12 | 8 | its number in that epoch; epoch and number are never reused together |
 //! | 20 | 8 | first block of the first run |
 //! | 28 | 4 | blocks of the first run |
 //! | 32 | 8 | xxh3 of the value |
 //!
-//! [`block`] says what a block says of itself: whose it is, which part, where the next run lies.
-//! A block that is torn, old, lost or another value's is so never taken for data.
+//! The header of a [`block`] says which value it belongs to, which part of it, and where the next
+//! run lies. So a block that is torn, old, lost or another value's is never mistaken for data.
 //!
-//! # The order of things, and why a crash loses nothing
+//! # The order of writes, and why a crash loses nothing
 //!
 //! ```text
 //!   put      write blocks ─▶ append the record ─▶ log flush: device flush, log blocks, device flush
 //!   replace  append the record ─▶ durable ─▶ old blocks trimmed and free
 //! ```
 //!
-//! 1. *No durable record names what is not durable.* A record gets to the device in a block of the
-//!    log, or in a page or snapshot, which are written after the log is durable up to it. Before it
-//!    writes blocks, the log flushes the device if a value was written since the last flush
-//!    ([`crate::device::Volume::flush_before_log`]). So redo never needs the bytes of a value.
-//! 2. *What a recovery may name is not written over.* Blocks are free once the record that replaced
-//!    or deleted their pointer is durable: every recovery from then on redoes that record, or finds
-//!    a page that has it, and ends without the pointer. That page or mini-page may have the pointer
-//!    for a while; nobody follows it. A `bf` tree learns of a pointer in a leaf when the dirty
-//!    record is merged into that, and lets go of it then.
-//! 3. *What no record names is free.* Nothing of the allocation is written down. Recovery reads the
-//!    leaves that may have pointers, and what they name is taken, all else is free: see
-//!    [`recover`]. Blocks of a value whose record was not durable, and those whose end the log had
-//!    not yet seen through, are free by that.
-//! 4. *Redo writes over no value.* Where page names are places a page that is dead by the log's end
-//!    may have a live value in its place. Redo leaves out what the log says of a page before a
-//!    value in its place, and so does repair. Where they are not, redo moves pages to free slots:
-//!    the slots of all values that it might end with are taken before it begins.
+//! 1. *No durable record refers to a value that is not durable.* A record reaches the device in a
+//!    block of the log, or in a page or snapshot, which are written only once the log is durable up
+//!    to the record. If a value was written since the last flush, the log flushes the device before
+//!    it writes blocks ([`crate::device::Volume::flush_before_log`]). So redo never needs the bytes
+//!    of a value.
+//! 2. *A value that recovery may refer to is not overwritten.* Blocks are freed once the record
+//!    that replaced or deleted their pointer is durable. From then on every recovery redoes that
+//!    record, or finds a page that includes it, and ends without the pointer. A page or mini-page
+//!    may contain the old pointer for a while, but nobody follows it. A `bf` tree discovers a
+//!    pointer in a leaf when it merges the dirty record into the leaf, and retires the value then.
+//! 3. *A value that no record refers to is free.* The allocation is not recorded anywhere. Recovery
+//!    reads the leaves that may have pointers and takes the places of the values they refer to; all
+//!    other places are free: see [`recover`]. This also frees the blocks of values whose record was
+//!    not durable, and of values that were retired but not freed yet.
+//! 4. *Redo overwrites no value.* Where page names are places, a page that is dead at the end of
+//!    the log may have a live value in its place. Redo skips records of a page that are older than
+//!    a value in its place, and so does repair. Where page names are not places, redo moves pages
+//!    to free slots, so the slots of all values that may be live at the end are taken before redo
+//!    begins.
 //!
 //! # Readers
-//! A reader copies the pointer under the latch and reads the blocks without it. If they are not the
-//! value's it looks at the record again: a pointer that is still there was never let go of, for no
-//! two values have one name, and so the value is damaged; else the read begins anew. So blocks are
-//! reused without waiting for readers.
+//! A reader copies the pointer under the latch and reads the blocks without it. If the blocks are
+//! not the value's, it looks at the record again. If the pointer is still there, the value was
+//! never freed, since no two values have the same name, so the value is damaged. Otherwise the read
+//! starts over. So blocks can be reused without waiting for readers.
 //!
-//! `specs/overflow/Overflow.tla` is this protocol, checked with power cuts at every step.
+//! `specs/overflow/Overflow.tla` specifies this protocol, and checks it with power cuts at every
+//! step.
 //!
 //! # What it costs
-//! A put writes `4096 * ceil(len / 4048)` bytes of class `Page`, its record takes 40 bytes of log
-//! and leaf for the value, and a log flush behind such puts one more flush of the device. A get
-//! reads the blocks, one request a run and MiB, past the page cache: it holds leaves only. Opening
-//! a store reads the leaves that may have pointers.
+//! A put writes `4096 * ceil(len / 4048)` bytes of class `Page`, and its record takes 40 bytes of
+//! log and leaf for the value. A log flush after such puts makes one more flush of the device. A
+//! get reads the blocks, one request per run and MiB, bypassing the page cache, which holds leaves
+//! only. Opening a store reads the leaves that may have pointers.
 
 pub(crate) mod block;
 pub(crate) mod recover;
@@ -83,40 +87,40 @@ use crate::error::{Error, Result};
 use crate::node::Limits;
 use crate::types::Lba;
 
-/// The longest value in bytes, in every tree of pages.
+/// The length in bytes of the longest value that a store accepts.
 pub const MAX_VALUE_BYTES: usize = 16 << 20;
 
-/// Bytes of a record's value when the value itself is out of line.
+/// The length in bytes of the pointer that replaces a long value in its record.
 pub const POINTER_BYTES: usize = 40;
 
-/// With what a pointer begins.
+/// The first bytes of every pointer.
 const MARK: [u8; 4] = [0xfd, b'O', b'V', 0x01];
 
-/// Where a long value lies.
+/// A reference to a long value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pointer {
     /// Bytes of the value.
     pub(crate) len: u32,
     pub(crate) name: Name,
-    /// Where the first run begins.
+    /// First block of the first run.
     pub(crate) first: Lba,
-    /// Blocks of the first run; fewer than the value has if there are more runs.
+    /// Blocks of the first run. Fewer than the value has if there are more runs.
     pub(crate) blocks: u32,
     /// xxh3 of the value.
     pub(crate) sum: u64,
 }
 
-/// What no two values of a store have in common.
+/// The unique name of a value within a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Name {
-    /// Of the log: durable before anything is written in it.
+    /// The log's epoch, which is durable before anything is written in it.
     pub(crate) epoch: u32,
     pub(crate) number: u64,
 }
 
 impl Pointer {
-    /// The pointer that these bytes of a leaf, a mini-page or the log are; `None`: they are a
-    /// value.
+    /// Decodes a pointer from the bytes of a leaf, a mini-page or the log. Returns `None` if the
+    /// bytes are an ordinary value.
     #[inline]
     pub(crate) fn of(stored: &[u8]) -> Option<Pointer> {
         is_pointer(stored).then(|| Pointer::decode(stored))
@@ -150,43 +154,51 @@ impl Pointer {
         b
     }
 
-    /// Blocks of the value.
+    /// Returns the number of blocks of the whole value.
     pub(crate) fn all_blocks(&self) -> u64 {
         overflow_blocks(self.len as usize)
     }
 }
 
-/// Whether these bytes look like a pointer: in a leaf they are one then.
+/// Returns whether these bytes look like a pointer. In a leaf, they then are one.
 #[inline]
 pub(crate) fn is_pointer(stored: &[u8]) -> bool {
     stored.len() == POINTER_BYTES && stored[..4] == MARK
 }
 
-/// Whether there may be a pointer anywhere in these bytes.
+/// Returns whether these bytes may contain a pointer anywhere.
 pub(crate) fn may_have_pointers(bytes: &[u8]) -> bool {
     bytes.windows(MARK.len()).any(|window| window == MARK)
 }
 
-/// Blocks of 4 KiB that a long value of so many bytes takes.
+/// Returns how many blocks of 4 KiB a long value of `len` bytes takes.
+///
+/// ```
+/// use treering_engine::overflow_blocks;
+///
+/// // A block holds 4,048 bytes of a value behind its header.
+/// assert_eq!(overflow_blocks(4_048), 1);
+/// assert_eq!(overflow_blocks(4_049), 2);
+/// ```
 #[must_use]
 pub fn overflow_blocks(value_len: usize) -> u64 {
     value_len.div_ceil(block::PAYLOAD).max(1) as u64
 }
 
-/// Whether a value of this length goes on overflow blocks, its key being so long.
+/// Returns whether a value of this length goes on overflow blocks, given the length of its key.
 #[must_use]
 #[inline]
 pub fn is_long(limits: &Limits, key_len: usize, value_len: usize) -> bool {
     value_len > limits.page_size / 4 || !limits.admits(key_len, value_len)
 }
 
-/// Whether this value goes on overflow blocks.
+/// Returns whether this value goes on overflow blocks.
 #[inline]
 pub(crate) fn goes_out_of_line(limits: &Limits, key_len: usize, value: &[u8]) -> bool {
     is_long(limits, key_len, value.len()) || is_pointer(value)
 }
 
-/// Refuses what no store of these pages takes.
+/// Checks that a store of these pages can hold the record.
 pub(crate) fn check(limits: &Limits, key: &[u8], value: &[u8]) -> Result<()> {
     limits.check(key.len(), 0)?;
     if value.len() > MAX_VALUE_BYTES {
@@ -217,7 +229,7 @@ mod tests {
         };
         let bytes = pointer.encode();
         assert_eq!(Pointer::of(&bytes), Some(pointer));
-        // A user who stores these very bytes gets them back: they go out of line.
+        // A user who stores these very bytes gets them back, because they go out of line.
         let limits = limits(4096);
         assert!(goes_out_of_line(&limits, 8, &bytes));
         for other in [&bytes[..39], &bytes[1..], &[&bytes[..], b"x"].concat()] {
@@ -232,10 +244,10 @@ mod tests {
             let limits = limits(page_size);
             assert!(!is_long(&limits, 8, page_size / 4));
             assert!(is_long(&limits, 8, page_size / 4 + 1));
-            // A record of the longest key is out of room earlier.
+            // A record with the longest key runs out of room earlier.
             let room = limits.max_record - limits.max_key;
             assert!(is_long(&limits, limits.max_key, room + 1));
-            // Whatever goes out of line, its record fits.
+            // The record of every value stored out of line fits.
             assert!(limits.admits(limits.max_key, POINTER_BYTES));
         }
         assert_eq!(overflow_blocks(4_048), 1);

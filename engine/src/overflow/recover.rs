@@ -1,4 +1,5 @@
-//! Which places have long values when the log ends, and which redo must not touch before.
+//! Determines which places hold long values at the end of the log, and which places redo must not
+//! write to before that.
 //!
 //! ```text
 //!   index snapshot ──▶ pages with a mark ─┐
@@ -6,24 +7,26 @@
 //!                 └──▶ what to keep off ──┘           taken, all else is free
 //! ```
 //!
-//! A leaf has a pointer at the end because it had one when the snapshot's entry for it was made, or
-//! because a record since then put one there: a put, a split, a merge. So the marks of the snapshot
-//! and of those records are all there are, and after redo their leaves are the truth.
+//! A leaf that has a pointer at the end either had it when the snapshot's entry for the leaf was
+//! made, or got it by a later record: a put, a split or a merge. So the marks of the snapshot and
+//! of those records cover all such leaves, and after redo the leaves themselves are decisive.
 //!
-//! **Fixed places.** Redo and repair write a page to its own place only. Slot `n` has a live value
-//! at the end, and the log names page `n`: then the page died before the value was written, hence
-//! before any record names the value, and that record is in the log, too, for else the page would
-//! be named later than the value. So what the log says of a page before the last record that names
-//! a value in its slot is left out ([`Seen::is_before_value`]). The page need not be read for that:
-//! what is left of its image in a corner of the slot is nobody's.
+//! **Fixed places.** Redo and repair write a page only to its own place. Suppose that slot `n`
+//! holds a live value at the end and the log names page `n`. Then the page died before the value
+//! was written, hence before any record refers to the value. That record is in the log too, or else
+//! the page would be named later than the value. So all records of a page are skipped that come
+//! before the last record that refers to a value in its slot ([`Seen::is_before_value`]). The page
+//! need not be read for that: whatever is left of its image in a corner of the slot belongs to
+//! nobody.
 //!
-//! **Moving pages.** Copy-on-write takes any free slot for what redo writes, so the slots of the
+//! **Moving pages.** Copy-on-write writes pages to any free slot during redo, so the slots of
 //! values that are live at the end are taken before ([`Seen::hold_live`]). A value is live at the
-//! end if the log's last word on its key names it; or if the log says nothing of the key since the
-//! image that names it. Dead ones are left out, for their slots may be all that is free.
+//! end if the last log entry for its key refers to it, or if the log has no entry for the key since
+//! the image that refers to it. Dead values are left out, because their slots may be the only free
+//! ones.
 //!
-//! Memory: an entry for each page that the log names; copy-on-write, also for each key that it
-//! changes in a page with a mark.
+//! Memory: an entry for each page that the log names. For copy-on-write, also an entry for each key
+//! that the log changes in a marked page.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -38,13 +41,13 @@ use crate::pages::{Found, PageStore, SlotMap};
 use crate::types::{Lsn, PageId};
 use crate::wal::Record;
 
-/// What the log's first pass has seen.
+/// The findings of the first pass over the log.
 pub(crate) struct Seen<'a> {
     volume: &'a Volume,
     layout: &'a Layout,
-    /// Where names are places: the pages that the log names.
+    /// The pages that the log names, if page names are places.
     pages: BTreeMap<PageId, Named>,
-    /// Where they are not: the last that the log says of a key.
+    /// The last log entry for each key, if page names are not places.
     keys: HashMap<Box<[u8]>, (Lsn, Option<Pointer>)>,
 }
 
@@ -52,12 +55,13 @@ pub(crate) struct Seen<'a> {
 #[derive(Default)]
 struct Named {
     last: Lsn,
-    /// Of the last record behind one that names the page that names a value in its place.
+    /// The LSN of the last record that refers to a value in the page's place, if it comes after a
+    /// record that names the page.
     value: Lsn,
 }
 
 impl<'a> Seen<'a> {
-    /// Nothing yet.
+    /// Creates an empty set of findings.
     pub(crate) fn new(volume: &'a Volume, layout: &'a Layout) -> Seen<'a> {
         Seen {
             volume,
@@ -71,7 +75,7 @@ impl<'a> Seen<'a> {
         self.layout.store.table().is_none()
     }
 
-    /// Takes one record, in log order. Pages that get a pointer by it are marked.
+    /// Takes one record, in log order. Marks the pages that get a pointer by it.
     pub(crate) fn take(&mut self, lsn: Lsn, record: &Record<'_>, marks: &Overflow) {
         if self.has_fixed_places() {
             for page in record.pages() {
@@ -112,9 +116,9 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// Records that come to another page; says whether there is a pointer among them. The mark of
-    /// the page they come from may be gone: the snapshot may have been made while it was merged
-    /// away. What is no list of records redo will say.
+    /// Takes records that move to another page. Returns whether there is a pointer among them. The
+    /// mark of the page they come from may be missing, because the snapshot may have been made
+    /// while it was merged away. Bytes that are not a list of records are left for redo to report.
     fn moves(&mut self, moved: &[u8], lsn: Lsn) -> bool {
         let mut any = false;
         if !may_have_pointers(moved) {
@@ -130,7 +134,7 @@ impl<'a> Seen<'a> {
         any
     }
 
-    /// The value of `pointer` is live at `lsn`.
+    /// Notes that the value of `pointer` is live at `lsn`.
     fn names(&mut self, lsn: Lsn, pointer: &Pointer) {
         if !self.has_fixed_places() || mutation::on("overflow-redo-of-the-dead") {
             return;
@@ -143,30 +147,31 @@ impl<'a> Seen<'a> {
         });
     }
 
-    /// The log's last word on a key, as far as it has been read.
+    /// Notes the last log entry for a key so far.
     fn says(&mut self, key: &[u8], lsn: Lsn, pointer: Option<Pointer>) {
         if !self.has_fixed_places() {
             self.keys.insert(key.into(), (lsn, pointer));
         }
     }
 
-    /// Whether the record at `lsn` is of a time when the place of `page` was the page's, while a
-    /// later one names a value there.
+    /// Returns whether the record at `lsn` is from a time when the place of `page` belonged to the
+    /// page, while a later record refers to a value there.
     pub(crate) fn is_before_value(&self, page: PageId, lsn: Lsn) -> bool {
         self.pages.get(&page).is_some_and(|named| lsn < named.value)
     }
 
-    /// Whether a value came to this place after the last record that names the page of the place.
+    /// Returns whether a value was written to this place after the last record that names the page
+    /// of the place.
     pub(crate) fn has_value(&self, slot: Slot) -> bool {
         let named = self.pages.get(&PageId(slot.0));
         named.is_some_and(|named| named.last < named.value)
     }
 
-    /// Holds the places of the values that are live at the end, where redo would write to them.
-    /// `marks` are those of all records.
+    /// Takes the places of values that are live at the end, where redo would otherwise write to
+    /// them. `marks` must include the marks of all records.
     ///
     /// # Errors
-    /// Device failures. Of a page that is damaged nobody knows what it names.
+    /// Device failures, and damage: if a page is damaged, its values are unknown.
     pub(crate) fn hold_live(&self, marks: &Overflow, pages: &dyn PageStore) -> Result<()> {
         if self.has_fixed_places() || mutation::on("overflow-redo-moves-over") {
             return Ok(());
@@ -210,7 +215,7 @@ pub(crate) fn each_pointer(leaf: &PageRef<'_>, mut each: impl FnMut(&[u8], Point
     }
 }
 
-/// The places of all values that the leaves name.
+/// The places of all values that the leaves refer to.
 pub(crate) struct Taken<'a> {
     volume: &'a Volume,
     layout: &'a Layout,
@@ -218,7 +223,7 @@ pub(crate) struct Taken<'a> {
 }
 
 impl<'a> Taken<'a> {
-    /// None yet.
+    /// Creates an empty set.
     pub(crate) fn new(volume: &'a Volume, layout: &'a Layout) -> Taken<'a> {
         Taken {
             volume,
@@ -227,10 +232,11 @@ impl<'a> Taken<'a> {
         }
     }
 
-    /// Takes the places of what `leaf` names; says whether it names any value.
+    /// Takes the places of the values that `leaf` refers to. Returns whether it refers to any
+    /// value.
     ///
     /// # Errors
-    /// [`Error::Damaged`] if another value has one of them.
+    /// [`Error::Damaged`] if another value already has one of the places.
     pub(crate) fn take(&mut self, leaf: &PageRef<'_>) -> Result<bool> {
         let (mut any, mut twice) = (false, None);
         each_pointer(leaf, |_, pointer| {

@@ -1,4 +1,4 @@
-//! Writing long values, reading them, letting go of them.
+//! Writes, reads and frees long values.
 
 use super::block::{self, Header, Run, key_sum};
 use super::{MAX_VALUE_BYTES, Name, Pointer, overflow_blocks};
@@ -13,20 +13,20 @@ use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::types::{BLOCK_SIZE, IoClass, Lba, Lsn, PageId, StoreId};
 
-/// Blocks that are written or read at once.
+/// The greatest number of blocks in one request.
 const PIECE: usize = 256;
 
-/// What a running store knows of its long values. Where they lie the leaves say.
+/// The state of long values in a running store. Their places are recorded in the leaves only.
 pub(crate) struct Overflow {
-    /// Of the log of this session.
+    /// The epoch of this session's log.
     epoch: u32,
     next_number: AtomicU64,
-    /// Pages that may have a pointer, in their leaf or in their mini-page. A mark is set before the
-    /// record that makes it so is appended, and goes with the page.
+    /// Pages that may have a pointer in their leaf or mini-page. A mark is set before the record
+    /// with the pointer is appended, and cleared when the page is freed.
     marks: Sparse<AtomicBool>,
-    /// Values that no record names any more, with the LSN from which on that is so.
+    /// Values to which no record refers any more, each with the LSN from which on that is true.
     retired: Mutex<Vec<(Lsn, Pointer)>>,
-    /// Places that live values take, and those that wait in `retired`.
+    /// Places of live values and of values in `retired`.
     places: AtomicU64,
     values_written: AtomicU64,
     bytes_written: AtomicU64,
@@ -35,7 +35,8 @@ pub(crate) struct Overflow {
 }
 
 impl Overflow {
-    /// Of a session that writes its log in `epoch`, with page names below `pages`.
+    /// Creates the state for a session that writes its log in `epoch`, with page names below
+    /// `pages`.
     pub(crate) fn new(epoch: u32, pages: u64) -> Overflow {
         Overflow {
             epoch,
@@ -50,42 +51,42 @@ impl Overflow {
         }
     }
 
-    /// Whether `page` may have a pointer.
+    /// Returns whether `page` may have a pointer.
     #[inline]
     pub(crate) fn may_be_in(&self, page: PageId) -> bool {
         let mark = self.marks.get(page.0);
         mark.is_some_and(|mark| mark.load(Ordering::Acquire))
     }
 
-    /// `page` may have one from now on.
+    /// Notes that `page` may have a pointer from now on.
     pub(crate) fn mark(&self, page: PageId) {
         if let Some(mark) = self.marks.make(page.0) {
             mark.store(true, Ordering::Release);
         }
     }
 
-    /// `page`, which is new, gets records of `from`; or takes them over beside its own.
+    /// Marks `page` if `from` is marked, because `page` receives records of `from`.
     pub(crate) fn mark_as(&self, page: PageId, from: PageId) {
         if self.may_be_in(from) {
             self.mark(page);
         }
     }
 
-    /// `page` has no pointer: it is gone, or has just been looked through.
+    /// Notes that `page` has no pointer, because it was freed or has just been searched.
     pub(crate) fn unmark(&self, page: PageId) {
         if let Some(mark) = self.marks.get(page.0) {
             mark.store(false, Ordering::Release);
         }
     }
 
-    /// The pages that may have one, ascending.
+    /// Returns the pages that may have a pointer, ascending.
     pub(crate) fn marked(&self) -> Vec<PageId> {
         let marks = self.marks.iter();
         let set = marks.filter(|(_, mark)| mark.load(Ordering::Acquire));
         set.map(|(page, _)| PageId(page)).collect()
     }
 
-    /// Recovery has found that live values take so many places.
+    /// Sets the number of places of live values, as found by recovery.
     pub(crate) fn found_places(&self, places: u64) {
         self.places.store(places, Ordering::Relaxed);
     }
@@ -123,18 +124,18 @@ impl Overflow {
         self.bytes_read.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// No record names this value from `lsn` on.
+    /// Notes that no record refers to this value from `lsn` on.
     pub(crate) fn retire(&self, pointer: Pointer, lsn: Lsn) {
         self.retired.lock().push((lsn, pointer));
     }
 
-    /// Whether values wait for the records behind them to become durable.
+    /// Returns whether values are waiting for the records that retired them to become durable.
     pub(crate) fn has_retired(&self) -> bool {
         !self.retired.lock().is_empty()
     }
 
-    /// The retired values that no durable record names any more, now that the log is durable up to
-    /// `durable`. The caller frees their places.
+    /// Removes and returns the retired values to which no durable record refers, given that the log
+    /// is durable up to `durable`. The caller frees their places.
     pub(crate) fn take_free(&self, durable: Lsn) -> Vec<Pointer> {
         let mut retired = self.retired.lock();
         let at_once = mutation::on("overflow-freed-at-once");
@@ -142,12 +143,12 @@ impl Overflow {
         free.map(|(_, pointer)| pointer).collect()
     }
 
-    /// Counts a retired value whose places are free.
+    /// Counts a retired value whose places were freed.
     pub(crate) fn freed(&self) {
         self.values_freed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts `slots` places that no value takes any more.
+    /// Counts `slots` places that were freed.
     pub(crate) fn gave_back(&self, slots: u64) {
         self.places.fetch_sub(slots, Ordering::Relaxed);
     }
@@ -191,17 +192,17 @@ impl Overflow {
     }
 }
 
-/// The blocks of a value on its way.
+/// Writes the blocks of one value.
 struct Writer<'a> {
     volume: &'a Volume,
     store: StoreId,
     header: Header,
-    /// What is left to write.
+    /// The bytes not yet written.
     value: &'a [u8],
 }
 
 impl Writer<'_> {
-    /// Writes the next blocks to `run`, behind which comes `next`.
+    /// Writes the next blocks to `run`, which is followed by the run `next`.
     fn write(&mut self, run: Run, next: Option<Run>) -> Result<()> {
         let mut buffer = AlignedBuf::zeroed(PIECE.min(run.blocks as usize) * BLOCK_SIZE);
         let (mut at, mut left) = (run.first.0, run.blocks as usize);
@@ -224,7 +225,7 @@ impl Writer<'_> {
     }
 }
 
-/// The blocks of these places that a value of so many blocks takes, in order.
+/// Returns the runs that a value of `blocks` blocks takes of these places, in order.
 fn runs_of(layout: &Layout, places: &[SlotRun], blocks: u64) -> Vec<Run> {
     let mut left = blocks;
     let runs = places.iter().map(|run| {
@@ -238,7 +239,8 @@ fn runs_of(layout: &Layout, places: &[SlotRun], blocks: u64) -> Vec<Run> {
     runs.collect()
 }
 
-/// The places that a run takes; `None`: it is none that a store of this layout writes.
+/// Returns the places that a run takes, or `None` if a store of this layout could not have written
+/// it.
 pub(super) fn places_of(layout: &Layout, run: Run) -> Option<SlotRun> {
     let per_slot = layout.blocks_per_slot();
     let from = run.first.0.checked_sub(layout.slot_lba(Slot(0)).0)?;
@@ -251,7 +253,7 @@ pub(super) fn places_of(layout: &Layout, run: Run) -> Option<SlotRun> {
     })
 }
 
-/// What every run but the first needs a look at the one before for.
+/// Returns the run after `run`, which the first block of `run` names.
 pub(super) fn next_run(volume: &Volume, store: StoreId, run: Run, name: Name) -> Option<Run> {
     let mut bytes = AlignedBuf::zeroed(BLOCK_SIZE);
     volume.read(run.first, &mut bytes, IoClass::Page).ok()?;
@@ -259,7 +261,7 @@ pub(super) fn next_run(volume: &Volume, store: StoreId, run: Run, name: Name) ->
     header.next.filter(|_| header.name == name)
 }
 
-/// Calls `each` with the runs of a value, as far as its blocks still say them.
+/// Calls `each` with the runs of a value, as far as its blocks can still be followed.
 pub(crate) fn each_run(
     volume: &Volume,
     layout: &Layout,
@@ -283,11 +285,11 @@ pub(crate) fn each_run(
     }
 }
 
-/// Appends the value of `key` that `pointer` names to `value`.
+/// Appends the value of `key` to which `pointer` refers to `value`.
 ///
 /// # Errors
-/// [`Error::Damaged`] where the blocks are not this value's, device failures. `value` then means
-/// nothing.
+/// [`Error::Damaged`] if the blocks are not this value's, and device failures. The contents of
+/// `value` are then meaningless.
 pub(crate) fn read(
     volume: &Volume,
     store: StoreId,
@@ -344,7 +346,7 @@ pub(crate) fn read(
     Ok(())
 }
 
-/// Appends what the blocks of one run hold, and says where the next one lies.
+/// Appends the bytes in the blocks of one run, and returns the place of the next run.
 fn read_run(
     volume: &Volume,
     store: StoreId,

@@ -1,4 +1,4 @@
-//! A file that grows while it is written.
+//! The end of a file that grows as it is written.
 //!
 //! ```text
 //! blocks   0 ........ durable ........ end ................ capacity
@@ -6,8 +6,8 @@
 //!                     flush            give zeros
 //! ```
 //!
-//! The file gets longer by a quarter of its length at a time, so that a store that fills up asks the
-//! file system a few times and not at every page. Its end is durable with the next flush, like the
+//! The file grows by a quarter of its length at a time, so that a store that fills up extends it a
+//! few times and not for every page. The new length becomes durable with the next flush, like the
 //! bytes before it: `fdatasync` covers a length that is needed to read them.
 
 use std::io;
@@ -15,20 +15,20 @@ use std::io;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// Fewest blocks by which a file grows: 4 MiB.
+/// The smallest number of blocks by which a file grows: 4 MiB.
 const LEAST: u64 = 1024;
 
-/// Where a file ends now, and how long it may become.
+/// The current end of a file, and the length to which it may grow.
 pub(super) struct Extent {
     capacity: AtomicU64,
     end: AtomicU64,
     durable: AtomicU64,
-    /// Held by whoever makes the file longer.
+    /// Held while a thread extends the file.
     growing: Mutex<()>,
 }
 
 impl Extent {
-    /// Of a file of `blocks` blocks that does not grow.
+    /// Creates the extent of a file of `blocks` blocks that does not grow.
     pub(super) fn fixed(blocks: u64) -> Extent {
         Extent {
             capacity: AtomicU64::new(blocks),
@@ -38,30 +38,31 @@ impl Extent {
         }
     }
 
-    /// Blocks that the device has.
+    /// Returns the number of blocks of the device.
     pub(super) fn capacity(&self) -> u64 {
         self.capacity.load(Ordering::Acquire)
     }
 
-    /// Blocks that the file has.
+    /// Returns the number of blocks of the file.
     pub(super) fn end(&self) -> u64 {
         self.end.load(Ordering::Acquire)
     }
 
-    /// Blocks that the file has durably.
+    /// Returns the number of blocks that the file is known to have durably.
     pub(super) fn durable(&self) -> u64 {
         self.durable.load(Ordering::Acquire)
     }
 
-    /// Lets the device have `blocks` blocks at least.
+    /// Raises the device's capacity to at least `blocks` blocks.
     pub(super) fn extend_to(&self, blocks: u64) {
         self.capacity.fetch_max(blocks, Ordering::AcqRel);
     }
 
-    /// Makes the file long enough for blocks up to `needed`; `set_len` is told its length in blocks.
+    /// Extends the file so that it has blocks up to `needed`. `set_len` receives the new length in
+    /// blocks.
     ///
     /// # Errors
-    /// What `set_len` returns; the file is as long as it was.
+    /// The error of `set_len`; the file's length is unchanged.
     pub(super) fn make_room(
         &self,
         needed: u64,
@@ -82,7 +83,7 @@ impl Extent {
         Ok(())
     }
 
-    /// A flush that began when the file had `end` blocks has succeeded.
+    /// Records that a flush has succeeded which began when the file had `end` blocks.
     pub(super) fn flushed(&self, end: u64) {
         self.durable.fetch_max(end, Ordering::AcqRel);
     }

@@ -1,12 +1,13 @@
-//! What a file device asks of the operating system: a method for each system call.
+//! The system calls that a file device makes, one method each, so that a test can replace them.
 //!
 //! ```text
 //! FileDevice ──▶ Kernel ──▶ Os: pwrite, pread, io_uring, fdatasync, fallocate
-//!                    └────▶ somebody else's: records what reaches it, writes less than it was given
+//!                    └────▶ another implementation: records calls, makes short writes
 //! ```
 //!
-//! The device itself promises what no system call does: whole writes, writes in order with holes,
-//! and that a flush has reached the medium. Whoever judges that stands here ([`FileDevice::over`]).
+//! The device promises more than the system calls do: complete writes, correct order of writes and
+//! holes, and that a flush has reached the medium. A test that checks these promises puts its own
+//! `Kernel` underneath ([`FileDevice::over`]).
 //!
 //! [`FileDevice::over`]: super::FileDevice::over
 
@@ -26,23 +27,24 @@ use crate::sync::Mutex;
 use crate::types::{BLOCK_SIZE, IoClass};
 
 /// System calls on one file. All offsets and lengths are whole blocks of 4,096 bytes; with
-/// [`super::FileIo::Direct`] all memory is aligned to them.
+/// [`super::FileIo::Direct`], all memory is aligned to them.
 pub trait Kernel: Send + Sync {
-    /// `pwrite`: writes from byte `offset` on, and says how many bytes, which may be fewer than were
-    /// given. The class is for those who record; a system has no use for it.
+    /// `pwrite`: writes at byte `offset` and returns how many bytes were written, which may be
+    /// fewer than given. The class is for recorders; an operating system ignores it.
     ///
     /// # Errors
-    /// The system's. [`io::ErrorKind::Interrupted`] is tried again.
+    /// The system's error. [`io::ErrorKind::Interrupted`] is retried.
     fn write_at(&self, bytes: &[u8], offset: u64, class: IoClass) -> io::Result<usize>;
 
-    /// `pread`: as [`Kernel::write_at`]; 0 is the end of the file.
+    /// `pread`: reads at byte `offset` and returns how many bytes were read, which may be fewer
+    /// than asked for. 0 means the end of the file.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's error.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// All writes at once, in any order. Of each, the bytes that were written, or a negative error
-    /// number. `None`: there is nothing that takes batches.
+    /// Submits all writes at once, in any order. Returns for each the number of bytes written, or a
+    /// negative error number. Returns `None` if batches are not supported.
     fn write_batch(&self, writes: &[BlockWrite<'_>]) -> Option<Vec<i32>> {
         let _ = writes;
         None
@@ -54,49 +56,49 @@ pub trait Kernel: Send + Sync {
         None
     }
 
-    /// `fallocate` with `PUNCH_HOLE`: these bytes are zeros from now on, and take no room.
+    /// `fallocate` with `PUNCH_HOLE`: the bytes read as zeros from now on and occupy no space.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's error.
     fn punch(&self, offset: u64, len: u64) -> io::Result<()>;
 
-    /// `fdatasync`.
+    /// `fdatasync`: makes completed writes durable.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's error.
     fn sync_data(&self) -> io::Result<()>;
 
-    /// `ftruncate`: makes the file longer, by zeros that take no room.
+    /// `ftruncate`: extends the file with zeros that occupy no space.
     ///
     /// # Errors
-    /// The system's; a kernel that does not say otherwise cannot.
+    /// The system's error. The default implementation does not support it.
     fn set_len(&self, len: u64) -> io::Result<()> {
         let _ = len;
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Bytes that are allocated for the file.
+    /// Returns how many bytes are allocated for the file.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's error.
     fn allocated_bytes(&self) -> io::Result<u64>;
 
-    /// Whether batches are one system call.
+    /// Returns whether batches are submitted in one system call.
     fn takes_batches(&self) -> bool {
         false
     }
 
-    /// Whether there is no file, and all is to repeat exactly: a store made there takes no chance
-    /// from the system for its id.
+    /// Returns whether there is no real file and everything must be reproducible. A store formatted
+    /// on such a device does not draw its id from the system's randomness.
     fn is_simulated(&self) -> bool {
         false
     }
 
-    /// The file is let go of, before it is closed.
+    /// Releases the file's lock, before the file is closed.
     fn unlock(&self) {}
 }
 
-/// All of `bytes`, in as many calls as it takes.
+/// Writes all of `bytes`, in as many calls as needed.
 pub(super) fn write_all(
     kernel: &dyn Kernel,
     mut bytes: &[u8],
@@ -117,7 +119,7 @@ pub(super) fn write_all(
     Ok(())
 }
 
-/// All of `buf`, in as many calls as it takes.
+/// Reads all of `buf`, in as many calls as needed.
 pub(super) fn read_all(kernel: &dyn Kernel, mut buf: &mut [u8], mut offset: u64) -> io::Result<()> {
     while !buf.is_empty() {
         match kernel.read_at(buf, offset) {
@@ -134,14 +136,14 @@ pub(super) fn read_all(kernel: &dyn Kernel, mut buf: &mut [u8], mut offset: u64)
     Ok(())
 }
 
-/// The operating system's.
+/// The operating system's calls.
 pub(super) struct Os {
     file: File,
     #[cfg(all(target_os = "linux", not(miri)))]
     rings: Option<Rings>,
 }
 
-/// Two, so that reads need not wait for writes.
+/// Two rings, so that reads need not wait for writes.
 #[cfg(all(target_os = "linux", not(miri)))]
 struct Rings {
     reads: Mutex<Option<Ring>>,
@@ -164,14 +166,15 @@ impl Os {
         let _ = direct;
         Os {
             file,
-            // Writes into the page cache do not wait, and the kernel would give each to a thread of its own.
+            // Writes to the page cache do not block, and through io_uring the kernel would give
+            // each one to a thread of its own.
             #[cfg(all(target_os = "linux", not(miri)))]
             rings: direct.then(Rings::new).flatten(),
         }
     }
 }
 
-/// Lends the ring, if there still is one; it is given up when the kernel refuses it.
+/// Runs `work` on the ring, if there still is one. A ring that the kernel refuses is given up.
 #[cfg(all(target_os = "linux", not(miri)))]
 fn with_ring(
     ring: &Mutex<Option<Ring>>,
@@ -203,7 +206,7 @@ impl Kernel for Os {
                 bytes: w.bytes,
             })
             .collect();
-        // A piece that the ring did not take counts as short by all of it.
+        // A piece that the ring did not take counts as entirely unwritten.
         let mut results = vec![0i32; writes.len()];
         with_ring(ring, |ring| {
             ring.write_all(self.file.as_fd(), &pieces, &mut |i, result| {
@@ -257,8 +260,9 @@ impl Kernel for Os {
     }
 
     fn unlock(&self) {
-        // No request is under way. Closing alone would leave the lock to whatever of the ring the kernel still has to take down; an error
-        // only means that it does.
+        // No request is in flight. Closing alone would keep the lock until the kernel has torn down
+        // what is left of the ring. If unlocking fails, the lock is merely released that much
+        // later.
         let _ = self.file.unlock();
     }
 }

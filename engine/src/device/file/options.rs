@@ -1,65 +1,66 @@
-//! How a file serves as a device.
+//! Options for opening or creating the file of a device.
 
 use std::time::Duration;
 
-/// Whether the operating system's page cache stands between store and device.
+/// Whether I/O goes through the operating system's page cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FileIo {
-    /// It does not, where the file system allows that.
+    /// I/O bypasses the page cache, where the file system supports that.
     #[default]
     Direct,
-    /// It does: reads of pages that it has cost no I/O, memory is spent twice, and what is written
-    /// reaches the device when the kernel likes, at the latest with a flush.
+    /// I/O is buffered. Cached reads cost no I/O, memory is used twice, and the kernel writes data
+    /// to the device when it likes, at the latest on a flush.
     Buffered,
 }
 
-/// Whether the file system keeps room for the whole file from the beginning.
+/// Whether the file system reserves space for the whole file in advance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FileSpace {
-    /// It does not: blocks are allocated when they are written, and a full file system refuses
-    /// that.
+    /// No space is reserved: blocks are allocated when they are written, and a full file system
+    /// refuses the write.
     #[default]
     Sparse,
-    /// It does (`fallocate`), so that no write fails for want of room. Nothing is given back
-    /// either: a file that is allocated whole when it is opened stays so.
+    /// The whole file is allocated (`fallocate`), so that no write fails for lack of space. Trimmed
+    /// space is not given back either: a file that is fully allocated when it is opened stays so.
     Reserved,
 }
 
-/// What becomes of blocks that hold nothing any more.
+/// What happens to trimmed blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FileDiscards {
-    /// The file system gets them back, in batches (`fallocate` with `PUNCH_HOLE`), where it can.
+    /// They are returned to the file system in batches (`fallocate` with `PUNCH_HOLE`), where it
+    /// supports that.
     #[default]
     Punch,
-    /// They stay allocated: the file is as long as the store has ever been large.
+    /// They stay allocated: the file remains as large as the store has ever been.
     Ignore,
 }
 
-/// Who may do what with the file.
+/// Who may use the file, and how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FileAccess {
-    /// One device object reads and writes; nobody else has the file meanwhile.
+    /// One device object reads and writes; nobody else can open the file meanwhile.
     #[default]
     ReadWrite,
-    /// Any number of device objects read; a write fails. For [`crate::Options::read_only`], and
+    /// Any number of device objects read; writes fail. For [`crate::Options::read_only`], and for
     /// files that may not be written.
     ReadOnly,
 }
 
-/// How a file is opened or made.
+/// How a file is opened or created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileOptions {
-    /// Page cache or not. Default: not.
+    /// Whether I/O bypasses the page cache. Default: it does.
     pub io: FileIo,
-    /// Whether space is reserved when the file is made. Default: no.
+    /// Whether space is reserved when the file is created. Default: no.
     pub space: FileSpace,
-    /// What becomes of discarded blocks. Default: they are given back.
+    /// What happens to trimmed blocks. Default: they are given back.
     pub discards: FileDiscards,
-    /// Who may do what. Default: one reads and writes.
+    /// Who may use the file. Default: one device object, which reads and writes.
     pub access: FileAccess,
-    /// How long to wait for a lock that somebody else has. Default: five seconds, for the kernel
-    /// finishes a dead process's io_uring requests in its own time, and until then they hold its
-    /// lock.
+    /// How long to wait for a lock that another process holds. Default: five seconds. After a kill,
+    /// the kernel finishes the dead process's io_uring requests in its own time, and they hold the
+    /// lock until then.
     pub lock_wait: Duration,
 }
 

@@ -1,17 +1,17 @@
-//! Discards that wait: holes are punched in batches, and never where something was written since.
+//! Delayed discards: holes are punched in batches, and never where data was written since the trim.
 //!
 //! ```text
 //! trim ──▶ pending ──(reclaim: long, or old)──▶ being punched ──▶ a hole
 //!             │                                      ▲
-//!             └──── written again: taken out         └── whoever wants to write here waits
+//!             └──── written again: taken out         └── a write to these blocks waits
 //! ```
 //!
-//! A hole for each page that moves is two transactions of the file system where there need be none,
-//! for the next write fills it again: a copy-on-write store spent most of its time on them. So
-//! ranges are gathered, neighbours joined, and a hole is punched only for a range that is long
-//! ([`LONG`]), was left alone from one call of [`Discards::reclaim`] to the next, or is one of a
-//! few ([`FEW`]). A trim is a hint, and is not ordered before the next flush: whether and when a
-//! hole is made changes nothing but the file's size.
+//! Punching a hole for each page that moves costs two transactions of the file system, and both are
+//! wasted if the next write fills the hole again: a copy-on-write store spent most of its time on
+//! them. So trimmed ranges are collected and adjacent ones joined. A hole is punched only for a
+//! range that is long ([`LONG`]), that was left alone from one call of [`Discards::reclaim`] to the
+//! next, or that is one of a few ([`FEW`]). A trim is a hint and is not ordered before the next
+//! flush, so when a hole is punched, and whether, affects only the file's size.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -20,50 +20,50 @@ use crate::mutation;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Condvar, Mutex};
 
-/// Blocks of a range that is worth a hole at once: 64 KiB.
+/// The number of blocks of a range that is punched at once: 64 KiB.
 const LONG: u64 = 16;
-/// Ranges that are so few that a hole for each costs nothing to speak of.
+/// Up to this many ranges, punching each of them costs next to nothing.
 const FEW: usize = 64;
-/// Ranges that are remembered at most; beyond that the next reclaim need not wait to be asked.
+/// The number of pending ranges above which a reclaim is run without being asked for.
 const MANY: usize = 1 << 16;
 
-/// What is to become of one range.
+/// The state of one pending range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Waiting {
     end: u64,
-    /// In which generation the youngest part of it came.
+    /// The generation in which its youngest part was trimmed.
     since: u64,
 }
 
 #[derive(Default)]
 struct State {
-    /// By first block; apart from each other, and never side by side.
+    /// Keyed by first block. Ranges are disjoint and never adjacent.
     pending: BTreeMap<u64, Waiting>,
-    /// The range of which a hole is being made.
+    /// The range for which a hole is being punched.
     punching: Option<Range<u64>>,
     generation: u64,
 }
 
-/// Blocks that hold nothing any more and that the file system has not been told of.
+/// Trimmed blocks that the file system has not been told of yet.
 #[derive(Default)]
 pub(super) struct Discards {
     state: Mutex<State>,
-    /// Signalled when a hole has been made.
+    /// Signalled when a hole has been punched.
     punched: Condvar,
-    /// Whether there is anything in `state`, to be read without its lock.
+    /// Whether `state` is non-empty, readable without its lock.
     any: AtomicBool,
-    /// Whether more are gathered than should be.
+    /// Whether more ranges are pending than should be.
     many: AtomicBool,
-    /// Held by whoever punches.
+    /// Held by the thread that punches.
     puncher: Mutex<()>,
 }
 
 impl State {
-    /// Joins `range` to what is pending.
+    /// Adds `range` to the pending ranges, joining it with ranges that it touches.
     fn add(&mut self, range: Range<u64>) {
         let Range { mut start, mut end } = range;
         let since = self.generation;
-        // Those that touch it: the last one that begins before its end, again and again.
+        // Find the touching ranges: repeatedly the last one that begins before the end of this one.
         while let Some((&first, &before)) = self.pending.range(..=end).next_back() {
             if before.end < start {
                 break;
@@ -75,7 +75,7 @@ impl State {
         self.pending.insert(start, Waiting { end, since });
     }
 
-    /// Takes `range` out of what is pending.
+    /// Removes `range` from the pending ranges.
     fn remove(&mut self, range: &Range<u64>) {
         while let Some((&first, &found)) = self.pending.range(..range.end).next_back() {
             if found.end <= range.start {
@@ -92,7 +92,7 @@ impl State {
         }
     }
 
-    /// The first range from `from` on that is worth a hole, and lies outside `keep`.
+    /// Returns the first range at or after `from` that is worth a hole and lies outside `keep`.
     fn due(&self, from: u64, keep: &Range<u64>, all: bool) -> Option<Range<u64>> {
         let worth = |range: &Range<u64>, since: u64| {
             all || range.end - range.start >= LONG || since + 1 < self.generation
@@ -110,7 +110,7 @@ impl State {
 }
 
 impl Discards {
-    /// These blocks hold nothing any more.
+    /// Adds blocks that were trimmed.
     pub(super) fn add(&self, range: Range<u64>) {
         if range.is_empty() {
             return;
@@ -122,11 +122,11 @@ impl Discards {
             .store(state.pending.len() > MANY, Ordering::Relaxed);
     }
 
-    /// These blocks are about to be written: no hole is made of them from now on. Waits for one
-    /// that is being made.
+    /// Prevents holes in blocks that are about to be written. Waits for a hole that is being
+    /// punched there.
     pub(super) fn about_to_write(&self, ranges: impl Iterator<Item = Range<u64>>) {
-        // Whoever trimmed these very blocks did so before he let others write them, so his mark is
-        // seen.
+        // The trim of these blocks happened before they were handed out for writing, so its flag is
+        // visible.
         if !self.any.load(Ordering::Acquire) || mutation::on("punch-after-rewrite") {
             return;
         }
@@ -142,14 +142,14 @@ impl Discards {
         self.any.store(!idle, Ordering::Release);
     }
 
-    /// Whether so many are gathered that memory asks for a reclaim.
+    /// Returns whether so many ranges are pending that their memory calls for a reclaim.
     pub(super) fn are_many(&self) -> bool {
         self.many.load(Ordering::Relaxed)
     }
 
-    /// Has `punch` make holes of what is worth it, but for blocks of `keep`. What it refuses with
-    /// an error is forgotten: a hint that was not taken. One caller at a time; another one returns
-    /// at once.
+    /// Calls `punch` for all ranges that are worth a hole, except blocks in `keep`. A range for
+    /// which it returns an error is forgotten, since a trim is only a hint. Only one thread does
+    /// this at a time; any other returns at once.
     pub(super) fn reclaim<E>(
         &self,
         keep: &Range<u64>,
@@ -184,7 +184,7 @@ impl Discards {
         Ok(())
     }
 
-    /// Blocks that wait.
+    /// Returns the number of pending blocks.
     #[cfg(test)]
     fn pending(&self) -> Vec<Range<u64>> {
         let state = self.state.lock();

@@ -6,7 +6,8 @@
 //!                                                    any one of: durable, a, b, c, d, e
 //! ```
 //!
-//! Values are kept once, at the place of their last store: it is the later stores that outlive a fence.
+//! Each value is kept once, at the position of its last store, because the later stores are the
+//! ones that outlive a fence.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,17 +16,17 @@ use super::{LINE_SIZE, WORD_SIZE};
 
 const LINE_WORDS: u64 = (LINE_SIZE / WORD_SIZE) as u64;
 
-/// Values of a word that are kept; of more, one from the middle is let go. A word that is stored without end and never written back would take
-/// memory without end.
+/// The greatest number of values kept for a word; beyond it, one from the middle is dropped.
+/// Otherwise a word that is stored forever and never written back would need unlimited memory.
 pub(super) const MOST_VERSIONS: usize = 64;
 
 #[derive(Default)]
 struct Word {
-    /// Distinct, in the order of their last stores; the last one is what a load returns.
+    /// Distinct values in the order of their last stores. The last one is what a load returns.
     versions: Vec<u64>,
-    /// So many of them are older than the value on its way, or it.
+    /// The number of values that are not newer than the value being written back.
     covered: usize,
-    /// As of the last write-back that no fence has followed.
+    /// The value as of the last write-back that no fence has followed yet.
     on_its_way: Option<u64>,
 }
 
@@ -44,8 +45,9 @@ impl Word {
         self.covered -= usize::from(i < self.covered);
     }
 
-    /// The outcomes other than what is durable, the newest last. A word that went back to what is durable has that as an outcome, too, but not if
-    /// it was never anything else.
+    /// Returns the outcomes other than the durable value, the newest last. A word that was changed
+    /// back to its durable value has that as an outcome too, but not a word that never had another
+    /// value.
     fn outcomes(&self, durable: u64) -> Vec<u64> {
         let others = self.versions.iter().filter(|v| **v != durable);
         let mut outcomes: Vec<u64> = others.copied().collect();
@@ -56,26 +58,26 @@ impl Word {
     }
 }
 
-/// All words in doubt, by their number.
+/// All words in doubt, by number.
 #[derive(Default)]
 pub(super) struct Doubt {
     words: BTreeMap<u64, Word>,
-    /// Those with a value on its way.
+    /// The words that have a value being written back.
     leaving: BTreeSet<u64>,
 }
 
 impl Doubt {
-    /// Word `word` was stored; it had another value before.
+    /// Records that word `word`, which had another value before, was stored.
     pub(super) fn store(&mut self, word: u64, value: u64) {
         self.words.entry(word).or_default().store(value);
     }
 
-    /// The words of a line, as they are now, are on their way.
+    /// Starts the write-back of the current values of a line's words.
     pub(super) fn write_back_line(&mut self, line: u64) {
         self.write_back(line * LINE_WORDS..(line + 1) * LINE_WORDS);
     }
 
-    /// These words, as they are now, are on their way.
+    /// Starts the write-back of the current values of these words.
     pub(super) fn write_back(&mut self, words: std::ops::Range<u64>) {
         for (number, word) in self.words.range_mut(words) {
             word.covered = word.versions.len();
@@ -84,7 +86,7 @@ impl Doubt {
         }
     }
 
-    /// What is on its way has arrived.
+    /// Makes all values being written back durable.
     pub(super) fn fence(&mut self, durable: &mut PmImage) {
         for number in std::mem::take(&mut self.leaving) {
             let Some(word) = self.words.get_mut(&number) else {
@@ -101,7 +103,8 @@ impl Doubt {
         }
     }
 
-    /// For each word in doubt, in order of address: its number, and what it may be other than what is durable.
+    /// Returns, for each word in doubt, in order of address: its number, and the values it may have
+    /// other than the durable one.
     pub(super) fn outcomes(&self, durable: &PmImage) -> impl Iterator<Item = (u64, Vec<u64>)> {
         let all = self.words.iter();
         let all = all.map(|(number, word)| (*number, word.outcomes(durable.word(*number))));

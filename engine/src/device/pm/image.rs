@@ -1,15 +1,18 @@
-//! The bytes of a persistent memory, in chunks that are shared until they change: a copy costs a pointer a chunk.
+//! [`PmImage`], the bytes of a persistent memory. Chunks are shared until they change, so a copy
+//! costs one pointer per chunk.
 //!
-//! The image of a block device ([`super::super::Image`]) changes by whole blocks and hashes each once. Here words change, so the fingerprint
-//! is a sum over words, kept up to date word by word.
+//! The image of a block device ([`super::super::Image`]) changes by whole blocks and hashes each
+//! once. Here single words change, so the fingerprint is a sum over words that is updated word by
+//! word.
 
 use super::WORD_SIZE;
 use crate::sync::Arc;
 
-/// Bytes that are copied when the first of them changes. Larger ones make copies of images cheaper and changes dearer.
+/// Bytes per chunk, copied when the first of them changes. Larger chunks make copies of images
+/// cheaper and changes more expensive.
 const CHUNK: usize = 1024;
 
-/// What a persistent memory holds.
+/// The contents of a persistent memory.
 #[derive(Clone, Debug)]
 pub struct PmImage {
     len: u64,
@@ -19,7 +22,8 @@ pub struct PmImage {
     fingerprint: u64,
 }
 
-/// What a word adds to the fingerprint; a zero adds nothing, so that no word need be visited to know the sum of zeros.
+/// Returns what a word adds to the fingerprint. A zero adds nothing, so the fingerprint of a zeroed
+/// image is known without visiting its words.
 fn share(word: u64, value: u64) -> u64 {
     let mix = |mut z: u64| {
         z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -35,7 +39,7 @@ fn share(word: u64, value: u64) -> u64 {
 }
 
 impl PmImage {
-    /// `len` zero bytes.
+    /// Creates an image of `len` zero bytes.
     pub fn zeroed(len: u64) -> PmImage {
         PmImage {
             len,
@@ -44,17 +48,17 @@ impl PmImage {
         }
     }
 
-    /// Size in bytes.
+    /// Returns the size in bytes.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether it has no bytes at all.
+    /// Returns whether the image has no bytes at all.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Copies the bytes from `offset` on into `buf`. The range must lie inside.
+    /// Copies the bytes from `offset` on into `buf`. The range must lie inside the image.
     pub fn read(&self, offset: u64, mut buf: &mut [u8]) {
         let mut at = offset as usize;
         while !buf.is_empty() {
@@ -69,19 +73,20 @@ impl PmImage {
         }
     }
 
-    /// All bytes.
+    /// Returns a copy of all bytes.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut bytes = vec![0; self.len as usize];
         self.read(0, &mut bytes);
         bytes
     }
 
-    /// Equal for equal bytes, and otherwise different but for one chance in 2^64. O(1).
+    /// Returns a hash of all bytes. Images with different bytes have equal hashes with a
+    /// probability of one in 2^64. O(1).
     pub fn fingerprint(&self) -> u64 {
         self.fingerprint
     }
 
-    /// The word with number `word`.
+    /// Returns word number `word`.
     pub(super) fn word(&self, word: u64) -> u64 {
         let mut bytes = [0; WORD_SIZE];
         self.read(word * WORD_SIZE as u64, &mut bytes);
@@ -105,7 +110,7 @@ impl PmImage {
 }
 
 impl From<Vec<u8>> for PmImage {
-    /// Its length must be a whole number of words.
+    /// The length must be a whole number of words.
     fn from(bytes: Vec<u8>) -> PmImage {
         assert!(bytes.len().is_multiple_of(WORD_SIZE), "whole words");
         let mut image = PmImage::zeroed(bytes.len() as u64);

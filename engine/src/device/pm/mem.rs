@@ -1,8 +1,9 @@
-//! Persistent memory in ordinary memory, which crashes when it is told to.
+//! [`MemPm`], a persistent memory in ordinary memory that simulates crashes.
 //!
-//! It keeps what is durable, what loads see, and for each word between the two every value that a crash may leave. Which one survives
-//! is the caller's choice word by word, as with [`super::super::CrashDevice`]; and like that device it can record its requests, so that
-//! another one that applies them one by one goes through every state that this one was in.
+//! It keeps the durable bytes, the bytes that loads see, and for each word in between all values
+//! that a crash may leave. The caller chooses word by word which one survives, as with
+//! [`super::super::CrashDevice`]. Like that device, it can record its requests: another device that
+//! applies them one by one goes through every state that this one was in.
 
 use super::doubt::Doubt;
 use super::image::PmImage;
@@ -11,26 +12,26 @@ use crate::device::DeviceError;
 use crate::device::crash::seeded;
 use crate::sync::Mutex;
 
-/// A request that changed something or ordered changes.
+/// A recorded request: one that changed data or ordered changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PmRequest {
     /// A store into the CPU cache.
     Store {
         /// First byte.
         offset: u64,
-        /// What was stored.
+        /// The bytes stored.
         bytes: Box<[u8]>,
     },
     /// A write-back of a line.
     WriteBack {
-        /// A byte of the line.
+        /// Any byte of the line.
         offset: u64,
     },
-    /// A store past the cache.
+    /// A store that bypasses the cache.
     NtStore {
         /// First byte.
         offset: u64,
-        /// What was stored.
+        /// The bytes stored.
         bytes: Box<[u8]>,
     },
     /// A fence.
@@ -43,27 +44,51 @@ struct State {
     doubt: Doubt,
     recording: Option<Vec<PmRequest>>,
     requests: u64,
-    /// Of them, since somebody asked last: stores, stores past the cache, write-backs, fences.
+    /// Counts since the last call of `take_served`: stores, stores past the cache, write-backs,
+    /// fences.
     served: [u64; 4],
-    /// Requests until the power goes.
+    /// The number of requests until the power goes off.
     power: Option<u64>,
-    /// A request came when it had gone.
+    /// Whether a request came after the power went off.
     dark: bool,
 }
 
-/// A small persistent memory. See the module's story.
+/// A small persistent memory, for simulating crashes.
+///
+/// ```
+/// use treering_engine::device::{MemPm, PmDevice};
+///
+/// # fn main() -> Result<(), treering_engine::device::DeviceError> {
+/// let memory = MemPm::new(4096);
+/// memory.store(0, &1_u64.to_le_bytes())?;
+/// memory.clwb(0)?;
+/// memory.fence(); // the first word is persistent now
+/// memory.store(0, &2_u64.to_le_bytes())?;
+///
+/// // A crash may leave the persistent value or the one that is still in the CPU cache.
+/// assert_eq!(memory.in_doubt(), [(0, 2)]);
+/// for (choice, expected) in [(0, 1), (1, 2)] {
+///     let after = MemPm::from_image(memory.crash(&mut |_| choice));
+///     let mut word = [0; 8];
+///     after.load(0, &mut word)?;
+///     assert_eq!(u64::from_le_bytes(word), expected);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub struct MemPm {
     len: u64,
     state: Mutex<State>,
 }
 
 impl MemPm {
-    /// `len` zero bytes, rounded up to whole lines.
+    /// Creates a memory of `len` zero bytes, rounded up to whole lines.
     pub fn new(len: u64) -> MemPm {
         MemPm::from_image(PmImage::zeroed(len.next_multiple_of(LINE_SIZE as u64)))
     }
 
-    /// Holds `image` persistently, for instance what [`MemPm::crash`] left. Its length must be a whole number of lines.
+    /// Creates a memory that holds `image` persistently, for example what [`MemPm::crash`]
+    /// returned. The image's length must be a whole number of lines.
     pub fn from_image(image: impl Into<PmImage>) -> MemPm {
         let durable = image.into();
         let len = durable.len();
@@ -84,8 +109,9 @@ impl MemPm {
         }
     }
 
-    /// What is persistent if power fails now. For each word in doubt, in order of address, `choose(n)` picks one of `n` outcomes: 0 is
-    /// the durable value, the others what was stored since, the newest last.
+    /// Returns what is persistent if power fails now. For each word in doubt, in order of address,
+    /// `choose(n)` picks one of `n` outcomes: 0 is the durable value, the others are values stored
+    /// since, the newest last.
     pub fn crash(&self, choose: &mut dyn FnMut(usize) -> usize) -> PmImage {
         let state = self.state.lock();
         let mut image = state.durable.clone();
@@ -98,17 +124,19 @@ impl MemPm {
         image
     }
 
-    /// As [`MemPm::crash`], choosing by a seed (splitmix64).
+    /// As [`MemPm::crash`], with choices generated from a seed (splitmix64).
     pub fn crash_seeded(&self, seed: u64) -> PmImage {
         self.crash(&mut seeded(seed))
     }
 
-    /// For each word that a crash may leave in several ways, in order of address, in how many.
+    /// Returns the number of possible outcomes of each word that has more than one, in order of
+    /// address.
     pub fn outcomes(&self) -> Vec<usize> {
         self.in_doubt().into_iter().map(|(_, n)| n).collect()
     }
 
-    /// For each word that a crash may leave in several ways, in order of address: its offset, and in how many.
+    /// Returns the offset and the number of possible outcomes of each word that has more than one,
+    /// in order of address.
     pub fn in_doubt(&self) -> Vec<(u64, usize)> {
         let state = self.state.lock();
         let words = state.doubt.outcomes(&state.durable);
@@ -116,41 +144,42 @@ impl MemPm {
         words.collect()
     }
 
-    /// From now on every request is recorded.
+    /// Starts recording all requests.
     pub fn record(&self) {
         self.state.lock().recording = Some(Vec::new());
     }
 
-    /// What was recorded; the recording goes on, empty.
+    /// Returns the requests recorded so far and clears the recording, which continues.
     pub fn take_recording(&self) -> Vec<PmRequest> {
         let mut state = self.state.lock();
         let recording = state.recording.as_mut().map(std::mem::take);
         recording.unwrap_or_default()
     }
 
-    /// Stores, write-backs and fences so far: the place of the next one in a recording that began at once.
+    /// Returns the number of stores, write-backs and fences so far. In a recording started at once,
+    /// it is the index of the next request.
     pub fn requests(&self) -> u64 {
         self.state.lock().requests
     }
 
-    /// Requests since this was asked last, by kind: stores, stores past the cache, write-backs and
-    /// fences.
+    /// Returns the number of requests since the last call, by kind: stores, stores past the cache,
+    /// write-backs and fences.
     pub fn take_served(&self) -> [u64; 4] {
         std::mem::take(&mut self.state.lock().served)
     }
 
-    /// Does what another device did. The request must fit this one.
+    /// Performs a request recorded on another device. The request must fit within this device.
     pub fn apply(&self, request: &PmRequest) {
         self.state.lock().apply(request);
     }
 
-    /// After `n` more requests the power goes. As nobody tells a store so, later requests return as ever and loads see them, but they leave
-    /// nothing behind.
+    /// Cuts the power after `n` more requests. A store is not told: later requests return as usual,
+    /// and loads see their effect, but they leave nothing behind.
     pub fn cut_power_in(&self, n: u64) {
         self.state.lock().power = Some(n);
     }
 
-    /// Whether the power has gone and a request has come after that.
+    /// Returns whether the power is off and a request has come since.
     pub fn power_is_cut(&self) -> bool {
         self.state.lock().dark
     }
@@ -160,7 +189,7 @@ impl MemPm {
     }
 }
 
-/// The words that `len` bytes at `offset` touch.
+/// Returns the words that `len` bytes at `offset` touch.
 fn words(offset: u64, len: usize) -> std::ops::Range<u64> {
     if len == 0 {
         return 0..0;
@@ -169,7 +198,7 @@ fn words(offset: u64, len: usize) -> std::ops::Range<u64> {
     offset / word..(offset + len as u64).div_ceil(word)
 }
 
-/// A word with those bytes replaced that a store at `offset` brings.
+/// Returns word number `word` after a store of `bytes` at `offset`, if it was `before` until then.
 fn merged(word: u64, before: u64, offset: u64, bytes: &[u8]) -> u64 {
     let mut merged = before.to_le_bytes();
     for (at, byte) in (word * WORD_SIZE as u64..).zip(&mut merged) {
@@ -180,7 +209,7 @@ fn merged(word: u64, before: u64, offset: u64, bytes: &[u8]) -> u64 {
 }
 
 impl State {
-    /// Counts a request against the power that is left; whether there was any.
+    /// Counts a request against the remaining power. Returns whether there was any.
     fn draw_power(&mut self) -> bool {
         match &mut self.power {
             Some(0) => self.dark = true,
@@ -190,10 +219,10 @@ impl State {
         !self.dark
     }
 
-    /// Does a request and, if that is wanted, remembers it.
+    /// Performs a request, and records it if recording is on.
     fn take(&mut self, request: PmRequest) {
         if !self.draw_power() {
-            // Only those who still look see it.
+            // The power is off: only loads see the store.
             if let PmRequest::Store { offset, bytes } | PmRequest::NtStore { offset, bytes } =
                 &request
             {
@@ -220,7 +249,7 @@ impl State {
             PmRequest::Store { offset, bytes } => self.store(*offset, bytes, Doubt::store),
             PmRequest::NtStore { offset, bytes } => {
                 self.store(*offset, bytes, Doubt::store);
-                // These words only: what the cache holds of the rest of their lines stays there.
+                // Only these words: the cache keeps what it holds of the rest of their lines.
                 self.doubt.write_back(words(*offset, bytes.len()));
             }
             PmRequest::WriteBack { offset } => {
@@ -230,7 +259,8 @@ impl State {
         }
     }
 
-    /// Stores what loads see, and tells `note` of each word that changed. One that did not is in no more doubt than it was.
+    /// Stores bytes that loads then see, and calls `note` for each word that changed. A word that
+    /// did not change is in no more doubt than before.
     fn store(&mut self, offset: u64, bytes: &[u8], note: impl Fn(&mut Doubt, u64, u64)) {
         for word in words(offset, bytes.len()) {
             let before = self.current.word(word);

@@ -1,10 +1,10 @@
-//! The log as far as it is whole: what its records say of keys and key ranges, and where it has
-//! holes.
+//! Reads the undamaged parts of the log: what its records say about keys and key ranges, and where
+//! it has holes.
 //!
-//! [`crate::wal::replay`] stops at the first block that is not there, and takes proof that there
-//! was more for damage. Here reading goes on behind such a hole, at the next block's first record.
-//! What the log says behind it is as good as before it; what is not known is everything that
-//! happened within.
+//! [`crate::wal::replay`] stops at the first missing block, and reports damage if something proves
+//! that the log went on. Here, reading continues after such a hole, at the first record of the next
+//! block. Records behind a hole are as good as those before it; only what happened within the hole
+//! is unknown.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -16,43 +16,45 @@ use crate::wal::{BLOCK_HEADER, Frame, Record, next_frame};
 
 const B: u64 = BLOCK_SIZE as u64;
 
-/// What a split or a merge says of a range: all of it, at that moment.
+/// The complete contents of a key range at one moment, from a log record of a split or a merge.
 pub(super) struct Part {
     pub(super) lower: Vec<u8>,
     pub(super) upper: Option<Vec<u8>>,
-    /// As `node::records` encodes them.
+    /// Encoded as by `node::records`.
     pub(super) records: Vec<u8>,
     pub(super) lsn: Lsn,
 }
 
-/// The last that the log says of a key: its value, or that it is gone.
+/// The last entry for a key in the log: its value, or its deletion.
 pub(super) struct Point {
     pub(super) value: Option<Vec<u8>>,
     pub(super) lsn: Lsn,
 }
 
-/// What the log says.
+/// The contents of the log.
 #[derive(Default)]
 pub(super) struct LogFound {
     pub(super) points: BTreeMap<Vec<u8>, Point>,
     pub(super) parts: Vec<Part>,
-    /// Changes of the index in log order: a fence and the page from it on, or none any more.
+    /// Changes of the index in log order: a fence and the page that begins there, or `None` if no
+    /// page does any more.
     pub(super) fences: Vec<(Vec<u8>, Option<PageId>)>,
-    /// The pages that it names behind the redo start.
+    /// The pages named by records behind the redo start.
     pub(super) named: HashSet<PageId>,
     pub(super) records: u64,
-    /// Everything behind this position is in the log or in what it was applied to.
+    /// Everything behind this position is in the log, or in the pages to which it was applied.
     pub(super) whole_from: Lsn,
     pub(super) has_holes: bool,
     pub(super) damage: Vec<String>,
-    /// Where recovery would begin.
+    /// The position from which recovery would start.
     pub(super) redo_start: Lsn,
     end: Lsn,
 }
 
-/// Reads what was found of the log, from the checkpoint of `superblock` on; without one, the newest
-/// blocks that join. If it is `alone` there may have been a newer one, before whose checkpoint the
-/// log was given up: then what comes later needs no proof.
+/// Reads the log blocks that were found, starting at the checkpoint of `superblock`; without a
+/// superblock, the newest blocks that are contiguous. If the superblock is `alone`, a newer
+/// checkpoint may have existed and have given up the log before it. Later blocks then count without
+/// proof that they follow.
 pub(super) fn read(
     volume: &Volume,
     found: &Found,
@@ -64,7 +66,7 @@ pub(super) fn read(
         Some(superblock) => {
             let from = superblock.redo_start;
             let earlier = first_that_joins(&found.log, from.0 / B);
-            // What was given up at checkpoints and is still there says the more.
+            // Log that was given up at checkpoints and is still there adds older records.
             if let Some((start, epoch)) = earlier {
                 log = walk(volume, found, (start, epoch), alone, from);
             }
@@ -83,7 +85,7 @@ pub(super) fn read(
             }
         }
     }
-    // A page is written when the log is durable up to its LSN.
+    // A page is written only once the log is durable up to its LSN.
     let newest = found.images.iter().map(|image| image.lsn).max();
     if let Some(newest) = newest.filter(|newest| *newest > log.end) {
         let (end, newest_at) = (log.end.0, newest.0);
@@ -101,7 +103,8 @@ fn at_its_beginning(block: &LogBlock) -> (Lsn, u32) {
     (Lsn(block.header.index * B), block.header.epoch)
 }
 
-/// The first of the blocks that lie before block `index` without a gap; `None` if there is none.
+/// Returns the first block of the contiguous run that ends before block `index`, or `None` if there
+/// is no such run.
 fn first_that_joins(blocks: &HashMap<u64, LogBlock>, index: u64) -> Option<(Lsn, u32)> {
     let mut first = None;
     let mut at = index;
@@ -112,8 +115,8 @@ fn first_that_joins(blocks: &HashMap<u64, LogBlock>, index: u64) -> Option<(Lsn,
     first
 }
 
-/// Reads the log from `start` on, where the epoch is the one that is named with it. Pages count as
-/// named from `redo_start` on.
+/// Reads the log from `start`, which comes with its epoch. Pages count as named from `redo_start`
+/// on.
 fn walk(
     volume: &Volume,
     found: &Found,
@@ -147,7 +150,7 @@ fn walk(
 enum Carry {
     None,
     Begun(Vec<u8>),
-    /// Its beginning is not known.
+    /// Its beginning is unknown.
     Unknown,
 }
 
@@ -157,11 +160,11 @@ struct Walk<'a> {
     from: Lsn,
     redo_start: Lsn,
     epoch: u32,
-    /// The block before is full or closed.
+    /// Whether the previous block is full or closed.
     ended: bool,
     alone: bool,
     carry: Carry,
-    /// Where a hole began that the next record ends.
+    /// The start of a hole that the next record will end.
     hole: Option<Lsn>,
     log: &'a mut LogFound,
 }
@@ -187,7 +190,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether a whole block is the log's next one.
+    /// Returns whether a whole block is the next one of the log.
     fn continues(&mut self, block: &LogBlock) -> bool {
         let header = &block.header;
         if header.epoch == self.epoch {
@@ -201,8 +204,8 @@ impl Walk<'_> {
         begins
     }
 
-    /// The block with which the log goes on, if a later one proves that what is missing at `index`
-    /// was durable.
+    /// Returns the block with which the log continues, if a later block proves that the block
+    /// missing at `index` was durable.
     fn behind_hole(&self, index: u64) -> Option<LogBlock> {
         let later = || {
             let whole = self.blocks.values();
@@ -210,8 +213,8 @@ impl Walk<'_> {
         };
         let proves = |block: &LogBlock| {
             let header = &block.header;
-            // Within an epoch a block that is not full was to be written again before a later one
-            // could be.
+            // Within an epoch, a block that is not full is written again before any later block, so
+            // a gap means loss.
             let lost = if header.epoch == self.epoch && !self.ended {
                 index.saturating_sub(1)
             } else {
@@ -225,7 +228,7 @@ impl Walk<'_> {
         later().min_by_key(|b| b.header.index).copied()
     }
 
-    /// Takes the records of a block that is the log's.
+    /// Takes the records of a block of the log.
     fn take(&mut self, block: &LogBlock) {
         let header = block.header;
         self.ended = header.used == BLOCK_SIZE || header.closed;
@@ -236,14 +239,14 @@ impl Walk<'_> {
                 .records(header.index, header.first, &bytes[..header.used])
                 .is_none()
         {
-            // A checksum that matches, over what is no record: nothing behind it in this block can
-            // be found.
+            // The checksum matches, but the content is not a record. Nothing behind it in this
+            // block can be found.
             self.hole.get_or_insert(self.log.end);
             self.carry = Carry::Unknown;
         }
     }
 
-    /// `None` if there is something that is no record.
+    /// Splits the bytes in use into records. Returns `None` if anything in them is not a record.
     fn records(&mut self, index: u64, first: usize, used: &[u8]) -> Option<()> {
         let base = index * B;
         let mut at = BLOCK_HEADER;
@@ -298,7 +301,7 @@ impl Walk<'_> {
         Some(())
     }
 
-    /// The first record behind a hole begins at `at`.
+    /// Ends the hole: the first record behind it begins at `at`.
     fn close_hole(&mut self, at: Lsn) {
         let Some(from) = self.hole.take() else {
             return;

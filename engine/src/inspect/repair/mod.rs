@@ -1,5 +1,5 @@
-//! Salvage: the records of a store that does not open any more, as far as bytes on its device still
-//! say them.
+//! Salvage: recovers the records of a store that no longer opens, as far as they are still readable
+//! on its device.
 //!
 //! ```text
 //! scan     every block that is a whole page image, a modification log or a log block
@@ -10,42 +10,44 @@
 //!
 //! # Why fences and LSNs are enough
 //!
-//! A leaf image with LSN `p` and fences `[a, b)` says what `[a, b)` held when the log stood at `p`:
-//! *all* of it, for every change up to `p` is in it. So does the part of a split or a merge that
-//! its log record carries. A log record of a put or a delete says what one key holds from its LSN
-//! on. So page names do not matter, nor does an index: of each key range the image or part with the
-//! greatest LSN wins, and the log's later puts and deletes go over it. A leaf that was split or
-//! merged away loses to those that took its range, because they were stamped later.
+//! A leaf image with LSN `p` and fences `[a, b)` holds *all* that `[a, b)` contained when the log
+//! stood at `p`, because every change up to `p` is in it. The same is true of the records that a
+//! log record of a split or a merge carries. A log record of a put or a delete says what one key
+//! holds from its LSN on. So salvage needs neither page names nor an index: in each key range, the
+//! image or part with the greatest LSN wins, and later puts and deletes from the log are applied on
+//! top of it. A leaf that was split or merged away loses to the leaves that took over its range,
+//! because those have greater LSNs.
 //!
 //! # What may be stale
 //!
-//! That is the newest *found*, and the newest *written* may be what was damaged. An image with an
-//! LSN behind the redo start is right all the same, for the log has everything since. An image from
-//! before the checkpoint is right if it is the one that the checkpoint's index means: the snapshot
-//! and the log say which leaf has the range, and the page store which place that leaf has. Three
-//! verdicts follow:
+//! The winner is the newest image *found*; the newest one *written* may be the one that was
+//! damaged. An image with an LSN behind the redo start is correct all the same, because the log has
+//! every change since. An image from before the checkpoint is correct if it is the one that the
+//! checkpoint's index refers to: the snapshot and the log say which leaf has the range, and the
+//! page store says where that leaf lies. This leads to three verdicts:
 //!
-//! - *current*: proved by one of the two (the log may go back further than the redo start, as long
-//!   as nobody has reused its blocks);
-//! - *stale*: the place of the leaf that has the range holds no whole image, so what was found is
-//!   of another time. Its records are not given, the range is **missing**, but for what the log
-//!   says of single keys;
-//! - *doubtful*: the proof itself is gone, because the snapshot, the page table or both superblocks
-//!   are not whole, or the log has a hole behind the image. Its records are given, the range is
-//!   told as **doubtful**: values in it may be old, deleted keys may be back.
+//! - *current*: one of these two proves the image. (The log may reach back further than the redo
+//!   start, as long as its old blocks have not been reused.)
+//! - *stale*: the place of the leaf that has the range holds no whole image, so the image that was
+//!   found is an older one. Its records are not returned. The range is reported as **missing**,
+//!   except for single keys in the log.
+//! - *doubtful*: the proof itself is lost, because the snapshot, the page table or both superblocks
+//!   are damaged, or the log has a hole behind the image. Its records are returned, and the range
+//!   is reported as **doubtful**: values may be old, and deleted keys may reappear.
 //!
 //! # Long values
 //!
-//! A record that points at a long value ([`crate::overflow`]) is worth what the blocks are worth
-//! that it points at. They bear the value's name, so blocks that were another's since are not
-//! taken for it. A value that is not whole is told as damage, and its key as missing.
+//! A record that points at a long value ([`crate::overflow`]) is as good as the blocks that it
+//! points at. Each block carries the value's name, so blocks that were reused for another value are
+//! recognized. A value that is not whole is reported as damage, and its key as missing.
 //!
-//! # What cannot be seen
+//! # What salvage cannot detect
 //!
-//! A log whose last blocks are damaged looks like one that a crash tore, unless a later block or a
-//! page proves that there was more. A write that the drive lost without a trace is not noticed
-//! where nothing names it: of a shadow slot or a modification log that reads as zeros nothing says
-//! that there was one, so the image before it is taken for the last.
+//! A log whose last blocks are damaged looks like a log that a crash cut short, unless a later
+//! block or a page proves that it went on. A write that the drive lost without a trace goes
+//! unnoticed if nothing refers to it. For example, nothing says that a shadow slot or a
+//! modification log that reads as zeros was ever written, so the previous image is taken for the
+//! newest.
 
 mod log;
 mod place;
@@ -62,23 +64,23 @@ use crate::options::Options;
 use crate::sync::Arc;
 use crate::types::{BLOCK_SIZE, IoClass, Lba};
 
-/// What may be known of a damaged store beforehand.
+/// What the caller may know about a damaged store in advance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SalvageHints {
-    /// Page size in bytes, for a store without a whole superblock: images of other sizes are passed
-    /// over. `None`: each image says its own.
+    /// Page size in bytes, for a store without an intact superblock: images of other sizes are
+    /// ignored. With `None`, each image states its own size.
     pub page_size: Option<usize>,
 }
 
-/// What the superblocks say.
+/// The contents of the superblocks.
 struct Known {
     superblock: Option<Superblock>,
-    /// The other place holds none, so this may not be the newest.
+    /// Whether the other superblock is unreadable, so that this one may not be the newest.
     alone: bool,
     damage: Vec<String>,
 }
 
-/// Reads both superblocks. One that was never written is no damage.
+/// Reads both superblocks. A superblock that was never written does not count as damage.
 fn superblocks(volume: &Volume) -> Known {
     let mut known = Known {
         superblock: None,
@@ -115,16 +117,46 @@ fn superblocks(volume: &Volume) -> Known {
     known
 }
 
-/// Gives `visit` every record of the store on `device` that is still there, in the order of keys,
-/// each key once, and says what is missing. The device is only read. `progress` is told now and
-/// then how far it is.
+/// Calls `visit` with every record of the store on `device` that can still be read, in key order,
+/// each key once, and reports what is missing. The device is only read. `progress` is called now
+/// and then.
 ///
-/// Needs no part of the store to be whole. Memory: some hundred bytes for each page image, and the
+/// No part of the store needs to be intact. Memory: a few hundred bytes per page image, and the
 /// log.
 ///
+/// ```
+/// use std::sync::Arc;
+/// use treering_engine::device::{BlockDevice, MemDevice};
+/// use treering_engine::{
+///     BLOCK_SIZE, IoClass, Kv, Lba, Options, SalvageHints, Store, SystemClock, required_blocks,
+///     salvage,
+/// };
+///
+/// # fn main() -> treering_engine::Result<()> {
+/// let options = Options::default();
+/// let device = Arc::new(MemDevice::new(required_blocks(&options, 64)));
+/// let store = Store::open(device.clone(), Arc::new(SystemClock::new()), &options)?;
+/// store.put(b"key", b"value")?;
+/// store.close()?;
+///
+/// // Both superblocks are lost, so the store does not open any more.
+/// for lba in [Lba(0), Lba(1)] {
+///     device.write(lba, &[0; BLOCK_SIZE], IoClass::Extra)?;
+/// }
+/// let mut rows = Vec::new();
+/// let report = salvage(device, SalvageHints::default(), &mut |_progress| {}, &mut |key, value| {
+///     rows.push((key.to_vec(), value.to_vec()));
+///     Ok(())
+/// })?;
+/// assert_eq!(rows, [(b"key".to_vec(), b"value".to_vec())]);
+/// assert!(!report.is_whole(), "nothing proves that these records are the newest");
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Errors
-/// What `visit` returns, which ends it. Damage and blocks that cannot be read are no errors but in
-/// the report.
+/// The error of `visit`, which ends the salvage. Damage and unreadable blocks are not errors but
+/// are listed in the report.
 pub fn salvage(
     device: Arc<dyn BlockDevice>,
     hints: SalvageHints,
@@ -155,11 +187,11 @@ pub fn salvage(
     Ok(report)
 }
 
-/// Options with which a new store can be made that takes what was salvaged: those of the damaged
-/// store as far as its superblocks or its pages say them, else the defaults.
+/// Returns options for a new store that can hold what is salvaged: those of the damaged store as
+/// far as its superblocks or its pages state them, else the defaults.
 ///
 /// # Errors
-/// None but the device's own; what cannot be read is not known.
+/// Only errors of the device itself; settings that cannot be read keep their defaults.
 pub fn salvage_options(device: &Arc<dyn BlockDevice>, hints: SalvageHints) -> Result<Options> {
     if let Ok(options) = Options::of_store(device) {
         return Ok(Options {

@@ -1,5 +1,5 @@
-//! Which leaf has a key range, and which image recovery would have taken for it: what tells a
-//! current image from a stale one.
+//! Determines which leaf has a key range, and which image recovery would have used for it. This
+//! tells current images from stale ones.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,34 +13,34 @@ use crate::pages::{PageTable, lay_over};
 use crate::snapshot::{self, Chain};
 use crate::types::{BLOCK_SIZE, IoClass, Lba, Lsn, PageId};
 
-/// Whether an image is what the store held last.
+/// Whether an image is the last state of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Current,
-    /// Nothing proves it.
+    /// Nothing proves that it is.
     Doubtful,
     /// It is not.
     Stale,
 }
 
-/// What the place of a page holds.
+/// What lies at the place of a page.
 enum AtPlace {
     /// This image, and nothing that may have been a newer one.
     Whole(Lba, Lsn),
-    /// Something that is not whole, or nothing.
+    /// Nothing, or something that is not a whole image.
     Lost(String),
-    /// Where its place is, is not known.
+    /// The place is unknown.
     Unknown,
 }
 
-/// What is left of index and places.
+/// What is left of the index and of the pages' places.
 pub(super) struct Places<'a> {
     volume: &'a Volume,
     layout: Option<Layout>,
-    /// The leaf from each fence on; none if the snapshot is not whole.
+    /// The leaf that begins at each fence. `None` if the snapshot is damaged.
     index: Option<BTreeMap<Vec<u8>, PageId>>,
     table: Option<PageTable>,
-    /// The LSN that the newest image of a page had at the checkpoint.
+    /// The LSN of each page's newest image at the checkpoint.
     versions: HashMap<PageId, Lsn>,
     log: &'a LogFound,
     seen: HashMap<PageId, AtPlace>,
@@ -48,8 +48,8 @@ pub(super) struct Places<'a> {
 }
 
 impl<'a> Places<'a> {
-    /// Reads the index snapshot and the page table, as far as they are whole, and brings the index
-    /// to the log's end.
+    /// Reads the index snapshot and the page table as far as they are intact, and applies the log's
+    /// changes to the index.
     pub(super) fn read(
         volume: &'a Volume,
         found: &Found,
@@ -109,8 +109,8 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// A sentence for each leaf whose place holds no whole image, unless the log has made another
-    /// one.
+    /// Reports each leaf whose place holds no whole image, unless the log contains a newer state of
+    /// it.
     fn note_lost_leaves(&mut self, found: &Found) {
         let Some(index) = &self.index else {
             return;
@@ -132,15 +132,15 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// Where ranges begin of which the index says who has them.
+    /// Returns the lower fences of the ranges whose leaf the index knows.
     pub(super) fn fences(&self) -> impl Iterator<Item = &[u8]> {
         self.index
             .iter()
             .flat_map(|index| index.keys().map(Vec::as_slice))
     }
 
-    /// Whether `image`, the newest found for the range from `lower` on, is what the store held
-    /// there when the log stood at its LSN.
+    /// Decides whether `image`, the newest found for the range from `lower` on, is what the store
+    /// held there when the log stood at its LSN.
     pub(super) fn judge(&self, image: &Image, lower: &[u8]) -> Verdict {
         if image.lsn > self.log.whole_from {
             return Verdict::Current;
@@ -187,8 +187,8 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// The newer of two whole images, or the one that is. Whether it is the newest that was
-    /// written, the version tells.
+    /// Returns the newer of two whole images, or the only whole one. Whether it is the newest ever
+    /// written is decided by the version.
     fn in_shadows(&self, layout: &Layout, slot: Slot, page: PageId) -> Result<(Lba, Lsn), String> {
         let [a, b] = [0, 1].map(|which| {
             let lba = layout.shadow_lba(slot, which);
@@ -201,8 +201,8 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// `lba` and the LSN of the image of `page` there, its modification log laid over it if that is
-    /// whole; or what is wrong with it.
+    /// Returns `lba` and the LSN of the image of `page` there, with its modification log applied if
+    /// that is whole. Otherwise returns what is wrong with it.
     fn whole(
         &self,
         layout: &Layout,
@@ -225,7 +225,7 @@ impl<'a> Places<'a> {
             let at = layout.mod_log_lba(slot);
             let read = self.volume.read(at, &mut block, IoClass::Page);
             read.map_err(|e| damaged(e.to_string()))?;
-            // One that is not whole may be anybody's.
+            // A damaged log block may belong to any page.
             if lay_over(&block, &mut image, layout.id) == Ok(true) {
                 check(&image)?;
             }

@@ -1,16 +1,16 @@
-//! For each key range the newest that is known, and over it what the log says of single keys: see
-//! the story in [`super`].
+//! Combines, for each key range, the newest known contents with later log entries of single keys.
+//! The module [`super`] explains why that is correct.
 //!
 //! ```text
 //!            a         c      f           k        p
 //! images     |--- 10 ---------|---- 12 ---|       winners  [a,c) 10  [c,k) 31  [k,p) none  [p,-) 22
-//!                                               |--- 22 --->
+//!                                              |--- 22 --->
 //! parts                |------- 31 -------|
 //! ```
 //!
-//! Fences cut the keys into intervals in which nothing begins or ends; a sweep keeps what covers
-//! the one at hand, the newest first. Neighbours with the same winner and verdict are taken
-//! together, so that each image is read once, as a rule.
+//! Fences divide the keys into intervals within which no image or part begins or ends. A sweep
+//! keeps the sources that cover the current interval, the newest first. Adjacent intervals with the
+//! same winner and verdict are joined, so that each image is usually read only once.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
@@ -25,7 +25,7 @@ use crate::node::{PageRef, records};
 use crate::overflow::{self, Pointer};
 use crate::types::{Lsn, StoreId};
 
-/// What is known of a range.
+/// A source of records for a range.
 #[derive(Clone, Copy)]
 enum Source<'a> {
     Image(&'a Image),
@@ -55,7 +55,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Intervals that follow each other and have one winner and one verdict.
+/// Adjacent intervals with the same winner and the same verdict.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Run<'a> {
     from: &'a [u8],
@@ -64,7 +64,7 @@ struct Run<'a> {
     verdict: Verdict,
 }
 
-/// Who gets the records, and what is told of them.
+/// The receiver of the records, and the report.
 struct Giver<'a> {
     volume: &'a Volume,
     store: StoreId,
@@ -75,7 +75,7 @@ struct Giver<'a> {
     visit: &'a mut SalvageVisitor<'a>,
 }
 
-/// Gives all records out, in the order of keys, and notes the ranges that are missing or doubtful.
+/// Returns all records in key order, and reports the ranges that are missing or doubtful.
 pub(super) fn resolve(
     volume: &Volume,
     found: &Found,
@@ -124,7 +124,7 @@ pub(super) fn resolve(
     run.map_or(Ok(()), |last| giver.give(&last))
 }
 
-/// Calls `each` with every interval, ascending, and the newest source that covers it.
+/// Calls `each` with every interval in ascending order, and the newest source that covers it.
 fn each_interval<'a>(
     sources: &[Source<'a>],
     places: &'a Places<'_>,
@@ -172,7 +172,7 @@ impl Giver<'_> {
             known_at = source.lsn();
             match self.rows(source, &range) {
                 Some(found) => rows = found,
-                // It was there a moment ago.
+                // The image was readable during the scan, but is not any more.
                 None => verdict = Verdict::Stale,
             }
         }
@@ -191,7 +191,7 @@ impl Giver<'_> {
         Ok(())
     }
 
-    /// The records of a source that lie in a range; `None` if it cannot be read.
+    /// Returns the records of a source that lie in a range, or `None` if it cannot be read.
     fn rows(&self, source: Source<'_>, range: &KeyRange) -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
         let within = |key: &Vec<u8>| range.contains(key);
         match source {
@@ -211,7 +211,8 @@ impl Giver<'_> {
         }
     }
 
-    /// Gives `rows`, which were so when the log stood at `known_at`, with what the log says later.
+    /// Returns `rows`, which were current when the log stood at `known_at`, updated with later log
+    /// entries.
     fn give_rows(
         &mut self,
         rows: Vec<(Vec<u8>, Vec<u8>)>,
@@ -275,14 +276,14 @@ impl Giver<'_> {
     }
 }
 
-/// Adds a range of one key, unless the last one has it.
+/// Adds a range of a single key, unless the last range contains the key.
 fn note_alone(ranges: &mut Vec<KeyRange>, key: KeyRange) {
     if ranges.last().is_none_or(|last| !last.contains(&key.from)) {
         note(ranges, &key);
     }
 }
 
-/// Adds a range behind the last one, or to it.
+/// Adds a range after the last one, or joins it to that.
 fn note(ranges: &mut Vec<KeyRange>, range: &KeyRange) {
     match ranges.last_mut() {
         Some(last) if last.to.as_ref() == Some(&range.from) => last.to.clone_from(&range.to),

@@ -1,4 +1,4 @@
-//! Every block of the device, looked at by itself: page images, modification logs, log blocks.
+//! Scans every block of the device by itself for page images, modification logs and log blocks.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,13 +12,13 @@ use crate::wal::BlockHeader;
 
 /// Blocks read at once.
 const CHUNK: u64 = 256;
-/// The most blocks of a page.
+/// Blocks of the largest page.
 const LARGEST: u64 = (MAX_PAGE_BYTES / BLOCK_SIZE) as u64;
 
 /// A whole page image.
 pub(super) struct Image {
     pub(super) lba: Lba,
-    /// The modification log that is laid over it, if this is the image with it.
+    /// The modification log applied to it, if this is an image with one.
     pub(super) log_block: Option<Lba>,
     pub(super) page_size: usize,
     pub(super) page: PageId,
@@ -34,17 +34,18 @@ pub(super) struct LogBlock {
     pub(super) header: BlockHeader,
 }
 
-/// What is on the device.
+/// Everything found on the device.
 #[derive(Default)]
 pub(super) struct Found {
     pub(super) store: StoreId,
     pub(super) images: Vec<Image>,
-    /// By index; of several the one with the greatest epoch.
+    /// By index. Of several blocks with one index, the one with the greatest epoch.
     pub(super) log: HashMap<u64, LogBlock>,
     pub(super) damage: Vec<String>,
 }
 
-/// The page of `store` that `bytes` begin with, if it is whole: sealed, and sound to its last slot.
+/// Returns the page of `store` at the beginning of `bytes`, if its checksum matches and all of its
+/// slots are sound.
 pub(super) fn whole_page(bytes: &[u8], store: StoreId) -> Option<PageRef<'_>> {
     let page = like_page(bytes)?;
     node::check_for(page.bytes(), page.page_id(), store).ok()?;
@@ -52,7 +53,7 @@ pub(super) fn whole_page(bytes: &[u8], store: StoreId) -> Option<PageRef<'_>> {
     Some(page)
 }
 
-/// What looks like a page at the beginning of `bytes`.
+/// Returns what looks like a page at the beginning of `bytes`.
 fn like_page(bytes: &[u8]) -> Option<PageRef<'_>> {
     let size = 1_usize.checked_shl(u32::from(*bytes.get(27)?))?;
     if &bytes[24..26] != b"TR" || !is_page_size(size) {
@@ -61,8 +62,7 @@ fn like_page(bytes: &[u8]) -> Option<PageRef<'_>> {
     bytes.get(..size).map(PageRef::new)
 }
 
-/// The store that most of the pages on the device were sealed for, if no superblock says which it
-/// is.
+/// Returns the store whose id most pages on the device carry, for use when no superblock names it.
 fn most_likely_store(volume: &Volume) -> StoreId {
     let mut votes: BTreeMap<StoreId, u64> = BTreeMap::new();
     each_block(volume, &mut |_, bytes| {
@@ -89,7 +89,7 @@ impl Image {
         }
     }
 
-    /// Its bytes, as they were found; `None` if they cannot be read any more.
+    /// Reads the image again as it was found, or returns `None` if it cannot be read any more.
     pub(super) fn load(&self, volume: &Volume, store: StoreId) -> Option<AlignedBuf> {
         let mut bytes = AlignedBuf::zeroed(self.page_size);
         volume.read(self.lba, &mut bytes, IoClass::Page).ok()?;
@@ -103,8 +103,7 @@ impl Image {
     }
 }
 
-/// Looks at all blocks. `layout` says whose they are, and keeps what is taken for a log block to
-/// where the log is.
+/// Scans all blocks. `layout` identifies the store, and restricts log blocks to the log's region.
 pub(super) fn scan(
     volume: &Volume,
     layout: Option<&Layout>,
@@ -132,8 +131,8 @@ pub(super) fn scan(
     found
 }
 
-/// Calls `see` with each block and what comes behind it, as long as a page may be. Returns how many
-/// blocks cannot be read.
+/// Calls `see` with each block, followed by as many blocks as a page may have. Returns how many
+/// blocks could not be read.
 fn each_block(volume: &Volume, see: &mut dyn FnMut(Lba, &[u8])) -> u64 {
     let capacity = volume.capacity_blocks();
     let mut unreadable = 0;
@@ -152,8 +151,8 @@ fn each_block(volume: &Volume, see: &mut dyn FnMut(Lba, &[u8])) -> u64 {
     unreadable
 }
 
-/// Fills `bytes`; what cannot be read is zeros. Returns how many of the first `counted` blocks that
-/// is.
+/// Fills `bytes`, with zeros for blocks that cannot be read. Returns how many of the first
+/// `counted` blocks could not be read.
 fn read(volume: &Volume, lba: Lba, bytes: &mut [u8], counted: u64) -> u64 {
     if volume.read(lba, bytes, IoClass::Page).is_ok() {
         return 0;
@@ -168,7 +167,8 @@ fn read(volume: &Volume, lba: Lba, bytes: &mut [u8], counted: u64) -> u64 {
     failed
 }
 
-/// What the block that `bytes` begin with is, or begins.
+/// Classifies the block at the beginning of `bytes`: the start of a page image, a modification log,
+/// or a log block.
 fn look(
     lba: Lba,
     bytes: &[u8],
@@ -193,8 +193,8 @@ fn look(
     }
 }
 
-/// Adds the images that modification logs make of others. A log names its base, so it finds it
-/// wherever both lie.
+/// Adds the images that result from applying modification logs to others. A log names its base, so
+/// it is matched wherever the two lie.
 fn lay_all_over(volume: &Volume, logs: &HashMap<PageId, Vec<Lba>>, found: &mut Found) {
     let mut with = Vec::new();
     let mut block = AlignedBuf::zeroed(BLOCK_SIZE);
