@@ -1,5 +1,5 @@
-//! Which slots of the page space (or which page names) are taken: a bitmap, the smallest free
-//! number first.
+//! [`SlotMap`], a bitmap of the slots of the page space (or the page names) that are in use. It
+//! hands out the smallest free number first.
 //!
 //! ```text
 //! level 2                    word 0                      bit i: word i below is full
@@ -7,17 +7,17 @@
 //! level 0   word 0 word 1 ...                            bit n: number n is taken
 //! ```
 //!
-//! Smallest first keeps what is taken together at the space's beginning: a file is as long as what
-//! its store holds at most, and not as the space that it may take. Taking, giving back and finding
-//! are O(log64 n). Words are made when they are first used. What is handed out depends on nothing
-//! but the calls made, so that runs repeat exactly.
+//! Handing out the smallest number first keeps the slots in use together at the beginning of the
+//! space, so a file is at most as long as the most that its store ever held, and not as long as the
+//! space it may take. Allocating, releasing and searching are O(log64 n). Words are allocated when
+//! they are first used. The result depends only on the sequence of calls, so runs are reproducible.
 
 use std::ops::Range;
 
 use crate::mutation;
 use crate::sparse::Sparse;
 
-/// Holes that are looked at for a long run.
+/// The number of holes examined for a long run.
 const HOLES_TRIED: u32 = 64;
 
 /// A set of taken numbers below a fixed limit.
@@ -29,12 +29,12 @@ pub(crate) struct SlotMap {
     used: u64,
     /// One more than the largest number that was ever taken.
     high_water: u64,
-    /// Where a bug that hands numbers out in turn looks on.
+    /// The next number to try, for a mutation that hands numbers out in turn.
     cursor: u64,
 }
 
 impl SlotMap {
-    /// All of `0..limit` free.
+    /// Creates a map with all of `0..limit` free.
     pub(crate) fn new(limit: u64) -> SlotMap {
         let mut words = limit.div_ceil(64).max(1);
         let mut levels = vec![Sparse::new(words)];
@@ -63,17 +63,17 @@ impl SlotMap {
         self.used
     }
 
-    /// No number from here on was ever taken.
+    /// Returns a bound that all numbers ever taken are below.
     pub(crate) fn high_water(&self) -> u64 {
         self.high_water
     }
 
-    /// What `before` has handed out counts as handed out here.
+    /// Raises the high-water mark to that of `before`.
     pub(crate) fn keep_high_water(&mut self, before: &SlotMap) {
         self.high_water = self.high_water.max(before.high_water);
     }
 
-    /// Bytes of memory that it takes.
+    /// Returns the bytes of memory in use.
     pub(crate) fn bytes(&self) -> u64 {
         self.levels.iter().map(Sparse::bytes).sum()
     }
@@ -86,7 +86,7 @@ impl SlotMap {
         n < self.limit && self.word(0, n / 64) >> (n % 64) & 1 == 1
     }
 
-    /// Takes `n`; `false` if it was taken already or is out of range.
+    /// Takes `n`. Returns `false` if it was already taken or is out of range.
     pub(crate) fn take(&mut self, n: u64) -> bool {
         if n >= self.limit || self.contains(n) {
             return false;
@@ -117,8 +117,8 @@ impl SlotMap {
     }
 
     fn smallest_free(&self) -> Option<u64> {
-        // Down from the one word at the top: its first bit that is clear leads to a word that is
-        // not full.
+        // Descend from the single word at the top: its first clear bit leads to a word that is not
+        // full.
         let mut at = 0;
         for level in (0..self.levels.len()).rev() {
             let open = !self.word(level, at);
@@ -127,12 +127,13 @@ impl SlotMap {
             }
             at = at * 64 + u64::from(open.trailing_zeros());
         }
-        // The last word of each level ends behind the limit.
+        // The last word of each level extends beyond the limit.
         (at < self.limit).then_some(at)
     }
 
-    /// Takes `count` numbers, all or none, in as few runs as a short look finds: of the first holes
-    /// one that is large enough, else what was never taken, else one hole after the other.
+    /// Takes `count` numbers, all or none, in as few runs as a short search finds: in one of the
+    /// first holes if one is large enough, else in numbers never taken before, else in several
+    /// holes.
     pub(crate) fn allocate_runs(&mut self, count: u64) -> Option<Vec<Range<u64>>> {
         if count > self.free() {
             return None;
@@ -160,7 +161,8 @@ impl SlotMap {
         (self.limit - fresh >= count).then_some(fresh..fresh + count)
     }
 
-    /// The first holes that have `count` numbers together; there are as many.
+    /// Returns the first holes that have `count` numbers together. At least `count` numbers must be
+    /// free.
     fn holes(&self, count: u64) -> Vec<Range<u64>> {
         let (mut runs, mut left, mut from) = (Vec::new(), count, 0);
         while left > 0
@@ -174,7 +176,8 @@ impl SlotMap {
         runs
     }
 
-    /// The free numbers from `start` on, which is one, `most` at most.
+    /// Returns the run of free numbers that begins at `start`, limited to `most` numbers. `start`
+    /// must be free.
     fn hole(&self, start: u64, most: u64) -> Range<u64> {
         let limit = self.limit.min(start + most);
         let mut end = start;
@@ -189,10 +192,11 @@ impl SlotMap {
         start..end.min(limit)
     }
 
-    /// The smallest free number from `from` on.
+    /// Returns the smallest free number at or after `from`.
     fn next_free(&self, from: u64) -> Option<u64> {
         let (mut at, mut level) = (from, 0);
-        // Up to a word with something open behind `at`, and down again to the first of it.
+        // Ascend to a word with a clear bit at or after `at`, then descend to the first number
+        // below that bit.
         loop {
             if level == self.levels.len() || at / 64 >= self.levels[level].len() {
                 return None;
@@ -224,7 +228,7 @@ impl SlotMap {
         self.take(n).then_some(n)
     }
 
-    /// Gives `n` back; `false` if it was free.
+    /// Releases `n`. Returns `false` if it was free.
     pub(crate) fn release(&mut self, n: u64) -> bool {
         if !self.contains(n) {
             return false;
@@ -245,7 +249,7 @@ impl SlotMap {
         true
     }
 
-    /// The numbers that are taken, ascending.
+    /// Returns the numbers in use, ascending.
     pub(crate) fn iter_taken(&self) -> impl Iterator<Item = u64> + '_ {
         let words = self.levels[0].iter().filter(|(_, word)| **word != 0);
         words.flat_map(|(at, word)| {

@@ -1,4 +1,5 @@
-//! Copy-on-write pages with a persisted page table (B⁻-tree §2.4 (ii); the baseline of its §4).
+//! Copy-on-write page store with a persisted page table (B⁻-tree §2.4 (ii); the baseline of its
+//! §4).
 //!
 //! ```text
 //! batch:  new slots <- images                      class Page
@@ -7,15 +8,19 @@
 //!         device flush, old slots trimmed
 //! ```
 //!
-//! With [`TablePersist::EachFlush`] one 4 KiB table block is written for every page, as the baseline of B⁻-tree §4
-//! does ("we persist the page table after each page flush"): blocks shared by two pages of a batch are not merged. With
-//! [`TablePersist::Checkpoint`] changed blocks are written at checkpoints; until then the place that the *persisted*
-//! table names is held, and places taken since then but left again are free at once: nobody can find them.
+//! With [`TablePersist::EachFlush`], one 4 KiB table block is written for every page, as in the
+//! baseline of B⁻-tree §4 ("we persist the page table after each page flush"): table blocks shared
+//! by two pages of a batch are not merged. With [`TablePersist::Checkpoint`], changed table blocks
+//! are written at checkpoints. Until then, the slot that the *persisted* table refers to is held.
+//! Slots taken since the checkpoint and left again are free at once, because nothing on the device
+//! refers to them.
 //!
-//! A table newer than the checkpoint is harmless: redo skips what a page's LSN says it already has. A table that is read back but not
-//! durable is not: a flush that failed has forgotten it, the slots of its older form look free, and when the next crash brings that back it
-//! names what others have by then. So recovery writes all blocks again that ever were written, and those of the pages that the log names (the
-//! first write of a block may have failed), before any slot has a new tenant.
+//! A table that is newer than the checkpoint is harmless, because redo skips changes that a page's
+//! LSN already covers. A table that can be read but is not durable is dangerous. Suppose that a
+//! failed flush lost it. The slots of its previous version look free and are reused; when the next
+//! crash restores the previous version, it refers to slots with other contents. So recovery
+//! rewrites all table blocks that were ever written, and those of the pages that the log names (the
+//! first write of a block may have failed), before any slot is reused.
 
 use super::mod_log::LogsBehind;
 use super::{Found, PageImage, PageStore, PageTable, SlotMap, SlotRun};
@@ -28,10 +33,10 @@ use crate::stats::ModLogStats;
 use crate::sync::{Arc, Mutex};
 use crate::types::{BLOCK_SIZE, IoClass, Lba, Lsn, PageId};
 
-/// Table blocks that are written at once.
+/// The greatest number of table blocks in one write.
 const TABLE_BLOCKS: usize = 64;
 
-/// See the module's story.
+/// The copy-on-write page store, described in the module's introduction.
 pub(crate) struct CowStore {
     volume: Arc<Volume>,
     layout: Layout,
@@ -39,7 +44,7 @@ pub(crate) struct CowStore {
     max_batch: usize,
     logs: LogsBehind,
     state: Mutex<State>,
-    /// Held for a whole batch or table write: they do not overlap.
+    /// Held for a whole batch or table write, so that these do not overlap.
     writing: Mutex<()>,
 }
 
@@ -47,17 +52,19 @@ struct State {
     table: PageTable,
     names: SlotMap,
     slots: SlotMap,
-    /// Slots that the persisted table may still name (`TablePersist::Checkpoint`): free after the next table write.
+    /// Slots that the persisted table may still refer to (`TablePersist::Checkpoint`). They are
+    /// free after the next table write.
     held: SlotMap,
-    // invariant: under `Checkpoint`, `persisted` holds every slot that the table on the device names.
+    // invariant: under `Checkpoint`, `persisted` contains every slot that the table on the device
+    // refers to.
     persisted: SlotMap,
-    /// Slots that are nobody's as soon as this block of the table is on the device, which it was
-    /// refused for want of room.
+    /// Slots that become free once this block of the table is on the device. An earlier write of
+    /// the block failed because the device was full.
     stranded: Vec<(u64, Slot)>,
 }
 
 impl CowStore {
-    /// A store over `table`. `reserved` slots (the index snapshot's) are taken too.
+    /// Creates a store over `table`. The `reserved` slots (of the index snapshot) are taken too.
     pub(crate) fn new(
         volume: Arc<Volume>,
         layout: Layout,
@@ -78,7 +85,8 @@ impl CowStore {
                 return Err(named_twice(&layout, page, slot));
             }
         }
-        // A batch of new images and a new snapshot must fit beside every page's old image and the old snapshot.
+        // A batch of new images and a new snapshot must fit beside every page's old image and the
+        // old snapshot.
         let spare = layout.slots / 16 + 16;
         let max_batch = max_batch.min(8 + (layout.slots / 64) as usize);
         let names = SlotMap::new(table.len().min(layout.slots - spare));
@@ -105,13 +113,14 @@ impl CowStore {
         self.layout.slot_lba(slot)
     }
 
-    /// Where the image of `page` lies, if it has one.
+    /// Returns where the image of `page` lies, if it has one.
     fn home(&self, page: PageId) -> Option<Lba> {
         let slot = self.state.lock().table.get(page)?;
         Some(self.lba(slot))
     }
 
-    /// Takes a slot for each page of a batch, writing the table out first if slots are short and some are held.
+    /// Takes a slot for each page of a batch. Writes the table first if slots are short and some
+    /// are held.
     fn take_slots(&self, count: usize) -> Result<Vec<Slot>> {
         let short = {
             let state = self.state.lock();
@@ -138,7 +147,7 @@ impl CowStore {
         Ok(taken)
     }
 
-    /// One table block per page, then the old places are nobody's.
+    /// Writes one table block per page, then frees the old slots.
     fn persist_each(&self, batch: &[&PageImage<'_>], old: &[Option<Slot>]) -> Result<()> {
         let mut bytes = AlignedBuf::zeroed(BLOCK_SIZE * batch.len());
         {
@@ -149,7 +158,7 @@ impl CowStore {
                     .encode_block(PageTable::block_of(image.page), buf);
             }
         }
-        // One after another, not as a batch: two pages may share a block.
+        // One after another, not as a batch, because two pages may share a block.
         let blocks = batch.iter().map(|image| PageTable::block_of(image.page));
         let written = blocks
             .clone()
@@ -163,8 +172,8 @@ impl CowStore {
             let mut state = self.state.lock();
             for (block, slot) in blocks.zip(old) {
                 state.table.mark_dirty(block);
-                // The table on the device may name it or not; the next one that is written does
-                // not.
+                // The table on the device may or may not refer to the slot. The next version
+                // written does not.
                 state.stranded.extend(slot.map(|slot| (block, slot)));
             }
         }
@@ -175,7 +184,7 @@ impl CowStore {
         self.release_stranded()
     }
 
-    /// Releases what waited for blocks of the table that are on the device by now.
+    /// Frees stranded slots whose table blocks are on the device by now.
     fn release_stranded(&self) -> Result<()> {
         let ready: Vec<Slot> = {
             let State {
@@ -187,7 +196,8 @@ impl CowStore {
         ready.into_iter().try_for_each(|slot| self.release(slot))
     }
 
-    /// New slots, and the table if it is written each time. The caller holds `writing`.
+    /// Writes whole pages to new slots, and the table if it is written each time. The caller holds
+    /// `writing`.
     fn write_whole(&self, batch: &[&PageImage<'_>]) -> Result<()> {
         let slots = self.take_slots(batch.len())?;
         let writes: Vec<BlockWrite<'_>> = batch
@@ -200,7 +210,7 @@ impl CowStore {
             })
             .collect();
         let written = self.volume.write_batch(&writes).and_then(|()| {
-            // The images before the table that names them.
+            // The images must be durable before the table that refers to them is written.
             if self.persist == TablePersist::EachFlush && !mutation::on("table-before-page") {
                 return self.volume.flush();
             }
@@ -227,9 +237,9 @@ impl CowStore {
         }
     }
 
-    /// Nothing that survives a crash names `slot`: anybody may have it.
+    /// Frees `slot`, to which nothing that survives a crash refers.
     fn release(&self, slot: Slot) -> Result<()> {
-        // Trim first: once the number is free somebody may write there.
+        // Trim first: once the number is free, another thread may write there.
         self.trim(slot)?;
         self.state.lock().slots.release(slot.0);
         Ok(())
@@ -240,7 +250,7 @@ impl CowStore {
             .trim(self.lba(slot), self.layout.blocks_per_slot())
     }
 
-    /// Notes the places a batch left; only those the persisted table names must wait.
+    /// Frees the slots that a batch left. Only slots that the persisted table refers to must wait.
     fn leave_places(&self, old: &[Option<Slot>]) -> Result<()> {
         for slot in old.iter().flatten() {
             let mut state = self.state.lock();
@@ -254,13 +264,14 @@ impl CowStore {
         Ok(())
     }
 
-    /// Makes the images durable, then the table that names them, then lets the held slots go. The caller holds `writing`, so that the table
-    /// does not change meanwhile.
+    /// Makes the images durable, then the table that refers to them, then frees the held slots. The
+    /// caller holds `writing`, so that the table does not change meanwhile.
     fn write_table(&self) -> Result<()> {
         self.volume.flush()?;
         let mut state = self.state.lock();
         let blocks = state.table.dirty_blocks();
-        // They stay where they are, too: whoever asks meanwhile how much room there is must not miss them.
+        // The held slots also stay in `held`, so that a thread that computes the free space
+        // meanwhile counts them.
         let held: Vec<u64> = state.held.iter_taken().collect();
         if mutation::on("table-write-hides-held") {
             state.held = SlotMap::new(self.layout.slots);
@@ -276,7 +287,7 @@ impl CowStore {
         let mut state = self.state.lock();
         if let Err(e) = written {
             blocks.iter().for_each(|b| state.table.mark_dirty(*b));
-            // Some blocks may be there, and others as they were.
+            // Some blocks may have been written, and others not.
             if !mutation::on("refused-table-forgets-names") {
                 persisted.iter_taken().for_each(|slot| {
                     state.persisted.take(slot);
@@ -296,8 +307,8 @@ impl CowStore {
         self.release_stranded()
     }
 
-    /// Reads the blocks of the table that the log names and that were behind its end at the last
-    /// checkpoint: pages had new names since.
+    /// Reads the table blocks that the log names and that were beyond the table's end at the last
+    /// checkpoint, because new page names were used since.
     fn read_named_blocks(&self) -> Result<()> {
         let mut state = self.state.lock();
         for (page, slot) in state.table.load_named(&self.volume, &self.layout)? {
@@ -309,7 +320,7 @@ impl CowStore {
         Ok(())
     }
 
-    /// Writes these blocks of the table, some at a time.
+    /// Writes these table blocks, in groups.
     fn write_table_blocks(&self, blocks: &[u64]) -> Result<()> {
         let mut bytes = AlignedBuf::zeroed(BLOCK_SIZE * TABLE_BLOCKS.min(blocks.len()));
         for blocks in blocks.chunks(TABLE_BLOCKS) {
@@ -369,12 +380,14 @@ impl PageStore for CowStore {
     }
 
     fn free(&self, page: PageId) -> Result<()> {
-        // No table may be on its way to the device that names the slot while it is given up.
+        // A table that refers to the slot must not be on its way to the device while the slot is
+        // freed.
         let _one_at_a_time = self.writing.lock();
         self.logs.free(page);
         let old = self.state.lock().table.set(page, None);
         match self.persist {
-            // No crash may find two names for one slot: the entry goes before the slot has a new tenant.
+            // A crash must not find two pages in one slot, so the entry is removed before the slot
+            // is reused.
             TablePersist::EachFlush => {
                 if let Err(e) = self.write_table() {
                     let block = PageTable::block_of(page);
@@ -413,7 +426,7 @@ impl PageStore for CowStore {
             state.table.set(*page, None);
         }
         let mut slots = SlotMap::new(self.layout.slots);
-        // Held slots too: the table on the device names them until it is next written.
+        // Include the held slots: the table on the device refers to them until it is next written.
         let named: Vec<Slot> = state
             .table
             .iter()
@@ -448,7 +461,7 @@ impl PageStore for CowStore {
     }
 
     fn allocate_runs(&self, slots: u64, keep_slots: u64) -> Result<Vec<SlotRun>> {
-        // Pages on the move need a batch of places, as when pages are named.
+        // Pages that move need a batch of slots, as when page names are allocated.
         let needed = (slots.saturating_add(keep_slots)).saturating_add(self.max_batch as u64);
         let try_to = || {
             let mut state = self.state.lock();
@@ -484,7 +497,8 @@ impl PageStore for CowStore {
 
     fn hold_run(&self, run: SlotRun) {
         let mut state = self.state.lock();
-        // Where a page lies nothing is written anyway; and no value that is live by the log's end.
+        // The slot may already be taken by a page. Then nothing is written there anyway, and no
+        // value in it is live at the end of the log.
         run.iter().for_each(|slot| {
             state.slots.take(slot);
         });
@@ -520,7 +534,8 @@ impl PageStore for CowStore {
 
     fn repair(&self, _others: &dyn Fn(Slot) -> bool, _redo_start: Lsn) -> Result<u64> {
         self.read_named_blocks()?;
-        // The images are durable, for each was flushed before the table that names it was written.
+        // The images are durable, because each was flushed before the table that refers to it was
+        // written.
         let blocks = self.state.lock().table.dirty_blocks();
         self.write_table_blocks(&blocks)?;
         self.logs.repair(&self.volume, |page| self.home(page))?;

@@ -1,4 +1,5 @@
-//! Pages at a fixed home, made atomic by a page journal (B⁻-tree §2.4 (i); InnoDB's double-write buffer).
+//! Page store with fixed page homes, made atomic by a page journal (B⁻-tree §2.4 (i); InnoDB's
+//! double-write buffer).
 //!
 //! ```text
 //! batch k:   journal half k%2  <- images        class Extra
@@ -6,19 +7,20 @@
 //!            homes             <- images        class Page
 //! ```
 //!
-//! The journal holds nothing but page images: each names its page and carries its own checksum, so the extra bytes
-//! are exactly the page bytes (`W_e = W_pg`). Half `k%2` is overwritten by batch `k+2`, whose journal writes begin
-//! after the flush of batch `k+1` has made the homes of batch `k` durable: whenever a home may be torn, its image is
-//! in the journal.
+//! The journal holds only page images. Each contains its page's name and its own checksum, so the
+//! extra bytes are exactly the page bytes (`W_e = W_pg`). Half `k%2` is overwritten by batch `k+2`,
+//! whose journal writes begin after the flush of batch `k+1` has made the homes of batch `k`
+//! durable. So whenever a home may be torn, its image is in the journal.
 //!
 //! Repair reads both halves and, for each page whose home fails its check, restores the journal
-//! image with the largest LSN. A home that reads as zeros is not torn: the page was never written
-//! or has been freed; the redo log knows. A home that could not be written, for the file system had
-//! no room, is owed: until it is written its batch's half is what a crash needs, so no other batch
-//! begins before.
+//! image with the largest LSN. A home that reads as zeros is not torn: the page was never written,
+//! or has been freed, and the redo log knows which. A home that could not be written because the
+//! file system was full is *owed*: until it is written, a crash needs its batch's half of the
+//! journal, so no other batch begins before.
 //!
-//! A home that passes is written again as it is: the homes that a failed flush has forgotten are those of the last batch, which
-//! is in the journal, for a flush before it made all earlier ones durable.
+//! Repair also rewrites homes that pass their check. A failed flush can only have lost the homes of
+//! the last batch, which are in the journal, because the flush before it made all earlier ones
+//! durable.
 
 use std::collections::BTreeMap;
 
@@ -35,13 +37,13 @@ use crate::stats::ModLogStats;
 use crate::sync::{Arc, Mutex};
 use crate::types::{IoClass, Lba, Lsn, PageId};
 
-/// See the module's story.
+/// The in-place page store, described in the module's introduction.
 pub(crate) struct InPlaceStore {
     volume: Arc<Volume>,
     layout: Layout,
     places: Places,
     logs: LogsBehind,
-    /// Held for a whole batch: batches do not overlap.
+    /// Held for a whole batch, so that batches do not overlap.
     journal: Mutex<Journal>,
 }
 
@@ -49,12 +51,12 @@ pub(crate) struct InPlaceStore {
 struct Journal {
     /// The half that the next batch writes.
     next_half: u64,
-    /// What the journal holds of the last batch whose homes may not be as they should.
+    /// Images of the last batch, from the journal, whose homes may not have been written.
     owed: Vec<(PageId, AlignedBuf)>,
 }
 
 impl InPlaceStore {
-    /// A store with nothing allocated.
+    /// Creates a store with nothing allocated.
     pub(crate) fn new(volume: Arc<Volume>, layout: Layout, rule: Option<ModLog>) -> InPlaceStore {
         InPlaceStore {
             places: Places::new(Arc::clone(&volume), layout),
@@ -71,7 +73,7 @@ impl InPlaceStore {
             .map(|slot| self.layout.slot_lba(slot))
     }
 
-    /// Journal and homes.
+    /// Writes whole pages: first to the journal, then to their homes.
     fn write_whole(&self, batch: &[&PageImage<'_>]) -> Result<()> {
         assert!(
             batch.len() as u64 <= self.layout.journal_pages,
@@ -102,7 +104,7 @@ impl InPlaceStore {
             })
             .collect();
         let written = self.volume.write_batch(&homes);
-        // Even so: what is in the journal now is not to be written over.
+        // Even after a failure: the images now in the journal must not be overwritten.
         journal.next_half = 1 - journal.next_half;
         if written.is_err() && !mutation::on("owed-homes-forgotten") {
             let images = batch.iter().map(|image| {
@@ -133,7 +135,7 @@ impl InPlaceStore {
         Ok(())
     }
 
-    /// The newest valid image of every page in the journal.
+    /// Returns the newest valid image of every page in the journal.
     fn journal_images(&self) -> Result<BTreeMap<PageId, (Lsn, AlignedBuf)>> {
         let mut newest: BTreeMap<PageId, (Lsn, AlignedBuf)> = BTreeMap::new();
         for half in 0..2 {
@@ -189,13 +191,14 @@ impl PageStore for InPlaceStore {
     }
 
     fn allocate(&self, keep_slots: u64) -> Result<PageId> {
-        // The rest is for index snapshots: a store too full to checkpoint could not even be opened again.
+        // The remaining slots are for index snapshots: a store too full to checkpoint could not
+        // even be reopened.
         self.places.take(keep_slots).map(PageId)
     }
 
     fn free(&self, page: PageId) -> Result<()> {
         self.logs.free(page);
-        // Its place may soon be another's.
+        // Its place may soon belong to another page.
         self.journal.lock().owed.retain(|(owed, _)| *owed != page);
         self.places.give_back(page.0)
     }
@@ -240,7 +243,8 @@ impl PageStore for InPlaceStore {
         self.places.give_run_back(run)
     }
 
-    /// Recovery writes pages to their own places only, and leaves out what a value has by then.
+    /// Does nothing: recovery writes pages only to their own places, and skips places that a value
+    /// has taken.
     fn hold_run(&self, _: SlotRun) {}
 
     fn persist_table(&self) -> Result<()> {
@@ -252,18 +256,19 @@ impl PageStore for InPlaceStore {
     }
 
     fn repair(&self, others: &dyn Fn(Slot) -> bool, redo_start: Lsn) -> Result<u64> {
-        // Until the next superblock the chunks of the snapshot are what a crash needs, and long
-        // values are at any time.
+        // Until the next superblock is written, a crash needs the chunks of the snapshot. Long
+        // values are needed at any time.
         let place = |page: PageId| self.home(page).filter(|_| !others(Slot(page.0)));
         self.logs.repair(&self.volume, place)?;
         let mut repaired = 0;
         let mut home = AlignedBuf::zeroed(self.layout.page_size);
         for (page, (lsn, image)) in self.journal_images()? {
-            // Older than the checkpoint: its home was durable before that was.
+            // Older than the checkpoint: its home became durable before the checkpoint did.
             if lsn <= redo_start && !mutation::on("repair-with-old-page") {
                 continue;
             }
-            // The page was freed after it was written, and its home has a new tenant that no journal protects.
+            // The page was freed after it was written, and its home has a new owner that no journal
+            // protects.
             if others(Slot(page.0)) {
                 continue;
             }
@@ -271,7 +276,8 @@ impl PageStore for InPlaceStore {
             self.volume.read(lba, &mut home, IoClass::Page)?;
             match node::check_for(&home, page, self.layout.id) {
                 Err(PageDamage::Zeroed) => {}
-                // Whole as it is read, yet perhaps torn by the next crash, when its journal half is another batch's.
+                // The home reads as whole, yet the next crash may tear it, when its half of the
+                // journal belongs to another batch.
                 Ok(()) => {
                     if !mutation::on("restart-trusts-homes") {
                         self.volume.write(lba, &home, IoClass::Page)?;

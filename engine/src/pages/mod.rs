@@ -1,21 +1,26 @@
-//! Page stores: how a dirty page reaches the device so that a crash leaves either its old or its new image.
+//! Page stores: write dirty pages to the device such that a crash leaves each page's old or its new
+//! image.
 //!
-//! Devices write single 4 KiB blocks atomically and nothing larger, so a page store must make larger writes atomic
-//! itself. B⁻-tree §2.4 names two conventional ways, its §3.1 a third, and all are here:
+//! A device writes single 4 KiB blocks atomically, and nothing larger, so a page store has to make
+//! larger writes atomic itself. B⁻-tree §2.4 names two conventional ways and §3.1 a third; all
+//! three are here:
 //!
-//! - [`in_place`]: every page has a fixed home; its image goes to a journal first (double write);
-//! - [`cow`]: every write goes to a free slot, and a persisted page table says where the page is now;
-//! - [`shadow`]: every page has two fixed slots, written in turns, and nothing else is written.
+//! - [`in_place`]: every page has a fixed home, and its image is first written to a journal (double
+//!   write);
+//! - [`cow`]: every write goes to a free slot, and a persisted page table says where each page is;
+//! - [`shadow`]: every page has two fixed slots, which are written alternately, and nothing else is
+//!   written.
 //!
-//! The tree above sees one trait, [`PageStore`]. A store is told a page's changed ranges along with
-//! its image ([`PageImage::changes`]); with a modification log ([`mod_log`]), which each of the
-//! three may have, they decide what is written. What a store reads may be damaged, or old: above
-//! them [`versioned`] believes only the newest image.
+//! The tree above uses one trait, [`PageStore`]. With each image, a store receives the ranges that
+//! changed ([`PageImage::changes`]). All three stores can have a modification log ([`mod_log`]), in
+//! which case these ranges determine what is written. What a store reads may be damaged or stale,
+//! so the layer above, [`versioned`], accepts only the newest image.
 //!
-//! Long values ([`crate::overflow`]) lie in places between the pages', which the stores hand out in
-//! runs and know nothing else of.
+//! Long values ([`crate::overflow`]) lie in places between those of pages. The stores hand these
+//! places out in runs and know nothing else about them.
 //!
-//! Write ordering is the caller's: the log is durable up to a page's LSN before the page comes here.
+//! The caller is responsible for write ordering: the log must be durable up to a page's LSN before
+//! the page is written here.
 
 mod alloc;
 mod cow;
@@ -46,47 +51,49 @@ use crate::stats::ModLogStats;
 use crate::sync::Mutex;
 use crate::types::{IoClass, Lba, Lsn, PageId};
 
-/// One sealed page on its way to the device.
+/// A sealed page to be written.
 pub(crate) struct PageImage<'a> {
     pub(crate) page: PageId,
-    /// The page's bytes, checksum in place.
+    /// The page's bytes, including their checksum.
     pub(crate) bytes: &'a [u8],
-    /// What changed since the page was last written, for the modification log (B⁻-tree §3.2).
+    /// The ranges changed since the page was last written, for the modification log (B⁻-tree §3.2).
     pub(crate) changes: &'a ChangeMap,
 }
 
-/// What reading a page found.
+/// The result of reading a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// The bytes of the page's place. They are *not* checked yet.
+    /// The bytes at the page's place. They are *not* checked yet.
     Image,
-    /// The store knows of no image of this page.
+    /// The store has no image of this page.
     Nothing,
 }
 
-/// Keeps pages on the device.
+/// A page store: reads and writes pages, and allocates page names and places.
 pub(crate) trait PageStore: Send + Sync {
-    /// Reads the newest image of `page` that is here into `buf` (one page long).
+    /// Reads the newest image of `page` that the store has into `buf` (one page long).
     fn read(&self, page: PageId, buf: &mut [u8]) -> Result<Found>;
 
-    /// Reads several pages, which the store must have images of, at once. All or nothing: what fails is read by itself when it is wanted.
+    /// Reads several pages at once, all of which must have images. If it fails, the caller reads
+    /// the pages one by one when they are needed.
     fn read_batch(&self, batch: &mut [(PageId, &mut [u8])]) -> Result<()>;
 
-    /// Writes pages such that after a crash each is there in its old or its new form. Returning does not make them
-    /// durable; the next device flush does.
+    /// Writes pages such that after a crash each has its old or its new content. They are durable
+    /// after the next device flush, not when this returns.
     fn write_batch(&self, batch: &[PageImage<'_>]) -> Result<()>;
 
-    /// Most pages in one batch.
+    /// Returns the greatest number of pages in one batch.
     fn max_batch(&self) -> usize;
 
-    /// A name for a new page, as long as more than `keep_slots` places are left: index snapshots need some.
+    /// Allocates a name for a new page if more than `keep_slots` places are free. Index snapshots
+    /// need some.
     fn allocate(&self, keep_slots: u64) -> Result<PageId>;
 
-    /// `page` is in no tree any more, and that is durable: its name and place may be used again.
+    /// Frees the name and place of `page`. The removal of `page` from the tree must be durable.
     fn free(&self, page: PageId) -> Result<()>;
 
-    /// After recovery: exactly `live` pages exist, and `taken` are the places of index snapshots
-    /// and long values; everything else is free. [`PageStore::persist_table`] must follow before
+    /// Ends recovery: exactly the `live` pages exist, and `taken` are the places of index snapshots
+    /// and long values. Everything else is free. [`PageStore::persist_table`] must be called before
     /// anything is written.
     fn set_live(
         &self,
@@ -94,63 +101,65 @@ pub(crate) trait PageStore: Send + Sync {
         taken: &mut dyn Iterator<Item = Slot>,
     ) -> Result<()>;
 
-    /// Number of page names, used or not: ids are below this.
+    /// Returns the number of possible page names. All ids are below this.
     fn page_limit(&self) -> u64;
 
-    /// No page was ever named so, or with a greater number: what opening has to read of a page
-    /// table ends here.
+    /// Returns a bound that all page names ever used are below. Opening a store reads the page
+    /// table up to here.
     fn high_water(&self) -> u64;
 
-    /// Places that are taken: by pages, by index snapshots, and by what is free once something
-    /// else is durable.
+    /// Returns the number of places in use: by pages, by index snapshots, and by images that become
+    /// free once something else is durable.
     fn places_taken(&self) -> u64;
 
-    /// Bytes of memory that the maps of pages and places take now; they grow with what the store
-    /// has held.
+    /// Returns the bytes of memory used by the maps of pages and places, which grow with what the
+    /// store has held.
     fn map_bytes(&self) -> u64;
 
-    /// A place for one page of an index snapshot.
+    /// Allocates a place for one page of an index snapshot.
     fn allocate_slot(&self) -> Result<Slot>;
 
-    /// Gives a snapshot's place back.
+    /// Frees a place of an index snapshot.
     fn free_slot(&self, slot: Slot) -> Result<()>;
 
-    /// Places for a long value, so many in all, as long as more than `keep_slots` are left then:
-    /// all, or [`crate::Error::Full`].
+    /// Allocates places for a long value, `slots` in all, if more than `keep_slots` remain free.
+    /// Otherwise returns [`crate::Error::Full`] and allocates none.
     fn allocate_runs(&self, slots: u64, keep_slots: u64) -> Result<Vec<SlotRun>>;
 
-    /// Gives places of a long value back. Nobody is reading them for it, or minds.
+    /// Frees places of a long value. Readers that still use them must detect that.
     fn free_run(&self, run: SlotRun) -> Result<()>;
 
-    /// Recovery may find a live long value there: nothing is to be written over it until
-    /// [`PageStore::set_live`].
+    /// Prevents writes to these places until [`PageStore::set_live`], because recovery may find a
+    /// live long value there.
     fn hold_run(&self, run: SlotRun);
 
-    /// Writes whatever recovery needs beside the pages themselves (the page table), durably, as part of a checkpoint.
+    /// Makes durable what recovery needs besides the pages themselves (the page table), as part of
+    /// a checkpoint.
     fn persist_table(&self) -> Result<()>;
 
-    /// Recovery says which pages the log names, before [`PageStore::repair`].
+    /// Tells the store that the log names `page`. Recovery calls it before [`PageStore::repair`].
     fn named_in_log(&self, page: PageId);
 
-    /// Makes good what a crash may have left half-written (the journal's work) and writes again what may be read now and yet not be
-    /// durable, so that after the next good flush it is; before any page is read. `others` slots
-    /// hold no
-    /// pages and are left alone, whatever an old journal image says. Returns the number of pages repaired.
-    /// Images up to `redo_start` are left alone too: their homes were durable when that checkpoint was, so a bad one is damage and
-    /// not a torn write.
+    /// Repairs what a crash may have left torn (using the journal), and rewrites whatever can be
+    /// read but may not be durable, so that it is durable after the next good flush. Called before
+    /// any page is read. The slots `others` hold no pages and are left alone, whatever an old
+    /// journal image says. Returns the number of pages repaired. Images up to `redo_start` are left
+    /// alone too: their homes were durable at that checkpoint, so a bad one is damaged and not
+    /// torn.
     fn repair(&self, others: &dyn Fn(Slot) -> bool, redo_start: Lsn) -> Result<u64>;
 
-    /// Where `page` lies now, for messages.
+    /// Returns where `page` lies now, for messages.
     fn place(&self, page: PageId) -> Lba;
 
-    /// `page` leaves the cache, clean or discarded: what is only needed to write it need not be kept.
+    /// Tells the store that `page` left the cache, clean or discarded, so that state needed only
+    /// for writing it can be dropped.
     fn forget(&self, page: PageId);
 
-    /// What the modification log did, if there is one.
+    /// Returns the counters of the modification log, if there is one.
     fn mod_log_stats(&self) -> Option<ModLogStats>;
 }
 
-/// Places that lie one behind the other.
+/// A run of consecutive places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SlotRun {
     pub(crate) first: Slot,
@@ -165,19 +174,20 @@ impl SlotRun {
         }
     }
 
-    /// Each of them.
+    /// Returns each place.
     pub(crate) fn iter(self) -> impl Iterator<Item = u64> {
         self.first.0..self.first.0 + self.slots
     }
 }
 
-/// Buffers of one length, used again.
+/// A pool of reusable buffers of one length.
 struct Buffers {
     bytes: usize,
     spare: Mutex<Vec<AlignedBuf>>,
 }
 
-/// Reads as many bytes from each of these blocks on, together; they lie one behind the other then.
+/// Reads a span of `len` bytes at each of these blocks in one batch, and returns the spans one
+/// after another.
 fn read_spans(
     volume: &Volume,
     starts: impl ExactSizeIterator<Item = Lba>,
@@ -201,7 +211,7 @@ impl Buffers {
         }
     }
 
-    /// Lends one, its content whatever it was.
+    /// Lends a buffer, with arbitrary contents.
     fn with<T>(&self, work: impl FnOnce(&mut [u8]) -> T) -> T {
         let buffer = self.spare.lock().pop();
         let mut buffer = buffer.unwrap_or_else(|| AlignedBuf::zeroed(self.bytes));

@@ -1,9 +1,10 @@
 //! Localized page modification logging (B⁻-tree §3.2), for any page store.
 //!
-//! A page is cut into segments of Ds bytes. While less than T bytes of them differ from its image on the device, write-back writes these,
-//! Δ, and the vector f that says which they are, to the page's own 4 KiB log block instead of the page; a drive that compresses stores
-//! next to nothing for the rest of that block. Loading lays Δ over the image. Δ only grows until the page is written whole, with which it is
-//! empty.
+//! A page is divided into segments of Ds bytes. While the segments that differ from the page's
+//! image on the device total less than T bytes, write-back writes only these segments, Δ, and the
+//! vector f that identifies them. They go to the page's own 4 KiB log block; the rest of that block
+//! takes next to no space on a drive that compresses. Loading a page applies Δ to the image. Δ only
+//! grows until the page is written whole, which empties it.
 //!
 //! # The log block, little-endian
 //!
@@ -12,25 +13,28 @@
 //! | 0 | 4 | CRC-32 of bytes 4.., with the store id mixed in |
 //! | 4 | 4 | magic `MLOG` |
 //! | 8 | 8 | page |
-//! | 16 | 8 | LSN of the base: the image that Δ is laid over |
+//! | 16 | 8 | LSN of the base: the image that Δ applies to |
 //! | 24 | 8 | checksum of the base |
-//! | 32 | 28 | the page's envelope as it is with Δ: checksum, name, LSN, layout |
+//! | 32 | 28 | the page's envelope after Δ: checksum, name, LSN, layout |
 //! | 60 | 2 | Ds |
 //! | 62 | 2 | bytes of Δ |
-//! | 64 | … | f: a bit a segment, in whole bytes; behind it Δ, then zeros |
+//! | 64 | … | f: one bit per segment, in whole bytes; behind it Δ, then zeros |
 //!
-//! The envelope is the paper's first, small segment. It differs at every write, so it is always here, and does not count in |Δ|.
+//! The envelope is the paper's first, small segment. It differs at every write, so it is always
+//! included, and does not count in |Δ|.
 //!
 //! A block that does not name the base, by LSN and checksum, belongs to another image of the page
-//! (or to another page that had the place) and is passed over: `specs/FINDINGS.md`, PageShadowing
-//! 3. So is one that does not pass its checks: it may be anybody's, where discards do nothing, and
-//! whoever has the place now need not have written it. Whether something is lacking tells the
-//! version of the page ([`super::versioned`]), which a base without its Δ does not have.
+//! (or to another page that had the place) and is ignored: `specs/FINDINGS.md`, PageShadowing 3. A
+//! block that fails its checks is ignored too. On a device whose discards do nothing it may be left
+//! over from a former owner of the place, and the present owner need not have written one. Whether
+//! Δ is missing is decided by the page's version ([`super::versioned`]), which a base without its Δ
+//! does not have.
 //!
 //! # When Δ may be written
 //!
-//! The block is part of the image before until the base is durable. So a page that was written whole is written whole again, until a
-//! flush of the device has made that durable (PageShadowing 2).
+//! Until the base is durable, the log block is part of the previous image. So a page that was
+//! written whole is written whole again, until a flush of the device has made the whole image
+//! durable (PageShadowing 2).
 
 mod behind;
 
@@ -59,7 +63,7 @@ const SEGMENT: usize = ENVELOPE + ENVELOPE_BYTES;
 const DELTA_LEN: usize = SEGMENT + 2;
 const VECTOR: usize = 64;
 
-/// An image that Δ can be laid over.
+/// Identifies an image that Δ can be applied to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Base {
     lsn: Lsn,
@@ -86,17 +90,18 @@ pub(super) struct Delta<'a> {
     segments: &'a [u8],
 }
 
-/// What a log block holds.
+/// The contents of a log block.
 pub(super) enum Block<'a> {
-    /// Zeros: it was trimmed, or never written.
+    /// Zeros: the block was trimmed, or never written.
     Empty,
     Delta(Delta<'a>),
-    /// Something of another page, that had this place before, or something that is not whole.
+    /// Data of another page that had this place before, or a block that is not whole.
     Foreign,
 }
 
 impl<'a> Block<'a> {
-    /// Reads what should be the log block of `page`, of so many bytes; the error says what is wrong with it.
+    /// Reads the log block of `page`, whose size is `page_size`. The error describes what is wrong
+    /// with it.
     pub(super) fn read(
         block: &'a [u8],
         page: PageId,
@@ -144,7 +149,7 @@ impl<'a> Block<'a> {
         }))
     }
 
-    /// What is here for this image, if anything.
+    /// Returns the Δ for this image, if the block has one.
     pub(super) fn over(&self, image: &[u8]) -> Option<Delta<'a>> {
         match self {
             Block::Delta(delta) if delta.fits(image) => Some(*delta),
@@ -154,22 +159,22 @@ impl<'a> Block<'a> {
 }
 
 impl Delta<'_> {
-    /// Whether it is to be laid over this image.
+    /// Returns whether this Δ applies to this image.
     fn fits(&self, image: &[u8]) -> bool {
         self.base == Base::of(image) || mutation::on("nameless-log")
     }
 
-    /// LSN of the image that it is to be laid over: it was durable before this block was written.
+    /// Returns the LSN of the base, which was durable before this block was written.
     pub(super) fn base_lsn(&self) -> Lsn {
         self.base.lsn
     }
 
-    /// LSN of the page with it.
+    /// Returns the LSN of the page after Δ.
     pub(super) fn lsn(&self) -> Lsn {
         Lsn(u64_at(self.block, ENVELOPE + 16))
     }
 
-    /// Lays it over its base.
+    /// Applies Δ to its base.
     fn apply(&self, image: &mut [u8]) {
         let mut pieces = self.segments.chunks_exact(self.segment);
         for (i, place) in image.chunks_mut(self.segment).enumerate() {
@@ -190,13 +195,14 @@ impl Delta<'_> {
         changes
     }
 
-    /// |Δ| in bytes.
+    /// Returns |Δ| in bytes.
     pub(super) fn len(&self) -> u32 {
         self.segments.len() as u32
     }
 }
 
-/// The log block of a page of which `dirty` differs from its base, and |Δ|; `None` if the rule has it written whole.
+/// Builds the log block of a page that differs from its base in `dirty`, and returns it with |Δ|.
+/// Returns `None` if the page must be written whole according to the rule.
 fn encode(
     (store, rule): (StoreId, &ModLog),
     page: PageId,
@@ -240,8 +246,9 @@ fn encode(
     Some((block, len as u32))
 }
 
-/// What a store with this modification log writes instead of `image`, if `dirty` of it differs from its image `base` on the device: the log
-/// block; `None` if the page is written whole. For predictors.
+/// Returns the log block that a store with this modification log writes for `image`, which differs
+/// in `dirty` from its image `base` on the device. Returns `None` if the store writes the page
+/// whole. For predictors.
 ///
 /// # Panics
 /// If the two are not sealed pages of one size.
@@ -254,14 +261,15 @@ pub fn delta_block(rule: &ModLog, base: &[u8], image: &[u8], dirty: &ChangeMap) 
     block.map(|(block, _)| block.to_vec())
 }
 
-/// The page that a log block of `store` is of, if `block` is one by its magic and checksum.
+/// Returns the page to which `block` belongs, if its magic and checksum make it a log block of
+/// `store`.
 pub(crate) fn log_block_of(block: &[u8], store: StoreId) -> Option<PageId> {
     let sealed = block[4..8] == MAGIC && u32_at(block, 0) == store.crc(&block[4..]);
     sealed.then(|| PageId(u64_at(block, PAGE)))
 }
 
-/// Lays what `block` has of `image` over it, if it has anything; says whether. The error says what
-/// is wrong with the block. What comes of it is to be checked as a page.
+/// Applies the Δ in `block` to `image`, if the block has one for it, and returns whether it had.
+/// The error describes what is wrong with the block. The result still has to be checked as a page.
 pub(crate) fn lay_over(
     block: &[u8],
     image: &mut [u8],
@@ -292,17 +300,18 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 
-/// What is known of a page in memory: its base, and what differs from it on the device already.
+/// The state of a page in memory: its base, and the ranges in which the device's Δ already differs
+/// from it.
 struct Kept {
     base: Base,
     dirty: ChangeMap,
 }
 
-/// The modification logs of a store's pages: what is known of those in memory, and the rule.
+/// The modification logs of a store's pages: the state of those in memory, and the rule.
 pub(super) struct ModLogs {
-    /// `None`: what is there is read, nothing is written.
+    /// `None`: log blocks are read but not written.
     rule: Option<ModLog>,
-    /// Whether there are log blocks.
+    /// Whether the layout has log blocks.
     exist: bool,
     page_size: usize,
     store: StoreId,
@@ -310,9 +319,10 @@ pub(super) struct ModLogs {
     held: Mutex<Held>,
 }
 
-/// What the log blocks hold, and what was done: the figures of eq. (4).
+/// The sizes of the log blocks' contents, and counters: the figures of eq. (4).
 struct Held {
-    /// By page name: 0 for one that nobody has looked at, else one more than |Δ| in units of 64 bytes.
+    /// By page name: 0 if the page was not looked at yet, else one more than |Δ| in units of 64
+    /// bytes.
     units: Sparse<u8>,
     stats: ModLogStats,
 }
@@ -355,9 +365,9 @@ impl ModLogs {
         self.exist.then(|| self.held.lock().stats)
     }
 
-    /// Makes of a base and the log block beside it what the page is. Returns |Δ|. Neither is
-    /// checked as a page: what comes of it is, by its own checksum and version. `None`: the block
-    /// has nothing of this base, or is known to be of none.
+    /// Turns a base and the log block beside it into the page, and returns |Δ|. Neither input is
+    /// checked as a page; the result is checked by its checksum and version. Returns `None` if the
+    /// block has no Δ for this base, or if no block is passed because it is known to have none.
     pub(super) fn load(&self, page: PageId, image: &mut [u8], block: Option<&[u8]>) -> Option<u32> {
         let read = block.map_or(Block::Empty, |block| self.read(block, page));
         let base = Base::of(image);
@@ -377,12 +387,13 @@ impl ModLogs {
         len
     }
 
-    /// What `block` has of `page`. One that is not whole has nothing.
+    /// Returns the Δ of `page` in `block`. A block that is not whole has none.
     fn read<'a>(&self, block: &'a [u8], page: PageId) -> Block<'a> {
         Block::read(block, page, self.page_size, self.store).unwrap_or(Block::Foreign)
     }
 
-    /// The log block to be written instead of the page, if the rule says so; `may` says that its base is durable.
+    /// Returns the log block to write instead of the page, if the rule allows it. `may` says that
+    /// the base is durable.
     pub(super) fn delta(&self, image: &PageImage<'_>, may: bool) -> Option<(AlignedBuf, u32)> {
         let rule = self.rule.filter(|_| may || mutation::on("delta-at-once"))?;
         let kept = self.kept.lock();
@@ -401,7 +412,7 @@ impl ModLogs {
         )
     }
 
-    /// The page was written: Δ of so many bytes to its log block, or whole.
+    /// Records that the page was written: Δ of this many bytes to its log block, or whole.
     pub(super) fn written(&self, image: &PageImage<'_>, delta: Option<u32>) {
         if self.rule.is_none() {
             return;
@@ -427,14 +438,14 @@ impl ModLogs {
         }
     }
 
-    /// The page leaves memory.
+    /// Drops the state of a page that leaves memory.
     pub(super) fn forget(&self, page: PageId) {
         if self.rule.is_some() {
             self.kept.lock().remove(&page);
         }
     }
 
-    /// The page is no page any more.
+    /// Drops everything known of a page that was freed.
     pub(super) fn free(&self, page: PageId) {
         self.forget(page);
         if self.rule.is_some() {
@@ -443,7 +454,7 @@ impl ModLogs {
     }
 }
 
-/// The error for a page whose log block, or base, is not what was written.
+/// Returns the error for a page whose log block or base is not what was written.
 pub(super) fn damaged(page: PageId, lba: Lba, found: impl std::fmt::Display) -> Error {
     Error::Damaged {
         what: format!("modification log of {page}"),

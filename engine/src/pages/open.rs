@@ -1,4 +1,4 @@
-//! Makes the page store that a superblock names. This is the one place that names them all.
+//! Opens the page store that a superblock names. This is the only place that knows all of them.
 
 use super::PageStore;
 use super::cow::CowStore;
@@ -12,8 +12,8 @@ use crate::layout::{Layout, Slot};
 use crate::options::{Options, PageStoreKind};
 use crate::sync::Arc;
 
-/// Opens the page store of `layout`. `table` is its page table, empty for a store without one;
-/// `reserved` are the places that the index snapshot takes.
+/// Opens the page store of `layout`. `table` is its page table, empty for a store without one.
+/// `reserved` are the places of the index snapshot.
 ///
 /// # Errors
 /// A page table that contradicts the layout.

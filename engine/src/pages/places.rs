@@ -1,4 +1,5 @@
-//! Fixed places: page `n` lives in slot `n`, and so may a chunk of an index snapshot, of which there is then no page `n`.
+//! Fixed places: page `n` lives in slot `n`. A slot may instead hold a chunk of an index snapshot,
+//! in which case there is no page `n`.
 
 use super::{SlotMap, SlotRun};
 use crate::device::Volume;
@@ -7,7 +8,7 @@ use crate::layout::{Layout, Slot};
 use crate::sync::{Arc, Mutex};
 use crate::types::{Lba, PageId};
 
-/// Who has which slot.
+/// The map of slots in use.
 pub(super) struct Places {
     volume: Arc<Volume>,
     layout: Layout,
@@ -15,7 +16,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// All slots of `layout`, free.
+    /// Creates the map with all slots of `layout` free.
     pub(super) fn new(volume: Arc<Volume>, layout: Layout) -> Places {
         let taken = Mutex::new(SlotMap::new(layout.slots));
         Places {
@@ -25,7 +26,7 @@ impl Places {
         }
     }
 
-    /// A free slot, as long as more than `keep_free` are.
+    /// Takes a free slot, if more than `keep_free` are free.
     pub(super) fn take(&self, keep_free: u64) -> Result<u64> {
         let mut taken = self.taken.lock();
         let slot = if taken.free() > keep_free {
@@ -38,17 +39,17 @@ impl Places {
         })
     }
 
-    /// Gives a slot back, all of it trimmed.
+    /// Trims a slot and frees it.
     pub(super) fn give_back(&self, slot: u64) -> Result<()> {
         let lba = self.layout.slot_lba(Slot(slot));
-        // Trim first: once the number is free somebody may write there.
+        // Trim first: once the number is free, another thread may write there.
         self.volume.trim(lba, self.layout.blocks_per_slot())?;
         let was_taken = self.taken.lock().release(slot);
         debug_assert!(was_taken, "slot {slot} freed twice");
         Ok(())
     }
 
-    /// Free slots for a long value, as long as more than `keep_free` are left then.
+    /// Takes free slots for a long value, if at least `keep_free` remain free.
     pub(super) fn take_runs(&self, slots: u64, keep_free: u64) -> Result<Vec<SlotRun>> {
         let mut taken = self.taken.lock();
         let runs = match taken.free() >= slots.saturating_add(keep_free) {
@@ -61,7 +62,7 @@ impl Places {
         Ok(runs.iter().map(SlotRun::of).collect())
     }
 
-    /// Gives the slots of a long value back, all of them trimmed.
+    /// Trims the slots of a long value and frees them.
     pub(super) fn give_run_back(&self, run: SlotRun) -> Result<()> {
         let blocks = run.slots * self.layout.blocks_per_slot();
         // Trim first, as for one slot.
@@ -74,7 +75,7 @@ impl Places {
         Ok(())
     }
 
-    /// As [`super::PageStore::set_live`].
+    /// Ends recovery, as [`super::PageStore::set_live`].
     pub(super) fn set_live(
         &self,
         live: &mut dyn Iterator<Item = PageId>,
@@ -97,27 +98,27 @@ impl Places {
         Ok(())
     }
 
-    /// No place from here on was ever taken.
+    /// Returns a bound that all slots ever taken are below.
     pub(super) fn high_water(&self) -> u64 {
         self.taken.lock().high_water()
     }
 
-    /// How many are taken.
+    /// Returns the number of slots in use.
     pub(super) fn taken(&self) -> u64 {
         self.taken.lock().used()
     }
 
-    /// Bytes of the map of what is taken.
+    /// Returns the bytes of memory of the map.
     pub(super) fn map_bytes(&self) -> u64 {
         self.taken.lock().bytes()
     }
 
-    /// The slot of `page`, if it can have one.
+    /// Returns the slot of `page`, if the page can have one.
     pub(super) fn slot(&self, page: PageId) -> Option<Slot> {
         (page.0 < self.layout.slots).then_some(Slot(page.0))
     }
 
-    /// Where `page` is, for messages.
+    /// Returns where `page` lies, for messages.
     pub(super) fn lba(&self, page: PageId) -> Lba {
         self.layout
             .slot_lba(Slot(page.0.min(self.layout.slots - 1)))

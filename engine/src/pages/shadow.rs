@@ -1,19 +1,23 @@
-//! Deterministic page shadowing (B⁻-tree §3.1), with or without the modification log of §3.2.
+//! Page store with deterministic page shadowing (B⁻-tree §3.1), with or without the modification
+//! log of §3.2.
 //!
 //! ```text
 //! page n:  [slot 0][log block][slot 1]        at a fixed place
-//!          a full image goes to the slots in turns; the other one, and the log block, are trimmed when it is durable
-//!          Δ goes to the log block                                                        see `mod_log`
+//!          full images go to the slots alternately; once an image is durable,
+//!          the other slot and the log block are trimmed
+//!          Δ goes to the log block                                    see `mod_log`
 //! ```
 //!
-//! Nothing is written but the pages (`W_e = 0`): which slot is valid is known in memory, 3 bytes a page name, and found again when a page
-//! is first loaded, by reading both. The other one reads as zeros, or is torn (its checksum fails), or is older (its LSN is smaller).
+//! Only the pages themselves are written (`W_e = 0`). Which slot is valid is kept in memory, 3
+//! bytes per page name. When a page is first loaded, reading both slots determines it: the other
+//! slot reads as zeros, or is torn (its checksum fails), or is older (its LSN is smaller).
 //!
 //! # What is durable when
 //!
-//! The paper does not say, and four of its steps taken too early lose pages. This is the protocol of
-//! `specs/page_shadowing/PageShadowing.tla` (its names in brackets; `specs/FINDINGS.md` has the counterexamples): *as long as the newest
-//! image is not durable, the one before it, its log block included, is not touched.*
+//! The paper leaves this open, and four of its steps lose pages if they are taken too early. This
+//! store implements the protocol of `specs/page_shadowing/PageShadowing.tla` (its names are given
+//! in brackets; `specs/FINDINGS.md` has the counterexamples): *as long as the newest image is not
+//! durable, the previous one, including its log block, is not touched.*
 //!
 //! ```text
 //!             whole page          flush of the device         trims
@@ -23,31 +27,34 @@
 //!                                the same slot
 //! ```
 //!
-//! - While the newest image is only `Written`, the page is written whole again, to the *same* slot [`NextSlot`], never to the log block
-//!   [`IsLogged`].
-//! - A whole write leaves the log block alone, for it belongs to the image before; it is trimmed with the old slot [`Trim`], unless Δ over the
-//!   new image has been written to it by then.
-//! - Only a flush that began after the write had returned makes it `Durable`.
-//! - What a crash left in the other slot, or in a log block of the other image, is trimmed by whoever loads the page first [`KnownAfter`].
+//! - While the newest image is only `Written`, the page is written whole again, to the *same* slot
+//!   [`NextSlot`], never to the log block [`IsLogged`].
+//! - A whole write leaves the log block alone, because that belongs to the previous image. The log
+//!   block is trimmed together with the old slot [`Trim`], unless Δ over the new image has been
+//!   written to it by then.
+//! - Only a flush that began after the write returned makes the image `Durable`.
+//! - Whatever a crash left in the other slot, or in a log block of the other image, is trimmed
+//!   after the page's first load [`KnownAfter`].
 //!
 //! # After a restart
 //!
-//! What is read need not be durable (see [`crate::recovery`]). So the pages that the log names are read once; the valid slot and its
-//! log block are written again as they were read, and the choice is kept [`Restart`]. The other pages were durable when the redo start was
-//! recorded; they are looked at when they are first loaded.
+//! What can be read need not be durable (see [`crate::recovery`]). So the pages that the log names
+//! are read once, the valid slot and its log block are rewritten unchanged, and the choice is kept
+//! [`Restart`]. The other pages were durable when the redo start was recorded; they are examined
+//! when they are first loaded.
 //!
 //! # Damage
 //!
-//! A slot that is neither zeros nor whole is torn, or damaged: the two look alike, and on a device
-//! whose discards do nothing there is always an older image beside it that is whole. So nobody
-//! takes what is found here for the newest by its looks. The version of the page tells
-//! ([`super::versioned`]): the LSN of the newest image that was written, or, after a restart, of
-//! one that the snapshot vouches for. A torn write leaves an image that is not older than that, and
-//! the log has the rest; a damaged one does not.
+//! A slot that is neither zeros nor whole is either torn or damaged. The two look alike, and on a
+//! device whose discards do nothing there is always a whole older image beside it. So this store
+//! does not decide whether the image it finds is the newest. The page's version does
+//! ([`super::versioned`]): the LSN of the newest image that was written or, after a restart, of one
+//! that the snapshot vouches for. A torn write leaves an image that is at least as new, and the log
+//! has the rest; damage does not.
 //!
-//! Two things are refused here already: a log block that names a newer base than any whole slot,
-//! for it is only written when its base is durable; and one that was known to be over the valid
-//! image and is not any more.
+//! This store itself reports two cases as damage: a log block that names a newer base than any
+//! whole slot, since it is only written when its base is durable; and a log block that was known to
+//! be over the valid image and no longer is.
 
 mod known;
 mod reading;
@@ -71,7 +78,7 @@ use crate::stats::ModLogStats;
 use crate::sync::{Arc, Mutex};
 use crate::types::{BLOCK_SIZE, IoClass, Lba, Lsn, PageId};
 
-/// See the module's story.
+/// The shadowing page store, described in the module's introduction.
 pub(crate) struct ShadowStore {
     volume: Arc<Volume>,
     layout: Layout,
@@ -81,12 +88,12 @@ pub(crate) struct ShadowStore {
     state: Mutex<State>,
     /// Held for a whole batch, and while slots are trimmed.
     writing: Mutex<()>,
-    /// Of a whole slot, for reads.
+    /// Buffers for reading whole places.
     buffers: Buffers,
 }
 
 impl ShadowStore {
-    /// A store with nothing known.
+    /// Creates a store that knows nothing about its pages.
     pub(crate) fn new(
         volume: Arc<Volume>,
         layout: Layout,
@@ -105,7 +112,8 @@ impl ShadowStore {
         }
     }
 
-    /// First block of what is read of a page whose valid slot is known, and where in it image and log block lie.
+    /// Returns the first block to read of a page whose valid slot is known, and the offsets of
+    /// image and log block in what is read.
     fn span(&self, page: PageId, slot: u8) -> (Lba, usize, usize) {
         let place = Slot(page.0);
         if slot == 0 || !self.layout.mod_log {
@@ -123,7 +131,7 @@ impl ShadowStore {
         self.layout.page_size + BLOCK_SIZE * usize::from(self.layout.mod_log)
     }
 
-    /// Makes the page of a span that was read.
+    /// Builds the page from a span that was read.
     fn finish(&self, page: PageId, known: Known, span: &[u8], buf: &mut [u8]) -> Result<()> {
         let (_, image_at, log_at) = self.span(page, known.slot);
         buf.copy_from_slice(&span[image_at..image_at + self.layout.page_size]);
@@ -131,13 +139,15 @@ impl ShadowStore {
         self.lay_over(page, known.slot, block, buf)
     }
 
-    /// Makes the page of the image in `buf`, which was read from `slot`, and the log block that is over it [`Load`].
+    /// Builds the page from the image in `buf`, which was read from `slot`, and the log block over
+    /// it [`Load`].
     fn lay_over(&self, page: PageId, slot: u8, block: Option<&[u8]>, buf: &mut [u8]) -> Result<()> {
         let base = PageRef::new(buf).lsn();
         let mut delta = None;
         if self.layout.mod_log {
             let lba = self.layout.mod_log_lba(Slot(page.0));
-            // Whatever reads in a block that is over another image, perhaps because its trim is not durable, is passed over.
+            // A block that is over another image, perhaps because its trim is not durable, is
+            // ignored.
             delta = self.logs.load(page, buf, block);
             if block.is_some() && delta.is_none() {
                 return Err(mod_log::damaged(page, lba, "nothing of this image"));
@@ -178,10 +188,10 @@ impl ShadowStore {
         })
     }
 
-    /// What reading both slots told [`KnownAfter`].
+    /// Records what reading both slots revealed [`KnownAfter`].
     fn learn(&self, page: PageId, choice: &Choice) {
         let mut state = self.state.lock();
-        // Somebody else may have looked as well, and gone on.
+        // Another thread may have read the page as well, and changed its state since.
         if state.known(page).is != Is::Unknown {
             return;
         }
@@ -212,7 +222,7 @@ impl ShadowStore {
         }
     }
 
-    /// A page is about to be written, its log block, if there is one, instead of it.
+    /// Reports that a page is about to be written, or its log block instead.
     fn tell_write(&self, image: &PageImage<'_>, slot: u8, block: Option<&[u8]>) {
         let page = image.page;
         self.tell(|| {
@@ -230,7 +240,8 @@ impl ShadowStore {
         });
     }
 
-    /// Trims what became superfluous by flushes since the last call [`Trim`]. The caller holds `writing`.
+    /// Trims what became obsolete through flushes since the last call [`Trim`]. The caller holds
+    /// `writing`.
     fn settle(&self) -> Result<()> {
         let pages = self.state.lock().durable(&self.volume);
         for page in pages {
@@ -246,7 +257,7 @@ impl ShadowStore {
             });
             match (log_too, known.slot) {
                 (false, _) => self.volume.trim(other, per_page)?,
-                // The three lie side by side.
+                // The three are adjacent.
                 (true, 0) => self
                     .volume
                     .trim(self.layout.mod_log_lba(place), per_page + 1)?,
@@ -288,7 +299,7 @@ impl PageStore for ShadowStore {
             slot.ok_or(Error::MissingPage { page: *page })?;
             let known = self.state.lock().known(*page);
             if known.is == Is::Unknown {
-                // Read by itself, both slots of it, when it is wanted.
+                // It is read by itself, with both slots, when it is needed.
                 return Err(Error::MissingPage { page: *page });
             }
             knowns.push(known);
@@ -309,7 +320,7 @@ impl PageStore for ShadowStore {
         let mut plans = Vec::with_capacity(batch.len());
         for image in batch {
             let known = self.state.lock().known(image.page);
-            // While the base is not durable the log block is part of the image before.
+            // While the base is not durable, the log block is part of the previous image.
             let may = matches!(known.is, Is::Durable | Is::Alone);
             let delta = self.logs.delta(image, may);
             let again = known.is == Is::Written && !mutation::on("ping-pong-at-once");
@@ -434,7 +445,8 @@ impl PageStore for ShadowStore {
         self.places.give_run_back(run)
     }
 
-    /// Recovery writes pages to their own places only, and leaves out what a value has by then.
+    /// Does nothing: recovery writes pages only to their own places, and skips places that a value
+    /// has taken.
     fn hold_run(&self, _: SlotRun) {}
 
     fn persist_table(&self) -> Result<()> {
@@ -452,7 +464,7 @@ impl PageStore for ShadowStore {
         let named = std::mem::take(&mut self.state.lock().named);
         let mut torn = 0;
         for page in named {
-            // A place that a snapshot or a long value has by now is nobody's page.
+            // A place that a snapshot or a long value has taken belongs to no page any more.
             if others(Slot(page.0)) {
                 continue;
             }
@@ -476,8 +488,9 @@ impl PageStore for ShadowStore {
 }
 
 impl ShadowStore {
-    /// What a batch was to write may be there, or not, or half of it: what was alone is not, what
-    /// was on its way is not durable with the next flush, and nothing is a base.
+    /// Updates the state after a failed batch. Each of its images may be written, missing or torn:
+    /// a page that was `Alone` no longer is, one that was `Written` is not durable after the next
+    /// flush, and nothing on the device can be a base.
     fn not_written(&self, batch: &[PageImage<'_>], plans: &[(u8, Option<(AlignedBuf, u32)>)]) {
         let mut state = self.state.lock();
         for (image, (_, delta)) in batch.iter().zip(plans) {
@@ -495,7 +508,8 @@ impl ShadowStore {
         }
     }
 
-    /// Reads a page that the log names, once, and writes what is valid of it again [`Restart`]. Says whether a slot was torn.
+    /// Reads a page that the log names, once, and rewrites its valid image and log block
+    /// [`Restart`]. Returns whether a slot was torn.
     fn write_again(&self, page: PageId) -> Result<bool> {
         self.buffers.with(|both| {
             let place = Slot(page.0);
@@ -505,7 +519,7 @@ impl ShadowStore {
                 layout: &self.layout,
                 bytes: both,
             };
-            // What is not whole is redo's business: it knows whether the page is to be there.
+            // Redo handles a page without a whole image: it knows whether the page should exist.
             let Ok(choice) = reading.choose(page) else {
                 return Ok(false);
             };

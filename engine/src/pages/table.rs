@@ -1,4 +1,5 @@
-//! The page table of the copy-on-write store: page name -> slot, in 4 KiB blocks that the device writes atomically.
+//! The page table of the copy-on-write store. It maps page names to slots, in 4 KiB blocks that the
+//! device writes atomically.
 //!
 //! | offset | bytes | field of a table block |
 //! |---:|---:|---|
@@ -8,9 +9,9 @@
 //! | 12 | 4 | the store id, its halves xored |
 //! | 16 | 8 each | 510 entries: slot + 1, or 0 for "no image" |
 //!
-//! A block never written reads as zeros, or as the block of a store that had the device before, and
-//! means 510 times "no image". Entries are independent of each other, so blocks may be persisted at
-//! any time and in any order, as long as the images they point at are durable first.
+//! A block that was never written reads as zeros, or as the block of a store that had the device
+//! before, and means 510 times "no image". Entries are independent of each other, so blocks may be
+//! persisted at any time and in any order, as long as the images they point at are durable first.
 
 use std::collections::BTreeSet;
 
@@ -23,22 +24,22 @@ use crate::types::{BLOCK_SIZE, IoClass, Lba, PageId, StoreId};
 
 const MAGIC: [u8; 4] = *b"PTAB";
 
-/// The table in memory, with a note of which blocks differ from the device.
+/// The table in memory, and which of its blocks differ from the device.
 pub(crate) struct PageTable {
     store: StoreId,
     entries: Sparse<u64>,
     dirty: BTreeSet<u64>,
     blocks: u64,
     slots: u64,
-    /// Blocks below were read when the table was loaded; of those from here on recovery reads what
-    /// the log names.
+    /// Blocks below this were read when the table was loaded. Of later ones, recovery reads those
+    /// that the log names.
     read: u64,
-    /// Such blocks that the log names.
+    /// The blocks at or after `read` that the log names.
     named: BTreeSet<u64>,
 }
 
 impl PageTable {
-    /// A table that knows of no image.
+    /// Creates a table without images.
     pub(crate) fn new(layout: &Layout) -> PageTable {
         PageTable {
             store: layout.id,
@@ -51,9 +52,9 @@ impl PageTable {
         }
     }
 
-    /// Reads the table's entries of pages named below `names`; every entry is inside the page
-    /// space. All blocks ever written count as dirty: that they can be read does not mean that they
-    /// are durable.
+    /// Reads the table's entries for pages named below `names`. Every entry must lie inside the
+    /// page space. All blocks ever written count as dirty, because a block that can be read need
+    /// not be durable.
     pub(crate) fn load(volume: &Volume, layout: &Layout, names: u64) -> Result<PageTable> {
         let mut table = PageTable::new(layout);
         table.read = names.div_ceil(TABLE_ENTRIES).min(layout.table_blocks);
@@ -76,8 +77,8 @@ impl PageTable {
         self.decode_block(block, buf, lba)
     }
 
-    /// The log names `page`: its block may have been written since the last checkpoint, and its
-    /// first write may have failed. Noted until [`PageTable::load_named`].
+    /// Notes that the log names `page`: its block may have been written since the last checkpoint,
+    /// and its first write may have failed. The block is noted until [`PageTable::load_named`].
     pub(crate) fn named_in_log(&mut self, page: PageId) {
         let block = PageTable::block_of(page);
         if block < self.read {
@@ -89,8 +90,8 @@ impl PageTable {
         }
     }
 
-    /// Reads the blocks behind those of [`PageTable::load`] that the log names, and returns what
-    /// they say of pages.
+    /// Reads the blocks that the log names and that [`PageTable::load`] did not read, and returns
+    /// their entries.
     pub(crate) fn load_named(
         &mut self,
         volume: &Volume,
@@ -160,7 +161,8 @@ impl PageTable {
         }
     }
 
-    /// Says where `page` is now and returns where it was. `page` must be below [`PageTable::len`].
+    /// Sets the slot of `page` and returns the previous one. `page` must be below
+    /// [`PageTable::len`].
     pub(crate) fn set(&mut self, page: PageId, slot: Option<Slot>) -> Option<Slot> {
         let old = self.get(page);
         let entry = self.entries.make_mut(page.0);
@@ -169,17 +171,17 @@ impl PageTable {
         old
     }
 
-    /// Number of page names the table has room for.
+    /// Returns the number of page names that the table has room for.
     pub(crate) fn len(&self) -> u64 {
         self.entries.len()
     }
 
-    /// The block that holds `page`'s entry.
+    /// Returns the block that holds `page`'s entry.
     pub(crate) fn block_of(page: PageId) -> u64 {
         page.0 / TABLE_ENTRIES
     }
 
-    /// The device image of a block, which counts as clean from now on.
+    /// Encodes a block for the device and marks it clean.
     pub(crate) fn encode_block(&mut self, block: u64, buf: &mut [u8]) {
         buf[4..8].copy_from_slice(&MAGIC);
         buf[8..12].copy_from_slice(&(block as u32).to_le_bytes());
@@ -204,23 +206,23 @@ impl PageTable {
         self.dirty.insert(block);
     }
 
-    /// Blocks that differ from the device, ascending.
+    /// Returns the blocks that differ from the device, ascending.
     pub(crate) fn dirty_blocks(&self) -> Vec<u64> {
         self.dirty.iter().copied().collect()
     }
 
-    /// Pages with an image, with their slots.
+    /// Returns the pages that have an image, with their slots.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (PageId, Slot)> + '_ {
         let made = self.entries.iter().filter(|(_, entry)| **entry != 0);
         made.map(|(page, entry)| (PageId(page), Slot(entry - 1)))
     }
 
-    /// Whether block `block` differs from the device.
+    /// Returns whether block `block` differs from the device.
     pub(crate) fn is_dirty(&self, block: u64) -> bool {
         self.dirty.contains(&block)
     }
 
-    /// Bytes of memory that it takes.
+    /// Returns the bytes of memory in use.
     pub(crate) fn bytes(&self) -> u64 {
         self.entries.bytes()
     }

@@ -1,45 +1,52 @@
-//! The newest image of a page, or an error: no page store by itself can tell an old image from the
-//! newest.
+//! [`Versioned`], a layer that returns the newest image of a page or an error. A page store by
+//! itself cannot tell an old image from the newest.
 //!
-//! A checksum tells whether an image is whole. It does not tell whether a later one was lost: a
-//! write that never reached the medium, one that went elsewhere, a rotten bit in the newer of two
-//! slots. So the LSN of every page's newest image is kept beside the page, its *version*: in memory
-//! as pages are written, on the device in the index snapshot (see [`crate::snapshot`]).
+//! A checksum tells whether an image is whole. It does not tell whether a later image was lost: by
+//! a write that never reached the medium, by a write that went elsewhere, or by a flipped bit in
+//! the newer of two slots. So the LSN of every page's newest image, its *version*, is kept
+//! separately from the page: in memory as pages are written, and on the device in the index
+//! snapshot (see [`crate::snapshot`]).
 //!
 //! ```text
-//!                    what an image may be
-//! recovery           not older than the snapshot says, not newer than the log's end     redo does the rest
+//!                    which image is accepted
+//! recovery           from the snapshot's version up to the log's end     redo does the rest
 //! afterwards         exactly the version
 //! ```
 //!
-//! Why redo can do the rest: a page that has changed since the checkpoint began is named in the log
-//! from there on, and the log is durable up to a page's LSN before the page is written. So
-//! whichever of the images since the snapshot is found, the log has what it lacks. Redo has read
+//! Redo can do the rest for this reason: a page that changed after the checkpoint began is named in
+//! the log from there on, and the log is durable up to a page's LSN before the page is written. So
+//! whichever image since the snapshot is found, the log has the changes that it lacks. Redo reads
 //! each page that the log names; the others are as the snapshot says. From then on all versions are
 //! known exactly.
 //!
-//! An image that is newer than the log's end comes from a time that this log does not know:
-//! superblock or log are older than the pages.
+//! An image newer than the log's end cannot have been written under this log: the superblock or the
+//! log is older than the pages.
 //!
-//! # What a store notices of silent damage
+//! # Which silent damage a store detects
 //!
-//! | damage | in place | copy-on-write | shadowed | by |
+//! In an in-place, a copy-on-write and a shadowed store, and by what means:
+//!
+//! | damage | in place | cow | shadow | detected by |
 //! |---|---|---|---|---|
 //! | flipped bits in a page | all | all | all | checksum |
 //! | a page write that was lost, or went elsewhere | all | all | all | version |
 //! | an older image of a page in its place | all | all | all | version |
-//! | another page, or another store's, in its place | all | all | all | name and store id in the checksum |
-//! | a modification-log block: flipped, lost, older | all | all | all | version of the page with its differences |
-//! | a block of the page table: flipped, lost, older | - | all | - | checksum; version of the pages it names |
-//! | a chunk of the index snapshot: flipped, lost, older | all | all | all | checksum, number of its checkpoint |
-//! | a superblock: flipped, zeroed, older by two or more | all | all | all | checksum, numbers that do not follow |
-//! | the newest superblock lost, its predecessor's predecessor in its place | all | all | all | log blocks of a later lap, or images from the future, when read |
-//! | a log block before the last flush | all | all | all | a later block that tells what was durable |
-//! | a log block of the last flush, after the store was dropped | all | all | all | the block behind it that says what was durable |
-//! | **a log block of the last flush, behind a crash** | no | no | no | looks like a flush that the crash cut short, unless a page was written since |
-//! | a journal block, behind a crash that has torn its home | all | - | - | checksum of the home; version |
+//! | a page of another name or store in its place | all | all | all | name and store id in checksum |
+//! | a modification-log block: flipped, lost, older | all | all | all | version of the page after Δ |
+//! | a page-table block: flipped, lost, older | - | all | - | checksum; versions of its pages |
+//! | a snapshot chunk: flipped, lost, older | all | all | all | checksum, checkpoint number |
+//! | a superblock: flipped, zeroed, older by two or more | all | all | all | checksum, number sequence |
+//! | newest superblock lost, third newest in its place (1) | all | all | all | log blocks, images (1) |
+//! | a log block before the last flush | all | all | all | a later block that says what was durable |
+//! | a log block of the last flush, store dropped (2) | all | all | all | the witness block behind it |
+//! | **a log block of the last flush, after a crash** (3) | no | no | no | - |
+//! | a journal block, when a crash tore its home | all | - | - | checksum of the home; version |
 //!
-//! Memory: 8 bytes a page name in use.
+//! 1. When they are read: log blocks of a later lap, or images from the future.
+//! 2. The store was dropped, and had said behind the block what was durable.
+//! 3. It looks like a flush that the crash cut short, unless a page was written since.
+//!
+//! Memory: 8 bytes per page name in use.
 
 use super::{Found, PageImage, PageStore, SlotRun};
 use crate::error::{Error, Result};
@@ -51,21 +58,21 @@ use crate::stats::ModLogStats;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::types::{Lba, Lsn, PageId};
 
-/// Set as the horizon when all versions are known exactly.
+/// The horizon's value when all versions are known exactly.
 const EXACT: u64 = u64::MAX;
 
-/// A page store that knows which images are the newest.
+/// A page store that accepts only the newest image of each page.
 pub(crate) struct Versioned {
     inner: Box<dyn PageStore>,
     layout: Layout,
     versions: Sparse<AtomicU64>,
-    /// In recovery the log's end, which no page passes; then [`EXACT`].
+    /// In recovery, the end of the log, which no page may exceed. Afterwards [`EXACT`].
     horizon: AtomicU64,
 }
 
 impl Versioned {
-    /// Over `inner`, nothing of whose pages is known; for a new store, in which every image is to
-    /// be written first.
+    /// Wraps `inner` with no versions known. Suits a new store, in which every image has yet to be
+    /// written.
     pub(crate) fn new(inner: Box<dyn PageStore>, layout: Layout) -> Versioned {
         Versioned {
             versions: Sparse::new(inner.page_limit()),
@@ -75,19 +82,19 @@ impl Versioned {
         }
     }
 
-    /// Recovery begins, with a log that ends at `end`: until [`PageStore::set_live`] images may be
-    /// newer than is known.
+    /// Begins recovery with a log that ends at `end`: until [`PageStore::set_live`], images may be
+    /// newer than their known version.
     pub(crate) fn recover_to(&self, end: Lsn) {
         self.horizon.store(end.0, Ordering::Release);
     }
 
-    /// The snapshot says that `page` has an image with this LSN, or a newer one.
+    /// Notes that, according to the snapshot, `page` has an image with this LSN or a newer one.
     pub(crate) fn expect(&self, page: PageId, version: Lsn) {
         let cell = self.versions.make(page.0).filter(|_| version.0 > 0);
         cell.map(|cell| cell.fetch_max(version.0, Ordering::AcqRel));
     }
 
-    /// LSN of the newest image of `page`; zero if it has none.
+    /// Returns the LSN of the newest image of `page`, or zero if it has none.
     pub(crate) fn version(&self, page: PageId) -> Lsn {
         let known = self.versions.get(page.0);
         Lsn(known.map_or(0, |version| version.load(Ordering::Acquire)))
@@ -103,7 +110,7 @@ impl Versioned {
         }
     }
 
-    /// Whether these bytes are the newest image of `page`.
+    /// Checks whether these bytes are the newest image of `page`.
     fn check(&self, page: PageId, found: Found, bytes: &[u8]) -> Result<Found> {
         let version = self.version(page);
         let whole = match found {
@@ -112,7 +119,7 @@ impl Versioned {
         };
         match whole {
             Ok(()) => {}
-            // Never written, as far as is known, or trimmed since: recovery decides.
+            // As far as is known, never written, or trimmed since: recovery decides.
             Err(PageDamage::Zeroed) if version.0 == 0 => return Ok(Found::Nothing),
             Err(damage) => return Err(self.damaged(page, version, damage.to_string())),
         }
@@ -150,7 +157,7 @@ impl Versioned {
 }
 
 impl PageStore for Versioned {
-    /// As the store below does, and the bytes are checked: whole, this page's, the newest.
+    /// Reads as the inner store, and checks that the bytes are whole, this page's, and the newest.
     fn read(&self, page: PageId, buf: &mut [u8]) -> Result<Found> {
         let found = self.inner.read(page, buf)?;
         self.check(page, found, buf)
@@ -183,7 +190,7 @@ impl PageStore for Versioned {
     }
 
     fn free(&self, page: PageId) -> Result<()> {
-        // Before the name is anybody else's.
+        // Before the name can be reused.
         self.set(page, Lsn(0));
         self.inner.free(page)
     }

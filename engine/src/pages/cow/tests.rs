@@ -9,7 +9,7 @@ use crate::node::ChangeMap;
 use crate::options::{Options, PageStoreKind};
 use crate::types::StoreId;
 
-/// Asks for a new page in the middle of each write of the page table, as another thread may.
+/// Allocates a new page during each write of the page table, as another thread might.
 struct Meddling {
     inner: MemDevice,
     store: OnceLock<Arc<CowStore>>,
@@ -42,7 +42,7 @@ impl BlockDevice for Meddling {
     }
 }
 
-/// A new store whose table is written at checkpoints.
+/// Creates a store that writes its table at checkpoints.
 fn new_store(device: Arc<dyn BlockDevice>) -> CowStore {
     let options = Options {
         store: PageStoreKind::CopyOnWrite {
@@ -87,7 +87,8 @@ fn while_the_table_is_written_the_slots_that_it_frees_count_as_room() {
     write_all();
     store.persist_table().expect("persisted");
     device.store.set(Arc::clone(&store)).ok().expect("once");
-    // Each page's new image wants another slot while its old one is held, so the table must be written on the way.
+    // Each page's new image needs a slot while its old one is held, so the table must be written on
+    // the way.
     write_all();
     let answers = device.answers.lock();
     assert!(!answers.is_empty(), "no table was written");
@@ -101,7 +102,7 @@ fn a_table_that_was_written_in_part_names_no_slot_of_another() {
     let device = Arc::new(CrashDevice::new(900));
     let store = new_store(Arc::clone(&device) as Arc<dyn BlockDevice>);
     let layout = store.layout;
-    // One more than the table's first block names.
+    // One more than the table's first block covers.
     let pages: Vec<PageId> = (0..=510)
         .map(|_| store.allocate(0).expect("room for it"))
         .collect();
@@ -117,20 +118,20 @@ fn a_table_that_was_written_in_part_names_no_slot_of_another() {
     };
     write(pages[0]).expect("room");
     store.persist_table().expect("room");
-    // The first block is written anew, and names another slot; the second is refused.
+    // The first block is rewritten and refers to another slot; the second is refused.
     write(pages[0]).expect("room");
     write(pages[510]).expect("room");
     device.set_full(true);
     store.persist_table().expect_err("no room for a new block");
     device.set_full(false);
     let named = store.home(pages[0]).expect("a place");
-    // What it names then must stay as it is while the power may go.
+    // What it refers to must not change as long as the power may fail.
     write(pages[0]).expect("room");
     for page in &pages[1..100] {
         write(*page).expect("room");
         assert_ne!(store.home(*page), Some(named), "page {}", page.0);
     }
-    // It is free, as that of the table before, when the whole table was written.
+    // Once the whole table is written, that slot is free, and so is the one before it.
     let used = |store: &CowStore| store.state.lock().slots.used();
     let before = used(&store);
     store.persist_table().expect("room");

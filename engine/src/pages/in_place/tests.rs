@@ -1,4 +1,5 @@
-//! A home that cannot be written is owed, and its journal half kept, until it can.
+//! Tests that a home that cannot be written is owed, and that its half of the journal is kept until
+//! it is written.
 
 use super::*;
 use crate::device::{BlockDevice, DeviceError, MemDevice};
@@ -10,7 +11,7 @@ use crate::types::StoreId;
 
 const PAGE_BYTES: usize = 8192;
 
-/// A file system that copies on write, and has room for one block when it is full.
+/// A copy-on-write file system that has room for one block when it is full.
 struct Full {
     memory: MemDevice,
     full: AtomicBool,
@@ -56,8 +57,8 @@ fn page(page: u64, lsn: u64) -> Vec<u8> {
     bytes
 }
 
-/// Page 1 is torn at home when its second image is written; then other batches are. What recovery
-/// makes of it, and its LSN.
+/// Tears the home of page 1 when its second image is written, then writes `others` more batches.
+/// Returns the page's LSN after recovery.
 fn recovered_after(others: u64) -> Option<Lsn> {
     let options = Options {
         page_size: PAGE_BYTES,

@@ -1,4 +1,5 @@
-//! Modification logs behind the images of a store that keeps a page in one place at a time.
+//! Modification logs for a store that keeps each page in one place at a time, with the log block
+//! right behind the image.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -13,7 +14,7 @@ use crate::stats::ModLogStats;
 use crate::sync::Mutex;
 use crate::types::{BLOCK_SIZE, IoClass, Lba, PageId};
 
-/// A batch of pages, apart by where they are written.
+/// A batch of pages, split by where they are written.
 struct Split<'a, 'b> {
     whole: Vec<&'a PageImage<'b>>,
     deltas: Vec<DeltaWrite<'a, 'b>>,
@@ -26,14 +27,14 @@ struct DeltaWrite<'a, 'b> {
     len: u32,
 }
 
-/// Modification logs for a store that keeps a page in one place at a time, its log block right behind it: in place, or copy-on-write. A
-/// page's image is its base until it is written whole again, wherever to.
+/// The modification logs of an in-place or copy-on-write store. A page's image is its base until
+/// the page is written whole again, wherever that goes.
 pub(in crate::pages) struct LogsBehind {
     logs: ModLogs,
     buffers: Buffers,
-    /// Pages written whole of which it is not known to be durable.
+    /// Pages written whole whose images are not known to be durable.
     fresh: Mutex<HashMap<PageId, Stamp>>,
-    /// What recovery has found in the log.
+    /// Pages that recovery found in the log.
     named: Mutex<BTreeSet<PageId>>,
 }
 
@@ -51,7 +52,7 @@ impl LogsBehind {
         Lba(at.0 + (self.logs.page_size / BLOCK_SIZE) as u64)
     }
 
-    /// Reads `page`, whose image is at `at`.
+    /// Reads `page`, whose image lies at `at`.
     pub(in crate::pages) fn read(
         &self,
         volume: &Volume,
@@ -107,7 +108,8 @@ impl LogsBehind {
         Ok(())
     }
 
-    /// The pages written whole whose images are durable by now, since the last call: log blocks of the images before are nobody's.
+    /// Returns the pages written whole whose images have become durable since the last call. The
+    /// log blocks of their previous images are no longer needed.
     pub(in crate::pages) fn settle(&self, volume: &Volume) -> Vec<PageId> {
         let mut settled = Vec::new();
         self.fresh.lock().retain(|page, written| {
@@ -121,7 +123,8 @@ impl LogsBehind {
         settled
     }
 
-    /// Writes a batch: `write_whole` those pages of which too much differs, the others' log blocks here. After [`LogsBehind::settle`].
+    /// Writes a batch: calls `write_whole` for pages with too many differences, and writes the log
+    /// blocks of the others. Call [`LogsBehind::settle`] first.
     pub(in crate::pages) fn write(
         &self,
         volume: &Volume,
@@ -140,7 +143,7 @@ impl LogsBehind {
             write_whole(&split.whole)
         };
         if let Err(e) = whole.and_then(|()| self.write_deltas(volume, &split)) {
-            // What is on the device now is unknown, so none of it is a base: the next write is
+            // What is on the device now is unknown, so none of it can be a base: the next write is
             // whole.
             batch.iter().for_each(|image| self.logs.forget(image.page));
             return Err(e);
@@ -149,7 +152,7 @@ impl LogsBehind {
         Ok(())
     }
 
-    /// What of a batch goes to log blocks, and what is written whole.
+    /// Splits a batch into pages whose Δ goes to log blocks and pages that are written whole.
     fn split<'a, 'b>(
         &self,
         batch: &'a [PageImage<'b>],
@@ -187,7 +190,7 @@ impl LogsBehind {
         volume.write_batch(&writes.collect::<Vec<_>>())
     }
 
-    /// The whole batch was written.
+    /// Records that the whole batch was written.
     fn written(&self, volume: &Volume, split: &Split<'_, '_>) {
         if self.logs.rule.is_none() {
             return;
@@ -214,7 +217,7 @@ impl LogsBehind {
         self.logs.forget(page);
     }
 
-    /// The page is no page any more.
+    /// Drops everything known of a page that was freed.
     pub(in crate::pages) fn free(&self, page: PageId) {
         self.logs.free(page);
         self.fresh.lock().remove(&page);
@@ -226,7 +229,8 @@ impl LogsBehind {
         }
     }
 
-    /// Writes the log blocks of the pages that the log names again, as they are: what is read of them need not be durable.
+    /// Rewrites the log blocks of the pages that the log names, unchanged, because what can be read
+    /// need not be durable.
     pub(in crate::pages) fn repair(
         &self,
         volume: &Volume,

@@ -1,4 +1,4 @@
-//! Log blocks: what goes in comes out, the rule, what fits, and damage.
+//! Tests of log blocks: round trips, the rule, what fits, and damage.
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -27,7 +27,7 @@ fn logs(page_size: usize, threshold: u32, segment: u32, reset: ResetRule) -> Mod
     ModLogs::new(Some(rule), &layout)
 }
 
-/// A page in memory, and what changed since it was written.
+/// A page in memory, and the ranges changed since it was written.
 #[derive(Clone)]
 struct Page {
     bytes: Vec<u8>,
@@ -65,7 +65,7 @@ impl Page {
         }
     }
 
-    /// As it is while so many of its last segments are marked.
+    /// Returns the page with its last `bytes` bytes marked as changed, in whole segments.
     fn with_marked(page_size: usize, bytes: usize) -> Page {
         let mut page = Page::new(page_size);
         page.changes.clear();
@@ -78,14 +78,15 @@ impl Page {
     }
 }
 
-/// |Δ| of the block for a page of which so many bytes differ from an image that was just written.
+/// Returns |Δ| of the block for a page that differs in `bytes` bytes from an image that was just
+/// written.
 fn delta_of(logs: &ModLogs, bytes: usize) -> Option<u32> {
     let page = Page::with_marked(logs.page_size, bytes);
     logs.written(&page.image(), None);
     logs.delta(&page.image(), true).map(|(_, len)| len)
 }
 
-/// A log block over a page, and both.
+/// Returns a base, the page made of it, and the log block between the two.
 fn logged() -> (Page, Page, AlignedBuf) {
     let logs = logs(8192, 2048, 128, ResetRule::AtThreshold);
     let base = Page::new(8192);
@@ -99,7 +100,7 @@ fn logged() -> (Page, Page, AlignedBuf) {
     (base, page, block)
 }
 
-/// Loads, into a store that has just been opened, what lies on the device.
+/// Loads what lies on the device into a store that was just opened.
 fn load(page_size: usize, base: &[u8], block: &[u8]) -> (Vec<u8>, Option<u32>, ModLogs) {
     let logs = logs(page_size, 2048, 128, ResetRule::AtThreshold);
     let mut image = base.to_vec();
@@ -132,7 +133,7 @@ fn a_page_comes_back_from_its_base_and_its_log_block() {
                     }
                 }
                 page.changes.clear();
-                // The block of the base before is passed over.
+                // The block of the previous base is ignored.
                 let (image, len, _) = load(page_size, &base, &block);
                 assert!(image == page.bytes, "{page_size} B pages, Ds {segment}");
                 assert_eq!(check(&image, PAGE), Ok(()));
@@ -164,7 +165,7 @@ fn at_exactly_the_threshold_the_two_readings_differ() {
     }
 }
 
-/// T may be a whole block, of which vector, envelope and names take their part.
+/// T may be a whole block, of which vector, envelope and names take a part.
 #[test]
 fn no_more_goes_into_a_block_than_fits() {
     for (page_size, segment, most) in [
@@ -224,7 +225,7 @@ fn a_log_block_with_any_byte_flipped_is_passed_over() {
     }
 }
 
-/// A checksum that fits does not make sense of nonsense.
+/// A matching checksum does not make an invalid block valid.
 #[test]
 fn a_block_that_cannot_be_is_not_followed_though_its_checksum_fits() {
     let (_, _, block) = logged();
@@ -257,7 +258,7 @@ fn a_block_of_another_page_or_image_is_passed_over() {
     let mine = Block::read(&block, PAGE, 8192, StoreId::default()).expect("whole");
     let delta = mine.over(&base.bytes).expect("its base");
     assert_eq!((delta.base_lsn(), delta.lsn()), (base.lsn(), page.lsn()));
-    // The page itself, written whole since; and another image of the base's LSN.
+    // The page itself, written whole since; and another image with the base's LSN.
     assert!(mine.over(&page.bytes).is_none());
     let mut other = base.clone();
     other.change(base.lsn(), |p| {

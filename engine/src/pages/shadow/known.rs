@@ -1,4 +1,4 @@
-//! What a shadowed store knows in memory about the slots of its pages.
+//! The in-memory state of the slots of shadowed pages.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
@@ -9,19 +9,20 @@ use crate::types::PageId;
 
 pub(super) struct State {
     pub(super) known: Sparse<Known>,
-    /// Pages written whole that are not alone yet, by when. Those in doubt are in `queue` with another stamp, which then means nothing.
+    /// Pages written whole that are not alone yet, with the time of the write. If a page's stamp in
+    /// `queue` is another one, the queue's entry is void.
     pub(super) written: HashMap<PageId, Stamp>,
     pub(super) queue: VecDeque<(Stamp, PageId)>,
-    /// Pages whose other slot a crash has left something in.
+    /// Pages that a crash left something of in the other slot.
     pub(super) leftovers: Vec<PageId>,
-    /// What recovery has found in the log.
+    /// Pages that recovery found in the log.
     pub(super) named: BTreeSet<PageId>,
 }
 
-/// How sure the newest image of a page is.
+/// The durability of a page's newest image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Is {
-    /// Nobody has looked yet.
+    /// The page was not read yet.
     Unknown,
     Written,
     Durable,
@@ -29,18 +30,18 @@ pub(super) enum Is {
     Alone,
 }
 
-/// What is known of a page's slots: the paper's bitmap, and a little more.
+/// The state of a page's slots: the paper's bitmap, and a little more.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
     /// The valid slot.
     pub(super) slot: u8,
     pub(super) is: Is,
-    /// The log block holds Δ over it.
+    /// Whether the log block holds Δ over the valid slot.
     pub(super) logged: bool,
 }
 
 impl Known {
-    /// Of a page without an image: the first one goes to slot 0.
+    /// The state of a page without an image: the first one goes to slot 0.
     pub(super) const NOTHING: Known = Known {
         slot: 1,
         is: Is::Unknown,
@@ -55,7 +56,7 @@ impl Default for Known {
 }
 
 impl State {
-    /// The state of a store that has not looked at any of its `slots` places yet.
+    /// Creates the state of a store that has not read any of its `slots` places yet.
     pub(super) fn new(slots: u64) -> State {
         State {
             known: Sparse::new(slots),
@@ -70,14 +71,14 @@ impl State {
         self.known.get(page.0).copied().unwrap_or_default()
     }
 
-    /// What is known of a page that has a place.
+    /// Returns the state of a page that has a place.
     pub(super) fn known_mut(&mut self, page: PageId) -> &mut Known {
         self.known
             .make_mut(page.0)
             .expect("a page that has a place")
     }
 
-    /// Pages that are not alone and need not wait any longer.
+    /// Returns the pages whose other slot and log block can be trimmed now.
     pub(super) fn durable(&mut self, volume: &Volume) -> Vec<PageId> {
         let at_once = mutation::on("trims-at-once");
         let mut pages = Vec::new();

@@ -1,4 +1,4 @@
-//! What both slots and the log block of a page hold, and which of them is the page.
+//! Chooses the valid image of a page from its two slots and its log block.
 
 use crate::device::{AlignedBuf, Volume};
 use crate::error::Result;
@@ -16,7 +16,7 @@ fn bad_log(found: &str) -> PageDamage {
     }
 }
 
-/// What both slots and the log block of a page, read together, hold.
+/// The contents of both slots and the log block of a page, read together.
 pub(super) struct Reading<'a> {
     pub(super) layout: &'a Layout,
     pub(super) bytes: &'a [u8],
@@ -26,9 +26,9 @@ pub(super) struct Reading<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Choice {
     pub(super) slot: u8,
-    /// LSN of the page, with Δ.
+    /// LSN of the page, including Δ.
     pub(super) lsn: Lsn,
-    /// |Δ|, if the log block is of this image.
+    /// |Δ|, if the log block is over this image.
     pub(super) delta: Option<u32>,
     /// Whether anything else is left of the page.
     pub(super) leftover: bool,
@@ -53,10 +53,11 @@ impl Reading<'_> {
         &self.bytes[self.layout.page_size..self.layout.page_size + self.log_bytes()]
     }
 
-    /// The newest image of `page`, the log block considered [`ValidSlot`].
+    /// Returns the newest image of `page`, taking the log block into account [`ValidSlot`].
     pub(super) fn choose(&self, page: PageId) -> std::result::Result<Choice, PageDamage> {
         let block = if self.layout.mod_log {
-            // One that is not whole may be anybody's: what it lacks, the page's version tells.
+            // A block that is not whole may be left over from a former owner. The page's version
+            // tells whether Δ is missing.
             Block::read(self.block(), page, self.layout.page_size, self.layout.id)
                 .unwrap_or(Block::Foreign)
         } else {
@@ -104,7 +105,7 @@ impl Reading<'_> {
     }
 }
 
-/// The newest image of `page` on a device, for whoever only looks: its LSN, and where it lies.
+/// Returns the LSN and place of the newest image of `page` on a device, without a store.
 pub(crate) fn look(volume: &Volume, layout: &Layout, page: PageId) -> Result<Option<(Lsn, Lba)>> {
     let mut both = AlignedBuf::zeroed(layout.blocks_per_slot() as usize * BLOCK_SIZE);
     let place = Slot(page.0);

@@ -1,4 +1,5 @@
-//! Which slot is valid, over all that a crash, or damage, may leave; and what becomes of the other one.
+//! Tests which slot is valid after all that a crash or damage may leave, and what happens to the
+//! other one.
 
 use super::*;
 use crate::device::CrashDevice;
@@ -29,14 +30,15 @@ fn layout(mod_log: Option<ModLog>) -> Layout {
     Layout::plan(&options(mod_log), 2_000, StoreId::default()).expect("a layout")
 }
 
-/// A page of one value, at an LSN.
+/// Returns a page with one value, at an LSN.
 fn page(page: PageId, lsn: u64, value: u8) -> Vec<u8> {
     let mut bytes = vec![0; PAGE_BYTES];
     let mut changes = ChangeMap::new();
     let mut edit = PageMut::new(&mut bytes, &mut changes);
     edit.init(PageLayout::Slotted, page, b"", None)
         .expect("no fences");
-    // At the end of the page; before it what never changes, back into the first block.
+    // Put it at the end of the page, with data before it that never changes, back into the first
+    // block.
     edit.put(b"k", &[value; 40]).expect("fits");
     for key in [b"l", b"m", b"n", b"o"] {
         edit.put(key, &[7; 1_300]).expect("fits");
@@ -46,7 +48,7 @@ fn page(page: PageId, lsn: u64, value: u8) -> Vec<u8> {
     bytes
 }
 
-/// A log block that makes `to` of `base`.
+/// Returns a log block that turns `base` into `to`.
 fn log_block(base: &[u8], to: &[u8]) -> Vec<u8> {
     let logs = ModLogs::new(Some(RULE), &layout(Some(RULE)));
     let mut changes = ChangeMap::new();
@@ -70,14 +72,14 @@ fn image<'a>(bytes: &'a [u8], changes: &'a ChangeMap) -> PageImage<'a> {
     }
 }
 
-/// The first block was written, the second was not.
+/// Returns the image with only its first block written.
 fn torn(image: &[u8]) -> Vec<u8> {
     let mut bytes = image.to_vec();
     bytes[BLOCK_SIZE..].fill(0);
     bytes
 }
 
-/// What is chosen of slot, log block, slot.
+/// Returns the choice for a slot, a log block and a slot.
 fn choose(parts: [&[u8]; 3]) -> std::result::Result<Choice, PageDamage> {
     let layout = layout(Some(RULE));
     let bytes = parts.concat();
@@ -118,11 +120,11 @@ fn a_torn_slot_is_passed_over_for_a_whole_one() {
     let (old, new) = (page(PAGE, 10, 1), page(PAGE, 20, 2));
     let kept = choice(0, 10, None, true);
     assert_eq!(choose([&old, NO_LOG, &torn(&new)]), Ok(kept));
-    // Half of the one before, half of the one before that.
+    // Half of the previous image, half of the one before it.
     let mixed = [&new[..BLOCK_SIZE], &page(PAGE, 5, 9)[BLOCK_SIZE..]].concat();
     assert_ne!(new[BLOCK_SIZE..], mixed[BLOCK_SIZE..]);
     assert_eq!(choose([&old, NO_LOG, &mixed]), Ok(kept));
-    // The image of another page, whole as it is, is none of this one.
+    // A whole image of another page is not one of this page.
     let other = page(PageId(6), 30, 3);
     assert_eq!(choose([&old, NO_LOG, &other]), Ok(kept));
 }
@@ -160,7 +162,7 @@ fn a_log_block_of_another_image_or_page_is_a_leftover() {
     let newest = choice(1, 30, None, true);
     assert_eq!(choose([&base, &block, &newer]), Ok(newest));
     assert_eq!(choose([NO_PAGE, &block, &newer]), Ok(newest));
-    // Whatever its LSN: it was the block of a page that had this place.
+    // Whatever its LSN: the block belonged to another page that had this place.
     let (a, b) = (page(PageId(6), 40, 1), page(PageId(6), 50, 2));
     let foreign = choice(0, 10, None, true);
     assert_eq!(choose([&base, &log_block(&a, &b), NO_PAGE]), Ok(foreign));
@@ -170,10 +172,10 @@ fn a_log_block_of_another_image_or_page_is_a_leftover() {
 fn a_log_block_whose_base_is_gone_is_damage_and_a_damaged_one_is_passed_over() {
     let (old, base, to) = (page(PAGE, 10, 1), page(PAGE, 20, 2), page(PAGE, 30, 3));
     let mut block = log_block(&base, &to);
-    // It was written when its base was durable, so what is torn was damaged.
+    // It was written when its base was durable, so the base is damaged and not torn.
     let gone = choose([&old, &block, &torn(&base)]);
     assert!(matches!(gone, Err(PageDamage::Broken { .. })), "{gone:?}");
-    // One that is not whole is nobody's: what the page lacks, its version tells.
+    // A block that is not whole is ignored; the page's version tells whether Δ is missing.
     block[100] ^= 1;
     let passed_over = choice(1, 20, None, true);
     assert_eq!(choose([&old, &block, &base]), Ok(passed_over));
@@ -201,7 +203,7 @@ impl Rig {
         Rig::on(Arc::new(CrashDevice::new(2_000)))
     }
 
-    /// The store opened again, on what is on the device now.
+    /// Opens the store again on what is on the device now.
     fn again(&self) -> Rig {
         let image = self.device.crash(&mut |n| n - 1);
         Rig::on(Arc::new(CrashDevice::from_image(image)))
@@ -221,7 +223,7 @@ impl Rig {
         bytes
     }
 
-    /// Which of slot, log block and slot hold anything.
+    /// Returns which of slot, log block and slot hold anything.
     fn in_use(&self) -> [bool; 3] {
         let layout = layout(Some(RULE));
         let mut bytes = vec![0; layout.blocks_per_slot() as usize * BLOCK_SIZE];
@@ -244,7 +246,7 @@ fn the_other_slot_goes_when_the_new_image_is_durable_and_not_before() {
     rig.write(&second);
     rig.store.persist_table().expect("settles");
     assert_eq!(rig.in_use(), [true, false, true], "not durable yet");
-    // In the air: to the same slot once more.
+    // Not durable yet: to the same slot once more.
     rig.write(&third);
     assert!(rig.read() == third);
     assert_eq!(rig.in_use(), [true, false, true]);
@@ -319,7 +321,7 @@ fn a_log_block_that_is_not_what_was_written_is_damage_where_the_page_is_known_an
             let found = rig.store.read(PAGE, &mut page);
             found.map(|_| PageRef::new(&page).lsn())
         };
-        // The base, which is older than the page: whoever knows its version notices.
+        // The base, which is older than the page: whoever knows the page's version notices.
         let expect = |found: Result<Lsn>| match found {
             Err(Error::Damaged { .. }) => assert!(known),
             found => assert_eq!(found.ok(), (!known).then_some(Lsn(10))),
@@ -337,7 +339,7 @@ fn an_image_torn_when_it_was_written_again_does_not_count_as_durable() {
     rig.write(&first);
     rig.volume.flush().expect("flushes");
     rig.write(&second);
-    // To the same slot, and half of it is another's now; only then is that flushed.
+    // The rewrite goes to the same slot and fails halfway; the flush comes only then.
     rig.device.fail_write_in(0);
     let mut all = ChangeMap::new();
     all.mark(0..PAGE_BYTES);
