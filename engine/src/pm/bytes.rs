@@ -1,6 +1,7 @@
-//! A key or a value in memory: eight bytes in a word, any others on the heap.
+//! [`Bytes`], a key or value in memory: eight bytes are kept in a word, any other length on the
+//! heap.
 
-/// A key or value as bytes, wherever they came from.
+/// A key or a value, loaded from a slot's word or from a record.
 #[derive(Clone, Debug)]
 pub(crate) struct Bytes(BytesOf);
 
@@ -11,12 +12,12 @@ enum BytesOf {
 }
 
 impl Bytes {
-    /// The eight bytes of a slot's word.
+    /// Returns the eight bytes of a slot's word.
     pub(super) fn of_word(word: u64) -> Bytes {
         Bytes(BytesOf::Word(word.to_be_bytes()))
     }
 
-    /// The bytes of a record.
+    /// Returns the bytes of a record.
     pub(super) fn of_record(bytes: Vec<u8>) -> Bytes {
         Bytes(BytesOf::Record(bytes))
     }
@@ -61,7 +62,7 @@ impl std::ops::Deref for Bytes {
     }
 }
 
-/// The word of eight bytes; as numbers, words order as their bytes do.
+/// Returns the word that holds these bytes, if there are eight. Words compare as their bytes do.
 pub(crate) fn word_of(bytes: &[u8]) -> Option<u64> {
     Some(u64::from_be_bytes(bytes.try_into().ok()?))
 }

@@ -1,7 +1,8 @@
-//! Entries of logs as they lie in persistent memory: three words (CCL-BTree §3.3), whatever the third one says.
+//! The format of log entries in persistent memory: three words (CCL-BTree §3.3). The meaning of the
+//! third depends on the log.
 //!
-//! Words of an entry become durable in any order, over those of an older one. So the writer has to know what it overwrites; [`Ahead`] loads that a few entries at
-//! a time.
+//! The words of an entry become durable in any order, over those of an older entry. So the writer
+//! has to know what it overwrites; [`Ahead`] loads that, a few entries at a time.
 
 use crate::error::Result;
 use crate::types::IoClass;
@@ -11,10 +12,10 @@ use super::medium::Medium;
 
 /// Bytes of an entry.
 pub(crate) const ENTRY_BYTES: u64 = 24;
-/// Entries that are loaded together to see what is overwritten.
+/// The number of entries that are loaded together to see what is overwritten.
 const AHEAD: u64 = 10;
 
-/// Key, value, and what is said of them.
+/// The key, the value, and a word of metadata.
 pub(crate) type Words = [u64; 3];
 
 fn words_of(bytes: &[u8]) -> Words {
@@ -22,7 +23,7 @@ fn words_of(bytes: &[u8]) -> Words {
     [word(0), word(8), word(16)]
 }
 
-/// Writes an entry and starts its write-back; durable by the next fence.
+/// Writes an entry and starts its write-back. It is durable after the next fence.
 pub(crate) fn store(medium: &Medium, offset: u64, words: Words) -> Result<()> {
     let mut bytes = [0; ENTRY_BYTES as usize];
     for (bytes, word) in bytes.chunks_exact_mut(8).zip(words) {
@@ -32,7 +33,7 @@ pub(crate) fn store(medium: &Medium, offset: u64, words: Words) -> Result<()> {
     medium.write_back(offset..offset + ENTRY_BYTES, IoClass::Log)
 }
 
-/// All entries that a chunk has room for, with their offsets.
+/// Loads all entries that fit in a chunk, with their offsets.
 pub(crate) fn load_chunk(
     medium: &Medium,
     geometry: &Geometry,
@@ -47,17 +48,17 @@ pub(crate) fn load_chunk(
     Ok(offsets.zip(words).collect())
 }
 
-/// What the entries of a log held before.
+/// A window of the entries that the log is about to overwrite.
 pub(crate) struct Ahead {
-    /// Nothing, all of it is zeros.
+    /// Whether the log is known to be all zeros.
     blank: bool,
-    /// The group of [`AHEAD`] entries that is loaded; none, if that is none of them.
+    /// The group of [`AHEAD`] entries that is loaded, or `u64::MAX` if none is.
     group: u64,
     bytes: [u8; (AHEAD * ENTRY_BYTES) as usize],
 }
 
 impl Ahead {
-    /// Of a log that is all zeros, or of any other.
+    /// Creates the window of a log that is all zeros (`blank`), or of any other.
     pub(crate) fn new(blank: bool) -> Ahead {
         Ahead {
             blank,
@@ -66,7 +67,7 @@ impl Ahead {
         }
     }
 
-    /// What entry `at` overwrites, of a log with room for `room` entries from `start` on.
+    /// Returns what entry `at` overwrites, in a log with room for `room` entries from `start` on.
     pub(crate) fn overwritten(
         &mut self,
         medium: &Medium,

@@ -1,22 +1,26 @@
-//! Where things lie in a persistent memory, and the words that say so.
+//! The layout of a persistent memory, and the words that describe it.
 //!
 //! ```text
-//! 0      magic 8 | version 4, crc 4 | device bytes 8 | chunk bytes 8 | chunks 8          written once; the magic last
-//! 64     log floor: time 48 | check 16                                                  one word, stored atomically
-//! 256    directory: a word a chunk = kind 3 | time 48 | check 13                         zero: lost
+//! 0      magic 8 | version 4, crc 4 | device bytes 8 | chunk bytes 8 | chunks 8
+//!                                                                   written once; the magic last
+//! 64     log floor: time 48 | check 16                              one word, stored atomically
+//! 256    directory: a word per chunk = kind 3 | time 48 | check 13  zero: lost
 //! ...    chunk 0 | chunk 1 | ...            from a multiple of 256 on
 //! ```
 //!
-//! A chunk holds leaves, entries of a log, or records that are too long for a leaf. Chunk 0 is one of leaves, and its first block
-//! is the first leaf for ever. The version says what leaves there are ([`Format`]). What a chunk is used for changes by one store of its directory word, so no crash leaks one; which
-//! blocks *in* a chunk are used is not written anywhere: recovery sees what is reachable from the first leaf.
+//! A chunk holds leaves, log entries, or records that are too long for a leaf. Chunk 0 always holds
+//! leaves, and its first block is always the first leaf. The version determines the format of
+//! leaves ([`Format`]). A single store of its directory word changes what a chunk is used for, so
+//! no crash leaks a chunk. Which blocks *in* a chunk are in use is not recorded: recovery finds
+//! what is reachable from the first leaf.
 //!
-//! A flipped bit of these, and a line that reads as zeros, are told: checks are CRCs, which see
-//! every single bit, and no word that says something is zero. Where the magic is zero, but chunks
-//! are in use, a store has lost its superblock: nobody formats over it.
+//! A flipped bit in these words is detected, and so is a line that reads as zeros: the checks are
+//! CRCs, which detect every single-bit error, and no valid word is zero. If the magic is zero but
+//! chunks are in use, a store has lost its superblock, and the device is not formatted over it.
 //!
-//! The **log floor** is a time: a log chunk that was begun before it is dead. Raising it gives up any number of chunks at once, which
-//! freeing them one by one would not: of two chunks with an older and a newer value of a key, a crash could leave the older.
+//! The **log floor** is a time: log chunks begun before it are dead. Raising it frees any number of
+//! chunks at once. Freeing them one by one would not be safe: if two chunks hold an older and a
+//! newer value of a key, a crash could leave only the older.
 
 use crate::error::{Error, Result};
 use crate::mutation;
@@ -26,28 +30,29 @@ use crate::types::{IoClass, Lba};
 
 use super::medium::Medium;
 
-/// Bytes of a leaf, and what blocks are aligned to: an XPLine (CCL-BTree §4.1).
+/// The size of a leaf in bytes, and the alignment of blocks: an XPLine (CCL-BTree §4.1).
 pub(crate) const BLOCK: u64 = 256;
-/// Times fit in so many bits: at ten million writes a second, for most of a year.
+/// Number of bits of a time. At ten million writes a second, they last for most of a year.
 pub(crate) const TIME_BITS: u32 = 48;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"TREEPM\x00\x01");
 const FLOOR: u64 = 64;
 const DIRECTORY: u64 = 256;
 
-/// What leaves a device has: a store has those that it was made with, and the trees that go with them.
+/// The format of a device's leaves. A store keeps the format it was created with, and opens only
+/// with trees of that format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// Of 256 bytes ([`super::leaf`]).
+    /// Leaves of 256 bytes ([`super::leaf`]).
     Block,
-    /// LodgeTree's, of 512 bytes.
+    /// The leaves of LodgeTree, of 512 bytes.
     Lodge,
 }
 
 impl Format {
     const ALL: [Format; 2] = [Format::Block, Format::Lodge];
 
-    /// The leaves that a tree has.
+    /// Returns the format that a tree uses.
     pub(crate) fn of(tree: PmTreeKind) -> Format {
         match tree {
             PmTreeKind::Lodge(_) => Format::Lodge,
@@ -62,7 +67,7 @@ impl Format {
         }
     }
 
-    /// Bytes of a leaf.
+    /// Returns the size of a leaf in bytes.
     pub(crate) fn leaf_bytes(self) -> u64 {
         match self {
             Format::Block => BLOCK,
@@ -71,11 +76,12 @@ impl Format {
     }
 }
 
-/// A moment of the store's logical clock, which counts on through restarts.
+/// A moment of the store's logical clock, which continues across restarts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Time(pub(crate) u64);
 
-/// The number of a block of 256 bytes, from the device's beginning: the name of a leaf.
+/// The name of a leaf: the number of its first 256-byte block, counted from the beginning of the
+/// device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct LeafId(pub(crate) u64);
 
@@ -85,24 +91,24 @@ impl LeafId {
     }
 }
 
-/// Number of a chunk.
+/// The number of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ChunkId(pub(crate) u32);
 
-/// What the directory says of a chunk.
+/// The use of a chunk according to the directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
     /// Never used: all zeros.
     Blank,
     /// Leaves.
     Leaves,
-    /// A log's, begun at this time.
+    /// Entries of a log, begun at this time.
     Log(Time),
     /// Records too long for leaves.
     Records,
 }
 
-/// Mixes words into one, for checks of a few bits.
+/// Mixes words into one, for short checks.
 pub(crate) fn mix<const N: usize>(words: [u64; N]) -> u64 {
     words.iter().fold(0x9e37_79b9_7f4a_7c15, |sum, word| {
         let mut z = (sum ^ word).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -111,7 +117,7 @@ pub(crate) fn mix<const N: usize>(words: [u64; N]) -> u64 {
     })
 }
 
-/// The low bits of a CRC of words, for a check that misses no single bit.
+/// Returns the low bits of a CRC of words, for a check that detects every single-bit error.
 fn crc_of<const N: usize>(words: [u64; N], bits: u32) -> u64 {
     let mut hasher = crc32fast::Hasher::new();
     for word in words {
@@ -120,9 +126,9 @@ fn crc_of<const N: usize>(words: [u64; N], bits: u32) -> u64 {
     u64::from(hasher.finalize()) & ((1 << bits) - 1)
 }
 
-/// Bits of the check of a word of the directory.
+/// Bits of the check in a directory word.
 const USE_CHECK: u32 = 13;
-/// Bits of the check of the log floor.
+/// Bits of the check in the log floor.
 const FLOOR_CHECK: u32 = 16;
 
 impl Use {
@@ -150,7 +156,7 @@ impl Use {
     }
 }
 
-/// The device's division into chunks.
+/// The division of a device into chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Geometry {
     pub(crate) device_bytes: u64,
@@ -160,10 +166,10 @@ pub(crate) struct Geometry {
 }
 
 impl Geometry {
-    /// Where the directory begins.
+    /// The offset of the directory.
     pub(crate) const DIRECTORY: u64 = DIRECTORY;
 
-    /// As many chunks as fit.
+    /// Plans as many chunks as fit.
     pub(crate) fn plan(device_bytes: u64, chunk_bytes: u64, format: Format) -> Result<Geometry> {
         let of = |chunks: u64| Geometry {
             device_bytes,
@@ -173,7 +179,7 @@ impl Geometry {
         };
         let room = device_bytes.saturating_sub(DIRECTORY + format.leaf_bytes());
         let chunks = (room / (chunk_bytes + 8)).min(1 << 31);
-        // One of leaves, one of log, and one to clean the log into.
+        // One for leaves, one for a log, and one to clean the log into.
         if chunks < 3 {
             let least = of(3).start() + 3 * chunk_bytes;
             return Err(Error::BadOption {
@@ -186,7 +192,7 @@ impl Geometry {
         Ok(of(chunks))
     }
 
-    /// Where the chunks begin.
+    /// Returns the offset of the first chunk.
     pub(crate) fn start(&self) -> u64 {
         (DIRECTORY + 8 * u64::from(self.chunks)).next_multiple_of(self.format.leaf_bytes())
     }
@@ -195,13 +201,13 @@ impl Geometry {
         self.start() + u64::from(chunk.0) * self.chunk_bytes
     }
 
-    /// The chunk that holds a byte.
+    /// Returns the chunk that contains an offset.
     pub(crate) fn chunk_of(&self, offset: u64) -> Option<ChunkId> {
         let chunk = offset.checked_sub(self.start())? / self.chunk_bytes;
         (chunk < u64::from(self.chunks)).then_some(ChunkId(chunk as u32))
     }
 
-    /// The leaf with the smallest keys.
+    /// Returns the leaf with the smallest keys.
     pub(crate) fn first_leaf(&self) -> LeafId {
         LeafId(self.start() / BLOCK)
     }
@@ -210,7 +216,7 @@ impl Geometry {
         self.chunk_bytes / self.format.leaf_bytes()
     }
 
-    /// Blocks of a leaf: its name is the first one's.
+    /// Returns the number of blocks per leaf. A leaf is named by its first block.
     pub(crate) fn blocks_of_leaf(&self) -> u64 {
         self.format.leaf_bytes() / BLOCK
     }
@@ -227,7 +233,8 @@ impl Geometry {
         self.format.version() | u64::from(crc32fast::hash(&bytes)) << 32
     }
 
-    /// Makes an empty store: all words first, and the magic that makes them one last.
+    /// Formats an empty store: writes all other words first, and the magic that makes the store
+    /// valid last.
     pub(crate) fn format(&self, medium: &Medium) -> Result<()> {
         let last = mutation::on("pm-magic-first");
         if last {
@@ -252,7 +259,7 @@ impl Geometry {
         medium.put_word(0, MAGIC, IoClass::Extra)
     }
 
-    /// Whether a medium without a magic may be formatted: nothing is on it but what
+    /// Checks that a medium without a magic may be formatted: it contains nothing but what
     /// [`format`](Self::format) leaves behind if it is killed.
     pub(crate) fn check_blank(&self, medium: &Medium) -> Result<()> {
         for chunk in (0..self.chunks).map(ChunkId) {
@@ -282,7 +289,7 @@ impl Geometry {
         )
     }
 
-    /// What a device was formatted with; `None` if it is blank.
+    /// Reads the geometry that a device was formatted with. Returns `None` if the device is blank.
     pub(crate) fn load(medium: &Medium) -> Result<Option<Geometry>> {
         let word = |at| medium.load_word(at, IoClass::Extra);
         if medium.len() < DIRECTORY {
@@ -321,7 +328,7 @@ impl Geometry {
         Ok(Some(geometry))
     }
 
-    /// The directory.
+    /// Reads the directory.
     pub(crate) fn load_uses(&self, medium: &Medium) -> Result<Vec<Use>> {
         let load = |chunk: u32| {
             let at = DIRECTORY + 8 * u64::from(chunk);
@@ -353,7 +360,7 @@ impl Geometry {
         Ok(at)
     }
 
-    /// Makes a chunk that nothing names all zeros. Durable when this returns.
+    /// Fills a chunk that is not in use with zeros. Durable when this returns.
     pub(crate) fn wipe(&self, medium: &Medium, chunk: ChunkId) -> Result<()> {
         let start = self.offset(chunk);
         let end = start + self.chunk_bytes;
@@ -365,7 +372,8 @@ impl Geometry {
         Ok(())
     }
 
-    /// Says what a chunk is used for from now on. Durable when this returns: nothing in the chunk may be reachable before.
+    /// Sets the use of a chunk. Durable when this returns; nothing in the chunk may be reachable
+    /// before.
     pub(crate) fn set_use(&self, medium: &Medium, chunk: ChunkId, used: Use) -> Result<()> {
         let at = self.store_use(medium, chunk, used)?;
         medium.write_back(at..at + 8, IoClass::Extra)?;
@@ -378,7 +386,7 @@ fn floor_word(time: Time) -> u64 {
     time.0 << FLOOR_CHECK | crc_of([time.0], FLOOR_CHECK)
 }
 
-/// The log floor.
+/// Reads the log floor.
 pub(crate) fn load_floor(medium: &Medium) -> Result<Time> {
     let word = medium.load_word(FLOOR, IoClass::Extra)?;
     let time = Time(word >> FLOOR_CHECK);
@@ -393,17 +401,19 @@ pub(crate) fn load_floor(medium: &Medium) -> Result<Time> {
     ))
 }
 
-/// Gives up every log chunk that was begun before `time`. Durable when this returns.
+/// Raises the log floor to `time`, which frees every log chunk begun before it. Durable when this
+/// returns.
 pub(crate) fn set_floor(medium: &Medium, time: Time) -> Result<()> {
     medium.put_word(FLOOR, floor_word(time), IoClass::Extra)
 }
 
-/// Says all of the superblock's lines again, as what is read at an opening after a kill need not be durable.
+/// Rewrites all lines of the superblock, because what is read when a store is opened after a kill
+/// need not be durable.
 pub(crate) fn rewrite(medium: &Medium, geometry: &Geometry) -> Result<()> {
     medium.write_back(0..geometry.start(), IoClass::Extra)
 }
 
-/// An error about bytes at `offset`.
+/// Returns an error about bytes at `offset`.
 pub(crate) fn damaged(what: &str, offset: u64, expected: String, found: String) -> Error {
     Error::PmDamaged {
         what: what.into(),

@@ -2,55 +2,57 @@
 //!
 //! ```text
 //! 0    header word: bitmap 14 | indirect 14 | next leaf 36      the one word that commits a change
-//! 8    timestamp                                                log entries of this leaf up to here are in it
+//! 8    timestamp                                all log entries of this leaf up to here are in it
 //! 16   fingerprints 14 × 1 | padding 2
 //! 32   slots 14 × (key 8, value 8)
 //! ```
 //!
-//! The paper's word is a bitmap of 14 bits and a pointer of 48. A leaf begins at a multiple of 256, so 36 bits name it (16 TiB), and the others
-//! say of each slot whether it is **indirect**. In a plain slot both words are the bytes themselves, all 64 bits of them. In an
-//! indirect one the top bit of a word tells bytes (0) from the place of a record (1), as in §4.4; and a value may be
-//! [`ABSENT`].
+//! The paper's header word has a bitmap of 14 bits and a pointer of 48. Since a leaf begins at a
+//! multiple of 256, 36 bits name it (16 TiB). The bits saved say of each slot whether it is
+//! **indirect**. In a direct slot both words are the bytes themselves, all 64 bits of them. In an
+//! indirect slot the top bit of each word distinguishes bytes (0) from the place of a record (1),
+//! as in §4.4, and the value may be [`ABSENT`].
 //!
-//! The smallest key of a leaf that is not the first is its **anchor**: it is the separator that recovery will find, and log entries are compared with the
-//! timestamp of the leaf that their key belongs to, so it must be the separator that was there before. Hence a deleted anchor stays, as an
-//! indirect slot whose value is [`ABSENT`]. The paper leaves that open (§3.3).
+//! The smallest key of every leaf but the first is its **anchor**: recovery uses it as the
+//! separator. Log entries are compared with the timestamp of the leaf to which their key belongs,
+//! so recovery has to find the same separator that was in use before. Hence a deleted anchor stays
+//! in the leaf, as an indirect slot whose value is [`ABSENT`]. The paper leaves that open (§3.3).
 
 use super::layout::{LeafId, Time};
 
 /// Slots of a leaf.
 pub(crate) const SLOTS: usize = 14;
-/// Fewer used slots than this make a leaf want a merge.
+/// A leaf with fewer used slots than this should be merged.
 pub(crate) const SPARSE: usize = SLOTS / 2;
-/// Bytes of a leaf.
+/// The size of a leaf in bytes.
 pub(crate) const LEAF_BYTES: usize = 256;
-/// Bytes of what is before the slots.
+/// Bytes before the slots.
 pub(crate) const HEADER_BYTES: usize = 32;
 /// Bytes of a slot.
 pub(crate) const SLOT_BYTES: usize = 16;
 
 const ALL: u64 = (1 << SLOTS) - 1;
-/// The top bit of a word of an indirect slot: it is the place of a record.
+/// The top bit of a word in an indirect slot: the rest of the word is the place of a record.
 pub(crate) const AT: u64 = 1 << 63;
-/// Not a value: the key is not in the map. Of an indirect slot.
+/// In an indirect slot, a value that says that the key is not in the map.
 pub(crate) const ABSENT: u64 = u64::MAX;
 
-/// A key and a value, each as it is or by its place.
+/// A key and a value, each stored directly or as the place of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot {
     pub(crate) key: u64,
     pub(crate) value: u64,
-    /// Whether the top bits say which.
+    /// Whether the words' top bits distinguish bytes from places.
     pub(crate) indirect: bool,
 }
 
 impl Slot {
-    /// Whether this is the anchor of a leaf, and nothing else.
+    /// Returns whether this is only the anchor of a leaf, whose key is not in the map.
     pub(crate) fn is_absent(self) -> bool {
         self.indirect && self.value == ABSENT
     }
 
-    /// The places of records that the slot names.
+    /// Returns the places of the records to which the slot refers.
     pub(crate) fn records(self) -> impl Iterator<Item = u64> {
         let words = [self.key, self.value].into_iter();
         let named = words.filter(move |word| self.indirect && *word & AT != 0 && *word != ABSENT);
@@ -58,7 +60,7 @@ impl Slot {
     }
 }
 
-/// The word that commits.
+/// A leaf's header word, which commits changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HeaderWord(pub(crate) u64);
 
@@ -92,13 +94,14 @@ impl HeaderWord {
         HeaderWord(self.0 & !(1 << at | 1 << (SLOTS + at)))
     }
 
-    /// Nothing that an engine writes: an indirect bit of a slot that is not in use.
+    /// Returns whether the word is one that the engine never writes: an indirect bit is set for a
+    /// slot that is not in use.
     pub(crate) fn is_damaged(self) -> bool {
         self.indirect() & !self.bitmap() != 0
     }
 }
 
-/// The bytes of a leaf, or of a part of it from its beginning.
+/// The bytes of a leaf, or of its first part.
 #[derive(Clone, Copy)]
 pub(crate) struct LeafImage(pub(crate) [u8; LEAF_BYTES]);
 
@@ -139,13 +142,13 @@ impl LeafImage {
         self.0[16 + at] = fingerprint;
     }
 
-    /// The range of a slot's bytes in the leaf.
+    /// Returns the range of a slot's bytes in the leaf.
     pub(crate) fn slot_range(at: usize) -> std::ops::Range<usize> {
         let start = HEADER_BYTES + at * SLOT_BYTES;
         start..start + SLOT_BYTES
     }
 
-    /// A slot, in use or not, as the header has it.
+    /// Returns a slot, whether in use or not, interpreted by the header.
     pub(crate) fn slot(&self, at: usize) -> Slot {
         let start = Self::slot_range(at).start;
         Slot {
@@ -164,14 +167,14 @@ impl LeafImage {
         self.set_header(self.header().with(at, slot.indirect));
     }
 
-    /// The slots in use.
+    /// Returns the slots in use.
     pub(crate) fn used(&self) -> impl Iterator<Item = usize> + use<> {
         let bitmap = self.header().bitmap();
         (0..SLOTS).filter(move |at| bitmap >> at & 1 == 1)
     }
 }
 
-/// One byte of a key's hash (§4.1).
+/// Returns one byte of a key's hash (§4.1).
 pub(crate) fn fingerprint(key: &[u8]) -> u8 {
     xxhash_rust::xxh3::xxh3_64(key) as u8
 }

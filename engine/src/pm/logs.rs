@@ -1,17 +1,21 @@
-//! The write-ahead logs (CCL-BTree §3.3, §3.4): entries of 24 bytes in chunks, a log for a thread.
+//! Write-ahead logs (CCL-BTree §3.3, §3.4): entries of 24 bytes in chunks, one log per thread.
 //!
 //! ```text
-//! entry: key 8 | value 8 | stamp 8 = time 48 | kind 2 | check 14         durable, by one fence, before the write that it is of goes on
+//! entry: key 8 | value 8 | stamp 8 = time 48 | kind 2 | check 14
+//!        one fence makes it durable before its write goes on
 //! ```
 //!
-//! **Torn entries.** The three words of an entry may become durable in any order, over what a recycled chunk held before. An entry counts if
-//! its time is later than its chunk's beginning and its check fits all three words. The time alone excludes stale stamps; and the writer, which knows what
-//! it overwrites, takes a later time if a mix of old and new words would pass with the new stamp. So fourteen bits are exact here, not probable: of old
-//! entries, that is, and a chunk that held leaves or records is zeroed before a log gets it ([`super::space`]).
+//! **Torn entries.** The three words of an entry may become durable in any order, over the old
+//! contents of a recycled chunk. An entry is valid if its time is later than its chunk's beginning
+//! and its check matches all three words. The time alone rules out stale stamps. The writer knows
+//! what it overwrites, and takes a later time if a mix of old and new words would pass with the new
+//! stamp. So for old entries the fourteen bits are exact and not probabilistic, and a chunk that
+//! held leaves or records is zeroed before a log gets it ([`super::space`]).
 //!
-//! **Flip.** Cleaning begins by closing the chunks of all logs at one moment, the time that will be the log floor: all entries of before are in chunks that began
-//! before it (B-logs), all entries of after in chunks that began after it (I-logs). The epoch bit of a buffered write is that of the log at its
-//! append, under the log's lock, so it cannot contradict the chunk.
+//! **Flip.** Cleaning begins by closing the chunks of all logs at one moment, which will become the
+//! log floor: all earlier entries are in chunks that began before it (B-logs), and all later
+//! entries in chunks that began after it (I-logs). The epoch bit of a buffered write is that of the
+//! log when the entry is appended, read under the log's lock, so it cannot contradict the chunk.
 
 use crate::error::Result;
 use crate::mutation;
@@ -28,11 +32,11 @@ use super::space::{Room, Space};
 
 const CHECK: u64 = (1 << 14) - 1;
 
-/// The store's logical clock: each reading is another moment.
+/// The store's logical clock. Each reading returns a new moment.
 pub(crate) struct LogicalClock(AtomicU64);
 
 impl LogicalClock {
-    /// Goes on above `last`.
+    /// Creates a clock that continues after `last`.
     pub(crate) fn after(last: Time) -> LogicalClock {
         LogicalClock(AtomicU64::new(last.0))
     }
@@ -41,7 +45,7 @@ impl LogicalClock {
         Time(self.0.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    /// The last moment that there was.
+    /// Returns the last moment handed out.
     pub(crate) fn last(&self) -> Time {
         Time(self.0.load(Ordering::Relaxed))
     }
@@ -55,14 +59,14 @@ fn check(key: u64, value: u64, said: u64) -> u64 {
     mix([key, value, said]) & CHECK
 }
 
-/// The words of an entry.
+/// Encodes an entry.
 fn encode(change: Change, time: Time) -> Words {
     let Slot { key, value, .. } = change.slot;
     let said = time.0 << 16 | kind(change) << 14;
     [key, value, said | check(key, value, said)]
 }
 
-/// The entry, if these words are one that was written after `begun`.
+/// Decodes these words if they are a valid entry written after `begun`.
 fn decode([key, value, stamp]: Words, begun: Time) -> Option<(Time, Change)> {
     let time = Time(stamp >> 16);
     let whole = stamp & CHECK == check(key, value, stamp & !CHECK);
@@ -77,7 +81,7 @@ fn decode([key, value, stamp]: Words, begun: Time) -> Option<(Time, Change)> {
     (whole && time > begun).then_some((time, change))
 }
 
-/// Whether no mix of `old` and `new` words would be taken for an entry, save `new` itself.
+/// Returns whether no mix of `old` and `new` words, except `new` itself, would pass for an entry.
 fn is_distinct(old: Words, new: Words, begun: Time) -> bool {
     let mixed = |key, value| {
         [key, value] == [new[0], new[1]] || decode([key, value, new[2]], begun).is_none()
@@ -85,11 +89,11 @@ fn is_distinct(old: Words, new: Words, begun: Time) -> bool {
     mixed(old[0], old[1]) && mixed(old[0], new[1]) && mixed(new[0], old[1])
 }
 
-/// The chunk that a log appends to.
+/// The chunk to which a log appends.
 struct Open {
     start: u64,
     begun: Time,
-    /// Entries so far, and those that fit.
+    /// Entries so far, and capacity in entries.
     used: u64,
     room: u64,
     ahead: Ahead,
@@ -101,10 +105,10 @@ struct Log {
     open: Option<Open>,
 }
 
-/// An entry is in the log.
+/// The result of an append.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Appended {
-    /// The epoch that it belongs to.
+    /// The epoch of the entry.
     pub(crate) epoch: u8,
 }
 
@@ -114,16 +118,16 @@ pub(crate) struct Logs {
     space: Arc<Space>,
     clock: Arc<LogicalClock>,
     logs: Box<[Mutex<Log>]>,
-    /// Entries in live chunks, and the most that there were.
+    /// Entries in live chunks, and their maximum.
     live: AtomicU64,
     peak: AtomicU64,
-    /// Of them, those from before the last flip.
+    /// The part of `live` from before the last flip.
     flipped: AtomicU64,
     appended: AtomicU64,
 }
 
 impl Logs {
-    /// `count` logs, in the first epoch, beside `live` entries that recovery could not do without.
+    /// Creates `count` logs in the first epoch. `live` counts the entries that recovery kept.
     pub(crate) fn new(
         medium: Arc<Medium>,
         space: Arc<Space>,
@@ -143,13 +147,13 @@ impl Logs {
         }
     }
 
-    /// Appends to the calling thread's log, or to another one if that is full and no chunk is free;
-    /// durable when this returns. `None` if there is no room.
+    /// Appends to the calling thread's log, or to another log if that one is full and no chunk is
+    /// free. The entry is durable when this returns. Returns `None` if there is no room.
     pub(crate) fn append(&self, change: Change) -> Result<Option<Appended>> {
         self.append_in(change, Room::of(change.delete))
     }
 
-    /// The same for an entry that cleaning copies, which may go to the last free chunk.
+    /// Appends an entry that cleaning copies, which may go to the last free chunk.
     pub(crate) fn append_copy(&self, change: Change) -> Result<Option<Appended>> {
         self.append_in(change, Room::Copies)
     }
@@ -167,7 +171,7 @@ impl Logs {
         Ok(None)
     }
 
-    /// Appends to a log; with another chunk, if it needs one and there may be one.
+    /// Appends to a log, taking another chunk if needed and `room` allows it.
     fn append_to(
         &self,
         log: usize,
@@ -213,7 +217,8 @@ impl Logs {
             .ahead
             .overwritten(&self.medium, open.start, open.used, open.room)?;
         if old[2] >> 16 > open.begun.0 {
-            // A stamp of an append that a crash has cut off, later than what recovery saw: with new words beside it, it might pass.
+            // A stamp left by an append that a crash cut off, later than anything recovery saw:
+            // with new words beside it, it might pass.
             self.medium.put_word(offset + 16, 0, IoClass::Log)?;
         }
         let new = loop {
@@ -236,7 +241,7 @@ impl Logs {
         Ok(())
     }
 
-    /// Closes the chunks of all logs at one moment, which is returned with the epoch that begins.
+    /// Closes the chunks of all logs at one moment. Returns that moment and the epoch that begins.
     pub(crate) fn flip(&self) -> (Time, u8) {
         let mut logs: Vec<_> = self.logs.iter().map(Mutex::lock).collect();
         let floor = self.clock.tick();
@@ -249,38 +254,42 @@ impl Logs {
         (floor, epoch)
     }
 
-    /// What was appended before the last flip is given up; the log floor says so already.
+    /// Drops the entries from before the last flip from the counters. The log floor must already be
+    /// raised.
     pub(crate) fn flipped_away(&self) {
         let flipped = self.flipped.swap(0, Ordering::Relaxed);
         self.live.fetch_sub(flipped, Ordering::Relaxed);
     }
 
-    /// Entries in live chunks.
+    /// Returns the number of entries in live chunks.
     pub(crate) fn live(&self) -> u64 {
         self.live.load(Ordering::Relaxed)
     }
 
-    /// The most that there were.
+    /// Returns the maximum of that number so far.
     pub(crate) fn peak(&self) -> u64 {
         self.peak.load(Ordering::Relaxed)
     }
 
-    /// Entries appended since the opening, copies of cleaning included.
+    /// Returns the number of entries appended since the store was opened, including copies by
+    /// cleaning.
     pub(crate) fn appended(&self) -> u64 {
         self.appended.load(Ordering::Relaxed)
     }
 }
 
-/// Threads count from 0 in the order of their first appends.
+/// Returns the calling thread's number. Threads are numbered from 0 in the order of their first
+/// appends.
 pub(crate) fn thread_number() -> usize {
     use std::sync::atomic::AtomicUsize;
-    // Only a choice of log: nothing to explore.
+    // It only selects a log, so there is nothing for an explorer to explore.
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local!(static NUMBER: usize = NEXT.fetch_add(1, Ordering::Relaxed));
     NUMBER.with(|number| *number)
 }
 
-/// Reads a chunk's entries in order. What ends them is torn or stale; but behind the end there must be no other.
+/// Reads a chunk's entries in order. A torn or stale entry ends them, and no valid entry may follow
+/// it.
 pub(crate) fn read_chunk(
     medium: &Medium,
     geometry: &Geometry,

@@ -1,10 +1,11 @@
-//! The only path from the trees to a persistent memory: what passes is counted here, by class.
+//! [`Medium`], the trees' only path to a persistent memory. It counts everything that passes, by
+//! class.
 //!
-//! Lines are counted where the engine asks for their write-back, so they are the bytes that CLI-amplification is made of (CCL-BTree §2.1),
-//! whatever the device makes of them. Each access is a step that other threads could see, so one at
-//! which the oracle may hold a thread up.
+//! Lines are counted when the engine requests their write-back. So they are the bytes from which
+//! CLI-amplification is computed (CCL-BTree §2.1), whatever the device makes of them. Each access
+//! is a step that other threads could observe, so the oracle may pause a thread there.
 
-// Plain counters, of which nothing else depends: not worth a scheduling point under loom.
+// Plain counters that nothing else depends on: not worth a scheduling point under loom.
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -49,7 +50,7 @@ impl Medium {
         }
     }
 
-    /// Size in bytes.
+    /// Returns the size in bytes.
     pub(crate) fn len(&self) -> u64 {
         self.device.len()
     }
@@ -69,14 +70,15 @@ impl Medium {
         Ok(u64::from_le_bytes(bytes))
     }
 
-    /// Stores into the CPU cache: durable once its lines are written back and fenced.
+    /// Stores bytes into the CPU cache. They are durable once their lines have been written back
+    /// and fenced.
     #[track_caller]
     pub(crate) fn store(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         step();
         Ok(self.device.store(offset, bytes)?)
     }
 
-    /// The same for one aligned word, which is never torn.
+    /// Stores one aligned word, which is never torn.
     #[track_caller]
     pub(crate) fn store_word(&self, offset: u64, word: u64) -> Result<()> {
         self.store(offset, &word.to_le_bytes())
@@ -95,7 +97,7 @@ impl Medium {
         Ok(())
     }
 
-    /// Returns when all that was written back is durable.
+    /// Waits until everything written back so far is durable.
     #[track_caller]
     pub(crate) fn fence(&self) {
         step();
@@ -103,7 +105,7 @@ impl Medium {
         self.fences.fetch_add(1, Relaxed);
     }
 
-    /// One word, durable when this returns.
+    /// Stores one word, which is durable when this returns.
     #[track_caller]
     pub(crate) fn put_word(&self, offset: u64, word: u64, class: IoClass) -> Result<()> {
         self.store_word(offset, word)?;
@@ -112,22 +114,22 @@ impl Medium {
         Ok(())
     }
 
-    /// Tells the device what a range is used for.
+    /// Declares to the device what a range is used for.
     pub(crate) fn set_class(&self, range: Range<u64>, class: IoClass) {
         self.device.set_class(range, class);
     }
 
-    /// Bytes of lines written back so far.
+    /// Returns the bytes of lines written back so far.
     pub(crate) fn written(&self) -> ClassBytes {
         self.written.load()
     }
 
-    /// Bytes loaded so far.
+    /// Returns the bytes loaded so far.
     pub(crate) fn read(&self) -> ClassBytes {
         self.read.load()
     }
 
-    /// Fences so far.
+    /// Returns the number of fences so far.
     pub(crate) fn fences(&self) -> u64 {
         self.fences.load(Relaxed)
     }

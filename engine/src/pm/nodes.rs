@@ -1,17 +1,23 @@
-//! Buffer nodes in DRAM, one a leaf (CCL-BTree §3.2, Figure 7 (a)): a header of eight bytes and N_batch slots of sixteen.
+//! Buffer nodes in DRAM, one per leaf (CCL-BTree §3.2, Figure 7 (a)): a header of eight bytes and
+//! N_batch slots of sixteen.
 //!
 //! ```text
-//! header: version 32 (odd: locked) | unflushed 3 | filled 3 | epoch bits 6 | indirect bits 6 | tombstone bits 6 | gone 1 | 7 unused
-//! slots:  [0, unflushed) in the log and not in the leaf | [unflushed, filled) as the leaf has them | the rest hold nothing
+//! header: version 32 (odd: locked) | unflushed 3 | filled 3 | epoch bits 6 | indirect bits 6
+//!         | tombstone bits 6 | gone 1 | 7 unused
+//! slots:  [0, unflushed) in the log and not in the leaf | [unflushed, filled) the same as in the leaf
+//!         | the rest hold nothing
 //! ```
 //!
-//! The node of a leaf is found by the leaf's number, so that the header needs no pointer to it; and the leaf shares its node's lock (§4.4). A tree that
-//! buffers nothing has nodes of a header alone. Readers take no lock: they note the header, read, and look whether it is still the same, as in
-//! [`crate::index`], whose argument for the memory orderings holds here word for word; nodes, too, are atomics that live as long as the tree.
+//! A leaf's node is found by the leaf's number, so the header needs no pointer to the leaf. The
+//! leaf shares its node's lock (§4.4). A tree that buffers nothing has nodes that consist of a
+//! header only. Readers take no lock: they note the header, read, and check that the header is
+//! unchanged. This is the scheme of [`crate::index`], whose argument for the memory orderings
+//! applies here word for word; nodes, too, are atomics that live as long as the tree.
 //!
-//! Beside the nodes, and not counted as theirs, is a word a leaf that the paper does not have: the time of the leaf's last flush, which becomes the leaf's timestamp with
-//! the next one. In one line with the header word it cannot be stored at once: a crash could leave it without the word, and then log
-//! entries lose against a leaf that lacks them.
+//! Beside each node, and not counted as part of it, is a word that the paper does not have: the
+//! time of the leaf's last flush, which becomes the leaf's timestamp at the next flush. It cannot
+//! be stored at once in the same line as the header word: a crash could leave the new timestamp
+//! without the header word, and log entries would then lose against a leaf that lacks them.
 
 use std::sync::OnceLock;
 
@@ -25,7 +31,7 @@ use super::leaf::Slot;
 
 const VERSION: u64 = 0xffff_ffff;
 
-/// What a header says beside the version.
+/// The fields of a header, without the version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fields(u64);
 
@@ -39,17 +45,17 @@ impl Fields {
         self.0 = self.0 & !mask | (value as u64) << shift & mask;
     }
 
-    /// Slots that are in the log and not in the leaf: the position counter.
+    /// Returns the number of slots that are in the log and not in the leaf: the position counter.
     pub(crate) fn unflushed(self) -> usize {
         self.get(32, 3)
     }
 
-    /// Slots that hold something.
+    /// Returns the number of slots in use.
     pub(crate) fn filled(self) -> usize {
         self.get(35, 3)
     }
 
-    /// The epoch bit of a slot.
+    /// Returns the epoch bit of a slot.
     pub(crate) fn epoch(self, at: usize) -> u8 {
         self.get(38 + at as u32, 1) as u8
     }
@@ -62,7 +68,8 @@ impl Fields {
         self.get(50 + at as u32, 1) == 1
     }
 
-    /// Whether the leaf was merged away, and nothing has become of it since: its bytes mean nothing.
+    /// Returns whether the leaf was merged away and has not been reused since. Its bytes are then
+    /// meaningless.
     pub(crate) fn is_gone(self) -> bool {
         self.get(56, 1) == 1
     }
@@ -89,7 +96,7 @@ impl Fields {
 pub(crate) struct Change {
     /// The key, and the value unless it is deleted.
     pub(crate) slot: Slot,
-    /// The key goes.
+    /// Whether the key is deleted.
     pub(crate) delete: bool,
 }
 
@@ -101,7 +108,7 @@ pub(crate) struct Node<'a> {
 }
 
 impl<'a> Node<'a> {
-    /// Begins an optimistic read: the header of an unlocked node.
+    /// Begins an optimistic read: waits until the node is unlocked, and returns its header.
     pub(crate) fn begin(self) -> u64 {
         let mut backoff = Backoff::new();
         loop {
@@ -113,18 +120,19 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Whether all that was read since `begin` returned `header` belongs to one state of node and leaf.
+    /// Returns whether everything read since `begin` returned `header` belongs to one state of node
+    /// and leaf.
     pub(crate) fn valid(self, header: u64) -> bool {
         fence(Acquire);
         self.words[0].load(Relaxed) == header
     }
 
-    /// What the noted header says.
+    /// Returns the fields of a noted header.
     pub(crate) fn fields(header: u64) -> Fields {
         Fields(header & !VERSION)
     }
 
-    /// A slot that holds something, by a header's word.
+    /// Returns the change in a used slot, according to a header's fields.
     pub(crate) fn change(self, fields: Fields, at: usize) -> Change {
         Change {
             slot: Slot {
@@ -136,7 +144,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Waits for the lock of node and leaf.
+    /// Waits for the lock of node and leaf, and takes it.
     pub(crate) fn lock(self) -> Held<'a> {
         let mut backoff = Backoff::new();
         loop {
@@ -155,27 +163,27 @@ impl<'a> Node<'a> {
     }
 }
 
-/// A locked node: the only way to change it and its leaf. Unlocks when it is dropped.
+/// A locked node. Node and leaf may be changed only through this. Dropping it unlocks the node.
 pub(crate) struct Held<'a> {
     node: Node<'a>,
     version: u64,
-    /// What the header will say.
+    /// The fields that the header will have when unlocked.
     pub(crate) fields: Fields,
 }
 
 impl Held<'_> {
-    /// A slot that holds something.
+    /// Returns the change in a used slot.
     pub(crate) fn change(&self, at: usize) -> Change {
         self.node.change(self.fields, at)
     }
 
-    /// What is in the log and not in the leaf.
+    /// Returns the changes that are in the log and not in the leaf.
     pub(crate) fn unflushed(&self) -> Vec<Change> {
         let slots = 0..self.fields.unflushed();
         slots.map(|at| self.change(at)).collect()
     }
 
-    /// Overwrites a slot; counters stay as they are.
+    /// Overwrites a slot. The counters stay as they are.
     pub(crate) fn set(&mut self, at: usize, change: Change, epoch: u8) {
         self.node.words[1 + 2 * at].store(change.slot.key, Relaxed);
         self.node.words[2 + 2 * at].store(change.slot.value, Relaxed);
@@ -185,7 +193,8 @@ impl Held<'_> {
         fields.set(50 + at as u32, 1, usize::from(change.delete));
     }
 
-    /// The node holds these, as the leaf has them, and nothing else; at most N_batch of them.
+    /// Replaces the node's contents by these entries, which equal the leaf's. At most N_batch of
+    /// them.
     pub(crate) fn cache(&mut self, entries: &[Change]) {
         for (at, entry) in entries.iter().enumerate() {
             self.set(at, *entry, 0);
@@ -194,7 +203,8 @@ impl Held<'_> {
         self.fields.set_filled(entries.len());
     }
 
-    /// When the leaf was last flushed to: all its log entries up to then are in it.
+    /// Returns the time of the leaf's last flush. All of the leaf's log entries up to that time are
+    /// in the leaf.
     pub(crate) fn flushed_at(&self) -> Time {
         Time(self.node.flushed.load(Relaxed))
     }
@@ -216,12 +226,13 @@ struct Chunk {
     flushed: Box<[AtomicU64]>,
 }
 
-/// The nodes of all leaves, made a chunk of leaves at a time when the first of them is asked for.
+/// The nodes of all leaves. They are allocated for a whole chunk of leaves when the first of these
+/// is used.
 pub(crate) struct Nodes {
     geometry: Geometry,
     /// N_batch.
     batch: usize,
-    /// What leaves count as flushed at until they are flushed to.
+    /// The flush time of leaves that have not been flushed yet.
     born: Time,
     chunks: Box<[OnceLock<Chunk>]>,
 }
@@ -241,17 +252,18 @@ impl Nodes {
         self.batch
     }
 
-    /// What leaves count as flushed at until they are flushed to: later than all that was logged before the opening.
+    /// Returns the flush time of leaves that have not been flushed yet. It is later than everything
+    /// logged before the store was opened.
     pub(crate) fn born(&self) -> Time {
         self.born
     }
 
-    /// Bytes of a node: 8 + 16 · N_batch.
+    /// Returns the size of a node in bytes: 8 + 16 · N_batch.
     pub(crate) fn node_bytes(&self) -> u64 {
         8 + 16 * self.batch as u64
     }
 
-    /// The node of a leaf, which must lie in a chunk.
+    /// Returns the node of a leaf, which must lie in a chunk.
     pub(crate) fn node(&self, leaf: LeafId) -> Node<'_> {
         let chunk = self.geometry.chunk_of(leaf.offset());
         let chunk = chunk.expect("a leaf that was allocated or recovered lies in a chunk");
@@ -274,7 +286,7 @@ impl Nodes {
         }
     }
 
-    /// Bytes taken from the allocator: for nodes, and for times of flushes.
+    /// Returns the bytes allocated for nodes, and for flush times.
     pub(crate) fn bytes(&self) -> (u64, u64) {
         let made = self.chunks.iter().filter(|chunk| chunk.get().is_some());
         let leaves = made.count() as u64 * self.geometry.leaves_in_chunk();

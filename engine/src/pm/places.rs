@@ -1,5 +1,5 @@
-//! What the parts of a medium are used for, as its directory says: for tools that look at a store
-//! from outside.
+//! Describes what each part of a persistent memory is used for, for tools that examine a store from
+//! outside.
 
 use std::ops::Range;
 
@@ -11,12 +11,12 @@ use crate::types::Lba;
 use super::layout::{ChunkId, Geometry, Use};
 use super::medium::Medium;
 
-/// What lies in a part of a persistent memory.
+/// The use of a part of a persistent memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PmPlace {
-    /// The store's geometry and the log's floor.
+    /// The store's geometry and the log floor.
     Superblock,
-    /// What each chunk is used for.
+    /// The directory, which holds the use of each chunk.
     Directory,
     /// Leaves.
     Leaves,
@@ -24,15 +24,32 @@ pub enum PmPlace {
     Log,
     /// Keys and values that are too long for leaves.
     Records,
-    /// Nothing.
+    /// Unused.
     Blank,
 }
 
-/// The parts of a store's medium from its beginning to the end of its last chunk, each a range of
-/// bytes. Reads the superblock and the directory.
+/// Returns the parts of a store's medium, as ranges of bytes, from its beginning to the end of its
+/// last chunk. Reads the superblock and the directory.
+///
+/// ```
+/// use std::sync::Arc;
+/// use treering_engine::device::{MemPm, PmDevice};
+/// use treering_engine::{PmOptions, PmPlace, PmStore, pm_places};
+///
+/// # fn main() -> treering_engine::Result<()> {
+/// let device: Arc<dyn PmDevice> = Arc::new(MemPm::new(1 << 22));
+/// drop(PmStore::open(device.clone(), &PmOptions::default())?);
+///
+/// let places = pm_places(device)?;
+/// assert_eq!(places[0].1, PmPlace::Superblock);
+/// assert!(places.iter().any(|(_, place)| *place == PmPlace::Leaves));
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Errors
-/// [`Error::NotAStore`] if the medium is blank, and those of opening a store whose superblock or directory is damaged.
+/// [`Error::NotAStore`] if the medium is blank, and the errors of opening a store whose superblock
+/// or directory is damaged.
 pub fn pm_places(device: Arc<dyn PmDevice>) -> Result<Vec<(Range<u64>, PmPlace)>> {
     let medium = Medium::new(device);
     let geometry = Geometry::load(&medium)?.ok_or(Error::NotAStore { lba: Lba(0) })?;

@@ -1,26 +1,27 @@
-//! Keys and values that are not of eight bytes: out of the leaves, which name their places
-//! (CCL-BTree §4.4, "indirection pointers").
+//! Records: keys and values that are not of eight bytes. They are stored outside the leaves, which
+//! hold their places (CCL-BTree §4.4, "indirection pointers").
 //!
 //! ```text
-//! length 4 | crc 4 | bytes, padded to a multiple of 16          the crc is of the place, too
+//! length 4 | crc 4 | bytes, padded to a multiple of 16          the crc covers the place, too
 //! ```
 //!
-//! A value that is longer than a chunk, up to [`MAX_VALUE_BYTES`], lies in several pieces. All but
-//! the last one fill a chunk and say where the next one is:
+//! A value that is longer than a chunk, up to [`MAX_VALUE_BYTES`], is stored in several pieces.
+//! Each piece but the last fills a chunk and holds the place of the next:
 //!
 //! ```text
 //! length 4 | crc 4 | next 8 | bytes to the end of the chunk ──▶ ... ──▶ length 4 | crc 4 | bytes
 //! ```
 //!
-//! The length is that of the value from this piece on, so a piece tells by it whether it is the
-//! last. The crc of a piece is of its length and of `next`, too: no piece of another value, or of
-//! another part of this one, is taken for it.
+//! The length in a piece counts the bytes of the value from this piece on, so it shows whether the
+//! piece is the last. The crc of a piece also covers its length and `next`, so no piece of another
+//! value, or of another part of this one, is mistaken for it.
 //!
-//! A record is durable, with all of its pieces, before anything names it, since an entry of the log
-//! that is whole may be replayed though its write was never acknowledged. It is never changed, and
-//! its room is used again once neither a leaf nor an entry of the log names it ([`super::space`]).
+//! A record, with all of its pieces, is durable before anything refers to it, because a complete
+//! log entry may be replayed even though its write was never acknowledged. A record is never
+//! changed, and its space is reused once neither a leaf nor a log entry refers to it
+//! ([`super::space`]).
 //!
-//! A scan reads no value longer than [`EAGER_BYTES`] before it gets to its row
+//! A scan reads a value longer than [`EAGER_BYTES`] only when it reaches the value's row
 //! ([`Records::row_value`]).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,43 +44,43 @@ use crate::sync::Arc;
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 const HEAD: u64 = 8;
-/// Bytes of the head of a piece that another one follows.
+/// Size of the header of a piece that is followed by another one.
 const PIECE_HEAD: u64 = 16;
 
-/// Bytes of the longest value that a scan reads along with the other rows of a leaf.
+/// The length in bytes of the longest value that a scan reads along with the other rows of a leaf.
 const EAGER_BYTES: usize = 4096;
 
 /// The value of a row of a scan.
 #[derive(Clone, Debug)]
 pub(crate) enum RowValue {
     Read(Bytes),
-    /// It is long, and read when the scan gets to its row.
+    /// A long value, to be read when the scan reaches its row.
     Later,
 }
 
-/// A record, or a piece of one.
+/// The header of a record, or of a piece of one.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     offset: u64,
-    /// Bytes of the record from here on.
+    /// Bytes of the record from this piece on.
     len: usize,
     crc: u32,
-    /// Where it goes on.
+    /// The place of the next piece.
     next: Option<u64>,
 }
 
-/// What became of values of several pieces.
+/// Counters of values of several pieces.
 #[derive(Default)]
 struct LongCounters {
     written: AtomicU64,
     bytes_written: AtomicU64,
     bytes_read: AtomicU64,
     freed: AtomicU64,
-    /// Pieces that they take, those that are retired left out.
+    /// The pieces of live values.
     pieces: AtomicU64,
 }
 
-/// Records in the chunks of a [`Space`].
+/// Reads and writes records in the chunks of a [`Space`].
 pub(crate) struct Records {
     medium: Arc<Medium>,
     space: Arc<Space>,
@@ -90,7 +91,7 @@ fn size_of_record(len: usize) -> u64 {
     (HEAD + len as u64).next_multiple_of(GRAIN)
 }
 
-/// What a record at a place must say, so that neither zeros nor another place's record is one.
+/// Returns the checksum of a record at a place. Neither zeros nor another place's record match it.
 fn crc_at(offset: u64, bytes: &[u8]) -> u32 {
     if mutation::on("pm-record-anywhere") {
         return crc32fast::hash(bytes);
@@ -101,7 +102,8 @@ fn crc_at(offset: u64, bytes: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// The same of a piece with `len` bytes from it on, which goes on at `next`, if it does.
+/// Returns the checksum of a piece: `len` bytes of the record remain from it on, and `next` is the
+/// place of the next piece, if there is one.
 fn crc_of_piece(offset: u64, len: usize, next: Option<u64>, bytes: &[u8]) -> u32 {
     let Some(next) = next else {
         return crc_at(offset, bytes);
@@ -130,7 +132,8 @@ impl Records {
         }
     }
 
-    /// What became of values of several pieces since the opening; a place is a piece.
+    /// Returns the counters of values of several pieces since the store was opened. A piece counts
+    /// as a place.
     pub(crate) fn overflow(&self) -> OverflowStats {
         let load = |counter: &AtomicU64| counter.load(Relaxed);
         OverflowStats {
@@ -142,22 +145,22 @@ impl Records {
         }
     }
 
-    /// Refuses a key that fits no chunk.
+    /// Checks that a key fits in a chunk.
     pub(crate) fn check_key(&self, len: usize) -> Result<()> {
         check("key", len, self.most_of_one())
     }
 
-    /// Refuses a value that no store takes.
+    /// Checks that a value is not longer than the limit for all stores.
     pub(crate) fn check_value(&self, len: usize) -> Result<()> {
         check("value", len, MAX_VALUE_BYTES)
     }
 
-    /// Bytes of the longest record of one piece.
+    /// Returns the length of the longest record in one piece.
     fn most_of_one(&self) -> usize {
         (self.space.geometry().chunk_bytes - HEAD) as usize
     }
 
-    /// Bytes that a piece has of a record which has `len` bytes from there on.
+    /// Returns how many bytes a piece holds if `len` bytes of the record remain from it on.
     fn bytes_of_piece(&self, len: usize) -> usize {
         if len <= self.most_of_one() {
             return len;
@@ -165,7 +168,7 @@ impl Records {
         (self.space.geometry().chunk_bytes - PIECE_HEAD) as usize
     }
 
-    /// Bytes that such a piece takes.
+    /// Returns the size of such a piece.
     fn size_of_piece(&self, len: usize) -> u64 {
         if len <= self.most_of_one() {
             return size_of_record(len);
@@ -173,7 +176,8 @@ impl Records {
         self.space.geometry().chunk_bytes
     }
 
-    /// A slot for key and value; or for a key alone, whose value is `None`. What it names is durable, and the caller's to free.
+    /// Encodes a key and a value, or a key alone, as a slot. The records of the slot are durable
+    /// and belong to the caller.
     pub(crate) fn encode(&self, key: &[u8], value: Option<&[u8]>, room: Room) -> Result<Slot> {
         let words = (word_of(key), value.map_or(Some(0), word_of));
         if let (Some(key), Some(value)) = words {
@@ -204,7 +208,7 @@ impl Records {
         })
     }
 
-    /// The same key as an anchor: indirect, without a value.
+    /// Returns the same key as an anchor: indirect, without a value.
     pub(crate) fn anchor(&self, slot: Slot) -> Result<Slot> {
         let key = if slot.indirect || slot.key & AT == 0 {
             slot.key
@@ -220,7 +224,8 @@ impl Records {
         })
     }
 
-    /// A word for some bytes; if it is a place, they are on their way there.
+    /// Encodes bytes as a word. If the word is a place, the bytes' write-back to it has been
+    /// started.
     fn put(&self, bytes: &[u8], room: Room) -> Result<u64> {
         if let Some(word) = word_of(bytes).filter(|word| word & AT == 0) {
             return Ok(word);
@@ -255,7 +260,7 @@ impl Records {
         Ok(AT | pieces[0])
     }
 
-    /// Room for the pieces of a record of `len` bytes, in their order: one at least.
+    /// Allocates the pieces of a record of `len` bytes, in order: at least one.
     fn allocate(&self, len: usize, room: Room) -> Result<Vec<u64>> {
         let mut pieces = Vec::new();
         let mut rest = len;
@@ -278,7 +283,7 @@ impl Records {
         }
     }
 
-    /// The head of the record at `offset`, or of a piece of one.
+    /// Reads the header of the record at `offset`, or of a piece of one.
     fn head(&self, offset: u64) -> Result<Piece> {
         let head = self.medium.load_word(offset, IoClass::Page)?;
         let (len, crc) = (head as u32 as usize, (head >> 32) as u32);
@@ -304,7 +309,7 @@ impl Records {
         Ok(piece)
     }
 
-    /// The head of the piece behind one, which must go on with what that one leaves.
+    /// Reads the header of the next piece, and checks that it holds the rest of the record.
     fn head_behind(&self, piece: Piece) -> Result<Option<Piece>> {
         let Some(next) = piece.next else {
             return Ok(None);
@@ -322,7 +327,7 @@ impl Records {
         ))
     }
 
-    /// The place and size of each piece of the record at `offset`, in their order.
+    /// Returns the place and size of each piece of the record at `offset`, in order.
     fn pieces(&self, offset: u64) -> Result<Vec<(u64, u64)>> {
         let mut pieces = Vec::new();
         let mut piece = Some(self.head(offset)?);
@@ -337,7 +342,8 @@ impl Records {
         self.load_from(self.head(offset)?, &mut |_, _| {})
     }
 
-    /// Loads a record from its first piece on; `visit` is told the place and size of each.
+    /// Loads a record from its first piece on, and calls `visit` with the place and size of each
+    /// piece.
     fn load_from(&self, first: Piece, visit: &mut dyn FnMut(u64, u64)) -> Result<Vec<u8>> {
         let mut piece = first;
         let mut bytes = vec![0; piece.len];
@@ -371,7 +377,7 @@ impl Records {
         Ok(bytes)
     }
 
-    /// What a word of a slot stands for.
+    /// Returns the bytes that a word of a slot stands for.
     fn bytes(&self, word: u64, indirect: bool) -> Result<Bytes> {
         Ok(if indirect && word & AT != 0 {
             Bytes::of_record(self.load(word & !AT)?)
@@ -380,18 +386,18 @@ impl Records {
         })
     }
 
-    /// A slot's key.
+    /// Returns a slot's key.
     pub(crate) fn key(&self, slot: Slot) -> Result<Bytes> {
         self.bytes(slot.key, slot.indirect)
     }
 
-    /// A slot's value, which is there.
+    /// Returns a slot's value, which must be present.
     pub(crate) fn value(&self, slot: Slot) -> Result<Bytes> {
         self.bytes(slot.value, slot.indirect)
     }
 
-    /// A slot's value, which is there, for a row of a scan: a long one only if its row is the
-    /// `next` one.
+    /// Returns a slot's value, which must be present, for a row of a scan. A long value is read
+    /// only if its row is the `next` one.
     pub(crate) fn row_value(&self, slot: Slot, next: bool) -> Result<RowValue> {
         if !slot.indirect || slot.value & AT == 0 {
             return self.value(slot).map(RowValue::Read);
@@ -404,7 +410,7 @@ impl Records {
         Ok(RowValue::Read(Bytes::of_record(bytes)))
     }
 
-    /// Whether a slot's key is `key`.
+    /// Returns whether a slot's key is `key`.
     pub(crate) fn is_key(&self, slot: Slot, key: &[u8]) -> Result<bool> {
         if !slot.indirect || slot.key & AT == 0 {
             return Ok(word_of(key) == Some(slot.key));
@@ -416,7 +422,8 @@ impl Records {
         Ok(self.head(offset)?.len == key.len() && self.load(offset)? == key)
     }
 
-    /// Bytes from `offset` on to the end of its chunk, if a record may be there.
+    /// Returns the number of bytes from `offset` to the end of its chunk. Fails if no record can be
+    /// there.
     fn room(&self, offset: u64) -> Result<u64> {
         self.space.room_of_record(offset).ok_or_else(|| {
             damaged(
@@ -428,7 +435,7 @@ impl Records {
         })
     }
 
-    /// The ranges of the pieces of a record that an opening found named, checked.
+    /// Returns the checked ranges of the pieces of a record to which a slot or log entry refers.
     fn ranges(&self, offset: u64) -> Result<Vec<Range<u64>>> {
         self.room(offset)?;
         let mut ranges = Vec::new();
@@ -453,8 +460,8 @@ impl Records {
         Ok(ranges)
     }
 
-    /// The ranges of all pieces of the records that these slots name. What is in use has one name,
-    /// or to free it once would free it under the other.
+    /// Returns the ranges of all pieces of the records of these slots. A record in use must be
+    /// referred to only once, or freeing it once would free it under the other reference.
     fn named_once(&self, slots: &[Slot]) -> Result<BTreeMap<u64, u64>> {
         let mut ranges = BTreeMap::new();
         let mut long = 0;
@@ -476,7 +483,7 @@ impl Records {
         Ok(ranges)
     }
 
-    /// The pieces of all records that a slot names, to be given up.
+    /// Returns the pieces of all records of a slot, which the caller is about to free.
     fn given_up(&self, slot: Slot) -> Result<Vec<(u64, u64)>> {
         let mut all = Vec::new();
         for offset in slot.records() {
@@ -493,7 +500,7 @@ impl Records {
         Ok(all)
     }
 
-    /// Nothing has ever named these records but the caller.
+    /// Frees records to which only the caller has ever referred.
     pub(crate) fn free(&self, slot: Slot) -> Result<()> {
         for (offset, size) in self.given_up(slot)? {
             self.space.free_record(offset, size);
@@ -501,7 +508,8 @@ impl Records {
         Ok(())
     }
 
-    /// No leaf and no buffer names them any more since `time`, but log entries may.
+    /// Retires records to which no leaf and no buffer has referred since `time`. Log entries may
+    /// still do so.
     pub(crate) fn retire(&self, slot: Slot, time: Time) -> Result<()> {
         for (offset, size) in self.given_up(slot)? {
             self.space.retire_record(offset, size, time);
@@ -509,8 +517,9 @@ impl Records {
         Ok(())
     }
 
-    /// After an opening: records that none of these slots names, in leaves, buffers or log entries, are free; those that only log entries name are as good as
-    /// retired now. All that are kept are durable when this returns. No two slots in use name the same record.
+    /// Ends recovery. Records to which no slot refers, in leaves, buffers (`used`) or log entries
+    /// (`logged`), are free. Records to which only log entries refer are retired now. All records
+    /// that are kept are durable when this returns. No two used slots may refer to the same record.
     pub(crate) fn recovered(
         &self,
         used: &[Slot],
@@ -545,7 +554,7 @@ impl Records {
         Ok(())
     }
 
-    /// Starts the write-back of a record that was read at an opening, where it need not be durable.
+    /// Starts the write-back of a record read when the store was opened, which need not be durable.
     fn rewrite(&self, range: Range<u64>) -> Result<()> {
         debug_assert!(
             range.start.is_multiple_of(GRAIN) && LINE_SIZE.is_multiple_of(GRAIN as usize)

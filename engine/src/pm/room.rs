@@ -1,24 +1,25 @@
-//! Makes room in a store that would say it is full.
+//! Makes room in a store that would otherwise report that it is full.
 
 use super::tree::PmTree;
 use crate::error::{Error, Result};
 use crate::mutation;
 
-/// A sweep was worth it if it freed one leaf of so many.
+/// A sweep was worthwhile if it freed at least one in this many leaves.
 const WORTH_SWEEPING: u64 = 32;
 
 /// Cleans the log if records wait for that, and merges all leaves that fit together if any leaf has
 /// lost keys since `swept`.
 ///
 /// Returns how often leaves have lost keys by now, or `None` if there was nothing to do. If the
-/// merge freed many leaves, it returns `swept` unchanged: what the next puts split may fit again, so
-/// another sweep is worth its cost, a few leaf reads for each leaf that this one freed.
+/// merge freed many leaves, it returns `swept` unchanged: leaves that the next puts split may fit
+/// together again, so another sweep is worth its cost, a few leaf reads for each leaf that this one
+/// freed.
 ///
 /// # Errors
 /// Device failures and damage.
 pub(crate) fn make_room(tree: &dyn PmTree, swept: u64, delete: bool) -> Result<Option<u64>> {
     let space = tree.base().space;
-    // A delete may wait for records that others have deleted, and is only buffered.
+    // A delete may have to wait for records whose deletes are still buffered.
     let buffered = delete && tree.buffered() > 0;
     let waiting = space.retired_bytes().0 > 0 || buffered;
     if waiting {
@@ -27,7 +28,7 @@ pub(crate) fn make_room(tree: &dyn PmTree, swept: u64, delete: bool) -> Result<O
             false => tree.clean_all(),
         };
         match done {
-            // There is no room for what is buffered; merging may make it.
+            // There is no room for what is buffered; merging may make some.
             Ok(()) | Err(Error::PmFull { .. }) => {}
             Err(e) => return Err(e),
         }

@@ -1,10 +1,12 @@
-//! Who uses which bytes of a persistent memory: chunks, leaves in chunks, records in chunks.
+//! [`Space`], the allocator of a persistent memory: chunks, leaves in chunks, records in chunks.
 //!
-//! Only the use of a whole chunk is written down, in the directory ([`super::layout`]). Leaves and records are free if recovery does
-//! not reach them, so a crash leaks neither: what was handed out and not linked yet is free again.
+//! Only the use of whole chunks is recorded, in the directory ([`super::layout`]). Leaves and
+//! records are free if recovery does not reach them. So a crash leaks neither: what was allocated
+//! and not linked yet is free again.
 //!
-//! A record that is replaced may still be named by entries of the log, of which recovery must know the keys; so what is retired waits until
-//! the log floor has passed the moment of that.
+//! Log entries may still refer to a record that was replaced, and recovery needs the keys of these
+//! entries. So a retired record is not freed until the log floor has passed the time of its
+//! retirement.
 
 mod state;
 
@@ -27,7 +29,7 @@ use state::{Serves, State, cut, give_back, give_up_retired};
 /// Records begin at multiples of this.
 pub(super) const GRAIN: u64 = 16;
 
-/// See the module's story.
+/// The allocator, described in the module's introduction.
 pub(crate) struct Space {
     medium: Arc<Medium>,
     geometry: Geometry,
@@ -36,7 +38,8 @@ pub(crate) struct Space {
 }
 
 impl Space {
-    /// What the directory says; leaves and records as [`Space::recovered`] will say.
+    /// Creates the allocator from the directory. Leaves and records are added by
+    /// [`Space::recovered_leaves`] and [`Space::recovered_records`].
     pub(crate) fn new(medium: Arc<Medium>, geometry: Geometry, uses: Vec<Use>) -> Space {
         for (chunk, used) in (0..).map(ChunkId).zip(&uses) {
             announce(&medium, &geometry, chunk, *used);
@@ -45,7 +48,7 @@ impl Space {
             medium,
             geometry,
             state: Mutex::new(State::new(uses)),
-            // Of before the opening nothing is known.
+            // Nothing is known about the time before the opening, so assume that a leaf has shrunk.
             shrunk: AtomicU64::new(1),
         }
     }
@@ -54,7 +57,8 @@ impl Space {
         &self.geometry
     }
 
-    /// From now on puts leave room for deletes; and for copies, if the log is cleaned by them.
+    /// From now on, puts leave room for deletes and, if the log is cleaned by copying, for the
+    /// copies.
     pub(crate) fn serve(&self, copies: bool) {
         self.state.lock().serves = if copies {
             Serves::WithCopies
@@ -63,8 +67,8 @@ impl Space {
         };
     }
 
-    /// Bytes for records that puts leave to deletes: for a few keys that log entries name. The next
-    /// cleaning gives them back.
+    /// Returns the bytes for records that puts leave to deletes: enough for a few keys in log
+    /// entries. The next cleaning gives them back.
     fn reserve(&self) -> u64 {
         if mutation::on("pm-puts-take-all") {
             return 0;
@@ -72,12 +76,12 @@ impl Space {
         (self.geometry.chunk_bytes / 16).clamp(64, 4096)
     }
 
-    /// What a chunk is used for.
+    /// Returns the use of a chunk.
     pub(crate) fn use_of(&self, chunk: ChunkId) -> Use {
         self.state.lock().uses[chunk.0 as usize]
     }
 
-    /// Whether a leaf may lie there.
+    /// Returns whether there can be a leaf of this name.
     pub(crate) fn holds_leaves(&self, leaf: LeafId) -> bool {
         let offset = leaf.0.checked_mul(BLOCK);
         let chunk = offset.and_then(|offset| self.geometry.chunk_of(offset));
@@ -88,14 +92,15 @@ impl Space {
         })
     }
 
-    /// Bytes from there to the end of its chunk, if a record may begin there: at multiples of [`GRAIN`], in chunks of records.
+    /// Returns the bytes from `offset` to the end of its chunk, if a record may begin there: at a
+    /// multiple of [`GRAIN`], in a chunk of records.
     pub(super) fn room_of_record(&self, offset: u64) -> Option<u64> {
         let chunk = self.geometry.chunk_of(offset)?;
         let may_be = offset.is_multiple_of(GRAIN) && self.use_of(chunk) == Use::Records;
         may_be.then(|| self.geometry.offset(chunk) + self.geometry.chunk_bytes - offset)
     }
 
-    /// The log chunks, by number.
+    /// Returns the log chunks, by number.
     pub(crate) fn log_chunks(&self) -> Vec<(ChunkId, Time)> {
         let state = self.state.lock();
         let chunks = (0..).map(ChunkId).zip(&state.uses);
@@ -106,7 +111,8 @@ impl Space {
         logs.collect()
     }
 
-    /// These leaves are reachable, and chunks of logs that were begun before `floor` are dead. Other leaves and chunks without any are free.
+    /// Sets which leaves are in use. All other leaves are free, and so are chunks without leaves,
+    /// and chunks of logs begun before `floor`.
     pub(crate) fn recovered_leaves(&self, reachable: &BTreeSet<LeafId>, floor: Time) {
         let mut state = self.state.lock();
         state.leaves = reachable.len() as u64;
@@ -132,14 +138,14 @@ impl Space {
                 }
             }
         }
-        // The lowest first.
+        // Use the lowest first.
         chunks.reverse();
         leaves.reverse();
         state.free_chunks = chunks;
         state.free_leaves = leaves;
     }
 
-    /// These are all records in use, ascending. The last that is said of them is what counts.
+    /// Sets which records are in use, ascending. A later call replaces an earlier one.
     pub(crate) fn recovered_records(&self, records: &[Range<u64>]) {
         let mut state = self.state.lock();
         state.retired.clear();
@@ -176,8 +182,8 @@ impl Space {
         state.spare_records = spare.map(|range| range.end - range.start).sum();
     }
 
-    /// Puts freed ranges of records together that lie side by side. A chunk of which nothing is in
-    /// use is free for other uses, as one of leaves is without leaves.
+    /// Joins adjacent freed ranges of records. A chunk without records in use becomes free for
+    /// other uses, like a chunk without leaves.
     fn gather(&self, state: &mut State) {
         if state.freed_records == 0 || mutation::on("pm-record-chunks-kept") {
             return;
@@ -217,7 +223,8 @@ impl Space {
         }
     }
 
-    /// Chunks that are free for this; if there are none, those too that records have left.
+    /// Returns the number of chunks available for `room`. If there are too few, first looks for
+    /// chunks that records have left.
     fn chunks_for(&self, state: &mut State, room: Room) -> usize {
         // A put must leave two, so it looks for more.
         if state.chunks_for(room) < if room == Room::Put { 3 } else { 1 } {
@@ -226,7 +233,7 @@ impl Space {
         state.chunks_for(room)
     }
 
-    /// Whether a chunk may be taken: for records, which then have more of them, for leaves, or for
+    /// Returns whether a chunk may be taken. It adds `records` bytes for records, or leaves, or
     /// neither.
     fn may_take_chunk(&self, state: &mut State, room: Room, records: u64, leaves: bool) -> bool {
         let chunks = self.chunks_for(state, room);
@@ -238,7 +245,7 @@ impl Space {
         state.leaves_enough(chunks - 1, spare, self.reserve(), leaf)
     }
 
-    /// The error that says so.
+    /// Returns the error for a lack of space.
     pub(crate) fn full(&self, what: &'static str) -> Error {
         Error::PmFull {
             what,
@@ -246,14 +253,16 @@ impl Space {
         }
     }
 
-    /// Takes a chunk for `used`; also says whether it is all zeros, as it was never used before or held no log's entries.
+    /// Takes a chunk for `used`. Also returns whether it is all zeros, because it was never used or
+    /// was wiped.
     fn take_chunk(&self, state: &mut State, used: Use) -> Result<Option<(ChunkId, bool)>> {
         let Some(chunk) = state.free_chunks.pop() else {
             return Ok(None);
         };
         let before = state.uses[chunk.0 as usize];
-        // A log can tell old entries from new ones, but not the words of leaves and records from entries: those may say any time, and a check of fourteen
-        // bits fits one in 16,384 of them. So they go before the chunk is a log's.
+        // A log can tell old entries from new ones, but it cannot tell the words of leaves and
+        // records from entries: these may look like any time, and one in 16,384 of them passes a
+        // check of fourteen bits. So they are wiped before a log gets the chunk.
         let wiped = matches!(before, Use::Leaves | Use::Records)
             && matches!(used, Use::Log(_))
             && !mutation::on("pm-log-over-records");
@@ -266,7 +275,7 @@ impl Space {
         Ok(Some((chunk, before == Use::Blank || wiped)))
     }
 
-    /// A leaf for the caller; free again after a crash unless it was linked.
+    /// Allocates a leaf. It is free again after a crash unless it was linked.
     pub(crate) fn allocate_leaf(&self, room: Room) -> Result<LeafId> {
         let mut state = self.state.lock();
         let blocks = self.geometry.blocks_of_leaf();
@@ -297,13 +306,14 @@ impl Space {
         Ok(leaf)
     }
 
-    /// The chunk of a leaf that was allocated or recovered.
+    /// Returns the chunk of a leaf that was allocated or recovered.
     fn chunk_of(&self, leaf: LeafId) -> ChunkId {
         let chunk = self.geometry.chunk_of(leaf.offset());
         chunk.expect("a leaf lies in a chunk")
     }
 
-    /// The leaf is linked no longer, durably. A chunk without leaves is free for other uses.
+    /// Frees a leaf. Its removal from the chain must be durable. A chunk without leaves becomes
+    /// free for other uses.
     pub(crate) fn free_leaf(&self, leaf: LeafId) {
         let mut state = self.state.lock();
         let chunk = self.chunk_of(leaf);
@@ -322,12 +332,12 @@ impl Space {
         }
     }
 
-    /// A chunk for a log that begins at `time`, and whether it is all zeros; `None` if no chunk is
-    /// free for this.
+    /// Allocates a chunk for a log that begins at `time`, and returns whether it is all zeros.
+    /// Returns `None` if no chunk is available for `room`.
     pub(crate) fn allocate_log(&self, time: Time, room: Room) -> Result<Option<(ChunkId, bool)>> {
         let mut state = self.state.lock();
-        // A cleaning gives it back; but a log that takes it again each time would never leave
-        // records any.
+        // Cleaning gives the chunk back. But a log that takes it again each time would never leave
+        // any for records.
         let records = room != Room::Copies && state.spare_records < self.reserve();
         if self.chunks_for(&mut state, room) <= usize::from(records) {
             return Ok(None);
@@ -335,8 +345,9 @@ impl Space {
         self.take_chunk(&mut state, Use::Log(time))
     }
 
-    /// A chunk for a log whose entries are known by themselves, so that there is no time to write
-    /// down; and whether it is all zeros. `None` if no chunk is free for this.
+    /// Allocates a chunk for a log whose entries identify themselves, so that there is no time to
+    /// record. Also returns whether the chunk is all zeros. Returns `None` if no chunk is available
+    /// for `room`.
     pub(crate) fn allocate_version_log(&self, room: Room) -> Result<Option<(ChunkId, bool)>> {
         let mut state = self.state.lock();
         if !self.may_take_chunk(&mut state, room, 0, false) {
@@ -346,19 +357,21 @@ impl Space {
         if let Some(chunk) =
             last.filter(|chunk| matches!(state.uses[chunk.0 as usize], Use::Log(_)))
         {
-            // The directory says so already.
+            // The directory already says so.
             state.free_chunks.pop();
             return Ok(Some((chunk, false)));
         }
         self.take_chunk(&mut state, Use::Log(Time(0)))
     }
 
-    /// Nothing that is in a chunk of such a log is needed. It stays one to the directory until it is used for something else.
+    /// Frees a chunk of such a log when none of its entries is needed. In the directory it remains
+    /// a log chunk until it is used for something else.
     pub(crate) fn free_version_log(&self, chunk: ChunkId) {
         self.state.lock().free_chunks.push(chunk);
     }
 
-    /// The log floor has been raised to `floor`: log chunks from before are free, and so is what was retired before.
+    /// Frees the log chunks begun before `floor`, and the records retired before it. The log floor
+    /// must already be raised.
     pub(crate) fn floor_raised(&self, floor: Time) {
         let mut state = self.state.lock();
         let dead: Vec<ChunkId> = (0..)
@@ -367,23 +380,23 @@ impl Space {
             .filter(|(_, used)| matches!(used, Use::Log(begun) if *begun < floor))
             .map(|(chunk, _)| chunk)
             .collect();
-        // Those that are free already stay where they are in the list.
+        // Chunks that are already free keep their position in the list.
         let listed: BTreeSet<ChunkId> = state.free_chunks.iter().copied().collect();
         let dead = dead.into_iter().filter(|chunk| !listed.contains(chunk));
         let mut dead: Vec<ChunkId> = dead.collect();
-        // The lowest first, and before those that are blank: what was used once is used again.
+        // Lowest first, and before blank chunks, so that used chunks are reused before new ones.
         dead.reverse();
         state.free_chunks.extend(dead);
         give_up_retired(&mut state, floor);
     }
 
-    /// As far as records go: nothing that is older than `floor` names any.
+    /// Frees records retired before `floor`, because no log entry that refers to them is left.
     pub(crate) fn records_unnamed(&self, floor: Time) {
         give_up_retired(&mut self.state.lock(), floor);
     }
 
-    /// Room for a record of `size` bytes, a multiple of [`GRAIN`]. Where a share of the room for
-    /// records is free in pieces they are cut up before another chunk is taken.
+    /// Allocates `size` bytes for a record, a multiple of [`GRAIN`]. If a sizeable share of the
+    /// space for records is free in pieces, these are split before another chunk is taken.
     pub(super) fn allocate_record(&self, size: u64, room: Room) -> Result<u64> {
         let mut state = self.state.lock();
         let mut found = self.cut_record(&mut state, size, room, false);
@@ -407,7 +420,8 @@ impl Space {
         Ok(offset)
     }
 
-    /// Room for a record in chunks of records; of larger ranges if `any`, or if many are free.
+    /// Allocates a record in existing chunks of records. Larger ranges are split if `any` is set,
+    /// or if many are free.
     fn cut_record(&self, state: &mut State, size: u64, room: Room, any: bool) -> Option<u64> {
         if state.spare_records < size {
             return None;
@@ -427,18 +441,20 @@ impl Space {
             .or_else(|| any.then(|| state.take_from_larger(size)).flatten())
     }
 
-    /// Nothing names this record.
+    /// Frees a record to which nothing refers.
     pub(super) fn free_record(&self, offset: u64, size: u64) {
         give_back(&mut self.state.lock(), offset, size);
     }
 
-    /// No leaf and no buffer names this record any more; the log may, up to entries of `time`.
+    /// Retires a record to which no leaf and no buffer refers any more. Log entries up to `time`
+    /// may still do so.
     pub(super) fn retire_record(&self, offset: u64, size: u64, time: Time) {
         let mut state = self.state.lock();
         if mutation::on("pm-record-reused-at-once") && state.record_bytes >= size {
             return give_back(&mut state, offset, size);
         }
-        // Times come from several threads, in nearly this order; what is late waits a little longer.
+        // Times come from several threads in nearly ascending order. A late one just waits a little
+        // longer.
         let time = state
             .retired
             .back()
@@ -447,18 +463,18 @@ impl Space {
         state.retired.push_back((time, offset, size));
     }
 
-    /// Leaves in use.
+    /// Returns the number of leaves in use.
     pub(crate) fn leaves(&self) -> u64 {
         self.state.lock().leaves
     }
 
-    /// Leaves in use, and chunks that are free.
+    /// Returns the number of leaves in use, and of free chunks.
     pub(crate) fn leaves_and_free_chunks(&self) -> (u64, u64) {
         let state = self.state.lock();
         (state.leaves, state.free_chunks.len() as u64)
     }
 
-    /// Whether few chunks are free: less than an eighth of all, or than four.
+    /// Returns whether few chunks are free: less than an eighth of all, or fewer than four.
     pub(crate) fn is_tight(&self) -> bool {
         self.is_tight_in(&self.state.lock())
     }
@@ -467,17 +483,17 @@ impl Space {
         state.free_chunks.len() < (self.geometry.chunks as usize / 8).max(4)
     }
 
-    /// A leaf has lost keys: there may be others that it fits in.
+    /// Counts a leaf that has lost keys, so that it may now fit together with another.
     pub(crate) fn leaf_shrank(&self) {
         self.shrunk.fetch_add(1, Relaxed);
     }
 
-    /// How often that was so.
+    /// Returns how often leaves have lost keys.
     pub(crate) fn shrunk(&self) -> u64 {
         self.shrunk.load(Relaxed)
     }
 
-    /// Bytes of log chunks that are not free.
+    /// Returns the bytes of log chunks that are not free.
     pub(crate) fn live_log_bytes(&self) -> u64 {
         let state = self.state.lock();
         let logs = state.uses.iter().filter(|used| matches!(used, Use::Log(_)));
@@ -486,13 +502,14 @@ impl Space {
         (logs.count() - dead.count()) as u64 * self.geometry.chunk_bytes
     }
 
-    /// Bytes of records that wait until the log names them no longer, and of all records, those included.
+    /// Returns the bytes of retired records that are not free yet, and of all records including
+    /// those.
     pub(crate) fn retired_bytes(&self) -> (u64, u64) {
         let state = self.state.lock();
         (state.retired_bytes, state.record_bytes)
     }
 
-    /// Bytes of records in use, retired ones included.
+    /// Returns the bytes of records in use, including retired ones.
     pub(crate) fn record_bytes(&self) -> u64 {
         self.state.lock().record_bytes
     }
@@ -502,7 +519,7 @@ fn announce(medium: &Medium, geometry: &Geometry, chunk: ChunkId, used: Use) {
     let class = match used {
         Use::Leaves => IoClass::Page,
         Use::Log(_) => IoClass::Log,
-        // Records are the user's data at their home.
+        // Records are the user's data at its final place.
         Use::Records => IoClass::Page,
         Use::Blank => return,
     };

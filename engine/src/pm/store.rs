@@ -1,9 +1,13 @@
-//! A store in persistent memory: a tree of leaves there, its log, and what it keeps in DRAM.
+//! [`PmStore`], a store in persistent memory: a tree of leaves there, its log, and its state in
+//! DRAM.
 //!
-//! It is not a [`crate::Store`]: there are no pages, no cache, no write-back and no checkpoints, and the log is the tree's own. What they share is
-//! [`Kv`], the index and the manner: no thread is started (save by [`PmOptions::recovery_threads`]), and what can wait is a [`PmTask`] that the owner pumps.
+//! Unlike [`crate::Store`], it has no pages, no cache, no write-back and no checkpoints, and each
+//! tree has its own kind of log. The two share [`Kv`], the index, and the way of working: no thread
+//! is started (except by [`PmOptions::recovery_threads`]), and background work is a [`PmTask`] that
+//! the owner pumps.
 //!
-//! **Durability.** A write is durable when the call returns; its LSN is a moment of the store's logical clock, and [`Kv::sync`] has nothing to wait for.
+//! **Durability.** A write is durable when the call returns. Its LSN is a moment of the store's
+//! logical clock, and [`Kv::sync`] has nothing to wait for.
 
 use crate::device::PmDevice;
 use crate::error::{Error, Result};
@@ -27,40 +31,62 @@ use crate::types::{Lba, Lsn, Progress};
 /// A kind of background work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PmTask {
-    /// Give up the chunks of the log that hold mostly what is in leaves already.
+    /// Clean the log: free the chunks whose entries are mostly in leaves already.
     CleanLog,
-    /// Merge leaves that deletes have left sparse with their neighbours, those from before the
-    /// opening included.
+    /// Merge leaves that deletes have left sparse with their neighbours, including leaves from
+    /// before the opening.
     MergeLeaves,
 }
 
-/// An ordered map in persistent memory, crash-safe. See [`Kv`] for what it does and promises.
+/// A crash-safe ordered map in persistent memory. See [`Kv`] for its operations and guarantees.
 ///
-/// A write is durable when it returns, so dropping the store loses nothing, and a drop and the end
-/// of a killed process are the same.
+/// A write is durable when it returns, so dropping the store loses nothing; it is equivalent to
+/// killing the process.
+///
+/// ```
+/// use std::sync::Arc;
+/// use treering_engine::device::MemPm;
+/// use treering_engine::{Kv, PmOptions, PmStore};
+///
+/// # fn main() -> treering_engine::Result<()> {
+/// let device = Arc::new(MemPm::new(1 << 22));
+/// let store = PmStore::open(device.clone(), &PmOptions::default())?;
+/// store.put(b"key", b"value")?;
+/// while store.pump_due()? {} // background work, a bounded step at a time
+/// drop(store);
+///
+/// // The power fails: whatever is still in the CPU caches is lost.
+/// let device = Arc::new(MemPm::from_image(device.crash(&mut |_| 0)));
+/// let store = PmStore::open(device, &PmOptions::default())?;
+/// assert_eq!(store.get_owned(b"key")?.as_deref(), Some(&b"value"[..]));
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// **After an error.** [`Error::PmTooLong`] and [`Error::PmFull`] have changed nothing, and other
-/// writes may succeed. After a failure of the device, or damage that a write met, every write,
+/// writes may succeed. After a device failure, or damage found by a write, every write,
 /// [`PmStore::pump`], [`Kv::sync`] and [`Kv::checkpoint`] return [`Error::Poisoned`] with that
-/// first cause, and reads go on as far as they can. Open the store again to write.
+/// first cause, and reads continue as far as they can. Open the store again to write.
 pub struct PmStore {
     tree: Box<dyn PmTree>,
     options: PmOptions,
     recovery: PmRecoveryReport,
-    /// How often leaves had lost keys when all of them were merged that could be.
+    /// How often leaves had lost keys when all possible merges were last made.
     swept: AtomicU64,
     failed: AtomicBool,
     why: Mutex<String>,
 }
 
 impl PmStore {
-    /// Opens the store on `device`, recovering it if need be, or formats a blank device, which must be all zeros, if `options.create` says so.
+    /// Opens the store on `device`, recovering it if necessary. If `options.create` is set, formats
+    /// a blank device, which must be all zeros.
     ///
     /// # Errors
-    /// [`Error::BadOption`], [`Error::NotAStore`], [`Error::PmDamaged`] if recovery finds what no
-    /// crash leaves behind, [`Error::PmFull`] if the store was another tree, or had larger buffers,
-    /// and the device has no room for what its log says, and device failures. What the store held
-    /// is still there, and another opening may go on where this one ended.
+    /// [`Error::BadOption`]; [`Error::NotAStore`]; [`Error::PmDamaged`] if recovery finds something
+    /// that no crash leaves behind; [`Error::PmFull`] if the device has no room for what the log
+    /// says, because the store was last opened as another tree or with larger buffers; device
+    /// failures. The store's contents are still there, and another opening may continue where this
+    /// one stopped.
     pub fn open(device: Arc<dyn PmDevice>, options: &PmOptions) -> Result<PmStore> {
         options.check()?;
         let medium = Arc::new(Medium::new(device));
@@ -98,17 +124,17 @@ impl PmStore {
         })
     }
 
-    /// The options in force.
+    /// Returns the options in force.
     pub fn options(&self) -> &PmOptions {
         &self.options
     }
 
-    /// What opening had to do.
+    /// Returns what opening the store had to do.
     pub fn recovery(&self) -> PmRecoveryReport {
         self.recovery
     }
 
-    /// The task that wants doing now. A few loads.
+    /// Returns a task that is due now. Costs a few loads.
     pub fn due(&self) -> Option<PmTask> {
         if self.tree.cleaning_due() {
             return Some(PmTask::CleanLog);
@@ -116,12 +142,12 @@ impl PmStore {
         self.tree.merging_due().then_some(PmTask::MergeLeaves)
     }
 
-    /// Does one bounded step of `task`; all of it if cleaning is naive.
+    /// Does one bounded step of `task`. Naive cleaning is done all at once.
     ///
     /// # Errors
-    /// [`Error::PmFull`] if what must be flushed has no room, which a delete or a later pump may
-    /// change; a device failure, after which the store refuses writes; [`Error::Poisoned`] from
-    /// then on.
+    /// [`Error::PmFull`] if changes that must be flushed have no room, which may change after a
+    /// delete or a later pump; a device failure, after which the store refuses writes;
+    /// [`Error::Poisoned`] from then on.
     pub fn pump(&self, task: PmTask) -> Result<Progress> {
         self.check()?;
         match task {
@@ -130,11 +156,11 @@ impl PmStore {
         }
     }
 
-    /// Flushes what is buffered to the leaves and gives up the log, so that the next opening has nothing to replay. Nothing becomes more
-    /// durable by it.
+    /// Flushes all buffered changes to the leaves and frees the log, so that the next opening has
+    /// nothing to replay. Everything was durable already.
     ///
     /// # Errors
-    /// As [`PmStore::pump`]. The store is gone all the same, and has lost nothing that was
+    /// As [`PmStore::pump`]. The store is closed in any case and has lost nothing that was
     /// acknowledged.
     pub fn close(self) -> Result<()> {
         self.checkpoint().map(drop)
@@ -148,12 +174,12 @@ impl PmStore {
         Err(Error::Poisoned { why })
     }
 
-    /// After a failure that leaves leaf and buffer in doubt, nothing more is written.
+    /// Refuses all further writes after a failure that leaves leaf and buffer in doubt.
     fn note<T>(&self, done: Result<T>) -> Result<T> {
         if let Err(e) = &done
             && !matches!(e, Error::PmFull { .. } | Error::PmTooLong { .. })
         {
-            // The first cause is what later refusals carry, also where several fail at once.
+            // Later refusals report the first cause, even if several threads fail at once.
             let mut why = self.why.lock();
             if why.is_empty() {
                 *why = e.to_string();
@@ -163,7 +189,7 @@ impl PmStore {
         done
     }
 
-    /// Makes a change; if there is no room, once more when room was made.
+    /// Makes a change. If there is no room, makes room and tries once more.
     fn change(&self, key: &[u8], value: Option<&[u8]>) -> Result<Lsn> {
         self.check()?;
         let mut done = self.try_change(key, value);
@@ -175,10 +201,10 @@ impl PmStore {
         }
         if matches!(done, Err(Error::PmFull { .. })) && value.is_none() {
             if !self.has(key)? {
-                // There was no room to say that nothing goes.
+                // There was no room to record that nothing is deleted.
                 return Ok(self.now());
             }
-            // Nor to log the key, or to write it down.
+            // There was no room for a log entry or for a record of the key.
             let in_place = !mutation::on("pm-delete-wants-a-record");
             if in_place && self.note(self.tree.delete_in_place(key))? {
                 return Ok(self.now());
@@ -187,7 +213,8 @@ impl PmStore {
         done
     }
 
-    /// Does what can be done for a store that would say it is full; says whether there was anything.
+    /// Does what it can to make room in a store that would otherwise report that it is full.
+    /// Returns whether it did anything.
     fn make_room(&self, delete: bool) -> Result<bool> {
         let swept = self.swept.load(Ordering::Relaxed);
         let made = self.note(make_room(&*self.tree, swept, delete))?;
@@ -225,6 +252,8 @@ impl Kv for PmStore {
         self.tree.get(key, value)
     }
 
+    /// Sets `key` to `value`. Durable when this returns.
+    ///
     /// # Errors
     /// [`Error::PmTooLong`], [`Error::PmFull`], a device failure, damage.
     fn put(&self, key: &[u8], value: &[u8]) -> Result<Lsn> {
@@ -236,7 +265,7 @@ impl Kv for PmStore {
 
     fn delete(&self, key: &[u8]) -> Result<Lsn> {
         if self.tree.base().records.check_key(key.len()).is_err() {
-            // No such key can be there.
+            // No such key can exist.
             return Ok(self.now());
         }
         self.change(key, None)
@@ -250,13 +279,13 @@ impl Kv for PmStore {
         self.tree.scan_back(before, visit)
     }
 
-    /// Returns at once: what has an LSN is durable.
+    /// Returns at once, because everything that has an LSN is durable.
     fn sync(&self, _lsn: Lsn) -> Result<()> {
         self.check()
     }
 
-    /// Flushes what is buffered to the leaves and gives up the log; if there is no room, once more
-    /// when room was made.
+    /// Flushes all buffered changes to the leaves and frees the log. If there is no room, makes
+    /// room and tries once more.
     fn checkpoint(&self) -> Result<Lsn> {
         self.check()?;
         let mut done = self.tree.flush_all();

@@ -1,7 +1,7 @@
-//! What a tree in persistent memory does: the seam between a store and its tree.
+//! [`PmTree`], the interface between a store in persistent memory and its tree.
 //!
-//! A tree is a file of [`super::trees`]. It says how a change reaches a leaf, and what it keeps in
-//! buffers and logs until then; [`super::store`] does the rest.
+//! Each tree is a file of [`super::trees`]. It determines how a change reaches a leaf, and what is
+//! kept in buffers and logs until then; [`super::store`] does the rest.
 
 use super::leaves::recover::PmRecoveryReport;
 use super::logs::LogicalClock;
@@ -23,10 +23,10 @@ pub(crate) struct Base<'a> {
     pub(crate) clock: &'a LogicalClock,
 }
 
-/// A tree that has been recovered, and what that took.
+/// A recovered tree, and a report of the recovery.
 pub(crate) type Opened = (Box<dyn PmTree>, PmRecoveryReport);
 
-/// How often a tree's structure has changed, and what its index takes.
+/// Counts of changes to a tree's structure, and the size of its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Structure {
     /// Leaf splits since the store was opened.
@@ -39,13 +39,13 @@ pub(crate) struct Structure {
 
 /// A tree in persistent memory.
 pub(crate) trait PmTree: Send + Sync {
-    /// The parts that every tree has.
+    /// Returns the parts that every tree has.
     fn base(&self) -> Base<'_>;
 
-    /// How often the structure has changed.
+    /// Returns how often the structure has changed.
     fn structure(&self) -> Structure;
 
-    /// The tree's counters.
+    /// Returns the tree's counters.
     fn stats(&self) -> PmStats;
 
     /// Makes a change to `key`. It is durable when this returns.
@@ -54,47 +54,49 @@ pub(crate) trait PmTree: Send + Sync {
     /// If there is no room, nothing has changed.
     fn change(&self, key: &[u8], change: Change) -> Result<()>;
 
-    /// Deletes a key without a record of it or a log entry. Returns `false` if the tree cannot.
+    /// Deletes a key without a record of it and without a log entry. Returns `false` if the tree
+    /// cannot.
     ///
     /// # Errors
-    /// [`crate::Error::PmFull`] if something else is in the way.
+    /// [`crate::Error::PmFull`] if other changes that must be written first have no room.
     fn delete_in_place(&self, key: &[u8]) -> Result<bool>;
 
-    /// Copies the value of `key` into `value`; `false` if the key is absent.
+    /// Copies the value of `key` into `value`. Returns `false` if the key is absent.
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool>;
 
-    /// Visits records with keys at or after `from` in ascending order.
+    /// Visits the records with keys at or after `from` in ascending order.
     fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()>;
 
-    /// Visits records with keys below `before` in descending order.
+    /// Visits the records with keys below `before` in descending order.
     fn scan_back(&self, before: Option<&[u8]>, visit: &mut Visitor<'_>) -> Result<()>;
 
-    /// Whether the log needs cleaning, or is being cleaned.
+    /// Returns whether the log needs cleaning, or is being cleaned.
     fn cleaning_due(&self) -> bool {
         false
     }
 
-    /// One bounded step of cleaning.
+    /// Does one bounded step of cleaning.
     fn clean(&self) -> Result<Progress> {
         Ok(Progress::Idle)
     }
 
-    /// Whether leaves need merging, or are being merged.
+    /// Returns whether leaves should be merged, or are being merged.
     fn merging_due(&self) -> bool;
 
-    /// One bounded step of merging.
+    /// Does one bounded step of merging.
     fn merge_step(&self) -> Result<Progress>;
 
     /// Merges all leaves that can be merged.
     fn merge_all(&self) -> Result<()>;
 
-    /// Number of changes that are not in leaves yet. They keep alive what they replace.
+    /// Returns the number of changes that are not in leaves yet. They keep the records alive that
+    /// they replace.
     fn buffered(&self) -> u64 {
         0
     }
 
-    /// Cleans all of the log, so that the records that wait for it become free. If there is no room
-    /// for that, what is buffered stays buffered.
+    /// Cleans the whole log, so that the records that wait for it become free. If there is no room
+    /// for that, buffered changes stay buffered.
     fn clean_all(&self) -> Result<()> {
         Ok(())
     }
@@ -104,7 +106,7 @@ pub(crate) trait PmTree: Send + Sync {
         self.clean_all()
     }
 
-    /// Writes what is buffered to the leaves and gives up the log.
+    /// Flushes all buffered changes to the leaves and frees the log.
     fn flush_all(&self) -> Result<()> {
         Ok(())
     }

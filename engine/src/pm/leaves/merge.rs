@@ -1,11 +1,15 @@
-//! Merging a leaf that deletes have left below one half into its left neighbour (CCL-BTree §4.2).
+//! Merges a leaf that deletes have left less than half full into its left neighbour (CCL-BTree
+//! §4.2).
 //!
 //! ```text
-//! flush both buffers ─▶ the right one's slots and a timestamp of now into the left one ─▶ fence ─▶ left header word (with them, next = the right one's next) ─▶ fence
+//! flush both buffers ─▶ the right leaf's slots and a timestamp of now into the left one ─▶ fence
+//! ─▶ left header word (with these slots, next = the right leaf's next) ─▶ fence
 //! ```
 //!
-//! From then on log entries of the right one's keys are compared with the left one's timestamp, so that must cover all that the right one's did; and it may only be raised while the left
-//! one has nothing unflushed. The paper does not say. Locks are taken from right to left.
+//! From then on, log entries of the right leaf's keys are compared with the left leaf's timestamp.
+//! So that timestamp must cover everything that the right leaf's did, and it may only be raised
+//! while nothing is unflushed for the left leaf. The paper does not mention this. Locks are taken
+//! from right to left.
 
 use crate::error::{Error, Result};
 use crate::mutation;
@@ -19,9 +23,11 @@ use crate::types::IoClass;
 use super::Leaves;
 
 impl Leaves {
-    /// A leaf has become sparse: merges it into its left neighbour if both fit, or else its right neighbour into it. No lock is held.
+    /// Merges a leaf that has become sparse into its left neighbour if both fit in one leaf, or
+    /// else its right neighbour into it. No lock may be held.
     ///
-    /// What made it sparse is done whatever becomes of this, so lack of space is no failure.
+    /// The change that made the leaf sparse is already done, so lack of space here is not a
+    /// failure.
     pub(crate) fn merge_around(&self, leaf: LeafId) -> Result<()> {
         match self.try_merge_around(leaf) {
             Err(Error::PmFull { .. }) => {
@@ -36,14 +42,15 @@ impl Leaves {
         if self.merge_left(leaf)? {
             return Ok(());
         }
-        // Nobody would come by a neighbour that was emptied when this leaf was still full.
+        // The right neighbour may have been emptied while this leaf was still full, and nothing
+        // else would visit it.
         match self.right_of(leaf)? {
             Some(right) => self.merge_left(right).map(drop),
             None => Ok(()),
         }
     }
 
-    /// The leaf to the right; `None` if there is none, or no such leaf as this any more.
+    /// Returns the leaf to the right, or `None` if there is none or if this leaf no longer exists.
     fn right_of(&self, leaf: LeafId) -> Result<Option<LeafId>> {
         let held = self.nodes.node(leaf).lock();
         if held.fields.is_gone() {
@@ -52,14 +59,15 @@ impl Leaves {
         Ok(self.load(leaf)?.header().next())
     }
 
-    /// Merges a leaf into its left neighbour, if what both hold fits one; says whether it did. It may have been merged away already.
+    /// Merges a leaf into its left neighbour if their contents fit in one leaf. Returns whether it
+    /// did. The leaf may have been merged away already.
     pub(crate) fn merge_left(&self, leaf: LeafId) -> Result<bool> {
         if leaf == self.space.geometry().first_leaf() {
             return Ok(false);
         }
         let mut held = self.nodes.node(leaf).lock();
         if held.fields.is_gone() {
-            // The records that its slots name are others' by now.
+            // The records to which its slots refer may already belong to others.
             return Ok(false);
         }
         let image = self.load(leaf)?;
@@ -67,7 +75,8 @@ impl Leaves {
         let Some(fence) = keys.collect::<Result<Vec<Bytes>>>()?.into_iter().min() else {
             return Ok(false);
         };
-        // A leaf that was merged away may be allocated anew by whoever holds the lock that is waited for below; one that the index names stays while it is locked.
+        // A leaf that was merged away may be allocated again by the thread that holds the lock we
+        // wait for below. A leaf that the index refers to stays in place while it is locked.
         if self.index.find(&fence) != Self::page(leaf) {
             return Ok(false);
         }
@@ -76,7 +85,7 @@ impl Leaves {
         };
         let left = LeafId(page.0);
         if left == leaf {
-            // The leaf is another one by now, and lies elsewhere.
+            // The leaf has been reallocated, and now lies elsewhere in the key order.
             return Ok(false);
         }
         let mut held_left = self.nodes.node(left).lock();

@@ -1,12 +1,15 @@
-//! Leaves in persistent memory under the shared index: what all PM trees have, and all that `pmtree` has.
+//! Leaves in persistent memory under the shared index: the part common to all PM trees, and all of
+//! `pmtree`.
 //!
 //! ```text
 //! index (DRAM) ─▶ leaf number ─▶ buffer node (DRAM: lock, slots) and leaf (PM)
 //! ```
 //!
-//! Whoever changes a leaf holds its node's lock and then asks the index whether the key is still of this leaf: splits and merges change the index under the
-//! locks of the leaves that they are of. Readers hold nothing: they note the node's header, read node, leaf and records, ask the index and look
-//! at the header again; what they read meanwhile may be nonsense, errors included, and is then thrown away.
+//! A writer locks the leaf's node and then asks the index whether the key still belongs to this
+//! leaf, because splits and merges change the index under the locks of their leaves. Readers take
+//! no lock. They note the node's header, read node, leaf and records, ask the index, and compare
+//! the header again. What they read in the meantime may be invalid or cause errors, and is then
+//! discarded.
 
 pub(crate) mod merge;
 mod parts;
@@ -40,20 +43,20 @@ use scan::Range;
 use sweep::Sweep;
 use write::{IfFull, Plan};
 
-/// What was done since the opening.
+/// Counters since the store was opened.
 #[derive(Default)]
 pub(crate) struct Counters {
     pub(crate) hits: AtomicU64,
     pub(crate) misses: AtomicU64,
-    /// Leaf flushes by their changes.
+    /// Leaf flushes by number of changes.
     pub(crate) flushes: [AtomicU64; FLUSH_BINS],
     pub(crate) splits: AtomicU64,
     pub(crate) merges: AtomicU64,
-    /// Changes in buffers that are not in leaves.
+    /// Buffered changes that are not in leaves.
     pub(crate) buffered: AtomicU64,
 }
 
-/// See the module's story.
+/// The leaves, their buffer nodes and the index, described in the module's introduction.
 pub(crate) struct Leaves {
     pub(crate) medium: Arc<Medium>,
     pub(crate) space: Arc<Space>,
@@ -62,19 +65,19 @@ pub(crate) struct Leaves {
     pub(crate) nodes: Nodes,
     pub(crate) clock: Arc<LogicalClock>,
     pub(crate) counters: Counters,
-    /// Whether a log may still name what leaves and buffers name no longer.
+    /// Whether the log may still refer to records that leaves and buffers no longer refer to.
     pub(crate) logged: bool,
-    /// Whether timestamps say what of a log is in the leaves.
+    /// Whether timestamps say which log entries are in the leaves.
     pub(crate) stamped: bool,
-    /// The sweep under way, and leaves that were left sparse since the last one began.
+    /// The sweep in progress, and the number of leaves left sparse since the last one began.
     pub(crate) sweep: Mutex<Option<Sweep>>,
     pub(crate) sparse: AtomicU64,
 }
 
-/// What is buffered above leaves and their nodes.
+/// Changes that are buffered above the leaves and their nodes.
 pub(crate) trait Above {
-    /// Tells of each change to a key of `range`, newer ones of a key later, what the key's value
-    /// is.
+    /// Reports the newest value of each key of `range` that has buffered changes. Changes of one
+    /// key are reported from old to new.
     fn overlay(
         &self,
         range: Range<'_>,
@@ -82,7 +85,7 @@ pub(crate) trait Above {
     ) -> Result<()>;
 }
 
-/// Nothing is.
+/// No changes are buffered above the nodes.
 pub(crate) struct NothingAbove;
 
 impl Above for NothingAbove {
@@ -91,46 +94,46 @@ impl Above for NothingAbove {
     }
 }
 
-/// The times of a leaf write.
+/// The timestamps of a leaf write.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stamps {
-    /// Of the leaf's previous flush: what its timestamp becomes.
+    /// The time of the leaf's previous flush, which becomes its timestamp.
     pub(crate) late: Time,
-    /// Of this one: a new leaf's timestamp.
+    /// The time of this flush, which becomes the timestamp of a new leaf.
     pub(crate) new: Time,
 }
 
 impl Stamps {
-    /// For a global buffer, whose leaves have no timestamps: theirs stay as they are.
+    /// For a global buffer, whose leaves have no timestamps: existing timestamps stay as they are.
     pub(crate) const NONE: Stamps = Stamps {
         late: Time(0),
         new: Time(0),
     };
 }
 
-/// What a leaf write came to.
+/// The result of a leaf write.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
-    /// Keys from here on are another leaf's now.
+    /// Keys at or after this one now belong to another leaf.
     pub(crate) split_at: Option<Bytes>,
-    /// After a split: entries that the leaf's buffer node begins with.
+    /// After a split: the entries with which the leaf's buffer node begins.
     pub(crate) copies: Vec<Change>,
     /// Slots of the leaf that are in use.
     pub(crate) used: usize,
-    /// Changes that were made, and whether there were deletes among them.
+    /// The number of changes made, and whether there were deletes among them.
     pub(crate) changes: usize,
     pub(crate) deletes: bool,
 }
 
 impl Written {
-    /// Whether the leaf has lost keys and wants a merge.
+    /// Returns whether the leaf has lost keys and should be merged.
     pub(crate) fn is_sparse(&self) -> bool {
         self.deletes && self.used < SPARSE
     }
 }
 
 impl Leaves {
-    /// Locks the leaf of a key, and its node.
+    /// Locks the leaf of a key together with its node.
     pub(crate) fn lock(&self, key: &[u8]) -> (LeafId, Held<'_>) {
         let mut backoff = Backoff::new();
         loop {
@@ -145,7 +148,8 @@ impl Leaves {
         }
     }
 
-    /// Reads what belongs to one state of a leaf and its node. `locate` finds the leaf, and `is_current` says whether it would find it again.
+    /// Reads one consistent state of a leaf and its node. `locate` finds the leaf, and `is_current`
+    /// returns whether it would find the same leaf again.
     fn read<L, T>(
         &self,
         mut locate: impl FnMut() -> (LeafId, L),
@@ -165,7 +169,7 @@ impl Leaves {
         }
     }
 
-    /// Copies the value of `key` into `value`; `false` if there is none.
+    /// Copies the value of `key` into `value`. Returns `false` if there is none.
     pub(crate) fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         let (found, hit) = self.read(
             || {
@@ -188,7 +192,8 @@ impl Leaves {
         Ok(found.is_some())
     }
 
-    /// Looks for a key in the buffer node, from the left, and then in the leaf (§4.3); also says whether the node had it.
+    /// Looks for a key in the buffer node, from the left, and then in the leaf (§4.3). Also returns
+    /// whether the node had it.
     fn look(
         &self,
         leaf: LeafId,
@@ -204,7 +209,8 @@ impl Leaves {
                 return Ok((there.transpose()?, true));
             }
         }
-        // The header, the fingerprints and the first two slots are one line; of the others only those are read that may be it.
+        // The header, the fingerprints and the first two slots are in one line. Of the other slots,
+        // only possible matches are read.
         let line = crate::device::LINE_SIZE;
         let mut image = LeafImage::empty();
         self.medium
@@ -229,22 +235,23 @@ impl Leaves {
         Ok((None, false))
     }
 
-    /// All of a leaf.
+    /// Loads a whole leaf.
     pub(crate) fn load(&self, leaf: LeafId) -> Result<LeafImage> {
         let mut bytes = [0; LEAF_BYTES];
         self.medium.load(leaf.offset(), &mut bytes, IoClass::Page)?;
         Ok(LeafImage(bytes))
     }
 
-    /// What leaf and node hold together, and what is above them, of the keys of `range`: what is
-    /// buffered is newer.
+    /// Returns the rows of `range` in the leaf, its node and above. Buffered changes override the
+    /// leaf.
     fn rows(
         &self,
         above: &dyn Above,
         range: Range<'_>,
         (leaf, node, header): (LeafId, Node<'_>, u64),
     ) -> Result<BTreeMap<Bytes, RowValue>> {
-        // What is above goes down to the leaf, so it is looked at first, lest it be missed on its way.
+        // Changes move from above down to the leaf, so read them there first, or they could be
+        // missed on their way.
         let mut newest: BTreeMap<Bytes, Option<RowValue>> = BTreeMap::new();
         above.overlay(range, &mut |key, value| {
             newest.insert(key.clone(), value);
@@ -260,7 +267,7 @@ impl Leaves {
             }
         }
         let fields = Node::fields(header);
-        // The left-most of them last.
+        // From the right, so that the left-most entry overrides the others.
         for at in (0..fields.filled().min(self.nodes.batch())).rev() {
             let Change { slot, delete } = node.change(fields, at);
             let key = self.records.key(slot)?;
@@ -280,7 +287,7 @@ impl Leaves {
         Ok(rows)
     }
 
-    /// Visits records from `from` on, leaf by leaf.
+    /// Visits the records at or after `from`, leaf by leaf.
     pub(crate) fn scan(
         &self,
         above: &dyn Above,
@@ -305,7 +312,7 @@ impl Leaves {
         })
     }
 
-    /// Visits records below `before`, or all, downwards.
+    /// Visits the records below `before`, or all records, in descending order.
     pub(crate) fn scan_back(
         &self,
         above: &dyn Above,
@@ -329,7 +336,8 @@ impl Leaves {
         })
     }
 
-    /// Writes what is buffered of a leaf, and `extra`, to the leaf. What was buffered stays as a cache (§3.2). If it fails for lack of space, nothing has changed.
+    /// Writes a leaf's buffered changes, and `extra`, to the leaf. The buffered entries stay as a
+    /// cache (§3.2). If this fails for lack of space, nothing has changed.
     pub(crate) fn flush(
         &self,
         held: &mut Held<'_>,
@@ -337,13 +345,13 @@ impl Leaves {
         extra: Option<Change>,
     ) -> Result<Written> {
         let deletes = extra.is_some_and(|change| change.delete);
-        // With nothing buffered the halves fit one leaf again.
+        // If nothing is buffered, the halves fit in one leaf again.
         let room = Room::of(deletes && held.fields.unflushed() == 0);
         let plan = self.plan_flush(held, leaf, extra, room)?;
         self.carry_out_flush(held, leaf, plan)
     }
 
-    /// Finds the room for that, of what is there for `room`.
+    /// Finds the space for a flush, as far as `room` may use it.
     pub(crate) fn plan_flush(
         &self,
         held: &Held<'_>,
@@ -356,7 +364,7 @@ impl Leaves {
         Ok(plan.with_copies(self.nodes.batch()))
     }
 
-    /// Flushes as planned; the node has been locked since.
+    /// Carries out a planned flush. The node must have stayed locked since.
     pub(crate) fn carry_out_flush(
         &self,
         held: &mut Held<'_>,
@@ -381,8 +389,8 @@ impl Leaves {
         Ok(written)
     }
 
-    /// What moved to another leaf is no longer this node's to keep; and the records of keys that are deleted are gone.
-    /// Nothing is unflushed.
+    /// Removes from the node entries that moved to another leaf, and entries of deleted keys, whose
+    /// records are gone. Nothing is unflushed afterwards.
     pub(crate) fn keep_cached(&self, held: &mut Held<'_>, written: &Written) -> Result<()> {
         if !written.copies.is_empty() {
             held.cache(&written.copies);
@@ -407,7 +415,7 @@ impl Leaves {
         Ok(())
     }
 
-    /// No leaf and no buffer names these records any more.
+    /// Frees records to which no leaf and no buffer refers any more, once the log does not either.
     pub(crate) fn retire(&self, slot: crate::pm::leaf::Slot) -> Result<()> {
         if self.logged {
             self.records.retire(slot, self.clock.tick())
@@ -416,7 +424,7 @@ impl Leaves {
         }
     }
 
-    /// The leaf's name in the index.
+    /// Returns the leaf's name in the index.
     pub(crate) fn page(leaf: LeafId) -> PageId {
         PageId(leaf.0)
     }

@@ -1,4 +1,4 @@
-//! What a tree over these leaves shows of them: its parts, its structure, its counters.
+//! What a tree over these leaves exposes of them: its parts, its structure, its counters.
 
 use super::Leaves;
 use crate::pm::entries::ENTRY_BYTES;
@@ -11,7 +11,7 @@ use crate::sync::Arc;
 use crate::sync::atomic::Ordering::Relaxed;
 
 impl Leaves {
-    /// The parts that every tree has.
+    /// Returns the parts that every tree has.
     pub(crate) fn base(&self) -> Base<'_> {
         Base {
             medium: &self.medium,
@@ -21,7 +21,7 @@ impl Leaves {
         }
     }
 
-    /// How often the structure has changed.
+    /// Returns how often the structure has changed.
     pub(crate) fn structure(&self) -> Structure {
         Structure {
             splits: self.counters.splits.load(Relaxed),
@@ -30,7 +30,7 @@ impl Leaves {
         }
     }
 
-    /// The counters of leaves and buffer nodes.
+    /// Returns the counters of leaves and buffer nodes.
     pub(crate) fn stats(&self) -> PmStats {
         let counters = &self.counters;
         let mut flushes = [0; FLUSH_BINS];
@@ -53,13 +53,13 @@ impl Leaves {
         }
     }
 
-    /// Logs over the chunks that recovery has kept.
+    /// Creates logs over the chunks that recovery has kept.
     pub(crate) fn logs(&self, medium: Arc<Medium>, count: usize, kept: u64) -> Logs {
         let (space, clock) = (Arc::clone(&self.space), Arc::clone(&self.clock));
         Logs::new(medium, space, clock, count, kept)
     }
 
-    /// As [`Leaves::stats`], with the counters of the tree's logs.
+    /// As [`Leaves::stats`], including the counters of the tree's logs.
     pub(crate) fn stats_with(&self, logs: &Logs) -> PmStats {
         PmStats {
             log_appends: logs.appended(),

@@ -1,19 +1,29 @@
-//! Recovery (CCL-BTree §3.3): the leaves from the first one on give the index, the logs what the leaves lack.
+//! Recovery (CCL-BTree §3.3): rebuilds the index from the chain of leaves, and replays from the
+//! logs what the leaves lack.
 //!
 //! ```text
-//! directory, floor ─▶ chain of leaves ─▶ index ─▶ live log chunks: newest entry of each key ─▶ those later than their leaf's timestamp into the leaves ─▶ floor
+//! directory, floor ─▶ chain of leaves ─▶ index ─▶ live log chunks: newest entry of each key
+//! ─▶ entries later than their leaf's timestamp into the leaves ─▶ floor
 //! ```
 //!
-//! - Entries of all logs are gathered first: one log at a time, an older entry could overwrite a newer one of another thread's.
-//! - Replay leaves timestamps as they are, and gives a leaf that it splits off the timestamp of the old one. So a crash leaves what the next recovery replays
-//!   again, until the floor kills all logs by one store.
-//! - What a leaf has already is not written again: that takes a free slot, and so, of a full leaf, another leaf.
-//! - A leaf that replay cannot split, as the device is full, gets its entries back into its buffer, where they were; a global buffer gets all that it had. Then the
-//!   log lives on. What no buffer has room for is replayed first: it was to be written when the power went, and had found its room.
-//! - Timestamps are never reset (the paper does): the logical clock goes on above the largest time seen.
-//! - After a kill with the power on, what is read here may not be durable; so all reachable lines are written back before anybody is served.
+//! - Entries of all logs are collected first. If logs were replayed one after another, an older
+//!   entry could overwrite a newer one of another thread's log.
+//! - Replay leaves timestamps unchanged, and gives a leaf that it splits off the timestamp of the
+//!   old one. So after a crash the next recovery replays the same entries again, until raising the
+//!   floor kills all logs with one store.
+//! - A change that the leaf already has is not written again, because that would take a free slot
+//!   and, in a full leaf, a split.
+//! - If replay cannot split a leaf because the device is full, the leaf's entries go back into its
+//!   buffer, where they were. A global buffer gets back everything that it had. The log then stays
+//!   alive. Entries that no buffer has room for are replayed first: they were about to be written
+//!   when the power failed, and space had been found for them.
+//! - Timestamps are never reset, unlike in the paper: the logical clock continues above the largest
+//!   time seen.
+//! - After a kill with the power on, what is read here may not be durable. So all reachable lines
+//!   are written back before any request is served.
 //!
-//! The work is one read of each leaf and of each live log chunk; both are shared out among so many threads as the options say.
+//! Recovery reads each leaf and each live log chunk once. The options set the number of threads
+//! that share this work.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,7 +47,7 @@ use super::write::IfFull;
 use super::{Leaves, Stamps};
 use crate::pm::leaf::SPARSE;
 
-/// Changes by key.
+/// Changes, by key.
 pub(crate) type Changes = BTreeMap<Bytes, Change>;
 
 /// What opening a store in persistent memory had to do.
@@ -45,43 +55,45 @@ pub(crate) type Changes = BTreeMap<Bytes, Change>;
 pub struct PmRecoveryReport {
     /// Leaves found.
     pub leaves: u64,
-    /// Leaves whose fingerprints a crash had torn off.
+    /// Leaves whose fingerprints a crash had left out of date.
     pub fingerprints_repaired: u64,
-    /// Log chunks read, and entries in them.
+    /// Log chunks read.
     pub log_chunks: u64,
-    /// Entries in them.
+    /// Log entries in them.
     pub log_entries: u64,
-    /// Keys whose newest entry went to their leaves.
+    /// Keys whose newest log entry was written to their leaves.
     pub replayed: u64,
-    /// Keys whose newest entry went back to a buffer, as there was no room to split a leaf; then the log lives on.
+    /// Keys whose newest log entry went back to a buffer because there was no room to split a leaf.
+    /// The log then stays alive.
     pub restored: u64,
-    /// Log entries that a crash had torn, of logs that do not end at one.
+    /// Log entries that a crash had torn, in logs that do not end at the first torn entry.
     pub torn_entries: u64,
-    /// Entries of a log that lives on.
+    /// Entries of a log that stays alive.
     pub(crate) log_kept: u64,
 }
 
-/// What is read of a leaf.
+/// What recovery notes of a leaf.
 struct LeafFacts {
     leaf: LeafId,
     timestamp: Time,
-    /// The smallest and the largest key; the first leaf may have none.
+    /// The smallest and the largest key. The first leaf may have none.
     keys: Option<(Bytes, Bytes)>,
     /// Slots in use.
     used: usize,
-    /// The image with other fingerprints, if they were wrong.
+    /// The image with corrected fingerprints, if they were wrong.
     repaired: Option<LeafImage>,
 }
 
-/// A store as its leaves and logs have it.
+/// A store recovered from its leaves and logs.
 pub(crate) struct Recovered {
     pub(crate) leaves: Leaves,
-    /// What the log has, and neither leaves nor their buffers have room for: a global buffer's.
+    /// Changes from the log that neither leaves nor their buffers have room for: those of a global
+    /// buffer.
     pub(crate) above: Changes,
     pub(crate) report: PmRecoveryReport,
 }
 
-/// Brings a store to the state of its leaves and logs, for the tree to be.
+/// Recovers a store from its leaves and logs, for the tree in `options`.
 pub(crate) fn recover(
     medium: &Arc<Medium>,
     geometry: Geometry,
@@ -156,7 +168,7 @@ pub(crate) fn recover(
         index,
         clock,
         counters: Default::default(),
-        // What replay replaces the log still names.
+        // The log still refers to records that replay replaces.
         logged: true,
         stamped: matches!(tree, PmTreeKind::Ccl(_)),
         sweep: Default::default(),
@@ -167,7 +179,8 @@ pub(crate) fn recover(
         leaves.note_sparse();
     }
     let mut above = Changes::new();
-    // A leaf that was stamped since may have what no log has; but a global buffer merges leaves without stamps, and has the log win.
+    // A leaf stamped later may have changes that no log has. A global buffer, however, merges
+    // leaves without stamping them, and its log overrides the leaves.
     let unlogged = facts.iter().any(|fact| fact.timestamp >= old_floor);
     let above_leaves = matches!(tree, PmTreeKind::Global(_)) && !unlogged;
     leaves.space.serve(tree != PmTreeKind::PmTree);
@@ -200,7 +213,7 @@ pub(crate) fn recover(
     })
 }
 
-/// The leaves from the first one on, by their header words.
+/// Returns all leaves in order, following their header words from the first one.
 fn walk(medium: &Medium, space: &Space) -> Result<Vec<LeafId>> {
     let geometry = space.geometry();
     let mut chain = Vec::new();
@@ -264,14 +277,14 @@ fn read_leaf(medium: &Medium, records: &Records, leaf: LeafId) -> Result<LeafFac
     })
 }
 
-/// What live log chunks hold.
+/// The contents of the live log chunks.
 struct Found {
     entries: u64,
     /// The latest time in them.
     last: Time,
     /// The newest entry of each key.
     newest: BTreeMap<Bytes, (Time, Change)>,
-    /// Slots that name records, of whatever age.
+    /// Slots that refer to records, of any age.
     indirect: Vec<Slot>,
 }
 
@@ -287,7 +300,8 @@ fn read_logs(
         let read = |time, change| entries.push((time, change));
         let end = read_chunk(medium, geometry, chunk, begun, read)?;
         if end < geometry.chunk_bytes / ENTRY_BYTES {
-            // The entry that a kill has cut off, if there is one: what is overwritten next must be durable.
+            // The entry that a kill has cut off, if there is one. What is overwritten next must be
+            // durable.
             let at = geometry.offset(chunk) + end * ENTRY_BYTES;
             medium.write_back(at..at + ENTRY_BYTES, IoClass::Log)?;
         }
@@ -315,11 +329,12 @@ fn read_logs(
     Ok(found)
 }
 
-/// What the log has of one leaf's keys, ascending, and later than the leaf's timestamp.
+/// The log's changes to one leaf's keys that are later than the leaf's timestamp, ascending.
 struct OfLeaf {
     leaf: LeafId,
     entries: Vec<(Bytes, (Time, Change))>,
-    /// Those of which the leaf has nothing. The others are of its last flush, which its timestamp does not cover yet.
+    /// The changes that the leaf lacks. The others are from its last flush, which its timestamp
+    /// does not cover yet.
     lacking: Vec<(Bytes, (Time, Change))>,
 }
 
@@ -343,7 +358,7 @@ impl OfLeaf {
     }
 }
 
-/// Whether a leaf with these slots is without a change.
+/// Returns whether a leaf with these slots lacks a change.
 fn lacks(leaves: &Leaves, slots: &[Slot], key: &[u8], change: Change) -> Result<bool> {
     if !change.delete {
         return Ok(!slots.contains(&change.slot));
@@ -356,8 +371,9 @@ fn lacks(leaves: &Leaves, slots: &[Slot], key: &[u8], change: Change) -> Result<
     Ok(false)
 }
 
-/// What the leaves may lack, leaf by leaf: those first that lack more than a buffer holds. A write that was cut off behind its log entry is one of these. It had
-/// found room for its leaf, so the room is there unless another leaf takes it first, which could wait.
+/// Groups by leaf what the leaves may lack. Leaves that lack more than a buffer holds come first:
+/// they include any write that was cut off after its log entry. Space had been found for such a
+/// write, so there is space now unless another leaf, which could have waited, takes it first.
 fn by_leaf(leaves: &Leaves, newest: BTreeMap<Bytes, (Time, Change)>) -> Result<Vec<OfLeaf>> {
     let find = |key: &[u8]| LeafId(leaves.index.find(key).0);
     let mut groups = Vec::new();
@@ -379,12 +395,13 @@ fn by_leaf(leaves: &Leaves, newest: BTreeMap<Bytes, (Time, Change)>) -> Result<V
     Ok(groups)
 }
 
-/// Puts into the leaves what they lack of the log; says of how many keys, and of which leaves this cannot be done, since it would split them and there is
-/// no leaf left. Those are as they were, or have some of their entries.
+/// Writes to the leaves what they lack. Returns the number of keys, and the leaves for which this
+/// is impossible because they would have to be split and no leaf is free. Those are unchanged, or
+/// have some of their entries.
 ///
-/// What a buffer has room for, that of its leaf or one `above_leaves`, is replayed as a put is: it
-/// leaves what deletes need, as nothing else could make room in a full store. Whatever else there is
-/// gets all room.
+/// Entries that fit in a buffer, their leaf's or one above the leaves (`above_leaves`), are
+/// replayed like puts: they leave the space that deletes need, because nothing else could make room
+/// in a full store. All other entries may use all space.
 fn replay(leaves: &Leaves, found: &mut Found, above_leaves: bool) -> Result<(u64, Vec<OfLeaf>)> {
     let mut replayed = 0;
     let mut without_room: Vec<OfLeaf> = Vec::new();
@@ -394,7 +411,7 @@ fn replay(leaves: &Leaves, found: &mut Found, above_leaves: bool) -> Result<(u64
         let room = if can_wait { Room::Put } else { Room::Copies };
         let mut done = replay_leaf(leaves, &group, room);
         if matches!(done, Err(Error::PmFull { .. })) && !records_known {
-            // Before it is known which are in use, no record is free.
+            // No record is free until it is known which are in use.
             mark_records(leaves, &[], &found.indirect)?;
             records_known = true;
             done = replay_leaf(leaves, &group, room);
@@ -407,7 +424,7 @@ fn replay(leaves: &Leaves, found: &mut Found, above_leaves: bool) -> Result<(u64
                 }
             }
             Err(Error::PmFull { .. }) => {
-                // It may have been split before that.
+                // The leaf may have been split earlier in this replay.
                 let mut entries = group.entries.into_iter().peekable();
                 while let Some((key, _)) = entries.peek() {
                     let page = leaves.index.find(key);
@@ -426,7 +443,7 @@ fn replay(leaves: &Leaves, found: &mut Found, above_leaves: bool) -> Result<(u64
     Ok((replayed, without_room))
 }
 
-/// The same for a leaf.
+/// Replays the entries of one leaf.
 fn replay_leaf(leaves: &Leaves, group: &OfLeaf, room: Room) -> Result<()> {
     let timestamp = leaves.load(group.leaf)?.timestamp();
     let stamps = Stamps {
@@ -444,7 +461,8 @@ fn replay_leaf(leaves: &Leaves, group: &OfLeaf, room: Room) -> Result<()> {
             .collect();
         let written = leaves.write(LeafId(page.0), &batch, IfFull::Split(room), stamps)?;
         if let Some(fence) = written.split_at {
-            // It lacks nothing; or what it lacks is put into its buffer, with a time of its own. Should the log live on, a write to it must cover the log.
+            // Either the leaf lacks nothing, or what it lacks goes into its buffer with a time of
+            // its own. If the log stays alive, a later write to the leaf must cover the log.
             let right = LeafId(leaves.index.find(&fence).0);
             let mut held = leaves.nodes.node(right).lock();
             held.set_flushed_at(leaves.nodes.born());
@@ -454,8 +472,10 @@ fn replay_leaf(leaves: &Leaves, group: &OfLeaf, room: Room) -> Result<()> {
     Ok(())
 }
 
-/// Puts what a full leaf lacks back into its buffer node; the log goes on. What it lacks was in the buffer when the store stopped, so there is room, unless
-/// N_batch is less now. What the leaf has it goes on with: a record that a buffer named as well would be free twice.
+/// Puts what a full leaf lacks back into its buffer node; the log stays alive. What the leaf lacks
+/// was in the buffer when the store stopped, so it fits, unless N_batch is smaller now. Entries
+/// that the leaf already has are not put into the buffer, because a record referred to from both
+/// would be freed twice.
 fn restore(leaves: &Leaves, group: OfLeaf) -> Result<Vec<Slot>> {
     let entries = group.lacking.into_iter().map(|(_, entry)| entry);
     let mut buffered: Vec<(Time, Change)> = entries.collect();
@@ -467,7 +487,7 @@ fn restore(leaves: &Leaves, group: OfLeaf) -> Result<Vec<Slot>> {
         return Err(leaves.space.full("what the log has"));
     }
     let mut held = leaves.nodes.node(group.leaf).lock();
-    // From here on entries of before are covered.
+    // From here on, earlier entries are covered.
     held.set_flushed_at(Time(first.0 - 1));
     for (at, (_, change)) in buffered.iter().enumerate() {
         held.set(at, *change, 0);
@@ -482,7 +502,8 @@ fn restore(leaves: &Leaves, group: OfLeaf) -> Result<Vec<Slot>> {
         .collect())
 }
 
-/// Records that no leaf names, and none of these slots, are free; those that only entries of a log name which lives on are as good as retired now.
+/// Frees the records to which no leaf and none of these slots refers. Records to which only entries
+/// of a live log refer are retired now.
 fn mark_records(leaves: &Leaves, restored: &[Slot], logged: &[Slot]) -> Result<()> {
     let mut used = Vec::new();
     let mut at = Some(leaves.space.geometry().first_leaf());
@@ -496,7 +517,8 @@ fn mark_records(leaves: &Leaves, restored: &[Slot], logged: &[Slot]) -> Result<(
     leaves.records.recovered(&used, logged, &leaves.clock)
 }
 
-/// What `work` makes of each item, in order; in so many threads. The caller waits for all of them: it is the opening of a store, and the threads end with it.
+/// Applies `work` to each item in several threads, and returns the results in order. The caller
+/// waits for all of them. The threads end with this call, which is part of opening a store.
 pub(crate) fn share_out<I: Copy + Sync, T: Send>(
     items: &[I],
     threads: usize,

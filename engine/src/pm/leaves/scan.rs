@@ -1,9 +1,9 @@
-//! What scans of all trees have in common: which rows of a leaf they hand on.
+//! Shared by the scans of all trees: which rows of a leaf are passed on.
 //!
-//! A long value is read when the scan gets to its row, not before: the rows of a leaf end at it, and
-//! the scan goes on from there as if the next leaf began with it. So a scan that is ended early
-//! reads no value that it does not need, and one that goes on has no more than one long value in
-//! memory. Up to a leaf's end that takes one more look at the leaf for each of them.
+//! A long value is read only when the scan reaches its row: the rows of a leaf end there, and the
+//! scan continues as if the next leaf began with that row. So a scan that stops early reads no
+//! value that it does not need, and a scan that continues has at most one long value in memory. The
+//! price is one more look at the leaf for each long value in it.
 
 use std::collections::BTreeMap;
 
@@ -12,17 +12,17 @@ use crate::pm::bytes::Bytes;
 use crate::pm::records::RowValue;
 use crate::rows::Rows;
 
-/// Keys of which a scan wants the rows.
+/// The range of keys whose rows a scan wants.
 #[derive(Clone, Copy)]
 pub(crate) struct Range<'a> {
     pub(crate) from: &'a [u8],
     pub(crate) below: Option<&'a [u8]>,
-    /// The one whose row comes next, if there is one.
+    /// The key whose row comes next, if known.
     next: Option<&'a [u8]>,
 }
 
 impl<'a> Range<'a> {
-    /// Upwards.
+    /// Creates the range of an ascending scan.
     pub(crate) fn up(from: &'a [u8], below: Option<&'a [u8]>) -> Range<'a> {
         Range {
             from,
@@ -31,12 +31,12 @@ impl<'a> Range<'a> {
         }
     }
 
-    /// Downwards.
+    /// Creates the range of a descending scan.
     pub(crate) fn down(from: &'a [u8], below: Option<&'a [u8]>) -> Range<'a> {
         Range {
             from,
             below,
-            // No other key is between a key and the same with a zero behind it.
+            // No other key lies between a key and the same key with a zero appended.
             next: below.and_then(|below| below.strip_suffix(&[0])),
         }
     }
@@ -46,8 +46,8 @@ impl<'a> Range<'a> {
     }
 }
 
-/// Hands on the rows from `at` on, up to one whose value is not read yet: its key, from which to go
-/// on.
+/// Passes on the rows from `at` on, up to one whose value has not been read. Returns the key of
+/// that row, from which the scan continues.
 pub(crate) fn push_from(
     rows: &BTreeMap<Bytes, RowValue>,
     at: &[u8],
@@ -63,8 +63,8 @@ pub(crate) fn push_from(
     None
 }
 
-/// Hands on the rows below `before`, or all, down to one whose value is not read yet: below which
-/// key to go on.
+/// Passes on the rows below `before`, or all, down to one whose value has not been read. Returns
+/// the key below which the scan continues.
 pub(crate) fn push_below(
     rows: &BTreeMap<Bytes, RowValue>,
     before: Option<&[u8]>,

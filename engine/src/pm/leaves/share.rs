@@ -1,5 +1,5 @@
-//! Three leaves become two: the last resort of a store that has no room for another leaf, when no
-//! two neighbours fit one leaf.
+//! Redistributes three leaves into two. This is the last resort of a store that has no room for
+//! another leaf, when no two neighbours fit in one leaf.
 //!
 //! ```text
 //!   [ left ....    ][ middle ......  ][ right .....   ]     together no more than two leaves
@@ -7,10 +7,10 @@
 //!   [ left .... mid        ][ dle ... right .....     ]     two merges
 //! ```
 //!
-//! The split ([`super::write`]) and both merges ([`super::merge`]) are ordinary ones, each
-//! crash-safe by itself, so what comes between them leaves a tree that is right. Who decides where
-//! to split has only looked at the neighbours; the merges decide by what is there when they come to
-//! it. Where the first one finds that it does not fit any more, the halves are merged again.
+//! The split ([`super::write`]) and both merges ([`super::merge`]) are the ordinary ones, each
+//! crash-safe by itself, so the tree is correct between them. The decision where to split is based
+//! on an unlocked look at the neighbours; each merge decides again by the state that it finds. If
+//! the first merge no longer fits, the two halves are merged again.
 
 use crate::error::{Error, Result};
 use crate::mutation;
@@ -21,11 +21,12 @@ use crate::types::PageId;
 
 use super::{Leaves, Stamps};
 
-/// Index entries that one look at the index returns.
+/// The number of index entries returned by one look at the index.
 const STEP: usize = 64;
 
-/// How many of the keys of a leaf go to its left neighbour, so that three leaves with so many keys
-/// become two that are the most alike; `None` if they do not fit two leaves of `slots`.
+/// Returns how many keys of the middle leaf go to its left neighbour, so that three leaves with
+/// `keys` keys become two leaves that are as equal as possible. Returns `None` if they do not fit
+/// in two leaves of `slots` slots.
 pub(crate) fn keys_to_the_left(keys: [usize; 3], slots: usize) -> Option<usize> {
     let [left, middle, right] = keys;
     let whole = left + middle + right;
@@ -37,7 +38,7 @@ pub(crate) fn keys_to_the_left(keys: [usize; 3], slots: usize) -> Option<usize> 
 }
 
 impl Leaves {
-    /// Shares out every leaf that fits its two neighbours.
+    /// Redistributes every leaf that fits into its two neighbours.
     ///
     /// O(n) for n leaves, each of which is read.
     pub(crate) fn share_all(&self) -> Result<()> {
@@ -53,15 +54,15 @@ impl Leaves {
                 at += if shared { 3 } else { 1 };
             }
             match entries.len() {
-                // The last two have not been in the middle.
+                // The last two have not been in the middle yet.
                 STEP => from.clone_from(&entries[STEP - 2].0),
                 _ => return Ok(()),
             }
         }
     }
 
-    /// Shares the middle one of three neighbours out among the others, if they fit two leaves; says
-    /// whether it did.
+    /// Redistributes the middle one of three neighbours among the others, if they fit in two
+    /// leaves. Returns whether it did.
     fn share(&self, left: PageId, middle: &(Vec<u8>, PageId), right: PageId) -> Result<bool> {
         let [left, leaf, right] = [left, middle.1, right].map(|page| LeafId(page.0));
         let mut keys = [0; 3];
@@ -82,14 +83,15 @@ impl Leaves {
             return Ok(false);
         };
         if !self.merge_left(leaf)? {
-            // The leaf that was taken for this goes back.
+            // Frees the leaf that was taken for this.
             self.merge_left(new)?;
             return Ok(false);
         }
         self.merge_left(right)
     }
 
-    /// Slots of a leaf in use, and changes that are buffered for it; `None` if it was merged away.
+    /// Returns the number of used slots and buffered changes of a leaf, or `None` if it was merged
+    /// away.
     fn keys_with_buffer(&self, leaf: LeafId) -> Result<Option<usize>> {
         let held = self.nodes.node(leaf).lock();
         if held.fields.is_gone() {
@@ -99,9 +101,9 @@ impl Leaves {
         Ok(Some(used + held.fields.unflushed()))
     }
 
-    /// Splits the leaf of the key `fence` so that `lower` of its keys stay, into a leaf that puts
-    /// leave to deletes; says which leaf is new. `None` if it is not that leaf any more, or has no
-    /// more keys than that.
+    /// Splits the leaf of the key `fence` so that `lower` of its keys stay. The new leaf may be the
+    /// one that puts leave to deletes. Returns the new leaf, or `None` if `leaf` no longer has that
+    /// fence, or has no more than `lower` keys.
     fn divide(&self, leaf: LeafId, fence: &[u8], lower: usize) -> Result<Option<LeafId>> {
         let mut held = self.nodes.node(leaf).lock();
         if held.fields.is_gone() || self.index.find(fence) != Self::page(leaf) {
@@ -116,7 +118,7 @@ impl Leaves {
         let plan = plan.with_copies(self.nodes.batch());
         let new = plan.new_leaf();
         let now = self.clock.tick();
-        // Of a global buffer all of the log is replayed, unless a leaf has a time of its own.
+        // A global buffer replays its whole log, unless a leaf has a timestamp of its own.
         let stamps = if self.logged && !self.stamped {
             Stamps::NONE
         } else {
@@ -136,7 +138,8 @@ impl Leaves {
 mod tests {
     use super::keys_to_the_left;
 
-    /// All keys of three leaves: they are shared out if they fit two and the one between has two.
+    /// For all numbers of keys in three leaves: they are redistributed if they fit in two and the
+    /// middle one has at least two.
     #[test]
     fn three_leaves_are_shared_out_if_they_fit_two() {
         const SLOTS: usize = 5;
@@ -147,7 +150,7 @@ mod tests {
                     let pair = left + middle <= SLOTS || middle + right <= SLOTS;
                     let fit = left + middle + right <= 2 * SLOTS;
                     let Some(lower) = keys_to_the_left(keys, SLOTS) else {
-                        // Where two neighbours fit one leaf, merging comes first.
+                        // If two neighbours fit in one leaf, merging comes first.
                         assert!(pair || !fit, "{keys:?}");
                         continue;
                     };

@@ -1,12 +1,13 @@
-//! Merging leaves that nobody will come by: [`crate::PmTask::MergeLeaves`] of the trees with leaves
-//! of 256 bytes.
+//! Merges sparse leaves that no operation would visit: [`crate::PmTask::MergeLeaves`] of the trees
+//! with leaves of 256 bytes.
 //!
-//! Whoever deletes from a leaf merges it at once ([`super::merge`]). That leaves over: leaves that
-//! replay emptied at an opening, those whose buffers were flushed by a cleaning that holds their
-//! locks, and those that had no room to be flushed to before they were merged. They are counted,
-//! and a sweep over the index finds them, a few leaves at a time. An opening counts anew, so a
-//! crash forgets none. A store that would say it is full sweeps first, merges whatever two leaves
-//! fit one, and then shares leaves out among their neighbours ([`super::share`]).
+//! A delete that leaves its leaf sparse merges it at once ([`super::merge`]). That misses leaves
+//! that replay emptied when the store was opened, leaves whose buffers were flushed by a cleaning
+//! that holds their locks, and leaves that had no room to be flushed before a merge. These are
+//! counted, and a sweep over the index finds them, a few leaves at a time. Opening a store counts
+//! anew, so a crash forgets none. A store that would report that it is full first sweeps, merging
+//! every pair of leaves that fit in one, and then redistributes leaves among their neighbours
+//! ([`super::share`]).
 
 use crate::error::Result;
 use crate::mutation;
@@ -18,31 +19,31 @@ use crate::types::Progress;
 use super::Leaves;
 use crate::pm::leaf::SPARSE;
 
-/// Leaves that one step visits.
+/// The number of leaves that one step visits.
 const STEP: usize = 64;
 
 /// A walk over all leaves.
 pub(crate) struct Sweep {
-    /// The fence to go on from.
+    /// The fence from which to continue.
     from: Vec<u8>,
     /// Leaves with fewer used slots are merged with a neighbour.
     below: usize,
 }
 
 impl Leaves {
-    /// A leaf is sparse, and is left so for now.
+    /// Counts a leaf that is left sparse for now.
     pub(crate) fn note_sparse(&self) {
         if !mutation::on("pm-sparse-forgotten-at-open") {
             self.sparse.fetch_add(1, Relaxed);
         }
     }
 
-    /// Whether leaves want merging, or are being merged.
+    /// Returns whether leaves should be merged, or are being merged.
     pub(crate) fn merging_due(&self) -> bool {
         self.sparse.load(Relaxed) > 0 || self.sweep.lock().is_some()
     }
 
-    /// One bounded step.
+    /// Does one bounded step of the sweep.
     pub(crate) fn merge_step(&self) -> Result<Progress> {
         let mut sweep = self.sweep.lock();
         let under_way = sweep.get_or_insert_with(|| {
@@ -56,7 +57,7 @@ impl Leaves {
         Ok(progress)
     }
 
-    /// Merges whatever fits, as there is no room: two leaves into one, then three into two.
+    /// Merges whatever fits, for lack of space: first two leaves into one, then three into two.
     pub(crate) fn merge_all(&self) -> Result<()> {
         let mut sweep = Sweep::of(SLOTS);
         while self.sweep_on(&mut sweep)? == Progress::More {}
@@ -81,7 +82,7 @@ impl Leaves {
         Ok(Progress::More)
     }
 
-    /// Slots of a leaf that are in use; `None` if it was merged away.
+    /// Returns the number of used slots of a leaf, or `None` if it was merged away.
     fn used(&self, leaf: LeafId) -> Result<Option<usize>> {
         let held = self.nodes.node(leaf).lock();
         if held.fields.is_gone() {

@@ -1,20 +1,26 @@
-//! Writing to a leaf: batch insert and logless split (CCL-BTree §4.2), for batches of one in `pmtree` and of N_batch + 1 in `ccl`.
+//! Writes to a leaf: batch insert and logless split (CCL-BTree §4.2). `pmtree` uses batches of one
+//! change, and `ccl` batches of N_batch + 1.
 //!
 //! ```text
 //! batch   free slots ─▶ fence ─▶ header line (bitmap, fingerprints, late timestamp) ─▶ fence
-//! split   new leaf whole, free slots of the old one ─▶ fence ─▶ old header line (lower half, next = new) ─▶ fence ─▶ the rest as a batch
+//! split   new leaf whole, free slots of the old one ─▶ fence
+//!         ─▶ old header line (lower half, next = new) ─▶ fence ─▶ the rest as a batch
 //! ```
 //!
-//! - New values go to slots that the durable bitmap has as free, updates too: what is there is not touched until the header word says so.
-//! - The header word commits. With it go the fingerprints, which recovery makes anew if a crash has torn them off.
-//! - The **timestamp** in the header line is that of the flush *before*: it may become durable without the header word, and then must not cover entries that the leaf does
-//!   not have yet. Entries of one flush too many are replayed, which changes nothing, as no trigger write of a later flush to such a
-//!   key is durable before this timestamp is. A new leaf gets the flush's own time: it is whole before anything names it.
+//! - New values, including updates, go to slots that are free in the durable bitmap: existing data
+//!   is not touched until the header word commits.
+//! - The header word commits. The fingerprints are written with it; recovery recomputes them if a
+//!   crash left them out of date.
+//! - The **timestamp** in the header line is that of the *previous* flush. It may become durable
+//!   without the header word, and must then not cover entries that the leaf does not have yet. So
+//!   recovery replays the entries of one flush too many, which changes nothing, because a later
+//!   trigger write to such a key cannot be durable before this timestamp is. A new leaf gets the
+//!   time of the flush itself, because it is complete before anything refers to it.
 //!
-//! - A split hands out no empty buffer nodes. Both begin with copies of the first N_batch entries of
-//!   their leaf, which lookups find: the paper does not say so, its code does
-//!   (github.com/ISCS-ZJU/CCL-BTree, `cclbtree_lb.h`, `old_cache` and `new_cache`). They are as the
-//!   leaf has them, so that none of it concerns the log.
+//! - A split does not create empty buffer nodes. Both nodes begin with copies of the first N_batch
+//!   entries of their leaf, which lookups find. The paper does not say so, but its code does
+//!   (github.com/ISCS-ZJU/CCL-BTree, `cclbtree_lb.h`, `old_cache` and `new_cache`). The copies
+//!   equal the leaf's entries, so the log does not need them.
 //!
 //! `specs/leaf_buffering` checks these orders.
 
@@ -33,53 +39,55 @@ use crate::types::IoClass;
 
 use super::{Leaves, Stamps, Written};
 
-/// A leaf as it is to become.
+/// The planned new state of a leaf.
 struct Edit<'a> {
     records: &'a Records,
     image: LeafImage,
-    /// Slots that hold what the leaf has until it is committed.
+    /// Slots that hold the leaf's current contents until the change is committed.
     taken: u16,
     /// Slots that were filled.
     filled: u16,
-    /// Whether the smallest key has to stay.
+    /// Whether the smallest key must stay as the anchor.
     anchored: bool,
-    /// What nothing names when it is committed.
+    /// Slots to whose records nothing refers after the commit.
     gone: Vec<Slot>,
-    /// Anchors whose records were made for it: nothing names them before.
+    /// Anchors whose records were created for this edit, and to which nothing refers before the
+    /// commit.
     made: Vec<Slot>,
 }
 
-/// A write to a leaf that has all the room it takes. Nothing that anything names is written yet.
+/// A write to a leaf for which all space has been found. Nothing reachable has been written yet.
 pub(crate) struct Plan<'a> {
     edit: Edit<'a>,
-    /// The leaf's header word and timestamp until then.
+    /// The leaf's header word and timestamp before the write.
     before: (HeaderWord, Time),
-    /// How it is split, if it is.
+    /// The split, if there is one.
     split: Option<Split>,
     changes: usize,
     deletes: bool,
 }
 
-/// What a split is to do.
+/// The plan of a split.
 struct Split {
-    /// Changes that there will be room for behind it.
+    /// Changes that fit after the split.
     rest: Vec<Change>,
-    /// The leaf for the upper part.
+    /// The new leaf for the upper part.
     right: LeafId,
-    /// Keys that stay; half of them if it is nobody's wish.
+    /// The number of keys that stay. `None`: half of them.
     lower: Option<usize>,
-    /// So many entries of each half are copied to its buffer node.
+    /// The number of entries of each half that are copied to its buffer node.
     copies: usize,
 }
 
 impl Plan<'_> {
-    /// The leaf that the upper part of a split goes to.
+    /// Returns the leaf to which a split moves the upper part.
     pub(crate) fn new_leaf(&self) -> Option<LeafId> {
         self.split.as_ref().map(|split| split.right)
     }
 
-    /// If it splits the leaf, both buffer nodes begin with copies of so many of its entries. The node
-    /// must be locked until what `carry_out` says of its own is in it.
+    /// Requests that, if the leaf is split, both buffer nodes begin with copies of `copies` of
+    /// their entries. The node must stay locked until the entries that `carry_out` returns for it
+    /// are in it.
     pub(crate) fn with_copies(mut self, copies: usize) -> Self {
         if let Some(split) = &mut self.split {
             split.copies = copies;
@@ -88,12 +96,12 @@ impl Plan<'_> {
     }
 }
 
-/// What becomes of a leaf without room.
+/// What to do if a leaf has no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IfFull {
-    /// It is split, into a leaf that is there for this.
+    /// Split it, using space that `Room` may use.
     Split(Room),
-    /// As its buffer has more than is written.
+    /// Refuse, because the buffer holds more than is being written.
     Refuse,
 }
 
@@ -136,7 +144,7 @@ impl<'a> Edit<'a> {
         self.image.set_header(self.image.header().without(at));
     }
 
-    /// The smallest key, anchors included.
+    /// Returns whether the key is the smallest, including anchors.
     fn is_smallest(&self, key: &[u8]) -> Result<bool> {
         for at in self.image.used() {
             if *self.records.key(self.image.slot(at))? < *key {
@@ -146,7 +154,8 @@ impl<'a> Edit<'a> {
         Ok(true)
     }
 
-    /// Makes a change. If that takes a free slot and there is none, says what to do once there is; it needs no more space then.
+    /// Applies a change. If it needs a free slot and there is none, returns the change to be
+    /// applied once there is one; it needs no more space then.
     fn apply(&mut self, change: Change) -> Result<Option<Change>> {
         let key = self.records.key(change.slot)?;
         let found = self.find(&key)?;
@@ -158,7 +167,7 @@ impl<'a> Edit<'a> {
             return Ok(None);
         };
         let old = self.image.slot(at);
-        // A delete that names the key where the leaf has it brings nothing of its own.
+        // A delete that uses the leaf's own slot has no record of its own.
         if change.slot != old {
             self.gone.push(change.slot);
         }
@@ -189,7 +198,7 @@ impl<'a> Edit<'a> {
         if let Some(at) = found {
             let mut old = self.image.slot(at);
             if old.indirect && old.key == change.slot.key {
-                // An anchor goes on with the record of its key.
+                // The anchor keeps the record of its key.
                 old.key = 0;
             }
             self.gone.push(old);
@@ -201,7 +210,8 @@ impl<'a> Edit<'a> {
 }
 
 impl Leaves {
-    /// Makes changes to different keys in a leaf, whose node is locked; at most 7 of them. If it fails for lack of space, nothing has changed.
+    /// Applies changes to different keys to a leaf, whose node must be locked; at most 7 of them.
+    /// If this fails for lack of space, nothing has changed.
     pub(crate) fn write(
         &self,
         leaf: LeafId,
@@ -213,17 +223,17 @@ impl Leaves {
         self.carry_out(leaf, plan, stamps)
     }
 
-    /// Takes a key out of its leaf without a record that names it, and without a log entry, for
-    /// which there is no room: the leaf's own record says which key goes. `Ok` if the key is not
-    /// there any more. The header carries the time of the last flush, as ever: that covers the key's
-    /// entries in the log, as none of them is buffered.
+    /// Deletes a key from its leaf without a record for it and without a log entry, when there is
+    /// no room for either: the leaf's own record identifies the key. Returns `Ok` if the key is
+    /// already absent. The header carries the time of the last flush, as always. That covers the
+    /// key's log entries, because none of them is buffered.
     pub(crate) fn delete_in_place(&self, key: &[u8]) -> Result<()> {
         loop {
             let (leaf, mut held) = self.lock(key);
             let buffered = held.unflushed();
             for change in &buffered {
                 if self.records.is_key(change.slot, key)? {
-                    // What is buffered of it goes to the leaf first, if there is room.
+                    // The key's buffered changes go to the leaf first, if there is room.
                     self.flush(&mut held, leaf, None)?;
                     break;
                 }
@@ -256,7 +266,8 @@ impl Leaves {
         }
     }
 
-    /// Finds the room for that. Until the plan is carried out, or given up, the node stays locked.
+    /// Finds the space for these changes. The node must stay locked until the plan is carried out
+    /// or given up.
     pub(crate) fn plan(
         &self,
         leaf: LeafId,
@@ -302,8 +313,8 @@ impl Leaves {
         Ok(())
     }
 
-    /// Finds the room to split a leaf, whose node is locked, so that `lower` of its keys stay; `None`
-    /// if it has no more.
+    /// Finds the space for splitting a leaf, whose node must be locked, so that `lower` of its keys
+    /// stay. Returns `None` if it has no more keys than that.
     pub(crate) fn plan_division(
         &self,
         leaf: LeafId,
@@ -326,7 +337,7 @@ impl Leaves {
         }))
     }
 
-    /// The leaf as it is.
+    /// Creates a plan that leaves the leaf as it is.
     fn plan_nothing(&self, leaf: LeafId) -> Result<Plan<'_>> {
         let image = self.load(leaf)?;
         let anchored = leaf != self.space.geometry().first_leaf();
@@ -339,7 +350,7 @@ impl Leaves {
         })
     }
 
-    /// Gives back the room that a plan has found.
+    /// Gives back the space of a plan.
     pub(crate) fn give_up(&self, plan: Plan<'_>) -> Result<()> {
         for anchor in plan.edit.made {
             self.records.free(anchor)?;
@@ -350,7 +361,7 @@ impl Leaves {
         Ok(())
     }
 
-    /// Writes what was planned; it has the room for it.
+    /// Writes what was planned; space has been found for all of it.
     pub(crate) fn carry_out(
         &self,
         leaf: LeafId,
@@ -364,13 +375,13 @@ impl Leaves {
             changes,
             deletes,
         } = plan;
-        // A tree without timestamps leaves those of another one as they are.
+        // A tree without timestamps keeps those of another tree unchanged.
         let late = stamps.late.max(timestamp);
         if let Some(split) = split {
             let new = stamps.new.max(timestamp);
             let written = self.split(leaf, edit, split, Stamps { late, new })?;
             if deletes {
-                // The halves may fit one leaf again.
+                // The halves may fit in one leaf again later.
                 self.space.leaf_shrank();
             }
             return Ok(Written {
@@ -398,7 +409,8 @@ impl Leaves {
         })
     }
 
-    /// Stores the slots that were filled and are in use, and starts their write-back; whether there are any.
+    /// Stores the slots that were filled and are in use, and starts their write-back. Returns
+    /// whether there are any.
     fn store_filled(&self, leaf: LeafId, edit: &Edit<'_>) -> Result<bool> {
         let new = edit.filled & edit.image.header().bitmap();
         let mut lines = 0u8;
@@ -415,7 +427,7 @@ impl Leaves {
         Ok(new != 0)
     }
 
-    /// Stores what is before the slots, durably.
+    /// Stores everything before the slots, durably.
     fn store_header(&self, leaf: LeafId, image: &LeafImage) -> Result<()> {
         let offset = leaf.offset();
         self.medium.store(offset, &image.0[..HEADER_BYTES])?;
@@ -511,7 +523,7 @@ impl Leaves {
         })
     }
 
-    /// The first `most` entries of a leaf, by their keys, as they will be after these puts.
+    /// Returns the first `most` entries of a leaf in key order, as they will be after these puts.
     fn first_of(&self, image: &LeafImage, puts: &[Change], most: usize) -> Result<Vec<Change>> {
         if most == 0 {
             return Ok(Vec::new());
@@ -525,7 +537,7 @@ impl Leaves {
         }
         for put in puts {
             let key = self.records.key(put.slot)?;
-            // The anchor of a key that is deleted is no entry.
+            // The anchor of a deleted key is not an entry.
             if put.slot.is_absent() {
                 entries.remove(&key);
             } else {
@@ -535,7 +547,7 @@ impl Leaves {
         Ok(entries.into_values().take(most).collect())
     }
 
-    /// Changes to keys from `fence` on, and to keys below.
+    /// Splits changes into those to keys at or after `fence` and those to keys below.
     fn part(&self, changes: &[Change], fence: &Bytes) -> Result<(Vec<Change>, Vec<Change>)> {
         let (mut above, mut below) = (Vec::new(), Vec::new());
         for change in changes {

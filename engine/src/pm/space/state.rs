@@ -1,36 +1,36 @@
-//! What is free and what is in use, as [`super::Space`] keeps it in DRAM.
+//! The state of [`super::Space`] in DRAM: what is free and what is in use.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use crate::pm::layout::{ChunkId, LeafId, Time, Use};
 
-/// What room is taken for. Puts leave some of it to what makes room: to deletes, and to the copies
-/// with which a log is cleaned.
+/// The purpose for which space is taken. Puts leave some space to operations that make room:
+/// deletes, and the copies made when a log is cleaned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Room {
-    /// A put: it leaves a leaf, and [`super::Space::reserve`] bytes for records, or chunks for them. A
-    /// delete in a full leaf splits it before the halves are merged again, and its log entry may
-    /// name a record.
+    /// A put. It leaves a leaf, and [`super::Space::reserve`] bytes for records, or chunks for
+    /// both. A delete needs them: in a full leaf it splits the leaf before the halves are merged
+    /// again, and its log entry may refer to a record.
     Put,
-    /// A delete: it takes what puts leave.
+    /// A delete. It may take what puts leave.
     Delete,
-    /// Entries that cleaning copies: a log that has grown into all other chunks is cleaned into the
-    /// last one.
+    /// A log entry that cleaning copies. If a log has grown into all other chunks, it is cleaned
+    /// into the last one.
     Copies,
 }
 
 impl Room {
-    /// For a change that deletes, or for one that does not.
+    /// Returns the purpose of a change, depending on whether it deletes.
     pub(crate) fn of(delete: bool) -> Room {
         if delete { Room::Delete } else { Room::Put }
     }
 }
 
-/// Whether a log is cleaned by copying, for which a chunk is kept.
+/// Whether the log is cleaned by copying, for which one chunk is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Serves {
-    /// Not yet, or whoever recovers: all room is anybody's.
+    /// Not known yet, as during recovery: any operation may take all space.
     #[default]
     Nobody,
     WithCopies,
@@ -39,32 +39,31 @@ pub(super) enum Serves {
 
 pub(super) struct State {
     pub(super) uses: Vec<Use>,
-    /// Chunks that hold nothing, the next one to use last.
+    /// Free chunks. The next one to use is last.
     pub(super) free_chunks: Vec<ChunkId>,
     pub(super) serves: Serves,
-    /// Leaves to reuse, the next one last.
+    /// Leaves to reuse. The next one is last.
     pub(super) free_leaves: Vec<LeafId>,
-    /// The rest of the newest chunk of leaves, in blocks.
+    /// The unused rest of the newest chunk of leaves, in blocks.
     pub(super) fresh_leaves: Range<u64>,
-    /// Leaves in use, by chunk, and of all chunks.
+    /// The number of leaves in use by chunk, and in all.
     pub(super) leaves_in: Vec<u32>,
     pub(super) leaves: u64,
-    /// Ranges of record chunks that were never handed out since the opening.
+    /// Ranges in record chunks that have not been allocated since the store was opened.
     pub(super) fresh_records: Vec<Range<u64>>,
-    /// Freed ranges, by size; there is no size without any.
+    /// Freed ranges by size. Sizes without ranges have no entry.
     pub(super) free_records: BTreeMap<u64, Vec<u64>>,
-    /// Bytes of all these ranges, and of those that were freed since neighbours were last put
-    /// together.
+    /// The bytes of all these ranges, and of those freed since adjacent ranges were last joined.
     pub(super) spare_records: u64,
     pub(super) freed_records: u64,
     pub(super) record_bytes: u64,
-    /// Offset, size and time of records that the log may still name; in order of time.
+    /// Time, offset and size of records to which the log may still refer, in order of time.
     pub(super) retired: VecDeque<(Time, u64, u64)>,
     pub(super) retired_bytes: u64,
 }
 
 impl State {
-    /// The state before recovery has said what is free: of `uses` chunks none is.
+    /// Creates the state before recovery: no chunk is free.
     pub(super) fn new(uses: Vec<Use>) -> State {
         State {
             free_chunks: Vec::new(),
@@ -84,14 +83,14 @@ impl State {
         }
     }
 
-    /// Chunks that are free, and not kept for others.
+    /// Returns the number of free chunks that `room` may take.
     pub(super) fn chunks_for(&self, room: Room) -> usize {
         let kept = self.serves == Serves::WithCopies && room != Room::Copies;
         self.free_chunks.len().saturating_sub(usize::from(kept))
     }
 
-    /// Whether a put that leaves so many chunks, bytes for records and leaves leaves deletes
-    /// enough.
+    /// Returns whether deletes have enough left after a put that leaves `chunks` chunks, `records`
+    /// bytes for records and, if `leaf` is set, a leaf.
     pub(super) fn leaves_enough(
         &self,
         chunks: usize,
@@ -103,13 +102,13 @@ impl State {
         self.serves == Serves::Nobody || chunks >= wanted
     }
 
-    /// Whether there is a leaf in chunks of leaves.
+    /// Returns whether more than `besides` leaves are free in chunks of leaves.
     pub(super) fn has_leaf(&self, besides: usize, blocks: u64) -> bool {
         let fresh = (self.fresh_leaves.end - self.fresh_leaves.start) / blocks;
         self.free_leaves.len() as u64 + fresh > besides as u64
     }
 
-    /// Takes a freed range of exactly that size.
+    /// Takes a freed range of exactly `size` bytes.
     pub(super) fn take_exactly(&mut self, size: u64) -> Option<u64> {
         let offsets = self.free_records.get_mut(&size)?;
         let offset = offsets.pop();
@@ -119,7 +118,7 @@ impl State {
         offset
     }
 
-    /// Takes the beginning of the smallest freed range that is larger.
+    /// Takes the beginning of the smallest freed range of at least `size` bytes.
     pub(super) fn take_from_larger(&mut self, size: u64) -> Option<u64> {
         let larger = *self.free_records.range(size..).next()?.0;
         let offset = self.take_exactly(larger)?;
@@ -131,7 +130,7 @@ impl State {
     }
 }
 
-/// What was retired before `floor` is free.
+/// Frees all records retired before `floor`.
 pub(super) fn give_up_retired(state: &mut State, floor: Time) {
     while let Some((time, offset, size)) = state.retired.front().copied() {
         if time >= floor {
@@ -150,7 +149,8 @@ pub(super) fn give_back(state: &mut State, offset: u64, size: u64) {
     state.free_records.entry(size).or_default().push(offset);
 }
 
-/// The first of the ranges that is large enough gives its beginning; from the last one, which is the newest, on.
+/// Cuts `size` bytes off the beginning of a range that is large enough, trying the last and newest
+/// range first.
 pub(super) fn cut(ranges: &mut Vec<Range<u64>>, size: u64) -> Option<u64> {
     let at = ranges
         .iter()

@@ -33,7 +33,7 @@ fn what_was_a_chunk_of_records_is_zeros_before_it_is_one_of_logs() {
     medium.load(offset, &mut bytes, IoClass::Log).unwrap();
     assert!(taken && bytes == [0; 1024]);
     assert_eq!(opened().use_of(chunk), Use::Log(Time(0)));
-    // What was one of logs stays as it is.
+    // A chunk that was a log's stays as it is.
     medium.store(offset, &[7; 1024]).unwrap();
     space.free_version_log(chunk);
     assert_eq!(
