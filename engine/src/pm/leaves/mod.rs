@@ -76,8 +76,8 @@ pub(crate) struct Leaves {
 
 /// Changes that are buffered above the leaves and their nodes.
 pub(crate) trait Above {
-    /// Reports the newest value of each key of `range` that has buffered changes. Changes of one
-    /// key are reported from old to new.
+    /// Calls `visit` with each buffered change to a key of `range`: the value, or `None` if the key
+    /// is deleted. Older changes of a key come first.
     fn overlay(
         &self,
         range: Range<'_>,

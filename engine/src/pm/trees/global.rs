@@ -1,22 +1,28 @@
-//! A global buffer, in the manner of DPTree: what CCL-BTree is measured against (CCL-BTree §3.2, "limitations of the global buffering approach").
+//! A tree with one global buffer, in the manner of DPTree. CCL-BTree is compared with it (CCL-BTree
+//! §3.2, "limitations of the global buffering approach").
 //!
 //! ```text
-//! write ─▶ log, fence ─▶ active map (DRAM) ──full──▶ merging map ─▶ leaf after leaf, a bounded step at a time ─▶ log floor
+//! write ─▶ log, fence ─▶ active map (DRAM) ──full──▶ merging map
+//!       ─▶ leaf after leaf, a bounded step at a time ─▶ log floor
 //! ```
 //!
-//! Every write is logged, and what the buffer holds is spread over all leaves, so a merge brings few changes to each. While one map is merged another
-//! takes writes; a writer that finds it full, too, does a step of the merge itself.
+//! Every write is logged. The buffer's changes are spread over all leaves, so a merge brings few
+//! changes to each. While one map is being merged, another takes writes; a writer that finds that
+//! one full too does a step of the merge itself.
 //!
-//! What this is not: DPTree. It keeps that tree's plan (a write-optimised buffer over a read-optimised base, merged when the buffer reaches a share of
-//! the base), on the leaves that all trees here share instead of 256-record ones.
+//! This is not DPTree. It has that tree's plan (a write-optimised buffer over a read-optimised
+//! base, merged when the buffer reaches a share of the base), but uses the leaves that all trees
+//! here share instead of leaves of 256 records.
 //!
-//! **Without room.** A change whose leaf would have to be split for it, and no leaf is left, stays
-//! behind when its map is merged: it is logged anew and goes to the active map, so that the old log
-//! is given up all the same. While there are such changes puts are refused, and deletes are not:
-//! they make the room that those wait for. Where few chunks are free a map is full sooner
-//! ([`Global::capacity`]), so what stays behind fits the chunk that is kept for copies.
+//! **Without room.** A change whose leaf would have to be split when no leaf is free stays behind
+//! when its map is merged. It is logged again and goes to the active map, so that the old log can
+//! be given up all the same. While there are such changes, puts are refused. Deletes are not
+//! refused, because they make the room that the others wait for. If few chunks are free, a map is
+//! full sooner ([`Global::capacity`]), so that what stays behind fits in the chunk that is kept for
+//! copies.
 //!
-//! All of the log is replayed after a crash, so leaves have no timestamps; and both maps' entries live until the floor that ends a merge.
+//! A crash replays the whole log, so leaves have no timestamps, and the entries of both maps stay
+//! alive until a merge ends by raising the floor.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -47,9 +53,9 @@ use crate::pm::leaves::write::IfFull;
 use crate::pm::leaves::{Above, Leaves, Stamps};
 use crate::stats::FLUSH_BINS;
 
-/// Leaves that one step of a merge writes.
+/// The number of leaves that one step of a merge writes.
 const STEP: usize = 64;
-/// Fewest changes that make a buffer full.
+/// The smallest number of changes that make the buffer full.
 const LEAST: u64 = 16;
 
 #[derive(Default)]
@@ -58,33 +64,34 @@ struct Maps {
     merging: Arc<Changes>,
 }
 
-/// A merge under way.
+/// A merge in progress.
 struct Run {
-    /// The log floor when it is done.
+    /// The log floor to be set when it is done.
     floor: Time,
-    /// Keys up to here are in their leaves, or left.
+    /// Keys up to this one are in their leaves, or left behind.
     done: Option<Bytes>,
-    /// Changes that had no room in their leaves; and those of them that are in the new log already.
+    /// Changes that had no room in their leaves, and the number of these that are in the new log
+    /// already.
     left: Changes,
     copied: BTreeSet<Bytes>,
 }
 
-/// See the module's story.
+/// The tree, described in the module's introduction.
 pub(crate) struct Global {
     pub(crate) leaves: Leaves,
     pub(crate) logs: Logs,
     options: GlobalOptions,
     maps: RwLock<Maps>,
     run: Mutex<Option<Run>>,
-    /// Changes that the last merge left.
+    /// The number of changes that the last merge left behind.
     left: AtomicU64,
-    /// Merges that ended.
+    /// Completed merges.
     pub(crate) merges: AtomicU64,
     pub(crate) overwrites: AtomicU64,
 }
 
 impl Global {
-    /// A buffer that has `active` already.
+    /// Creates a tree whose buffer already contains `active`.
     pub(crate) fn new(
         leaves: Leaves,
         logs: Logs,
@@ -108,27 +115,27 @@ impl Global {
         }
     }
 
-    /// Changes that make the buffer full: a share of the leaves' bytes; and where there is little
-    /// room, so few that those that may find none in their leaves fit half the chunk that is kept
-    /// for copies, were each of the others to split a leaf.
+    /// Returns the number of changes that make the buffer full: a share of the leaves' bytes. If
+    /// space is scarce, fewer: even if every change that finds a free leaf splits, the changes that
+    /// find none must fit in half of the chunk that is kept for copies.
     fn capacity(&self) -> u64 {
         let space = &self.leaves.space;
         let (leaves, free_chunks) = space.leaves_and_free_chunks();
         let share = leaves * BLOCK * u64::from(self.options.buffer_percent) / 100;
         let left = space.geometry().chunk_bytes / ENTRY_BYTES / 2;
-        // Of the free chunks one is for copies, and a tenth for the log.
+        // Of the free chunks, one is for copies, and a tenth for the log.
         let splits = free_chunks.saturating_sub(2) * space.geometry().leaves_in_chunk() * 9 / 10;
         (share / SLOT_BYTES as u64).min(left + splits).max(LEAST)
     }
 
-    /// Changes in both maps.
+    /// Returns the number of changes in both maps.
     pub(crate) fn buffered(&self) -> u64 {
         let maps = self.maps.read();
         (maps.active.len() + maps.merging.len()) as u64
     }
 
-    /// Makes a change, durable when this returns. If it fails for lack of space, nothing has
-    /// changed.
+    /// Makes a change, which is durable when this returns. If it fails for lack of space, nothing
+    /// has changed.
     pub(crate) fn change(&self, key: &[u8], change: Change) -> Result<()> {
         debug_assert!(self.leaves.records.is_key(change.slot, key)?);
         let mut tried = false;
@@ -149,7 +156,7 @@ impl Global {
             let mut maps = self.maps.write();
             let mut appended = self.logs.append(change)?;
             if appended.is_none() && tried && change.delete && !left {
-                // Nothing is left to copy, so the chunk for copies is not needed until this is
+                // Nothing is left to copy, so the chunk for copies is not needed until this map is
                 // merged.
                 appended = self.logs.append_copy(change)?;
             }
@@ -171,9 +178,9 @@ impl Global {
         }
     }
 
-    /// Takes a key that is in no map out of its leaf, as there is no room to log that; says whether it
-    /// is in none. Before that all is merged, so that what the log has of it is below the floor, and
-    /// is not replayed.
+    /// Deletes a key that is in neither map from its leaf, when there is no room for a log entry.
+    /// Returns `false` if the key is in a map. Everything is merged first, so that the key's log
+    /// entries are below the floor and will not be replayed.
     pub(crate) fn delete_in_place(&self, key: &[u8]) -> Result<bool> {
         self.empty_buffer()?;
         let sought = Bytes::from(key);
@@ -185,7 +192,7 @@ impl Global {
         Ok(true)
     }
 
-    /// Copies the value of `key` into `value`; `false` if there is none.
+    /// Copies the value of `key` into `value`. Returns `false` if there is none.
     pub(crate) fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         let sought = Bytes::from(key);
         let maps = self.maps.read();
@@ -205,12 +212,12 @@ impl Global {
         Ok(!change.delete)
     }
 
-    /// Whether the buffer is full, or a merge is under way.
+    /// Returns whether the buffer is full, or a merge is in progress.
     pub(crate) fn merge_due(&self) -> bool {
         self.run.lock().is_some() || self.maps.read().active.len() as u64 >= self.capacity()
     }
 
-    /// One bounded step of a merge.
+    /// Does one bounded step of a merge.
     pub(crate) fn merge(&self) -> Result<Progress> {
         let mut run = self.run.lock();
         let under_way = match &mut *run {
@@ -234,10 +241,11 @@ impl Global {
         Ok(Progress::More)
     }
 
-    /// All is in leaves, or left; what is left is logged anew, and then the old log is given up.
+    /// Finishes a merge: logs the changes that were left behind again, and then gives up the old
+    /// log.
     fn finish(&self, run: &mut Run) -> Result<()> {
         if !run.left.is_empty() {
-            // Leaves that deletes have emptied are room for the others.
+            // Leaves that deletes have emptied make room for others.
             self.leaves.merge_all()?;
             for (key, change) in std::mem::take(&mut run.left) {
                 self.merge_alone(key, change, &mut run.left)?;
@@ -276,7 +284,7 @@ impl Global {
         Ok(())
     }
 
-    /// Merges all of the buffer.
+    /// Merges the whole buffer.
     fn empty_buffer(&self) -> Result<()> {
         if self.run.lock().is_some() {
             while self.merge()? == Progress::More {}
@@ -285,7 +293,7 @@ impl Global {
         Ok(())
     }
 
-    /// Another map takes writes, in other chunks of the log.
+    /// Starts a merge: another map takes writes, in new chunks of the log.
     fn begin(&self) -> Run {
         let mut maps = self.maps.write();
         let (floor, _) = self.logs.flip();
@@ -298,8 +306,8 @@ impl Global {
         }
     }
 
-    /// Writes to the leaf of `first`, as much as one batch takes of what there is for it from that
-    /// key on; returns the last key that was written, or is left for want of room.
+    /// Writes one batch of changes to the leaf of `first`, beginning with that key. Returns the
+    /// last key that was written, or left behind for lack of space.
     fn merge_leaf(&self, merging: &Changes, first: &Bytes, left: &mut Changes) -> Result<Bytes> {
         let (leaf, held) = self.leaves.lock(first);
         let fence = self.leaves.index.fence_after(first);
@@ -316,7 +324,7 @@ impl Global {
             Err(Error::PmFull { .. }) => {
                 drop(held);
                 let mut each: Vec<(&Bytes, Change)> = keys.into_iter().zip(batch).collect();
-                // Deletes make room for the others.
+                // Deletes first, because they make room for the others.
                 each.sort_by_key(|(_, change)| !change.delete);
                 for (key, change) in each {
                     self.merge_alone(key.clone(), change, left)?;
@@ -334,7 +342,7 @@ impl Global {
         Ok(last)
     }
 
-    /// Writes one change to its leaf; or it is left, if there is no room.
+    /// Writes one change to its leaf, or leaves it behind if there is no room.
     fn merge_alone(&self, key: Bytes, change: Change, left: &mut Changes) -> Result<()> {
         let (leaf, held) = self.leaves.lock(&key);
         let split = IfFull::Split(Room::of(change.delete));
@@ -367,7 +375,7 @@ impl Above for Global {
         }
         let end = below.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
         let keys = (Bound::Included(&from), end);
-        // The active map's are newer.
+        // The active map's changes are newer.
         for map in [&*maps.merging, &maps.active] {
             for (key, change) in map.range::<Bytes, _>(keys) {
                 let records = &self.leaves.records;

@@ -1,5 +1,5 @@
-//! The trees in persistent memory, a file or a folder each. [`open`] is the one place that names
-//! them all.
+//! The trees in persistent memory, one file or folder each. [`open`] is the only place that knows
+//! all of them.
 
 mod ccl;
 mod global;
@@ -13,10 +13,10 @@ use crate::error::Result;
 use crate::options::{PmOptions, PmTreeKind};
 use crate::sync::Arc;
 
-/// Recovers the tree of the options on a formatted device.
+/// Recovers the tree selected by the options from a formatted device.
 ///
 /// # Errors
-/// Damage, device failures, [`crate::Error::PmFull`] if what the log says has no room.
+/// Damage, device failures, and [`crate::Error::PmFull`] if there is no room for what the log says.
 pub(crate) fn open(medium: Arc<Medium>, geometry: Geometry, options: &PmOptions) -> Result<Opened> {
     match options.tree {
         PmTreeKind::PmTree => plain::open(&medium, geometry, options),

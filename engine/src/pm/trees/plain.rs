@@ -1,5 +1,5 @@
-//! The tree without buffers: every write goes to its leaf, and there is no log. It is the baseline of
-//! the papers (CCL-BTree §5.2, *Base*).
+//! The tree without buffers: every write goes to its leaf, and there is no log. It is the papers'
+//! baseline (CCL-BTree §5.2, *Base*).
 
 use crate::error::Result;
 use crate::kv::Visitor;
@@ -14,7 +14,7 @@ use crate::stats::PmStats;
 use crate::sync::Arc;
 use crate::types::Progress;
 
-/// Leaves, and nothing above them.
+/// The leaves, with nothing above them.
 struct Plain(Leaves);
 
 /// Recovers the tree.
@@ -89,8 +89,8 @@ mod tests {
     use crate::pm::layout::{Format, LeafId};
     use crate::pm::space::Room;
 
-    /// A thread comes to merge a leaf that another thread has merged away, while a third writes a
-    /// record where the leaf's records were. (`tests/pm_threads.rs` has the threads.)
+    /// One thread is about to merge a leaf that another thread has merged away, while a third
+    /// writes a record where the leaf's records were. (`tests/pm_threads.rs` has the threads.)
     #[test]
     fn a_leaf_that_was_merged_away_is_not_read() {
         let device = Arc::new(MemPm::new(1 << 20));

@@ -1,17 +1,21 @@
-//! Cleaning the logs (CCL-BTree §3.4), a bounded step at a time.
+//! Cleans the logs (CCL-BTree §3.4), one bounded step at a time.
 //!
 //! ```text
-//! locality-aware   flip: all logs go on in new chunks, another epoch ─▶ what is unflushed and of the old epoch is appended anew ─▶ log floor
+//! locality-aware   flip: all logs go on in new chunks, another epoch
+//!                  ─▶ what is unflushed and of the old epoch is appended anew ─▶ log floor
 //! naive            writers stop ─▶ flip ─▶ every buffer is flushed to its leaf ─▶ log floor
 //! ```
 //!
-//! Raising the floor kills all older chunks by one store. Until then both the old entries and their copies are live, which does no harm: replay takes the newest of a key.
+//! Raising the floor kills all older chunks with one store. Until then both the old entries and
+//! their copies are live, which is harmless: replay takes the newest entry of each key.
 //!
-//! A copied change belongs to the new epoch, and its bit must say so, though the paper does not: at the next flip but one the bit would pass for new, and
-//! its copy would be given up with nothing in its stead.
+//! A copied change belongs to the new epoch, and its epoch bit has to say so, although the paper
+//! does not mention it. Otherwise the bit would pass for new at the next flip but one, and the copy
+//! would be given up without being copied again.
 //!
-//! Cleaning wants doing when the entries of live chunks take more than TH_log of the leaves' bytes; and a share of them must be garbage, for else a large
-//! N_batch (2.5 entries of 24 bytes a leaf are more than 20 % of one) would have the logs cleaned without end, and in vain.
+//! Cleaning is due when the entries of live chunks take more than TH_log of the leaves' bytes. In
+//! addition, a share of them must be garbage. Otherwise a large N_batch would have the logs cleaned
+//! endlessly and in vain (2.5 entries of 24 bytes per leaf are more than 20 % of the leaf).
 
 use crate::error::{Error, Result};
 use crate::mutation;
@@ -26,11 +30,11 @@ use super::Ccl;
 use super::state::Run;
 use crate::pm::leaves::write::IfFull;
 
-/// Leaves that one step visits.
+/// The number of leaves that one step visits.
 const STEP: usize = 64;
 
 impl Ccl {
-    /// Whether the logs want cleaning, or are being cleaned.
+    /// Returns whether the logs need cleaning, or are being cleaned.
     pub(crate) fn cleaning_due(&self) -> bool {
         self.cleaning.lock().is_some() || self.log_is_long()
     }
@@ -44,7 +48,7 @@ impl Ccl {
         long && garbage * 100 > log * u64::from(self.options.garbage_percent)
     }
 
-    /// One bounded step; or, if cleaning is naive, all of it.
+    /// Does one bounded step. Naive cleaning is done all at once.
     pub(crate) fn clean(&self) -> Result<Progress> {
         let mut cleaning = self.cleaning.lock();
         if self.options.cleaning == Cleaning::Naive {
@@ -62,7 +66,7 @@ impl Ccl {
         let entries = self.leaves.index.range(&run.from, STEP);
         for (_, page) in &entries {
             match self.copy(LeafId(page.0), run.epoch) {
-                // Others may make room for it.
+                // Other operations may make room for it.
                 Err(Error::PmFull { .. }) => run.passed = true,
                 done => done?,
             }
@@ -85,7 +89,8 @@ impl Ccl {
         Ok(Progress::Idle)
     }
 
-    /// Flushes every buffer. What has no room in its leaf goes to the new log, as a leaf that is full must not keep the old one.
+    /// Flushes every buffer. Changes that do not fit in their leaf go to the new log, because a
+    /// full leaf must not keep the old log alive.
     fn clean_naively(&self) -> Result<Progress> {
         let (floor, epoch) = self.logs.flip();
         for leaf in self.all_leaves() {
@@ -108,7 +113,7 @@ impl Ccl {
         Ok(Progress::Idle)
     }
 
-    /// Finishes the cleaning under way, or does a whole one.
+    /// Finishes the cleaning in progress, or does a whole one.
     pub(crate) fn clean_all(&self) -> Result<()> {
         while self.clean()? == Progress::More {}
         Ok(())
@@ -128,7 +133,8 @@ impl Ccl {
         })
     }
 
-    /// Appends a leaf's unflushed changes of the old epoch anew; or flushes them, if the log has no room.
+    /// Appends a leaf's unflushed changes of the old epoch to the log again, or flushes them if the
+    /// log has no room.
     fn copy(&self, leaf: LeafId, epoch: u8) -> Result<()> {
         let mut held = self.leaves.nodes.node(leaf).lock();
         self.copy_held(&mut held, leaf, epoch)
@@ -146,7 +152,7 @@ impl Ccl {
             let Some(appended) = self.logs.append_copy(held.change(at))? else {
                 let written = self.leaves.flush(held, leaf, None)?;
                 if written.is_sparse() {
-                    // Merging it takes its neighbour's lock first.
+                    // Merging it would take its neighbour's lock first.
                     self.leaves.note_sparse();
                 }
                 self.counters.cleaning_flushes.fetch_add(1, Relaxed);
@@ -160,8 +166,8 @@ impl Ccl {
         Ok(())
     }
 
-    /// Where room is scarce, copies are a waste of it: flushes what fits the leaf as it is; says
-    /// whether that is all.
+    /// Flushes the changes that fit in the leaf as it is, because copies are a waste where space is
+    /// scarce. Returns whether that was all of them.
     fn flush_without_split(&self, held: &mut Held<'_>, leaf: LeafId) -> Result<bool> {
         let plan = match self.leaves.plan(leaf, &held.unflushed(), IfFull::Refuse) {
             Err(Error::PmFull { .. }) => return Ok(false),
@@ -175,8 +181,8 @@ impl Ccl {
         Ok(true)
     }
 
-    /// Flushes every buffer whose leaf has room, and cleans the log: what deletes and overwrites
-    /// leave is free then.
+    /// Flushes every buffer whose leaf has room, and cleans the log, so that what deletes and
+    /// overwrites no longer need becomes free.
     pub(super) fn flush_what_fits(&self) -> Result<()> {
         let gate = self.enter();
         for leaf in self.all_leaves() {
@@ -185,7 +191,7 @@ impl Ccl {
                 Err(e) => return Err(e),
             }
         }
-        // A naive cleaning closes it.
+        // Naive cleaning takes the gate itself.
         drop(gate);
         self.clean_all()
     }
@@ -207,7 +213,7 @@ impl Ccl {
         Ok(())
     }
 
-    /// Flushes every buffer and gives up all of the log.
+    /// Flushes every buffer and frees the whole log.
     pub(crate) fn flush_and_give_up(&self) -> Result<()> {
         if self.cleaning.lock().is_some() {
             self.clean_all()?;
@@ -216,7 +222,7 @@ impl Ccl {
         self.clean_all()
     }
 
-    /// Nothing needs the chunks of before `floor` any more.
+    /// Frees the chunks from before `floor`, which nothing needs any more.
     fn give_up(&self, floor: Time) -> Result<()> {
         if !mutation::on("ccl-floor-not-stored") {
             set_floor(&self.leaves.medium, floor)?;

@@ -1,16 +1,21 @@
-//! CCL-BTree: writes gather in a buffer node a leaf, in the log until they are flushed together (CCL-BTree §3.2, §3.3).
+//! CCL-BTree: writes collect in a buffer node per leaf, and are in the log until they are flushed
+//! together (CCL-BTree §3.2, §3.3).
 //!
 //! ```text
 //! write ─▶ slot free?  ──yes──▶ append to the log, fence ─▶ slot
 //!              └────────no───▶ trigger write: N_batch + 1 changes to the leaf, two fences; not logged
 //! ```
 //!
-//! All of it happens under the node's lock, so the log's entries of a leaf, its flushes and its buffer are in one order.
+//! All of this happens under the node's lock, so the log entries of a leaf, its flushes and its
+//! buffer are in the same order.
 //!
 //! Invariants
-//! - A key has at most one unflushed slot: a write to such a key is logged and overwrites it, so the key of a trigger write is never in the buffer.
-//! - Nor has it a cached copy beside it: after a flush of a node that was not full, an older copy could outlive the newer one.
-//! - What is unflushed is in a live chunk of the log, whose epoch the slot's bit names.
+//! - A key has at most one unflushed slot. A write to a key that has one is logged and overwrites
+//!   the slot, so the key of a trigger write is never in the buffer.
+//! - An unflushed key has no cached copy beside it: after a flush of a node that was not full, an
+//!   older copy could outlive the newer one.
+//! - Every unflushed change is in a live chunk of the log, whose epoch is given by the slot's epoch
+//!   bit.
 
 use crate::error::{Error, Result};
 use crate::kv::Visitor;
@@ -38,35 +43,35 @@ use crate::pm::leaves::{Leaves, NothingAbove, Stamps, Written};
 use crate::types::Progress;
 use state::Run;
 
-/// See the module's story.
+/// The CCL-BTree, described in the module's introduction.
 pub(crate) struct Ccl {
     pub(crate) leaves: Leaves,
     pub(crate) logs: Logs,
     pub(crate) options: CclOptions,
-    /// The cleaning under way.
+    /// The cleaning in progress.
     pub(super) cleaning: Mutex<Option<Run>>,
-    /// Held by writers, if cleaning stops them all (§3.4, naive).
+    /// Taken for reading by writers, if cleaning stops them all (§3.4, naive).
     pub(super) gate: RwLock<()>,
     pub(crate) counters: Counters,
 }
 
-/// What was done since the opening.
+/// Counters since the store was opened.
 #[derive(Default)]
 pub(crate) struct Counters {
     /// Writes that overwrote their key's unflushed slot.
     pub(crate) overwrites: crate::sync::atomic::AtomicU64,
     /// Writes that found their buffer full.
     pub(crate) triggers: crate::sync::atomic::AtomicU64,
-    /// Cleanings that ended, entries that they copied, and leaves that they flushed.
+    /// Completed cleanings, entries copied by them, and leaves flushed by them.
     pub(crate) cleanings: crate::sync::atomic::AtomicU64,
     pub(crate) copied: crate::sync::atomic::AtomicU64,
     pub(crate) cleaning_flushes: crate::sync::atomic::AtomicU64,
 }
 
-/// Whether a change was made.
+/// The outcome of an attempt to make a change.
 enum Attempt {
     Done,
-    /// And this leaf wants a merge.
+    /// Made, and this leaf should be merged.
     Sparse(LeafId),
     /// The log has no room.
     NoRoom,
@@ -94,7 +99,8 @@ impl Ccl {
         }
     }
 
-    /// Makes a change, durable when this returns. If it fails for lack of space, nothing has changed, in no log either.
+    /// Makes a change, which is durable when this returns. If it fails for lack of space, nothing
+    /// has changed, not even a log.
     pub(crate) fn change(&self, key: &[u8], change: Change) -> Result<()> {
         let made = match self.try_change(key, change) {
             Ok(Attempt::NoRoom) => self.make_room_and_change(key, change),
@@ -110,7 +116,7 @@ impl Ccl {
         Ok(())
     }
 
-    /// Whether cleaning would make the log shorter by a chunk or more, or is under way.
+    /// Returns whether cleaning would free at least one chunk of the log, or is in progress.
     fn is_garbage_in_the_way(&self) -> bool {
         if mutation::on("ccl-full-of-log") {
             return false;
@@ -121,13 +127,14 @@ impl Ccl {
         garbage >= in_a_chunk || self.cleaning.lock().is_some()
     }
 
-    /// Where cleaning stops writers, none comes through while it does.
+    /// Keeps a cleaning from stopping the writers while a write runs, if cleaning does that.
     pub(super) fn enter(&self) -> Option<RwLockReadGuard<'_, ()>> {
         (self.options.cleaning == Cleaning::Naive).then(|| self.gate.read())
     }
 
     fn make_room_and_change(&self, key: &[u8], change: Change) -> Result<Attempt> {
-        // Leaves and records may have taken every chunk; what is only logged can still be flushed.
+        // Leaves and records may have taken every chunk. Changes that are only logged can still be
+        // flushed.
         match self.clean_all() {
             Ok(()) => {}
             Err(Error::PmFull { .. }) => {}
@@ -178,14 +185,14 @@ impl Ccl {
         let plan = match planned(Room::Put) {
             Err(Error::PmFull { .. }) if change.delete => {
                 match self.delete_alone(&held, leaf, change) {
-                    // It takes a slot that there is not.
+                    // It needs a slot, and there is none.
                     Err(Error::PmFull { .. }) => planned(Room::Delete)?,
                     done => return done,
                 }
             }
             plan => plan?,
         };
-        // Once it is in the log it is in the map, so the room for it must be there before.
+        // Once the change is in the log it is in the map, so the space for it must be found before.
         if every && self.logs.append(change)?.is_none() {
             self.leaves.give_up(plan)?;
             return Ok(Attempt::NoRoom);
@@ -194,9 +201,9 @@ impl Ccl {
         Ok(Attempt::of(leaf, &written))
     }
 
-    /// Whether another change would not fit the leaf with what is buffered, on a device that has
-    /// hardly room to split it later: what is refused then is in the log, and stays there, for
-    /// there is no room to copy it either.
+    /// Returns whether another change, together with what is buffered, would not fit in the leaf,
+    /// on a device that hardly has room to split the leaf later. A change refused at that point
+    /// would already be in the log and stay there, because there is no room to copy it either.
     fn needs_split_when_tight(&self, held: &Held<'_>, leaf: LeafId) -> Result<bool> {
         if !self.leaves.space.is_tight() {
             return Ok(false);
@@ -205,7 +212,7 @@ impl Ccl {
         Ok(used as usize + held.fields.unflushed() >= SLOTS)
     }
 
-    /// The unflushed slot of a key.
+    /// Returns the unflushed slot of a key.
     fn unflushed_slot(&self, held: &Held<'_>, key: &[u8]) -> Result<Option<usize>> {
         for at in 0..held.fields.unflushed() {
             if self.leaves.records.is_key(held.change(at).slot, key)? {
@@ -215,7 +222,8 @@ impl Ccl {
         Ok(None)
     }
 
-    /// A key is about to be written to the first slot that is not unflushed: what is cached there takes the place of the key's cached copy.
+    /// Prepares for writing a key to the first slot that is not unflushed: moves the entry cached
+    /// there to the slot of the key's own cached copy.
     fn drop_cached(&self, held: &mut Held<'_>, key: &[u8]) -> Result<()> {
         if mutation::on("ccl-stale-copy-cached") {
             return Ok(());
@@ -232,18 +240,19 @@ impl Ccl {
         Ok(())
     }
 
-    /// Without the log: as a trigger write, with whatever is buffered.
+    /// Makes a change without the log, as a trigger write together with whatever is buffered.
     fn write_through(&self, key: &[u8], change: Change) -> Result<Attempt> {
         let _gate = self.enter();
         loop {
             let (leaf, mut held) = self.leaves.lock(key);
             if self.unflushed_slot(&held, key)?.is_some() {
-                // Cleaning has flushed what there was, so another thread has logged it since, whose log
-                // had room. What is not logged must find the leaf's timestamp above the key's last
-                // entry, so that goes to the leaf by a flush of its own.
+                // Cleaning has flushed everything, so another thread, whose log had room, has
+                // logged the key since. An unlogged change must find the leaf's timestamp above the
+                // key's last log entry, so the logged change goes to the leaf by a flush of its
+                // own.
                 match self.leaves.flush(&mut held, leaf, None) {
-                    // Nor is there room for that, so the chunk for copies gives it: a delete leaves
-                    // less to copy.
+                    // There is no room for that either, so the chunk kept for copies is used: a
+                    // delete leaves less to copy.
                     Err(Error::PmFull { .. }) if change.delete => {
                         return self.overwrite(&mut held, key, change);
                     }
@@ -272,7 +281,7 @@ impl Ccl {
         }
     }
 
-    /// Logs a delete of a key that is in the buffer in the last free chunk.
+    /// Logs the delete of a buffered key in the last free chunk.
     fn overwrite(&self, held: &mut Held<'_>, key: &[u8], change: Change) -> Result<Attempt> {
         let appended = self.logs.append_copy(change)?;
         let at = self.unflushed_slot(held, key)?;
@@ -285,8 +294,9 @@ impl Ccl {
         Ok(Attempt::Done)
     }
 
-    /// Takes a key that is not in the buffer out of its leaf, when the leaf has no room for what is. The header carries the time of the last flush, as ever: it
-    /// covers the key's entries in the log.
+    /// Deletes a key that is not buffered from its leaf, if the leaf has no room for the buffered
+    /// changes. The header carries the time of the last flush, as always, which covers the key's
+    /// log entries.
     fn delete_alone(&self, held: &Held<'_>, leaf: LeafId, change: Change) -> Result<Attempt> {
         let at = held.flushed_at();
         let stamps = Stamps { late: at, new: at };
@@ -294,9 +304,10 @@ impl Ccl {
         Ok(Attempt::Sparse(leaf))
     }
 
-    /// Writes what is buffered of a leaf to the leaf; says whether there was anything.
+    /// Writes a leaf's buffered changes to the leaf. Returns whether there were any.
     pub(super) fn flush_node(&self, leaf: LeafId) -> Result<bool> {
-        // Whoever cleans walks the index, so the leaf may have been merged away since; then its node was left empty.
+        // Cleaning walks the index, so the leaf may have been merged away since. Its node was left
+        // empty then.
         let mut held = self.leaves.nodes.node(leaf).lock();
         if held.fields.unflushed() == 0 {
             return Ok(false);

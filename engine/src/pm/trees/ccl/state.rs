@@ -1,18 +1,19 @@
-//! How far a cleaning of the log has got.
+//! The progress of log cleaning.
 
 use crate::pm::layout::Time;
 
-/// A cleaning under way.
+/// A cleaning in progress.
 pub(crate) struct Run {
-    /// The log floor when it is done.
+    /// The log floor to be set when it is done.
     pub(super) floor: Time,
     /// The epoch that began with it.
     pub(super) epoch: u8,
-    /// The fence to go on from.
+    /// The fence from which to continue.
     pub(super) from: Vec<u8>,
-    /// A leaf was passed that can be neither flushed nor copied for want of room.
+    /// Whether a leaf was skipped because, for lack of space, it could be neither flushed nor
+    /// copied.
     pub(super) passed: bool,
-    /// How often leaves had lost keys when all were visited in vain: before they lose more there is
-    /// no use in it.
+    /// How often leaves had lost keys when all were last visited in vain. Another attempt is
+    /// useless until they have lost more.
     pub(super) vain_at: Option<u64>,
 }

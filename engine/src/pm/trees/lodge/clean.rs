@@ -1,12 +1,16 @@
-//! Flushing what pins the log (`specs/surrogate_buffer`, IsSqueezed), a bounded step at a time.
+//! Flushes the pairs that pin the log (`specs/surrogate_buffer`, IsSqueezed), one bounded step at a
+//! time.
 //!
 //! ```text
 //! a number ─▶ node after node: leaves with pairs that are numbered below are flushed to ─▶ log floor
 //! ```
 //!
-//! A log is free when nothing in it is needed (§III-D), so one cold pair keeps L entries; and records that stale entries name wait until recovery does not look at those. The paper
-//! has neither bound nor records. What is flushed here are the pairs of the older half of the logs, or, where room has run out or records wait, all that were numbered so far. When
-//! every node was visited nobody needs an entry below that number: a number is drawn under the lock of its key's node, and is in the buffer when that is unlocked.
+//! A log is free when none of its entries is needed (§III-D), so one cold pair keeps L entries.
+//! Records to which stale entries refer have to wait until recovery no longer looks at those
+//! entries. The paper has neither a bound nor records. Cleaning flushes the pairs of the older half
+//! of the logs or, if space has run out or records wait, all pairs numbered so far. Once every node
+//! has been visited, no entry below that number is needed: a number is drawn under the lock of its
+//! key's node, and its pair is in the buffer when the node is unlocked.
 
 use super::phases::Run;
 use crate::error::{Error, Result};
@@ -19,25 +23,26 @@ use super::Lodge;
 use super::leaf::BYTES;
 use super::node::Body;
 
-/// Nodes that one step visits.
+/// The number of nodes that one step visits.
 const STEP: usize = 16;
-/// Retired records are not worth a cleaning below so many bytes.
+/// Fewer bytes of retired records than this are not worth a cleaning.
 const LEAST_RETIRED: u64 = 16 << 10;
-/// Writes until a cleaning that could not be finished is tried again.
+/// The number of writes before a cleaning that could not be finished is tried again.
 const PATIENCE: u64 = 1_000;
 
 impl Lodge {
-    /// Whether the log wants cleaning, or is being cleaned.
+    /// Returns whether the log needs cleaning, or is being cleaned.
     pub(crate) fn cleaning_due(&self) -> bool {
         if self.cleaning.lock().is_some() {
             return true;
         }
-        // One that could not be finished for lack of room is not tried again before something has happened.
+        // A cleaning that failed for lack of space is not tried again before something has changed.
         let waits = self.stuck_until.load(Relaxed) > self.clock.last().0;
         !waits && (self.log_is_long() || self.records_wait())
     }
 
-    /// Logs have room for more entries than the option says, and twice what is buffered and what partitions are entitled to.
+    /// Returns whether the logs' capacity exceeds both the share that the option allows, and twice
+    /// what is buffered plus what the partitions are entitled to.
     fn log_is_long(&self) -> bool {
         let (room, _) = self.logs.room();
         let buffered = self.counters.buffered.load(Relaxed);
@@ -48,13 +53,13 @@ impl Lodge {
         room * ENTRY_BYTES * 100 > leaf_bytes * u64::from(self.options.log_percent)
     }
 
-    /// A quarter of all records waits for the log floor.
+    /// Returns whether a quarter of all records is waiting for the log floor.
     fn records_wait(&self) -> bool {
         let (retired, all) = self.space.retired_bytes();
         retired > LEAST_RETIRED && retired > all / 4
     }
 
-    /// One bounded step.
+    /// Does one bounded step.
     pub(crate) fn clean(&self) -> Result<Progress> {
         let mut cleaning = self.cleaning.lock();
         let run = cleaning.get_or_insert_with(|| {
@@ -71,7 +76,8 @@ impl Lodge {
         let progress = self.step(run)?;
         if progress == Progress::Idle {
             *cleaning = None;
-            // Logs of several partitions overlap, so that half of them may free none: the next time all is flushed.
+            // Logs of several partitions overlap in time, so flushing half of them may free none.
+            // The next time everything is flushed.
             self.in_vain.store(u64::from(self.log_is_long()), Relaxed);
         }
         Ok(progress)
@@ -80,7 +86,7 @@ impl Lodge {
     fn step(&self, run: &mut Run) -> Result<Progress> {
         for _ in 0..STEP {
             run.whole &= self.flush_below(&run.from, run.floor)?;
-            // Asked now: whatever was split off that node before was not visited yet.
+            // Ask only now: nodes split off this one before have not been visited yet.
             match self.index.fence_after(&run.from) {
                 Some(next) => run.from = next,
                 None => return self.finish(run),
@@ -103,7 +109,8 @@ impl Lodge {
         Ok(Progress::Idle)
     }
 
-    /// Flushes the pairs of a node that are numbered below `floor`; `false` if some of them must wait for room.
+    /// Flushes the pairs of a node that are numbered below `floor`. Returns `false` if some must
+    /// wait for space.
     fn flush_below(&self, low: &[u8], floor: Time) -> Result<bool> {
         let mut body = self.write(low);
         while body.pairs().any(|at| body.pair(at).number < floor) {
@@ -120,7 +127,7 @@ impl Lodge {
         Ok(true)
     }
 
-    /// Flushes what is buffered for a leaf.
+    /// Flushes the buffered pairs of a leaf.
     pub(super) fn flush_leaf(&self, body: &mut Body, at: usize) -> Result<()> {
         let leaf = body.leaf(at);
         let is_of_leaf = |body: &Body, pair: usize| body.leaf(body.leaf_of_pair(pair)) == leaf;
@@ -131,7 +138,8 @@ impl Lodge {
         Ok(())
     }
 
-    /// Flushes all that was logged before now, as far as there is room, and gives up what is free then.
+    /// Flushes everything logged so far, as far as space permits, and frees what is no longer
+    /// needed.
     pub(crate) fn make_room(&self) -> Result<()> {
         let mut cleaning = self.cleaning.lock();
         let mut run = Run::new(self.clock.tick());
@@ -140,7 +148,7 @@ impl Lodge {
         Ok(())
     }
 
-    /// The same, but nothing may be left.
+    /// As [`Lodge::make_room`], but nothing may be left over.
     pub(crate) fn flush_all(&self) -> Result<()> {
         let mut cleaning = self.cleaning.lock();
         let mut run = Run::new(self.clock.tick());

@@ -1,16 +1,23 @@
-//! The leaf count-based flush (LodgeTree §III-B), repaired (`specs/surrogate_buffer/LeafCountFlush.tla`). All of it is under the node's write lock.
+//! The leaf count-based flush (LodgeTree §III-B), repaired
+//! (`specs/surrogate_buffer/LeafCountFlush.tla`). It runs entirely under the node's write lock.
 //!
 //! ```text
-//! choose   leaves in the order of the buffer, at most t_node, until one would split; or that one alone, if it is the first
-//! merge    pairs to empty slots ─▶ fence ─▶ header word: new bits on, the keys' old bits off, stamp ─▶ fence ─▶ out of the buffer, counts of the log down
+//! choose   leaves in the order of the buffer, at most t_node, until one would split;
+//!          or that one alone, if it is the first
+//! merge    pairs to empty slots ─▶ fence ─▶ header word: new bits on, the keys' old bits off, stamp
+//!          ─▶ fence ─▶ out of the buffer, counts of the log down
 //! ```
 //!
-//! - t_node chooses leaves, not pairs: a leaf gets **all** that is buffered for it, for only then its stamp is true. The paper stops at the first pair that is for one leaf too many.
-//! - A leaf would split if it had more than t_split keys *with* its pairs. The paper looks at `leaf_count` alone, and then more may come than there is room for.
-//! - An update takes another slot, and both bits change in one word. Where updates find too few empty slots, the bits of what they replace are cleared first: the log has
-//!   what replaces them ([`Lodge::clear_slots`]).
+//! - t_node limits leaves, not pairs: a leaf gets **all** of its buffered pairs, because only then
+//!   is its stamp correct. The paper stops at the first pair that is for one leaf too many.
+//! - A leaf has to split if it would have more than t_split keys *including* its pairs. The paper
+//!   considers only `leaf_count`, so more pairs may arrive than there is room for.
+//! - An update takes another slot, and both bits change in one word. If updates find too few empty
+//!   slots, the bits of what they replace are cleared first; the log has the replacements
+//!   ([`Lodge::clear_slots`]).
 //!
-//! Invariants: `FlushInv`, at most t_node leaves, or one that splits; `StampInv`, a buffered number is beyond its leaf's stamp.
+//! Invariants: `FlushInv`, a flush goes to at most t_node leaves, or to one that splits;
+//! `StampInv`, a buffered number is greater than its leaf's stamp.
 
 use crate::error::{Error, Result};
 use crate::mutation;
@@ -25,16 +32,16 @@ use super::Lodge;
 use super::leaf::{Bits, Header, Image, KINDS, SLOTS, members, slot_at};
 use super::node::{Body, Pair};
 
-/// Which leaves a flush goes to.
+/// The leaves to which a flush goes.
 #[derive(Debug, PartialEq, Eq)]
 enum Choice {
-    /// These, none of which splits.
+    /// These leaves, none of which splits.
     Merge(Vec<usize>),
-    /// This one alone, which does.
+    /// Only this leaf, which splits.
     Split(usize),
 }
 
-/// Chooses from the leaves that pairs are for, in the order of the buffer.
+/// Chooses among the leaves that have pairs, in the order of the buffer.
 fn choose(
     wanted: impl Iterator<Item = usize>,
     t_node: usize,
@@ -59,13 +66,13 @@ fn choose(
     Ok(Choice::Merge(chosen))
 }
 
-/// A leaf and what is buffered for it.
+/// A leaf and its buffered pairs.
 pub(super) struct Visit {
-    /// Position of the leaf in its node.
+    /// The position of the leaf in its node.
     pub(super) at: usize,
     pub(super) image: Image,
     pub(super) group: Vec<Pair>,
-    /// Slots that hold keys of the group.
+    /// The slots that hold keys of the group.
     pub(super) old: Bits,
 }
 
@@ -74,19 +81,20 @@ impl Visit {
         self.group.iter().filter(|pair| !pair.change.delete)
     }
 
-    /// Keys that the leaf would have.
+    /// Returns the number of keys that the leaf would have.
     pub(super) fn keys_after(&self) -> usize {
         self.image.header().count() - self.old.count_ones() as usize + self.puts().count()
     }
 
-    /// The greatest number of the group; the leaf's own stamp if nothing is buffered for it.
+    /// Returns the greatest number in the group, or the leaf's own stamp if no pair is buffered for
+    /// it.
     pub(super) fn stamp(&self) -> Time {
         let numbers = self.group.iter().map(|pair| pair.number);
         numbers.max().unwrap_or(self.image.header().stamp())
     }
 }
 
-/// Whether two slots have the same key.
+/// Returns whether two slots have the same key.
 fn is_same_key(records: &Records, one: Slot, other: Slot) -> Result<bool> {
     if !one.indirect && !other.indirect {
         return Ok(one.key == other.key);
@@ -95,7 +103,7 @@ fn is_same_key(records: &Records, one: Slot, other: Slot) -> Result<bool> {
 }
 
 impl Lodge {
-    /// All of a leaf.
+    /// Loads a whole leaf.
     pub(super) fn load(&self, leaf: crate::pm::layout::LeafId) -> Result<Image> {
         let mut image = Image::empty();
         self.medium
@@ -126,7 +134,8 @@ impl Lodge {
         })
     }
 
-    /// One flush of a node: to leaves that a wanted pair is for. If it fails for lack of space, what is done of it is whole.
+    /// Does one flush of a node, to leaves of wanted pairs. If it fails for lack of space, the
+    /// leaves already written are complete.
     pub(super) fn flush(&self, body: &mut Body, wanted: impl Fn(&Pair) -> bool) -> Result<()> {
         let order = body.pairs();
         let order = order.filter(|at| wanted(&body.pair(*at)));
@@ -147,7 +156,7 @@ impl Lodge {
                 done => done,
             };
         };
-        // The last one was perhaps looked at in vain.
+        // The last leaf may have been examined in vain.
         visits.truncate(chosen.len());
         self.count_leaves(chosen.len());
         for visit in visits {
@@ -156,7 +165,8 @@ impl Lodge {
         Ok(())
     }
 
-    /// No leaf is left to split into: to those that have room, though they will have more than t_split keys.
+    /// Flushes, when no leaf is free to split into, to leaves that have room, even if they then
+    /// have more than t_split keys.
     fn flush_without_split(&self, body: &mut Body, order: &[usize]) -> Result<()> {
         let mut visits = Vec::new();
         for leaf in order {
@@ -181,14 +191,14 @@ impl Lodge {
         Ok(())
     }
 
-    /// FlushInv.
+    /// Checks FlushInv.
     fn count_leaves(&self, leaves: usize) {
         debug_assert!(leaves <= self.options.t_node, "FlushInv");
         let most = &self.counters.most_leaves_flushed;
         most.fetch_max(leaves as u64, Relaxed);
     }
 
-    /// Merges what is buffered for a leaf into it; it has room.
+    /// Merges a leaf's buffered pairs into it. The leaf must have room.
     pub(super) fn merge(&self, body: &mut Body, mut visit: Visit) -> Result<()> {
         debug_assert!(visit.keys_after() <= SLOTS, "RoomInv");
         let leaf = body.leaf(visit.at).offset();
@@ -233,7 +243,8 @@ impl Lodge {
         Ok(())
     }
 
-    /// Clears the bits of what the group replaces, so that there are empty slots for it. The stamp stays: the group is not in yet, and recovery replays it.
+    /// Clears the bits of slots that the group replaces, to make empty slots for it. The stamp
+    /// stays unchanged: the group is not in the leaf yet, and recovery would replay it.
     fn clear_slots(&self, leaf: u64, visit: &mut Visit) -> Result<()> {
         let header = visit.image.header();
         let header = header.with_bits(header.bits() & !visit.old);
@@ -269,7 +280,7 @@ impl Lodge {
         Ok(())
     }
 
-    /// The word that commits, durable when this returns.
+    /// Stores the word that commits, which is durable when this returns.
     pub(super) fn store_header(&self, leaf: u64, header: Header) -> Result<()> {
         self.medium.store_word(leaf, header.0)?;
         self.medium.write_back(leaf..leaf + 8, IoClass::Page)?;
@@ -279,7 +290,8 @@ impl Lodge {
         Ok(())
     }
 
-    /// What was flushed is in its leaf, durably: it leaves the buffer, and the log needs it no more.
+    /// Removes flushed pairs from the buffer. They are durable in their leaf, and the log no longer
+    /// needs them.
     pub(super) fn take_out(
         &self,
         body: &mut Body,
@@ -298,12 +310,12 @@ impl Lodge {
         Ok(())
     }
 
-    /// Nothing but entries of the log names what these slots named.
+    /// Retires the records of these slots, to which only log entries refer.
     pub(super) fn retire_all(&self, slots: &[Slot]) -> Result<()> {
         slots.iter().try_for_each(|slot| self.retire(*slot))
     }
 
-    /// A leaf got so many changes.
+    /// Counts a leaf that received `changes` changes.
     pub(super) fn count_visit(&self, changes: usize) {
         let bin = changes.min(FLUSH_BINS - 1);
         self.counters.visits[bin].fetch_add(1, Relaxed);
@@ -311,7 +323,7 @@ impl Lodge {
     }
 }
 
-/// All bits, if a mutation is on.
+/// Returns all bits if the mutation is on.
 fn mutation_bits(name: &str) -> Bits {
     if mutation::on(name) { Bits::MAX } else { 0 }
 }
@@ -346,7 +358,7 @@ mod tests {
         let first = [(25, 1), (12, 0), (27, 1), (35, 2)];
         let chosen = choose(first.iter().map(|(_, leaf)| *leaf), 2, splits);
         assert_eq!(chosen.unwrap(), Choice::Split(1));
-        // Behind another one it waits.
+        // Behind another leaf, it waits.
         let later = [(12, 0), (25, 1), (27, 1), (35, 2)];
         let chosen = choose(later.iter().map(|(_, leaf)| *leaf), 2, splits);
         assert_eq!(chosen.unwrap(), Choice::Merge(vec![0]));
@@ -378,7 +390,7 @@ mod tests {
         lodge.change(&key.to_be_bytes(), change).unwrap();
     }
 
-    /// Separators, keys of leaves, keys that are buffered.
+    /// Returns separators, numbers of keys in leaves, and buffered keys.
     fn state(body: &Body) -> (Vec<Vec<u8>>, Vec<usize>, Vec<u64>) {
         let leaves = 0..body.leaves();
         (
@@ -394,7 +406,7 @@ mod tests {
     fn figure_6_on_leaves() {
         let lodge = lodge(27);
         let low = |key: u64| key.to_be_bytes().to_vec();
-        // A split of 54 keys at 270, one of 40 keys at 470, and seven keys more: three leaves.
+        // A split of 54 keys at 270, one of 40 keys at 470, and seven more keys: three leaves.
         let keys = |keys: std::ops::Range<u64>, step| keys.step_by(step);
         for keys in [
             keys(0..270, 10),

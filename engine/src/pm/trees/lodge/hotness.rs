@@ -1,14 +1,21 @@
-//! Splitting a last-level inner node into as many as it is hot (LodgeTree §III-C, Figures 7 to 9, equation (1)). In DRAM only: no crash sees it.
+//! Splits a last-level inner node into more nodes the hotter it is (LodgeTree §III-C, Figures 7 to
+//! 9, equation (1)). This happens in DRAM only and is invisible to crashes.
 //!
-//! A node remembers when it was split last, and the time before, and into how many (M). A split that comes much sooner than the last one means a burst of writes and makes one node more,
-//! one that comes much later makes one less; and the number is fitted to the room above, so that the upper node need not split.
+//! A node remembers the times of its last two splits, and into how many nodes the last one split it
+//! (M). A split that comes much sooner than the last one indicates a burst of writes and makes one
+//! node more. One that comes much later makes one less. The number is then fitted to the space
+//! above, so that the upper node need not split.
 //!
-//! Where the text says too little or contradicts itself (CLAIMS LT-09, LT-10):
-//! - The factor t is not printed: [`crate::LodgeOptions::burst_factor`], 2 by default. Time is the number of log entries, which counts writes.
-//! - Equation (1) is computed as printed. It could afford one node more: N nodes add N - 1 entries above, so with X = 1 free slots two nodes fit and the upper one need not split, which the text says it
-//!   must; and M = X + 1 would fit, too. X = 0 is undefined there; then the upper one does split, and N is 2.
-//! - Nothing bounds M. A part of less than two leaves would have hardly anything but buffer, so N is at most half the leaves, and at least 2.
-//! - The upper levels are the engine's index with nodes of 29 entries, the paper's.
+//! Where the text is incomplete or contradicts itself (CLAIMS LT-09, LT-10):
+//! - The factor t is not given: it is [`crate::LodgeOptions::burst_factor`], 2 by default. Time is
+//!   the number of log entries, which counts writes.
+//! - Equation (1) is computed as printed, although it could allow one node more: N nodes add N - 1
+//!   entries above. So with X = 1 free slots, two nodes fit and the upper one need not split,
+//!   contrary to the text; and M = X + 1 would fit, too. X = 0 is undefined there; here the upper
+//!   node then splits, and N is 2.
+//! - Nothing bounds M. A part with fewer than two leaves would consist almost only of buffer, so N
+//!   is at most half the number of leaves, and at least 2.
+//! - The upper levels are the engine's index with nodes of 29 entries, the paper's number.
 
 use crate::options::NodeSplit;
 use crate::stats::FLUSH_BINS;
@@ -19,7 +26,8 @@ use crate::types::PageId;
 use super::Lodge;
 use super::node::Body;
 
-/// Equation (1): of `m` nodes that a split is to make, how many it makes if the upper node has `x` free slots.
+/// Equation (1): returns how many nodes a split makes that should make `m`, if the upper node has
+/// `x` free slots.
 fn fitted(m: usize, x: usize) -> usize {
     match x {
         0 | 1 => 2,
@@ -28,7 +36,8 @@ fn fitted(m: usize, x: usize) -> usize {
     }
 }
 
-/// M for a node that was split into `parts` last, with `interval_lp` between its last two splits and `interval_nl` since the last one.
+/// Returns M for a node whose last split made `parts` nodes, with `interval_lp` between its last
+/// two splits and `interval_nl` since the last one.
 fn judged(parts: usize, interval_lp: u64, interval_nl: u64, factor: u64) -> usize {
     if interval_lp > factor * interval_nl {
         parts + 1
@@ -46,7 +55,7 @@ impl Lodge {
         }
         let now = self.clock.last().0;
         let parts = usize::from(body.parts);
-        // Two splits make an interval.
+        // It takes two splits to make an interval.
         let wanted = if body.split_before == 0 {
             parts
         } else {
@@ -57,7 +66,8 @@ impl Lodge {
         fitted(wanted.max(2), self.index.room(low))
     }
 
-    /// Splits a node that has no room for a buffer. Whoever waits for it looks again where its key belongs.
+    /// Splits a node that has no room for a buffer. A thread that waits for the node's lock then
+    /// has to look up its key again.
     pub(super) fn split_node(&self, mut body: RwLockWriteGuard<'_, Body>) {
         let leaves = body.leaves();
         let low = body.low(0);
@@ -65,7 +75,8 @@ impl Lodge {
         (body.split_before, body.split_last) = (body.split_last, self.clock.last().0);
         body.parts = parts as u8;
         let bound = |part: usize| part * leaves / parts;
-        // From the right: what the index does not name yet is still the old node's, which is locked.
+        // From the right: nodes that the index does not refer to yet are still covered by the old
+        // node, which is locked.
         for part in (1..parts).rev() {
             let number = self.nodes.allocate();
             let mut new = body.like();

@@ -1,18 +1,22 @@
 //! A leaf of LodgeTree: 512 bytes, 27 slots (LodgeTree §III-A, Figure 4; §IV-A).
 //!
 //! ```text
-//! 0    header word: bitmap 27 | use_n 1 | stamp 36              the one word that commits a merge, or a split
-//! 8    low                                                      the least key that the leaf may hold: written before it is linked, and never again
-//! 16   next0 | 24 next1                                         the leaf to the right is that of use_n
-//! 32   kinds: indirect bits 27, of low 1                        of a slot: valid if its bit in the bitmap is
+//! 0    header word: bitmap 27 | use_n 1 | stamp 36   the one word that commits a merge, or a split
+//! 8    low                        the least key that the leaf may hold: written before it is linked,
+//!                                 and never again
+//! 16   next0 | 24 next1           the leaf to the right is that of use_n
+//! 32   kinds: indirect bits 27, of low 1             of a slot: valid if its bit in the bitmap is
 //! 40   not used
 //! 80   slots 27 × (key 8, value 8)
 //! ```
 //!
-//! 27 · 16 + 80 bytes are 512, as the paper has it; of the 80 it names bitmap, `next0`, `next1` and `use_n`. The **stamp** and **low** are the repair's
-//! (`specs/FINDINGS.md`, SurrogateBuffer 1 and 6): all log entries of the leaf's keys with numbers up to the stamp are in the leaf, and which keys those
-//! are must not change with what the leaf holds. Bitmap, use_n and stamp are one word, for a split changes the first two together (5). So there is no room in it for the
-//! indirect bits of [`crate::pm::leaf`]; they go with the pairs, before the fence that the header word waits for.
+//! 27 · 16 + 80 bytes are 512, as in the paper, which names bitmap, `next0`, `next1` and `use_n`
+//! among the 80. The **stamp** and **low** belong to the repair (`specs/FINDINGS.md`,
+//! SurrogateBuffer 1 and 6). All log entries of the leaf's keys with numbers up to the stamp are in
+//! the leaf, and which keys are the leaf's must not depend on its contents. Bitmap, use_n and stamp
+//! are in one word, because a split changes the first two together (5). So there is no room in that
+//! word for the indirect bits of [`crate::pm::leaf`]. They are written with the pairs, before the
+//! fence that the header word waits for.
 
 use crate::options::limits::LODGE_LEAF_SLOTS;
 use crate::pm::layout::{LeafId, Time};
@@ -20,13 +24,14 @@ use crate::pm::leaf::Slot;
 
 /// Slots of a leaf.
 pub(crate) const SLOTS: usize = LODGE_LEAF_SLOTS;
-/// Bytes of a leaf.
+/// The size of a leaf in bytes.
 pub(crate) const BYTES: usize = 512;
 /// Bytes before the slots.
 pub(crate) const HEADER_BYTES: usize = 80;
 /// Bytes of a slot.
 pub(crate) const SLOT_BYTES: usize = 16;
-/// Stamps, and the numbers of log entries, fit in so many bits: at a million writes a second, for most of a day; the store says when they run out.
+/// Number of bits of stamps and of log entries' numbers. At a million writes a second, they last
+/// for most of a day; the store reports when they run out.
 pub(crate) const NUMBER_BITS: u32 = 36;
 
 /// Offsets of words in a leaf.
@@ -40,7 +45,7 @@ const USE: u64 = 1 << SLOTS;
 /// A set of slots.
 pub(crate) type Bits = u32;
 
-/// The word that commits.
+/// A leaf's header word, which commits changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Header(pub(crate) u64);
 
@@ -50,7 +55,7 @@ impl Header {
         Header(u64::from(bits) | use_n << SLOTS | stamp.0 << (SLOTS + 1))
     }
 
-    /// The slots that hold something.
+    /// Returns the slots in use.
     pub(crate) fn bits(self) -> Bits {
         (self.0 & ALL) as Bits
     }
@@ -59,12 +64,12 @@ impl Header {
         self.bits().count_ones() as usize
     }
 
-    /// Which of the two sibling pointers counts.
+    /// Returns which of the two sibling pointers is valid.
     pub(crate) fn use_n(self) -> u64 {
         (self.0 & USE) >> SLOTS
     }
 
-    /// All entries of the leaf's keys with numbers up to this one are in the leaf.
+    /// Returns the stamp: all entries of the leaf's keys with numbers up to it are in the leaf.
     pub(crate) fn stamp(self) -> Time {
         Time(self.0 >> (SLOTS + 1))
     }
@@ -74,18 +79,18 @@ impl Header {
     }
 }
 
-/// Where in a leaf a sibling pointer is.
+/// Returns the offset of a sibling pointer in the leaf.
 pub(crate) fn next_at(use_n: u64) -> u64 {
     NEXT + 8 * use_n
 }
 
-/// The bytes of a slot in a leaf.
+/// Returns the range of a slot's bytes in the leaf.
 pub(crate) fn slot_at(at: usize) -> std::ops::Range<usize> {
     let start = HEADER_BYTES + at * SLOT_BYTES;
     start..start + SLOT_BYTES
 }
 
-/// Members of a set of slots, ascending.
+/// Returns the members of a set of slots, ascending.
 pub(crate) fn members(bits: Bits) -> impl Iterator<Item = usize> {
     (0..SLOTS).filter(move |at| bits >> at & 1 == 1)
 }
@@ -113,18 +118,19 @@ impl Image {
         Header(self.word(0))
     }
 
-    /// The leaf to the right.
+    /// Returns the leaf to the right.
     pub(crate) fn next(&self) -> Option<LeafId> {
         let next = self.word(next_at(self.header().use_n()));
         (next != 0).then_some(LeafId(next))
     }
 
-    /// The slots whose words are indirect, of all slots that hold something.
+    /// Returns the slots whose words are indirect, of all slots in use.
     pub(crate) fn kinds(&self) -> u64 {
         self.word(KINDS)
     }
 
-    /// Where the leaf's range begins, as the key of a slot; of the first leaf it says nothing.
+    /// Returns the beginning of the leaf's range, as the key of a slot. Meaningless for the first
+    /// leaf.
     pub(crate) fn low(&self) -> Slot {
         Slot {
             key: self.word(LOW),
@@ -139,7 +145,7 @@ impl Image {
         self.set_word(KINDS, kinds);
     }
 
-    /// A slot that holds something.
+    /// Returns a used slot.
     pub(crate) fn slot(&self, at: usize) -> Slot {
         let start = slot_at(at).start as u64;
         Slot {
@@ -149,7 +155,7 @@ impl Image {
         }
     }
 
-    /// Fills a slot; the header word stays as it is.
+    /// Fills a slot. The header word stays unchanged.
     pub(crate) fn fill(&mut self, at: usize, slot: Slot) {
         let start = slot_at(at).start as u64;
         self.set_word(start, slot.key);
@@ -158,7 +164,7 @@ impl Image {
         self.set_word(KINDS, kinds);
     }
 
-    /// Nothing that an engine writes: kinds beyond the slots.
+    /// Returns whether the leaf has something that the engine never writes: kinds beyond the slots.
     pub(crate) fn is_damaged(&self) -> bool {
         self.kinds() & !(ALL | USE) != 0
     }

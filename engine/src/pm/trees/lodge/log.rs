@@ -1,22 +1,31 @@
-//! The partitioned version log (LodgeTree §III-D, Figure 10), repaired (`specs/FINDINGS.md`, SurrogateBuffer 1 to 4).
+//! The partitioned version log (LodgeTree §III-D, Figure 10), repaired (`specs/FINDINGS.md`,
+//! SurrogateBuffer 1 to 4).
 //!
 //! ```text
 //! chunk:  log | log | log | ...        a log is L entries; its place is its version
 //! entry:  key 8 | value 8 | number 36, kind 2, check 26
-//! count:  L when a log is opened, one less whenever an entry is needed no more; with 0 its room is free, and nothing is written to say so
+//! count:  L when a log is opened, one less whenever an entry is needed no more;
+//!         with 0 its room is free, and nothing is written to say so
 //! ```
 //!
-//! - **An entry is known by itself**: by its number, and a check over all three words. No length, version or header is in persistent memory, so none is believed.
-//! - Words of an entry become durable in any order, over an older entry's. The writer knows what it overwrites: if a mix of old and new words would pass for an entry
-//!   it takes another number, or empties the old entry first. So the 26 bits are exact here, not probable.
-//! - **Room first, number later.** [`VersionLogs::reserve`] finds room before the node is locked: who waits for room with a node locked keeps that node from
-//!   being flushed. The number is drawn under the lock ([`VersionLogs::write`]), so entries of one key are numbered as they take effect.
-//! - A chunk of which all logs are free goes back to whoever wants one, save the last one: leaves,
-//!   which are given back one by one, would keep it for long.
+//! - **An entry identifies itself** by its number, and by a check over all three words. No length,
+//!   version or header is in persistent memory, so none has to be trusted.
+//! - The words of an entry become durable in any order, over those of an older entry. The writer
+//!   knows what it overwrites: if a mix of old and new words would pass for an entry, it takes
+//!   another number, or empties the old entry first. So the 26 bits are exact here, not
+//!   probabilistic.
+//! - **Room first, number later.** [`VersionLogs::reserve`] finds room before the node is locked,
+//!   because a thread that waited for room with a node locked would keep that node from being
+//!   flushed. The number is drawn under the lock ([`VersionLogs::write`]), so entries of one key
+//!   are numbered in the order of their effects.
+//! - A chunk in which all logs are free is given back, except the last one. Leaves, which are given
+//!   back one by one, could otherwise keep that chunk for a long time.
 //!
-//! Invariants: `LogInv`, every buffered pair is durable in the log that it names; `CountInv`, a log's count is that of its entries that are buffered or still to be written.
+//! Invariants: `LogInv`, every buffered pair is durable in the log that it names; `CountInv`, a
+//! log's count is the number of its entries that are buffered or still to be written.
 //!
-//! A version is the place of its log here, and counts nothing: since an entry is compared with its leaf's stamp, versions only name logs.
+//! Here a version is the place of its log, and counts nothing: since an entry is compared with its
+//! leaf's stamp, versions only name logs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -50,7 +59,7 @@ fn encode(change: Change, number: Time) -> Words {
     [key, value, said | mix([key, value, said]) & CHECK]
 }
 
-/// The entry, if these words are one.
+/// Decodes these words if they are a valid entry.
 pub(crate) fn decode([key, value, meta]: Words) -> Option<(Time, Change)> {
     let number = Time(meta >> (CHECK_BITS + 2));
     let whole = meta & CHECK == mix([key, value, meta & !CHECK]) & CHECK;
@@ -66,7 +75,8 @@ pub(crate) fn decode([key, value, meta]: Words) -> Option<(Time, Change)> {
     (believed && number.0 != 0).then_some((number, change))
 }
 
-/// What a crash may leave of `new` over `old` that is neither and passes for an entry: none, one with the new meta word, one with the old.
+/// The mixes of `new` over `old` that a crash may leave and that pass for an entry other than these
+/// two: none, one with the new metadata word, or one with the old.
 #[derive(PartialEq, Eq, Debug)]
 enum Mix {
     None,
@@ -95,15 +105,15 @@ fn mixes(old: Words, new: Words) -> Mix {
     found
 }
 
-/// Room for one entry.
+/// Reserved room for one entry.
 pub(crate) struct Reserved {
-    /// Of this log.
+    /// The log in which the entry will be.
     pub(crate) log: u32,
     offset: u64,
     old: Words,
 }
 
-/// The log that a partition appends to.
+/// The log to which a partition appends.
 struct Open {
     log: u32,
     start: u64,
@@ -111,28 +121,28 @@ struct Open {
     ahead: Ahead,
 }
 
-/// What is known of a log.
+/// The state of a log.
 #[derive(Default)]
 struct Log {
     /// Entries that are needed, or still to be written.
     valid: AtomicU32,
-    /// The clock when it was opened.
+    /// The time when it was opened.
     opened: AtomicU64,
 }
 
-/// See the module's story.
+/// The logs of all partitions, described in the module's introduction.
 pub(crate) struct VersionLogs {
     medium: Arc<Medium>,
     space: Arc<Space>,
     clock: Arc<LogicalClock>,
-    /// L, and logs in a chunk.
+    /// L, and the number of logs per chunk.
     entries: u64,
     per_chunk: u32,
     partitions: Box<[Mutex<Option<Open>>]>,
     logs: Box<[OnceLock<Box<[Log]>>]>,
-    /// Free logs of all chunks that are the log's.
+    /// Free logs, by chunk, of all chunks used for logs.
     free: Mutex<BTreeMap<u32, BTreeSet<u32>>>,
-    /// Which logs are free is not known yet.
+    /// Whether it is not known yet which logs are free.
     recovering: AtomicBool,
     in_use: AtomicU64,
     peak: AtomicU64,
@@ -141,8 +151,8 @@ pub(crate) struct VersionLogs {
 }
 
 impl VersionLogs {
-    /// Logs of `entries` entries in so many partitions; whatever chunks of logs there are count as full of entries that nobody needs, until
-    /// [`VersionLogs::recovered`].
+    /// Creates logs of `entries` entries, in `partitions` partitions. Existing chunks of logs count
+    /// as full of unneeded entries until [`VersionLogs::recovered`].
     pub(crate) fn new(
         medium: Arc<Medium>,
         space: Arc<Space>,
@@ -176,7 +186,9 @@ impl VersionLogs {
         &logs[(log % self.per_chunk) as usize]
     }
 
-    /// Room for one entry in the calling thread's partition; `None` if there is none, and then what pins logs has to be flushed. No node is locked.
+    /// Reserves room for one entry in the calling thread's partition. Returns `None` if there is
+    /// none; then the pairs that pin logs have to be flushed. The caller must not hold the lock of
+    /// a node.
     pub(crate) fn reserve(&self, room: Room) -> Result<Option<Reserved>> {
         let mut partition = self.partitions[thread_number() % self.partitions.len()].lock();
         if partition
@@ -200,7 +212,7 @@ impl VersionLogs {
         }))
     }
 
-    /// Another log for a partition.
+    /// Opens another log for a partition.
     fn open(&self, room: Room) -> Result<Option<Open>> {
         let mut free = self.free.lock();
         let mut blank = false;
@@ -232,7 +244,7 @@ impl VersionLogs {
         }))
     }
 
-    /// Logs a change whose node is locked; durable when this returns. Says its number.
+    /// Logs a change whose node is locked, and returns its number. Durable when this returns.
     pub(crate) fn write(&self, reserved: &Reserved, change: Change) -> Result<Time> {
         let offset = reserved.offset;
         let mut old = reserved.old;
@@ -262,7 +274,7 @@ impl VersionLogs {
         Ok(number)
     }
 
-    /// An entry of a log is needed no more, or will never be written.
+    /// Releases an entry of a log that is no longer needed, or will never be written.
     pub(crate) fn release(&self, log: u32) {
         let before = self
             .log(log)
@@ -291,18 +303,19 @@ impl VersionLogs {
         }
     }
 
-    /// The log that the entry at a place in a chunk belongs to. What a longer log left behind the last one counts as the last one's.
+    /// Returns the log of the entry at a place in a chunk. Entries behind the last log, left by
+    /// longer logs, count as the last log's.
     pub(crate) fn log_of(&self, chunk: ChunkId, entry: u64) -> u32 {
         let nth = (entry / self.entries).min(u64::from(self.per_chunk) - 1);
         chunk.0 * self.per_chunk + nth as u32
     }
 
-    /// Recovery needs an entry of this log.
+    /// Counts an entry of this log that recovery needs.
     pub(crate) fn need(&self, log: u32) {
         self.log(log).valid.fetch_add(1, Relaxed);
     }
 
-    /// Recovery is done with these chunks: logs of which nothing is needed are free.
+    /// Ends the recovery of these chunks: logs without needed entries are free.
     pub(crate) fn recovered(&self, chunks: &[ChunkId]) {
         self.recovering.store(false, Relaxed);
         let mut free = self.free.lock();
@@ -323,7 +336,8 @@ impl VersionLogs {
         self.peak.store(self.in_use.load(Relaxed), Relaxed);
     }
 
-    /// The moment before which the older half of the logs in use were opened; 0 if that was before this opening of the store.
+    /// Returns the time before which the older half of the logs in use were opened, or 0 if that
+    /// was before the store was opened.
     pub(crate) fn median_opened(&self) -> Time {
         let made = self.logs.iter().filter_map(OnceLock::get).flatten();
         let used = made.filter(|log| log.valid.load(Relaxed) > 0);
@@ -332,32 +346,33 @@ impl VersionLogs {
         Time(opened.get(opened.len() / 2).copied().unwrap_or(0))
     }
 
-    /// Entries that logs in use have room for, now and at most.
+    /// Returns the capacity in entries of the logs in use, now and at its maximum.
     pub(crate) fn room(&self) -> (u64, u64) {
         let entries = |logs: &AtomicU64| logs.load(Relaxed) * self.entries;
         (entries(&self.in_use), entries(&self.peak))
     }
 
-    /// Partitions that have a log open, in entries of room.
+    /// Returns the capacity in entries of the logs that partitions have open.
     pub(crate) fn partition_room(&self) -> u64 {
         self.partitions.len() as u64 * self.entries
     }
 
-    /// Entries appended, and logs opened, since the opening of the store.
+    /// Returns the number of entries appended, and of logs opened, since the store was opened.
     pub(crate) fn counts(&self) -> (u64, u64) {
         (self.appended.load(Relaxed), self.opened.load(Relaxed))
     }
 }
 
-/// What recovery finds in a chunk.
+/// The entries that recovery finds in a chunk.
 pub(crate) struct FoundEntries {
-    /// Place, number and change of each whole entry.
+    /// The place, number and change of each valid entry.
     pub(crate) entries: Vec<(u64, Time, Change)>,
-    /// Torn ones, which were emptied.
+    /// The number of torn entries, which were emptied.
     pub(crate) torn: u64,
 }
 
-/// Reads a chunk, empties what is torn, and starts the write-back of all of it: what is read after a kill need not be durable.
+/// Reads a chunk, empties torn entries, and starts the write-back of the whole chunk, because what
+/// is read after a kill need not be durable.
 pub(crate) fn read_chunk(
     medium: &Medium,
     geometry: &Geometry,
@@ -420,10 +435,10 @@ mod tests {
         let old = encode(put(1, 2), Time(3));
         assert_eq!(mixes(old, encode(put(4, 5), Time(6))), Mix::None);
         assert_eq!(mixes([0; 3], encode(put(4, 5), Time(6))), Mix::None);
-        // The same pair logged again where it was torn: whole with its old number.
+        // The same pair, logged again where it was torn, becomes whole with its old number.
         let torn = [9, old[1], old[2]];
         assert_eq!(mixes(torn, encode(put(1, 2), Time(7))), Mix::Old);
-        // A check that fits by chance.
+        // A check that matches by chance.
         let new = encode(put(4, 5), Time(6));
         let chance = (0..1u64 << 34).find(|key| decode([*key, 5, new[2]]).is_some() && *key != 4);
         assert_eq!(mixes([chance.unwrap(), 5, 0], new), Mix::New);

@@ -1,29 +1,33 @@
-//! Giving leaves back: a leaf is merged into its left neighbour, and a node of few leaves into its
-//! own. The paper has neither, nor has the spec.
+//! Reclaims leaves and nodes: a leaf is merged into its left neighbour, and so is a node with few
+//! leaves. Neither the paper nor the spec has this.
 //!
 //! ```text
-//! what is buffered for both into both ─▶ the right one's pairs to empty slots of the left one, its next to the spare sibling pointer ─▶ fence
-//! ─▶ left header word: new bits on, use_n flipped, the greater stamp of both ─▶ fence ─▶ separator out of the node; the right leaf is free
+//! what is buffered for both into both ─▶ the right one's pairs to empty slots of the left one,
+//! its next to the spare sibling pointer ─▶ fence
+//! ─▶ left header word: new bits on, use_n flipped, the greater stamp of both ─▶ fence
+//! ─▶ separator out of the node; the right leaf is free
 //! ```
 //!
-//! It is the split backwards, and commits by the same word, so a crash leaves both leaves as they
-//! were or one with all keys of both.
-//! - From then on entries of the right one's keys are compared with the left one's **stamp**. So
-//!   that becomes the greater one; and it may do so only while nothing is buffered for either, for
-//!   else a buffered entry is numbered below it and recovery passes it over.
-//! - The right leaf may be used again when the left header word is durable, not before: until then
-//!   the chain leads through it. So may the record of its low.
+//! It is a split in reverse, and commits by the same word, so a crash leaves either both leaves
+//! unchanged or one with all keys of both.
+//! - From then on, log entries of the right leaf's keys are compared with the left leaf's
+//!   **stamp**. So that becomes the greater of the two stamps. This is only allowed while nothing
+//!   is buffered for either leaf: otherwise a buffered entry would be numbered below the stamp, and
+//!   recovery would skip it.
+//! - The right leaf may be reused only once the left header word is durable, because until then the
+//!   chain leads through it. The same is true of the record of its low.
 //! - Only neighbours in one node are merged, under its lock. Neighbours in two nodes become
-//!   neighbours in one when the **nodes** are merged, which is in DRAM only. Of two nodes the left
-//!   one is locked first; it decides where the right one begins, which is why that stays where it
-//!   is meanwhile.
+//!   neighbours in one when the **nodes** are merged, which happens in DRAM only. Of two nodes, the
+//!   left one is locked first. Its lock protects the boundary to the right one, so that the
+//!   boundary stays unchanged meanwhile.
 //!
-//! **When.** Flushes count leaves that deletes leave less than half of t_split. If they are a share
-//! of all leaves, [`crate::PmTask::MergeLeaves`] is due: a sweep over all nodes, a few at a time,
-//! which merges a sparse leaf with a neighbour if both take three quarters of t_split, so that the
-//! next write does not split them again. A store that would say it is full sweeps first, merges
-//! whatever two leaves fit one, and then shares leaves out among their neighbours
-//! ([`super::share`]). An opening counts anew, so what was emptied before it is found.
+//! **When.** Flushes count leaves that deletes leave with less than half of t_split keys. If these
+//! are a sizeable share of all leaves, [`crate::PmTask::MergeLeaves`] is due: a sweep over all
+//! nodes, a few at a time. It merges a sparse leaf with a neighbour if both together take at most
+//! three quarters of t_split, so that the next write does not split them again. A store that would
+//! report that it is full first sweeps, merging every pair of leaves that fit in one, and then
+//! redistributes leaves among their neighbours ([`super::share`]). Opening a store counts anew, so
+//! leaves emptied before are found.
 
 use super::phases::Sweep;
 use crate::error::{Error, Result};
@@ -39,13 +43,13 @@ use super::flush::Visit;
 use super::leaf::{Bits, Header, SLOTS, members, next_at};
 use super::node::Body;
 
-/// Nodes that one step visits.
+/// The number of nodes that one step visits.
 const STEP: usize = 16;
-/// A sweep is due if one leaf in so many is sparse.
+/// A sweep is due if at least one in this many leaves is sparse.
 const SHARE: u64 = 32;
 
 impl Lodge {
-    /// A leaf that keys were deleted from has so many left.
+    /// Counts a leaf as sparse if deletes have left it with few keys.
     pub(super) fn note_sparse(&self, keys: usize) {
         self.space.leaf_shrank();
         if self.is_sparse(keys) {
@@ -57,13 +61,13 @@ impl Lodge {
         2 * keys < self.options.t_split
     }
 
-    /// Whether leaves want merging, or are being merged.
+    /// Returns whether leaves should be merged, or are being merged.
     pub(crate) fn merging_due(&self) -> bool {
         let sparse = self.sparse.load(Relaxed);
         sparse > 0 && sparse * SHARE > self.space.leaves() || self.sweep.lock().is_some()
     }
 
-    /// One bounded step.
+    /// Does one bounded step of the sweep.
     pub(crate) fn merge_step(&self) -> Result<Progress> {
         let mut sweep = self.sweep.lock();
         let under_way = sweep.get_or_insert_with(|| {
@@ -81,7 +85,7 @@ impl Lodge {
         Ok(progress)
     }
 
-    /// Merges whatever fits, as there is no room.
+    /// Merges whatever fits, for lack of space.
     pub(crate) fn merge_all(&self) -> Result<()> {
         let mut sweep = Sweep {
             from: Vec::new(),
@@ -103,7 +107,7 @@ impl Lodge {
             if !sweep.only_sparse {
                 self.share_leaves(&mut body)?;
             }
-            // While the node is locked its bound stays.
+            // While the node is locked, its upper bound does not change.
             match self.index.fence_after(&low) {
                 Some(next) => sweep.from = next,
                 None => return Ok(Progress::Idle),
@@ -126,8 +130,8 @@ impl Lodge {
         Ok(())
     }
 
-    /// Merges the leaf behind that at `at` into it, if both have no more than `most` keys with what
-    /// is buffered for them; says whether it did.
+    /// Merges the leaf behind the one at `at` into it, if both have no more than `most` keys
+    /// including their buffered pairs. Returns whether it did.
     fn merge_right(&self, body: &mut Body, at: usize, most: usize) -> Result<bool> {
         let visits = [self.visit(body, at)?, self.visit(body, at + 1)?];
         if visits.iter().map(|visit| visit.keys_after()).sum::<usize>() > most {
@@ -140,8 +144,8 @@ impl Lodge {
         Ok(true)
     }
 
-    /// Merges what is buffered for a leaf into it, if anything is, before its neighbour's pairs come:
-    /// it has a number below the greater stamp, perhaps.
+    /// Merges a leaf's buffered pairs into it, if there are any, before its neighbour's pairs
+    /// arrive: their numbers may be below the greater stamp.
     pub(super) fn merge_buffered(&self, body: &mut Body, visit: Visit) -> Result<()> {
         if visit.group.is_empty() || mutation::on("lodge-merges-unflushed") {
             return Ok(());
@@ -150,8 +154,8 @@ impl Lodge {
         self.merge(body, visit)
     }
 
-    /// Takes the pairs of the leaf behind that at `at`, and its place in the chain; nothing is
-    /// buffered for either.
+    /// Takes over the pairs of the leaf behind the one at `at`, and its place in the chain. Nothing
+    /// may be buffered for either.
     pub(super) fn link_past(&self, body: &mut Body, at: usize) -> Result<()> {
         let (left, right) = (body.leaf(at), body.leaf(at + 1));
         let (mut image, from) = (self.load(left)?, self.load(right)?);
@@ -185,14 +189,15 @@ impl Lodge {
         self.store_header(left.offset(), linked)?;
         body.remove_leaf_behind(at);
         body.set_count(at, linked.count());
-        // No log entry ever named it.
+        // No log entry ever referred to it.
         self.records.free(from.low())?;
         self.space.free_leaf(right);
         self.counters.merges.fetch_add(1, Relaxed);
         Ok(())
     }
 
-    /// What the next owner of a leaf that was freed too early would do to it.
+    /// Simulates, for a mutation, what the next owner of a leaf that was freed too early would do
+    /// to it.
     fn wipe_for_mutation(&self, leaf: LeafId) -> Result<()> {
         self.medium.store_word(leaf.offset(), 0)?;
         let line = leaf.offset()..leaf.offset() + 8;
@@ -201,12 +206,12 @@ impl Lodge {
         Ok(())
     }
 
-    /// Merges the node to the right into this one, if they are small; says whether it did.
+    /// Merges the node to the right into this one, if they are small. Returns whether it did.
     fn absorb_next(&self, body: &mut RwLockWriteGuard<'_, Body>, low: &[u8]) -> Result<bool> {
         let Some(next) = self.index.fence_after(low) else {
             return Ok(false);
         };
-        // Whoever would change where that node begins holds this one's lock.
+        // Changing where that node begins would require this node's lock.
         let number = self.index.find(&next).0;
         let mut right = self.nodes.node(number).write();
         let few = (self.options.slots / 2).max(2);
@@ -214,7 +219,7 @@ impl Lodge {
         while leaves(body, &right) <= few
             && leaves(body, &right) + body.buffered() + right.buffered() + 1 >= self.options.slots
         {
-            // Both have leaves to spare for what a flush may split.
+            // Both have leaves to spare for splits by a flush.
             let fuller: &mut Body = if body.buffered() > right.buffered() {
                 body
             } else {

@@ -1,31 +1,40 @@
-//! LodgeTree: writes gather in the free slots of last-level inner nodes, in the log until they are flushed to a few leaves together (LodgeTree §III).
+//! LodgeTree: writes collect in the free slots of last-level inner nodes, and are in the log until
+//! they are flushed together to a few leaves (LodgeTree §III).
 //!
 //! ```text
-//! DRAM  index: low -> node | nodes: (low, leaf) ... (key, value) ... free        the buffer is what the index part leaves free
-//! PM    leaves, chained by next0 or next1 | logs, a partition a thread
+//! DRAM  index: low -> node | nodes: (low, leaf) ... (key, value) ... free
+//!                                   the buffer is what the index part leaves free
+//! PM    leaves, chained by next0 or next1 | logs, a partition per thread
 //!
-//! write ─▶ room in the log ─▶ lock the node ─▶ full? flush t_node leaves, or split one ─▶ number, entry, fence ─▶ buffer ─▶ unlock
+//! write ─▶ room in the log ─▶ lock the node ─▶ full? flush t_node leaves, or split one
+//!       ─▶ number, entry, fence ─▶ buffer ─▶ unlock
 //! ```
 //!
-//! What is implemented is the protocol of `specs/surrogate_buffer`, which repairs what the paper says and says what it leaves out; its rules are told where they are kept: entries
-//! and their numbers in [`log`], the flush in [`flush`], the split of leaves in [`split`], of nodes in [`hotness`], recovery in [`recover`], the words
-//! of a leaf in [`leaf`].
+//! This implements the protocol of `specs/surrogate_buffer`, which repairs the paper's protocol and
+//! fills in what it leaves open. The rules are described where they are implemented: entries and
+//! their numbers in [`log`], the flush in [`flush`], the split of leaves in [`split`], of nodes in
+//! [`hotness`], recovery in [`recover`], the words of a leaf in [`leaf`].
 //!
-//! Where the text contradicts itself or says nothing:
-//! - **Sizes** (CLAIMS LT-01): the leaf has its 512 bytes. A node of 29 slots, `leaf_count` and `buf_ver` does not fit 512; slots are what is kept, see [`node`].
-//! - **t_split** (LT-02) is 26 as in §IV-A, though Figure 6 has 27; both are options.
+//! Where the text contradicts itself or leaves something open:
+//! - **Sizes** (CLAIMS LT-01): a leaf has its 512 bytes. A node of 29 slots with `leaf_count` and
+//!   `buf_ver` does not fit in 512 bytes; the number of slots is kept, see [`node`].
+//! - **t_split** (LT-02) is 26 as in §IV-A, although Figure 6 has 27; both can be set as an option.
 //! - **Equation (1)** (LT-10), t and M: see [`hotness`].
-//! - **Merging** leaves and nodes: the paper has none, nor has the spec; then leaves that deletes
-//!   have emptied stay for ever. What is done instead is told in [`merge`].
-//! - **Log room** (§III-D): one cold pair keeps L entries. The paper lets the log grow; here what pins old logs is flushed when the log takes more than a share of the leaves' bytes,
+//! - **Merging** of leaves and nodes: neither the paper nor the spec has it, so leaves emptied by
+//!   deletes would stay forever. [`merge`] describes what is done instead.
+//! - **Log room** (§III-D): one cold pair keeps L entries. The paper lets the log grow. Here, the
+//!   pairs that pin old logs are flushed when the log takes more than a share of the leaves' bytes,
 //!   and when there is no room, see [`clean`].
-//! - **Records** that log entries name (keys and values that are not of eight bytes, which the paper does not have) wait for the log floor of
-//!   [`crate::pm::layout`]: recovery ignores entries with numbers below it. It is raised when all that they say is in leaves.
+//! - **Records** to which log entries refer (keys and values not of eight bytes, which the paper
+//!   does not have) wait for the log floor of [`crate::pm::layout`]: recovery ignores entries with
+//!   numbers below it. It is raised once all changes of these entries are in leaves.
 //!
-//! A write to a key that is buffered takes its pair's slot, so it need not wait for a flush of a full buffer (the spec's AppendEntry does, which asks for room
-//! whatever the key; no invariant but SpaceInv is about room, and the number of pairs stays the same).
+//! A write to a buffered key takes over its pair's slot, so it need not wait for the flush of a
+//! full buffer. The spec's AppendEntry does wait, asking for room whatever the key; no invariant
+//! but SpaceInv is about room, and the number of pairs stays the same.
 //!
-//! The last level's nodes are this module's own, with a reader-writer lock each that stands for their leaves (§III-A); above is the engine's index, with nodes of 29 entries.
+//! The last level's nodes are this module's own, each with a reader-writer lock that also covers
+//! their leaves (§III-A). Above them is the engine's index, with nodes of 29 entries.
 
 mod clean;
 mod flush;
@@ -70,7 +79,7 @@ use node::{Body, Nodes, Pair, Sought};
 /// Fan-out of the upper levels (§IV-A).
 const FANOUT: usize = 29;
 
-/// What was done since the opening.
+/// Counters since the store was opened.
 #[derive(Default)]
 pub(crate) struct Counters {
     hits: AtomicU64,
@@ -79,7 +88,7 @@ pub(crate) struct Counters {
     /// Writes that found their buffer full.
     triggers: AtomicU64,
     flushes: AtomicU64,
-    /// Leaves flushed to, by the changes that they got.
+    /// Leaves written by flushes, by number of changes.
     visits: [AtomicU64; FLUSH_BINS],
     flushed: AtomicU64,
     most_leaves_flushed: AtomicU64,
@@ -92,7 +101,7 @@ pub(crate) struct Counters {
     cleaning_flushes: AtomicU64,
 }
 
-/// See the module's story.
+/// The LodgeTree, described in the module's introduction.
 pub(crate) struct Lodge {
     pub(crate) medium: Arc<Medium>,
     pub(crate) space: Arc<Space>,
@@ -102,14 +111,15 @@ pub(crate) struct Lodge {
     index: IndexOf<FANOUT>,
     nodes: Nodes,
     logs: VersionLogs,
-    /// The log floor: recovery does not look at entries with smaller numbers. It never falls, as what those name may be gone.
+    /// The log floor: recovery ignores entries with smaller numbers. It never falls, because the
+    /// records of those entries may be gone.
     floor: AtomicU64,
     cleaning: Mutex<Option<phases::Run>>,
-    /// No cleaning is due before the clock says so.
+    /// No cleaning is due before the clock reaches this.
     stuck_until: AtomicU64,
-    /// 1 if the last cleaning left the log as long as it was.
+    /// 1 if the last cleaning did not shorten the log.
     in_vain: AtomicU64,
-    /// The sweep under way, and leaves that were found sparse since the last one began.
+    /// The sweep in progress, and the number of leaves found sparse since the last one began.
     sweep: Mutex<Option<phases::Sweep>>,
     sparse: AtomicU64,
     counters: Counters,
@@ -122,7 +132,7 @@ impl Lodge {
         loop {
             let located = self.index.locate(key);
             let body = self.nodes.node(located.page.0).read();
-            // Splits change the index under the locks of the nodes that they are of.
+            // Splits change the index under the locks of the affected nodes.
             if self.index.is_current(key, &located) {
                 return body;
             }
@@ -131,7 +141,7 @@ impl Lodge {
         }
     }
 
-    /// The same for writing.
+    /// Locks the node of a key for writing.
     fn write(&self, key: &[u8]) -> RwLockWriteGuard<'_, Body> {
         let mut backoff = Backoff::new();
         loop {
@@ -145,7 +155,8 @@ impl Lodge {
         }
     }
 
-    /// Makes a change, durable when this returns. If it fails for lack of space, nothing has changed.
+    /// Makes a change, which is durable when this returns. If it fails for lack of space, nothing
+    /// has changed.
     pub(crate) fn change(&self, key: &[u8], change: Change) -> Result<()> {
         let mut done = self.try_change(key, change);
         if matches!(done, Err(Error::PmFull { .. })) {
@@ -222,8 +233,9 @@ impl Lodge {
         self.retire(change.slot)
     }
 
-    /// There is no room to log a delete, or to flush what is in its way. The key's bit in the leaf can be cleared all the same: what the log has of the key is up to the leaf's
-    /// stamp, as the key is not buffered; so recovery does not look at it.
+    /// Deletes a key when there is no room to log the delete, or to flush what is in its way. The
+    /// key's bit in the leaf can be cleared all the same: the key is not buffered, so its log
+    /// entries are at or below the leaf's stamp, and recovery ignores them.
     pub(crate) fn delete_in_place(&self, key: &[u8]) -> Result<()> {
         let sought = Sought::from(key);
         let mut body = self.write(key);
@@ -248,7 +260,7 @@ impl Lodge {
         Ok(())
     }
 
-    /// No leaf and no buffer names these records any more; the log may.
+    /// Retires records to which no leaf and no buffer refers any more. The log may still do so.
     pub(crate) fn retire(&self, slot: Slot) -> Result<()> {
         if !slot.indirect {
             return Ok(());
@@ -256,7 +268,8 @@ impl Lodge {
         self.records.retire(slot, self.clock.last())
     }
 
-    /// Copies the value of `key` into `value`; `false` if there is none. The buffer has the last word (§IV-B).
+    /// Copies the value of `key` into `value`. Returns `false` if there is none. The buffer
+    /// overrides the leaf (§IV-B).
     pub(crate) fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         value.clear();
         let sought = Sought::from(key);
@@ -279,7 +292,8 @@ impl Lodge {
         Ok(found.is_some())
     }
 
-    /// Looks at the slots of a leaf, from the left, half a leaf at a time: that is an XPLine. There are no fingerprints in the paper.
+    /// Searches the slots of a leaf from the left, half a leaf at a time, which is an XPLine. The
+    /// paper has no fingerprints.
     fn find_in_leaf(&self, leaf: LeafId, key: &[u8]) -> Result<Option<Bytes>> {
         let mut image = Image::empty();
         let mut loaded = 0;
@@ -304,7 +318,7 @@ impl Lodge {
         Ok(None)
     }
 
-    /// Pairs in buffers.
+    /// Returns the number of buffered pairs.
     pub(crate) fn buffered(&self) -> u64 {
         self.counters.buffered.load(Relaxed)
     }

@@ -1,4 +1,5 @@
-//! Last-level inner nodes in DRAM, whose free slots are the buffer (LodgeTree §III-A, Figures 4 and 5).
+//! Last-level inner nodes in DRAM, whose free slots are the buffer (LodgeTree §III-A, Figures 4 and
+//! 5).
 //!
 //! ```text
 //! slots       | low, leaf | low, leaf | low, leaf | key, value | key, value | ...      free |
@@ -7,18 +8,22 @@
 //!             0                                buf_start                  buf_start + buffered
 //! ```
 //!
-//! Slots are of sixteen bytes, index part and buffer part together. Beside them the paper has an array `leaf_count` of a byte a slot and `buf_ver`, and says that a node of 29
-//! slots has 512 bytes: 48 are left for all of that, which the two arrays alone exceed (CLAIMS LT-01). What is kept here: 29 slots; a node takes
-//! what it takes, and [`Nodes::bytes`] says how much. A pair's number, which the paper does not have, is eight bytes more.
+//! Slots have sixteen bytes, in the index part and in the buffer part. Beside them the paper has an
+//! array `leaf_count` of one byte per slot, and `buf_ver`, and states that a node of 29 slots has
+//! 512 bytes. That leaves 48 bytes for everything else, which the two arrays alone exceed (CLAIMS
+//! LT-01). Here a node keeps its 29 slots and takes whatever space it needs; [`Nodes::bytes`]
+//! reports it. A pair's number, which the paper does not have, takes eight more bytes.
 //!
-//! A separator that is not of eight bytes lies outside, and its slot says where; so do keys and values of pairs, in records that the log names, too.
+//! A separator that is not of eight bytes is stored outside the node, and its slot says where. The
+//! same is true of keys and values of pairs, in records to which the log refers, too.
 //!
-//! Each node has a reader-writer lock that stands for its leaves as well (§III-A). A node that was
-//! merged into its left neighbour ([`super::merge`]) holds no leaf, and its number is used again.
+//! Each node has a reader-writer lock that also covers its leaves (§III-A). A node that was merged
+//! into its left neighbour ([`super::merge`]) has no leaves, and its number is reused.
 //!
 //! Invariants (`specs/surrogate_buffer`)
-//! - `SpaceInv`: index entries and pairs together are fewer than the slots between two operations; a key is buffered once.
-//! - `IndexInv`: separators ascend, and are the lows of their leaves.
+//! - `SpaceInv`: between two operations, index entries and pairs together are fewer than the slots;
+//!   a key is buffered only once.
+//! - `IndexInv`: separators ascend, and equal the lows of their leaves.
 
 use std::cmp::Ordering as Order;
 use std::sync::OnceLock;
@@ -33,10 +38,10 @@ use crate::pm::records::Records;
 use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::sync::{Mutex, RwLock};
 
-/// Most slots of a node, and as many as it has by default (§IV-A).
+/// The greatest number of slots of a node, and its default (§IV-A).
 pub(crate) const MAX_SLOTS: usize = *LODGE_SLOTS.end();
 
-/// A key that is looked for.
+/// A key to be found.
 #[derive(Clone, Copy)]
 pub(crate) struct Sought<'a> {
     pub(crate) bytes: &'a [u8],
@@ -52,29 +57,31 @@ impl<'a> From<&'a [u8]> for Sought<'a> {
     }
 }
 
-/// A buffered change, and the log entry that has it.
+/// A buffered change, and the log entry that holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pair {
     pub(crate) change: Change,
     /// The entry's number.
     pub(crate) number: Time,
-    /// The log that it is in: the paper's version.
+    /// The log of the entry: the paper's version.
     pub(crate) log: u32,
 }
 
-/// What a node holds, under its lock.
+/// The contents of a node, protected by its lock.
 pub(crate) struct Body {
-    /// Slots in use by the index: `buf_start`.
+    /// The number of slots used by the index part: `buf_start`.
     index: u8,
     buffered: u8,
     slots: u8,
-    /// M, how many nodes the last split made of one; and the moments of the last split but one and of the last (§III-C).
+    /// M, the number of nodes that the last split made of one, and the times of the last two splits
+    /// (§III-C).
     pub(super) parts: u8,
     pub(super) split_before: u64,
     pub(super) split_last: u64,
     words: [[u64; 2]; MAX_SLOTS],
     leaf_count: [u8; MAX_SLOTS],
-    /// Of a pair: number 36, delete 1, indirect 1. Of a separator: whether it lies in `long`.
+    /// For a pair: number 36, delete 1, indirect 1. For a separator: whether it is stored in
+    /// `long`.
     said: [u64; MAX_SLOTS],
     logs: [u32; MAX_SLOTS],
     long: Vec<Box<[u8]>>,
@@ -97,27 +104,27 @@ impl Body {
         }
     }
 
-    /// Leaves of the node.
+    /// Returns the number of leaves of the node.
     pub(crate) fn leaves(&self) -> usize {
         usize::from(self.index)
     }
 
-    /// Pairs in the buffer part.
+    /// Returns the number of pairs in the buffer part.
     pub(crate) fn buffered(&self) -> usize {
         usize::from(self.buffered)
     }
 
-    /// Slots that hold nothing.
+    /// Returns the number of free slots.
     pub(crate) fn free(&self) -> usize {
         usize::from(self.slots) - self.leaves() - self.buffered()
     }
 
-    /// Whether there is no room for another pair: one slot is kept for a separator.
+    /// Returns whether there is no room for another pair. One slot is kept for a separator.
     pub(crate) fn is_full(&self) -> bool {
         self.free() <= 1
     }
 
-    /// Whether there is no room for a pair however few are buffered.
+    /// Returns whether there would be no room for a pair even if none were buffered.
     pub(crate) fn must_split(&self) -> bool {
         self.leaves() + 1 >= usize::from(self.slots)
     }
@@ -127,7 +134,7 @@ impl Body {
         LeafId(self.words[at][1])
     }
 
-    /// Keys of a leaf.
+    /// Returns the number of keys of a leaf.
     pub(crate) fn count(&self, at: usize) -> usize {
         usize::from(self.leaf_count[at])
     }
@@ -137,7 +144,7 @@ impl Body {
         self.leaf_count[at] = keys as u8;
     }
 
-    /// The separator of a leaf.
+    /// Returns the separator of a leaf.
     pub(crate) fn low(&self, at: usize) -> Vec<u8> {
         match self.said[at] {
             0 => self.words[at][0].to_be_bytes().to_vec(),
@@ -153,9 +160,9 @@ impl Body {
         }
     }
 
-    /// Which leaf a key of this node belongs to.
+    /// Returns the leaf to which a key of this node belongs.
     pub(crate) fn leaf_of(&self, key: Sought<'_>) -> usize {
-        // The first separator is the node's own bound.
+        // The first separator is the node's own lower bound.
         let (mut low, mut high) = (0, self.leaves());
         while high - low > 1 {
             let middle = (low + high) / 2;
@@ -167,7 +174,7 @@ impl Body {
         low
     }
 
-    /// The last leaf that begins below `before`; the last of all, if there is no bound.
+    /// Returns the last leaf that begins below `before`, or the last of all if there is no bound.
     pub(crate) fn leaf_before(&self, before: Option<Sought<'_>>) -> usize {
         let Some(before) = before else {
             return self.leaves() - 1;
@@ -179,7 +186,7 @@ impl Body {
         }
     }
 
-    /// Where the buffer part is.
+    /// Returns the range of the buffer part.
     pub(crate) fn pairs(&self) -> std::ops::Range<usize> {
         self.leaves()..self.leaves() + self.buffered()
     }
@@ -201,19 +208,19 @@ impl Body {
         }
     }
 
-    /// The leaf that a pair is for.
+    /// Returns the leaf of a pair.
     pub(crate) fn leaf_of_pair(&self, at: usize) -> usize {
         debug_assert!(self.pairs().contains(&at));
         usize::from(self.leaf_count[at])
     }
 
-    /// The pairs for a leaf, in the order of the buffer.
+    /// Returns the pairs of a leaf, in the order of the buffer.
     pub(crate) fn group(&self, leaf: usize) -> Vec<Pair> {
         let of_leaf = self.pairs().filter(|at| self.leaf_of_pair(*at) == leaf);
         of_leaf.map(|at| self.pair(at)).collect()
     }
 
-    /// The pair of a key.
+    /// Returns the pair of a key.
     pub(crate) fn find(&self, records: &Records, key: Sought<'_>) -> Result<Option<usize>> {
         for at in self.pairs() {
             if self.said[at] & 1 == 0 {
@@ -227,7 +234,7 @@ impl Body {
         Ok(None)
     }
 
-    /// Overwrites a pair, or fills a slot of the buffer part.
+    /// Overwrites a pair, or fills a free slot of the buffer part.
     fn set(&mut self, at: usize, pair: Pair, leaf: usize) {
         let Change { slot, delete } = pair.change;
         self.words[at] = [slot.key, slot.value];
@@ -250,7 +257,7 @@ impl Body {
         self.buffered += 1;
     }
 
-    /// Takes out the pairs that are not to stay; the others keep their order.
+    /// Removes the pairs for which `stays` returns `false`; the others keep their order.
     pub(crate) fn retain(&mut self, mut stays: impl FnMut(Pair, usize) -> bool) {
         let mut to = self.leaves();
         for at in self.pairs() {
@@ -277,7 +284,7 @@ impl Body {
         self.logs[at] = 0;
     }
 
-    /// Adds a leaf behind those that are there.
+    /// Adds a leaf behind the existing ones.
     pub(crate) fn push_leaf(&mut self, low: &[u8], leaf: LeafId, keys: usize) {
         debug_assert!(self.buffered == 0 && !self.must_split());
         let at = self.leaves();
@@ -285,7 +292,8 @@ impl Body {
         self.index += 1;
     }
 
-    /// A leaf was split off behind that at `after`: its separator goes to the slot that is kept for it, and what is buffered for leaves behind is for the next ones.
+    /// Inserts a leaf that was split off the one at `after`: its separator takes the slot that is
+    /// kept for it, and pairs of later leaves are renumbered.
     pub(crate) fn insert_leaf(&mut self, after: usize, low: &[u8], leaf: LeafId, keys: usize) {
         debug_assert!(self.free() > 0, "SpaceInv");
         let (at, end) = (after + 1, self.pairs().end);
@@ -306,8 +314,8 @@ impl Body {
         );
     }
 
-    /// The leaf behind that at `at` was merged into it: what is buffered for either is for the one
-    /// that is left.
+    /// Removes the leaf behind the one at `at`, which was merged into it. Pairs of both now belong
+    /// to the one at `at`.
     pub(crate) fn remove_leaf_behind(&mut self, at: usize) {
         let (gone, end) = (at + 1, self.pairs().end);
         debug_assert!(gone < self.leaves());
@@ -326,7 +334,7 @@ impl Body {
         self.index -= 1;
     }
 
-    /// Forgets a separator that lies outside; the last one takes its place.
+    /// Drops a separator stored outside the node; the last one takes its place.
     fn drop_long(&mut self, place: u64) {
         self.long.swap_remove(place as usize);
         let moved = self.long.len() as u64;
@@ -337,7 +345,7 @@ impl Body {
         }
     }
 
-    /// Takes in all that the node to the right holds; there is room for it.
+    /// Takes over everything in the node to the right. There must be room for it.
     pub(crate) fn absorb(&mut self, right: &Body) {
         let mut all = self.like();
         for body in [&*self, right] {
@@ -357,7 +365,7 @@ impl Body {
         *self = all;
     }
 
-    /// Moves leaves `range`, and what is buffered for them, to an empty node.
+    /// Moves leaves `range`, and their buffered pairs, to an empty node.
     pub(crate) fn copy_to(&self, to: &mut Body, range: std::ops::Range<usize>) {
         to.long.clear();
         (to.index, to.buffered) = (0, 0);
@@ -380,7 +388,7 @@ impl Body {
         }
     }
 
-    /// A node like this one that holds nothing.
+    /// Returns an empty node with the same number of slots.
     pub(crate) fn like(&self) -> Body {
         Body {
             parts: self.parts,
@@ -390,7 +398,7 @@ impl Body {
         }
     }
 
-    /// DRAM for separators that are not of eight bytes.
+    /// Returns the bytes of DRAM for separators that are not of eight bytes.
     fn long_bytes(&self) -> u64 {
         let long = self
             .long
@@ -406,7 +414,7 @@ pub(crate) struct Nodes {
     count: AtomicUsize,
     /// Numbers of nodes that were merged away.
     free: Mutex<Vec<u64>>,
-    /// Each twice as long as the one before.
+    /// Each is twice as long as the one before.
     segments: [OnceLock<Box<[RwLock<Body>]>>; 32],
 }
 
@@ -422,8 +430,9 @@ impl Nodes {
         }
     }
 
-    /// Another node, which the index does not name yet. Whoever is late may still wait for the lock
-    /// of the one that had the number, and then finds that its key is elsewhere.
+    /// Returns the number of a new node, which the index does not refer to yet. A late thread may
+    /// still wait for the lock of the node that had the number before; it then finds that its key
+    /// is elsewhere.
     pub(crate) fn allocate(&self) -> u64 {
         if let Some(number) = self.free.lock().pop() {
             return number;
@@ -431,7 +440,7 @@ impl Nodes {
         self.count.fetch_add(1, Relaxed) as u64
     }
 
-    /// A node that was allocated.
+    /// Returns a node that was allocated.
     pub(crate) fn node(&self, number: u64) -> &RwLock<Body> {
         let number = number as usize;
         let segment = (number / FIRST_SEGMENT + 1).ilog2() as usize;
@@ -445,17 +454,17 @@ impl Nodes {
         &nodes[number - before]
     }
 
-    /// The index names a node no longer, and it holds nothing.
+    /// Frees a node that is empty and to which the index no longer refers.
     pub(crate) fn free(&self, number: u64) {
         self.free.lock().push(number);
     }
 
-    /// Numbers of nodes that were ever used.
+    /// Returns how many node numbers have ever been used.
     pub(crate) fn count(&self) -> u64 {
         self.count.load(Relaxed) as u64
     }
 
-    /// What all nodes hold together. Locks each for a moment.
+    /// Returns the sums over all nodes. Locks each node briefly.
     pub(crate) fn census(&self) -> Census {
         let mut census = Census::default();
         for number in 0..self.count() {
@@ -470,7 +479,7 @@ impl Nodes {
     }
 }
 
-/// What last-level inner nodes hold.
+/// Sums over last-level inner nodes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Census {
     pub(crate) nodes: u64,
@@ -481,7 +490,7 @@ pub(crate) struct Census {
 }
 
 impl Census {
-    /// DRAM of the nodes in use.
+    /// Returns the bytes of DRAM of the nodes in use.
     pub(crate) fn bytes(&self) -> u64 {
         self.nodes * size_of::<RwLock<Body>>() as u64 + self.long_bytes
     }
@@ -516,7 +525,7 @@ mod tests {
 
     #[test]
     fn leaf_count_says_counts_of_leaves_and_leaves_of_pairs() {
-        // LT-07; LT-13: what is buffered takes free slots only.
+        // LT-07; LT-13: buffering uses free slots only.
         let mut body = Body::new(8);
         body.push_leaf(b"", LeafId(1), 9);
         body.push_leaf(&key(20), LeafId(2), 13);
@@ -533,7 +542,7 @@ mod tests {
             [1, 0, 1]
         );
         body.insert_leaf(1, &key(25), LeafId(4), 7);
-        // The caller has flushed what is for the new one; here it stays.
+        // The caller has flushed the new leaf's pairs; here they stay.
         assert_eq!(
             body.pairs()
                 .map(|at| body.leaf_of_pair(at))

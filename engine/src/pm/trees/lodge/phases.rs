@@ -1,22 +1,23 @@
-//! How far background work of a LodgeTree has got: cleaning its logs, merging its leaves.
+//! The progress of a LodgeTree's background work: cleaning its logs and merging its leaves.
 
 use crate::pm::layout::Time;
 
-/// A cleaning under way.
+/// A cleaning in progress.
 pub(crate) struct Run {
-    /// What is numbered below is flushed.
+    /// Pairs numbered below this are flushed.
     pub(super) floor: Time,
-    /// The node to go on from.
+    /// The node from which to continue.
     pub(super) from: Vec<u8>,
-    /// Whether all of it was flushed so far.
+    /// Whether everything was flushed so far.
     pub(super) whole: bool,
 }
 
 /// A walk over all nodes.
 pub(crate) struct Sweep {
-    /// The node to go on from.
+    /// The node from which to continue.
     pub(super) from: Vec<u8>,
-    /// Keys that two leaves may have together to be merged, and whether one of them must be sparse.
+    /// The number of keys that two leaves may have together to be merged, and whether one of them
+    /// must be sparse.
     pub(super) most: usize,
     pub(super) only_sparse: bool,
 }

@@ -1,20 +1,29 @@
-//! Recovery of a LodgeTree (LodgeTree §IV-E in half a sentence; `specs/surrogate_buffer`, Restart to FinishReplay).
+//! Recovery of a LodgeTree (LodgeTree §IV-E in half a sentence; `specs/surrogate_buffer`, Restart
+//! to FinishReplay).
 //!
 //! ```text
-//! chain of leaves by use_n ─▶ (low, leaf) of each ─▶ entries of all chunks of logs ─▶ torn ones emptied, all written back, fence
-//! ─▶ entries beyond their leaf's stamp ─▶ nodes, with room for those ─▶ ascending by number into the buffers
+//! chain of leaves by use_n ─▶ (low, leaf) of each ─▶ entries of all chunks of logs
+//! ─▶ torn ones emptied, all written back, fence
+//! ─▶ entries beyond their leaf's stamp ─▶ nodes, with room for those
+//! ─▶ ascending by number into the buffers
 //! ```
 //!
-//! - Which log an entry is in, and whether that was free, does not matter: a stale entry is not beyond its leaf's stamp, or gives way to a later one.
-//! - A leaf's range begins at its `low`, not at its smallest key. The spare sibling pointer is not followed; leaves that nothing leads to are free.
-//! - What is read need not be durable after a kill with the power on. So every line that is believed is written back before the first is built on.
-//! - The clock goes on behind all numbers of entries, all stamps, and the log floor. A torn entry is emptied before anything is logged, lest the same pair, logged again,
+//! - It does not matter which log an entry is in, and whether that log was free: a stale entry is
+//!   not beyond its leaf's stamp, or is overridden by a later entry.
+//! - A leaf's range begins at its `low`, not at its smallest key. The spare sibling pointer is not
+//!   followed, and leaves that are not reachable are free.
+//! - After a kill with the power on, what is read need not be durable. So all lines that recovery
+//!   relies on are written back before anything is built on them.
+//! - The clock continues behind the numbers of all entries, all stamps, and the log floor. A torn
+//!   entry is emptied before anything is logged; otherwise the same pair, logged again, could
 //!   complete it with its old number.
-//! - Entries of a node are replayed in the order of their numbers, for where a buffer must be flushed on the way, its leaves' stamps say what has been replayed. Threads share out
+//! - The entries of a node are replayed in the order of their numbers. If a buffer must be flushed
+//!   on the way, its leaves' stamps then correctly say what has been replayed. Threads share out
 //!   nodes, never logs.
 //!
-//! Nodes are made anew, and packed so that index and buffer of each fit: what was buffered for a leaf did fit a node with it. So nothing has to be flushed, and a
-//! store that is full opens; unless nodes have fewer slots than when the log was written.
+//! Nodes are built anew, and packed so that index part and buffer of each fit: the pairs of a leaf
+//! did fit in a node with it before. So nothing has to be flushed, and a full store opens, unless
+//! nodes have fewer slots than when the log was written.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,7 +49,7 @@ use super::leaf::{BYTES, HEADER_BYTES, Image, members};
 use super::log::{VersionLogs, read_chunk};
 use super::node::{Nodes, Pair, Sought};
 
-/// What is read of a leaf.
+/// What recovery notes of a leaf.
 struct LeafFacts {
     leaf: LeafId,
     stamp: Time,
@@ -48,7 +57,7 @@ struct LeafFacts {
     keys: usize,
     /// The smallest and the largest key.
     bounds: Option<(Bytes, Bytes)>,
-    /// Slots that name records.
+    /// Slots that refer to records.
     indirect: Vec<Slot>,
 }
 
@@ -60,7 +69,7 @@ struct Entry {
     log: u32,
 }
 
-/// Brings a store to the state of its leaves and logs.
+/// Recovers a store from its leaves and logs.
 pub(crate) fn recover(
     medium: &Arc<Medium>,
     geometry: Geometry,
@@ -76,7 +85,7 @@ pub(crate) fn recover(
     let chain = walk(medium, &space)?;
     report.leaves = chain.len() as u64;
     let reachable: BTreeSet<LeafId> = chain.iter().copied().collect();
-    // Chunks of logs are the logs' until these say otherwise.
+    // Chunks of logs stay with the logs until these say otherwise.
     space.recovered_leaves(&reachable, Time(0));
     let first = geometry.first_leaf();
     let facts = share_out(&chain, threads, |leaf| {
@@ -180,7 +189,7 @@ pub(crate) fn recover(
     Ok((lodge, report))
 }
 
-/// The leaves from the first one on.
+/// Returns all leaves in order, from the first one.
 fn walk(medium: &Medium, space: &Space) -> Result<Vec<LeafId>> {
     let geometry = space.geometry();
     let most = u64::from(geometry.chunks) * geometry.leaves_in_chunk();
@@ -248,7 +257,7 @@ fn read_leaf(medium: &Medium, records: &Records, first: LeafId, leaf: LeafId) ->
     })
 }
 
-/// LeafInv: ranges ascend, and leaves hold keys of theirs.
+/// Checks LeafInv: ranges ascend, and leaves hold only keys of their range.
 fn check_ranges(facts: &[LeafFacts]) -> Result<()> {
     for (at, fact) in facts.iter().enumerate() {
         let next = facts.get(at + 1).map(|next| &next.low);
@@ -272,7 +281,7 @@ fn check_ranges(facts: &[LeafFacts]) -> Result<()> {
     Ok(())
 }
 
-/// Nodes over the leaves in their order, each with room for what is to be replayed.
+/// Builds nodes over the leaves in order, each with room for the entries to be replayed.
 fn make_nodes(
     records: &Records,
     options: &LodgeOptions,
@@ -309,7 +318,8 @@ fn make_nodes(
 }
 
 impl Lodge {
-    /// Brings entries back into buffers, those of a node in the order of their numbers; says how many there are.
+    /// Puts entries back into buffers, those of a node in the order of their numbers. Returns how
+    /// many there are.
     fn replay(
         &self,
         facts: &[LeafFacts],
@@ -376,7 +386,7 @@ impl Lodge {
         }
     }
 
-    /// Slots of leaves that name records, lows included.
+    /// Returns the slots of leaves that refer to records, including lows.
     fn leaf_slots(&self) -> Result<Vec<Slot>> {
         let first = self.space.geometry().first_leaf();
         let mut slots = Vec::new();

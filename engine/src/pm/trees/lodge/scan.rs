@@ -1,4 +1,5 @@
-//! Scans, up and down, a leaf at a time: the leaf's pairs with what is buffered for it over them, under the node's lock.
+//! Scans in both directions, a leaf at a time: the leaf's pairs, overridden by its buffered pairs,
+//! under the node's lock.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +17,7 @@ use super::leaf::members;
 use super::node::{Body, Sought};
 
 impl Lodge {
-    /// What a leaf and the buffer hold of the leaf's keys, those of `range` among them.
+    /// Returns the rows of `range` in the leaf and its buffered pairs.
     fn rows(&self, body: &Body, at: usize, range: Range<'_>) -> Result<BTreeMap<Bytes, RowValue>> {
         let value_of = |key: &Bytes, slot| self.records.row_value(slot, range.is_next(key));
         let mut rows = BTreeMap::new();
@@ -39,12 +40,12 @@ impl Lodge {
         Ok(rows)
     }
 
-    /// Visits records from `from` on.
+    /// Visits the records at or after `from`.
     pub(crate) fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()> {
         rows::scan(from, visit, |at, copied| {
             let body = self.read(at);
             let leaf = body.leaf_of(Sought::from(at));
-            // The node's own upper bound moves only while it is locked for writing.
+            // The node's own upper bound changes only while the node is locked for writing.
             let fence = if leaf + 1 < body.leaves() {
                 Some(body.low(leaf + 1))
             } else {
@@ -56,7 +57,7 @@ impl Lodge {
         })
     }
 
-    /// Visits records below `before`, or all, downwards.
+    /// Visits the records below `before`, or all records, in descending order.
     pub(crate) fn scan_back(&self, before: Option<&[u8]>, visit: &mut Visitor<'_>) -> Result<()> {
         rows::scan_back(before, visit, |before, copied| {
             let mut backoff = Backoff::new();

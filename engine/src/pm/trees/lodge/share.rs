@@ -1,5 +1,5 @@
-//! Three leaves of a node become two, as in [`crate::pm::leaves::share`]: by a split into the leaf
-//! that puts leave to deletes, and two merges, all under the node's lock.
+//! Redistributes three leaves of a node into two, as [`crate::pm::leaves::share`] does: by a split
+//! into the leaf that puts leave to deletes, and two merges, all under the node's lock.
 
 use crate::error::{Error, Result};
 use crate::mutation;
@@ -11,7 +11,7 @@ use super::leaf::SLOTS;
 use super::node::Body;
 
 impl Lodge {
-    /// Shares out every leaf of a node that fits its two neighbours.
+    /// Redistributes every leaf of a node that fits into its two neighbours.
     pub(super) fn share_leaves(&self, body: &mut Body) -> Result<()> {
         if mutation::on("pm-full-without-sharing") {
             return Ok(());
@@ -21,7 +21,7 @@ impl Lodge {
             match self.share_next(body, at) {
                 Ok(true) => at += 2,
                 Ok(false) => at += 1,
-                // What was buffered has no room, or there is no leaf for this.
+                // The buffered pairs have no room, or no leaf is free for this.
                 Err(Error::PmFull { .. }) => return Ok(()),
                 Err(e) => return Err(e),
             }
@@ -29,8 +29,8 @@ impl Lodge {
         Ok(())
     }
 
-    /// Shares the leaf behind that at `at` out among its two neighbours, if they fit two leaves;
-    /// says whether it did.
+    /// Redistributes the leaf behind the one at `at` among its two neighbours, if they fit in two
+    /// leaves. Returns whether it did.
     fn share_next(&self, body: &mut Body, at: usize) -> Result<bool> {
         let visits = [
             self.visit(body, at)?,

@@ -1,4 +1,5 @@
-//! Splitting a leaf without a log (LodgeTree §III-B), repaired (`specs/surrogate_buffer/LeafCountFlush.tla`, PrepareLeaf to FinishSplit).
+//! Splits a leaf without a log (LodgeTree §III-B), repaired
+//! (`specs/surrogate_buffer/LeafCountFlush.tla`, PrepareLeaf to FinishSplit).
 //!
 //! ```text
 //! new leaf, with what moves and what is buffered for it, next0 = the old one's next ─▶ fence
@@ -7,9 +8,12 @@
 //! ─▶ separator into the node; then what is buffered for the lower half is merged
 //! ```
 //!
-//! - The separator is the middle key of all keys that the leaf would have, so that one split always makes room: t_split plus the slots of a node are at most twice a leaf.
-//! - The new leaf is stamped with the greatest number of the whole group; the old one keeps its stamp, for its half is still buffered.
-//! - Where the new leaf begins (`low`) is written in it before it is linked. The paper leaves recovery no separators but the keys that happen to be there.
+//! - The separator is the median of all keys that the leaf would have, so one split always makes
+//!   enough room: t_split plus the slots of a node are at most twice a leaf.
+//! - The new leaf is stamped with the greatest number of the whole group. The old one keeps its
+//!   stamp, because its half is still buffered.
+//! - The beginning of the new leaf's range (`low`) is written into it before it is linked. In the
+//!   paper, recovery has no separators except the keys that happen to be in the leaves.
 
 use crate::error::Result;
 use crate::mutation;
@@ -30,20 +34,22 @@ struct Key {
     slot: Slot,
 }
 
-/// What goes where.
+/// The two parts of a split.
 struct Parted {
-    /// Where the new leaf begins.
+    /// The beginning of the new leaf's range.
     separator: Bytes,
-    /// What it holds.
+    /// The contents of the new leaf.
     upper: Vec<Slot>,
-    /// Slots of the old leaf that are not its own any more: what moves, and what the group replaces there.
+    /// Slots that leave the old leaf: those that move, and those in the new range that the group
+    /// replaces.
     leaving: Bits,
-    /// Slots that the group replaces in the new leaf's range.
+    /// Slots in the new leaf's range that the group replaces.
     replaced: Vec<Slot>,
 }
 
 impl Lodge {
-    /// Splits a leaf that would have too many keys, and merges what is buffered for it. If it fails for lack of space, nothing has changed.
+    /// Splits a leaf that would have too many keys, and merges its buffered pairs. If this fails
+    /// for lack of space, nothing has changed.
     pub(super) fn split_leaf(&self, body: &mut Body, visit: Visit) -> Result<()> {
         self.split_at(body, visit, None, Room::Put)
     }
@@ -82,7 +88,7 @@ impl Lodge {
         image.set_word(0, Header::new(bits, 0, stamp).0);
         image.set_low(low);
         image.set_word(next_at(0), next);
-        // What is behind the slots in use may be anything.
+        // The bytes behind the slots in use may be anything.
         let len = HEADER_BYTES + parted.upper.len() * SLOT_BYTES;
         let offset = fresh.offset();
         self.medium.store(offset, &image.0[..len])?;
