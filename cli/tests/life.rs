@@ -261,7 +261,7 @@ fn a_store_that_does_not_open_is_verified_block_by_block() {
     let said = String::from_utf8_lossy(&run.stdout);
     for expected in [
         "superblock at block 0 is damaged",
-        "nothing current is whole",
+        "the current contents are lost",
         "store: DAMAGED, and cannot be opened; by themselves ",
     ] {
         assert!(said.contains(expected), "expected `{expected}`: {said}");

@@ -15,7 +15,7 @@ pub enum Error {
     /// The medium below the store has no room for a write, for example because a file system or a
     /// thin volume is full. Nothing is lost: acknowledged writes are durable, reads continue, and
     /// writes continue once there is room.
-    #[error("no space left below the store: {source}; reads go on, and writes when there is room")]
+    #[error("no space left on the device: {source}; reads continue, and writes once there is room")]
     NoSpace {
         /// The device's report.
         source: DeviceError,
@@ -44,7 +44,8 @@ pub enum Error {
     /// Key and value together are larger than a page of this size allows. Only a store without a
     /// disk returns this, because it has no overflow blocks for long values.
     #[error(
-        "record of {len} bytes (key and value) is larger than the {max} bytes that a {page_size}-byte page allows"
+        "record of {len} bytes (key and value) is larger than the {max} bytes that a \
+         {page_size}-byte page allows"
     )]
     RecordTooLarge {
         /// Key length plus value length in bytes.

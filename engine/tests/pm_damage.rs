@@ -211,7 +211,7 @@ fn records_that_two_slots_name_or_that_lie_elsewhere_are_refused() {
         let record = values(3).next().unwrap();
         let record = u64::from_le_bytes(bytes[record].try_into().unwrap()) & !AT;
         for (what, place, told) in [
-            ("another key's record", record, "one slot that names it"),
+            ("another key's record", record, "one slot that refers to it"),
             ("a place in between", record + 8, "a multiple of 16"),
             ("a leaf", BYTES - 31 * 1024, "in a chunk of records"),
             ("the superblock", 0, "in a chunk of records"),

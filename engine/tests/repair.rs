@@ -427,7 +427,7 @@ fn a_hole_in_the_log_is_told_and_read_over() {
         );
         let told = |what: &str| verified.damage.iter().any(|d| d.contains(what));
         assert!(
-            told("log is damaged") && told("what is whole may be old"),
+            told("log is damaged") && told("the contents found may be out of date"),
             "{story}: {verified:?}"
         );
     }

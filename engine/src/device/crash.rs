@@ -6,7 +6,7 @@
 //! durable ───────────────▶ versions ───────────▶ durable      any one of: durable, each version
 //!                             │ failed flush
 //!                             ▼
-//!                         forgotten: no later flush makes them durable, only rewriting does (BUGS D5)
+//!                         forgotten: only rewriting makes them durable, no later flush (BUGS D5)
 //! ```
 //!
 //! A trim is a version of zeros. The caller chooses block by block which version survives, so a

@@ -179,7 +179,7 @@ impl FileDevice {
     ) -> Result<FileDevice, DeviceError> {
         let path = path.as_ref();
         let Some(len) = blocks.checked_mul(B).filter(|len| *len > 0) else {
-            let why = format!("cannot be made with {blocks} blocks");
+            let why = format!("cannot be created with {blocks} blocks");
             return Err(open_error(path, why));
         };
         if path.exists() {
@@ -189,7 +189,7 @@ impl FileDevice {
         let (file, direct) = open_file(&unfinished, &create::options(), choices)?;
         if !create::names(&unfinished, &file) {
             // Between our opening and our lock, another creator finished or gave up.
-            return Err(open_error(path, "is being made by somebody else".into()));
+            return Err(open_error(path, "is being created by another process".into()));
         }
         let made = create::size(&file, len, choices.space)
             .and_then(|()| create::publish(&unfinished, path));

@@ -229,7 +229,8 @@ pub enum DeviceError {
     },
     /// A thinly provisioned medium has no room for the write, which changed nothing.
     #[error(
-        "write at {lba} failed: the medium is full: {needed} bytes would be live after compression, of {capacity}; \
+        "write at {lba} failed: the medium is full: {needed} bytes would be live after \
+         compression, of {capacity}; \
          expected data that shrink more, fewer of them, or a larger medium"
     )]
     Full {

@@ -115,8 +115,8 @@ pub fn verify_blocks(device: Arc<dyn BlockDevice>, report: &mut VerifyReport) ->
     let new = found.damage.into_iter().filter(|d| !told.contains(d));
     report.damage.extend(new);
     let kinds = [
-        ("nothing current is whole", found.missing),
-        ("what is whole may be old", found.doubtful),
+        ("the current contents are lost", found.missing),
+        ("the contents found may be out of date", found.doubtful),
     ];
     for (what, ranges) in kinds {
         for range in &ranges {
@@ -171,7 +171,8 @@ fn walk(store: &Store, report: &mut VerifyReport) -> Result<()> {
         let next = leaves.get(i + 1).map(|(fence, _)| fence.as_slice());
         if view.lower_fence() != fence.as_slice() || view.upper_fence() != next {
             report.damage.push(format!(
-                "{page} is damaged: expected fences that join its neighbours', found a gap or an overlap"
+                "{page} is damaged: expected fences that join its neighbours', found a gap \
+                 or an overlap"
             ));
         }
         report.records += view.count() as u64;

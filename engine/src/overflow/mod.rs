@@ -38,7 +38,7 @@
 //! # The order of writes, and why a crash loses nothing
 //!
 //! ```text
-//!   put      write blocks ─▶ append the record ─▶ log flush: device flush, log blocks, device flush
+//!   put      write blocks ─▶ append the record ─▶ log flush: device flush, log, device flush
 //!   replace  append the record ─▶ durable ─▶ old blocks trimmed and free
 //! ```
 //!

@@ -251,8 +251,8 @@ impl<'a> Taken<'a> {
             Some(slot) => Err(Error::Damaged {
                 what: leaf.page_id().to_string(),
                 lba: self.layout.slot_lba(Slot(slot)),
-                expected: "long values with places of their own".into(),
-                found: "two in one place".into(),
+                expected: "every place used by one long value".into(),
+                found: "two values in one place".into(),
             }),
         }
     }

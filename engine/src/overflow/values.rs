@@ -319,7 +319,7 @@ pub(crate) fn read(
         let blocks = left.min(u64::from(run.blocks));
         let end = run.first.0.checked_add(blocks);
         if blocks == 0 || end.is_none_or(|end| end > volume.capacity_blocks()) {
-            return Err(damaged(pointer, run.first, "a run of blocks that goes on"));
+            return Err(damaged(pointer, run.first, "a run of blocks inside the device"));
         }
         let next = read_run(
             volume,
@@ -331,7 +331,7 @@ pub(crate) fn read(
         )?;
         left -= blocks;
         if left > 0 {
-            run = next.ok_or_else(|| damaged(pointer, run.first, "the place of its next run"))?;
+            run = next.ok_or_else(|| damaged(pointer, run.first, "the place of the value's next run"))?;
         }
     }
     value.truncate(before + len);
@@ -369,7 +369,7 @@ fn read_run(
                 ..found
             });
             if found != Some(*expected) && !mutation::on("overflow-block-unchecked") {
-                return Err(damaged(pointer, Lba(lba), "its block of a long value"));
+                return Err(damaged(pointer, Lba(lba), "the next block of the value"));
             }
             if lba == first.0 {
                 next = says;

@@ -123,7 +123,7 @@ impl<'a> Block<'a> {
         }
         let segment = u16_at(SEGMENT);
         if !(SEGMENT_BYTES..=BLOCK_SIZE).contains(&segment) || !segment.is_power_of_two() {
-            return Err("a segment size that cannot be");
+            return Err("an impossible segment size");
         }
         let vector_len = vector_bytes(page_size, segment);
         let delta_len = u16_at(DELTA_LEN);

@@ -150,7 +150,7 @@ impl ShadowStore {
             // ignored.
             delta = self.logs.load(page, buf, block);
             if block.is_some() && delta.is_none() {
-                return Err(mod_log::damaged(page, lba, "nothing of this image"));
+                return Err(mod_log::damaged(page, lba, "no differences for this image"));
             }
         }
         self.tell(|| Shadow::Loaded {

@@ -31,19 +31,19 @@
 //! | flipped bits in a page | all | all | all | checksum |
 //! | a page write that was lost, or went elsewhere | all | all | all | version |
 //! | an older image of a page in its place | all | all | all | version |
-//! | a page of another name or store in its place | all | all | all | name and store id in checksum |
-//! | a modification-log block: flipped, lost, older | all | all | all | version of the page after Δ |
+//! | a page of another name or store in its place | all | all | all | name, store id in checksum |
+//! | a modification log: flipped, lost, older | all | all | all | version of the page after Δ |
 //! | a page-table block: flipped, lost, older | - | all | - | checksum; versions of its pages |
 //! | a snapshot chunk: flipped, lost, older | all | all | all | checksum, checkpoint number |
-//! | a superblock: flipped, zeroed, older by two or more | all | all | all | checksum, number sequence |
-//! | newest superblock lost, third newest in its place (1) | all | all | all | log blocks, images (1) |
-//! | a log block before the last flush | all | all | all | a later block that says what was durable |
-//! | a log block of the last flush, store dropped (2) | all | all | all | the witness block behind it |
+//! | a superblock: flipped, zeroed, two or more older | all | all | all | checksum, sequence |
+//! | newest superblock lost, the third newest kept (1) | all | all | all | log blocks, images |
+//! | a log block before the last flush | all | all | all | a later block that says so |
+//! | a log block of the last flush, store dropped (2) | all | all | all | the witness block |
 //! | **a log block of the last flush, after a crash** (3) | no | no | no | - |
 //! | a journal block, when a crash tore its home | all | - | - | checksum of the home; version |
 //!
 //! 1. When they are read: log blocks of a later lap, or images from the future.
-//! 2. The store was dropped, and had said behind the block what was durable.
+//! 2. When a store is dropped, it writes a block behind the log that says what was durable.
 //! 3. It looks like a flush that the crash cut short, unless a page was written since.
 //!
 //! Memory: 8 bytes per page name in use.

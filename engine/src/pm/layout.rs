@@ -185,7 +185,8 @@ impl Geometry {
             return Err(Error::BadOption {
                 name: "device",
                 why: format!(
-                    "{device_bytes} bytes; expected at least {least} for three chunks of {chunk_bytes} bytes"
+                    "{device_bytes} bytes; expected at least {least} for three chunks of \
+                     {chunk_bytes} bytes"
                 ),
             });
         }

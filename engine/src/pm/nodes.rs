@@ -4,8 +4,8 @@
 //! ```text
 //! header: version 32 (odd: locked) | unflushed 3 | filled 3 | epoch bits 6 | indirect bits 6
 //!         | tombstone bits 6 | gone 1 | 7 unused
-//! slots:  [0, unflushed) in the log and not in the leaf | [unflushed, filled) the same as in the leaf
-//!         | the rest hold nothing
+//! slots:  [0, unflushed) in the log and not in the leaf
+//!         | [unflushed, filled) the same as in the leaf | the rest hold nothing
 //! ```
 //!
 //! A leaf's node is found by the leaf's number, so the header needs no pointer to the leaf. The

@@ -322,7 +322,7 @@ impl Records {
         Err(damaged(
             "a piece of a record",
             next,
-            format!("{expected} bytes from it on"),
+            format!("{expected} remaining bytes"),
             format!("{}", found.len),
         ))
     }
@@ -430,7 +430,7 @@ impl Records {
                 "a record",
                 offset,
                 format!("a multiple of {GRAIN} in a chunk of records"),
-                "a place elsewhere, which is named".into(),
+                "a reference to another place".into(),
             )
         })
     }
@@ -473,7 +473,7 @@ impl Records {
                     return Err(damaged(
                         "a record",
                         range.start,
-                        "one slot that names it".into(),
+                        "one slot that refers to it".into(),
                         "two".into(),
                     ));
                 }

@@ -90,8 +90,8 @@ pub(super) fn read(
     if let Some(newest) = newest.filter(|newest| *newest > log.end) {
         let (end, newest_at) = (log.end.0, newest.0);
         log.damage.push(format!(
-            "the log is damaged: expected it to go on to position {newest_at}, where a page has been changed, found its \
-             end at {end}"
+            "the log is damaged: expected it to reach position {newest_at}, at which \
+             a page was changed, found its end at {end}"
         ));
         log.has_holes = true;
         log.whole_from = newest;
@@ -309,7 +309,7 @@ impl Walk<'_> {
         self.log.has_holes = true;
         self.log.whole_from = at;
         self.log.damage.push(format!(
-            "the log is damaged: expected records that were durable, found none from position {} to {}",
+            "the log is damaged: expected durable records from position {} to {}, found none",
             from.0, at.0
         ));
     }

@@ -110,7 +110,7 @@ fn superblocks(volume: &Volume) -> Known {
     {
         let blank = Lba(1 - found.lba().0);
         known.damage.push(format!(
-            "superblock at {blank} is damaged: expected the one before or after number {}, found zeros",
+            "superblock at {blank} is damaged: expected the number before or after {}, found zeros",
             found.sequence
         ));
     }

@@ -68,7 +68,7 @@ impl<'a> Places<'a> {
         };
         let Some(superblock) = superblock else {
             places.damage.push(
-                "no superblock is whole: which images are the newest is told by their LSNs alone"
+                "no superblock is intact: only the LSNs tell which images are the newest"
                     .into(),
             );
             return places;
@@ -180,7 +180,8 @@ impl<'a> Places<'a> {
         let version = self.versions.get(&page).copied().unwrap_or_default();
         match found {
             Ok((lba, lsn)) if lsn < version => AtPlace::Lost(format!(
-                "{page} at {lba} is damaged: expected an image of {version} or later, found one of {lsn}"
+                "{page} at {lba} is damaged: expected an image of {version} or \
+                 later, found one of {lsn}"
             )),
             Ok((lba, lsn)) => AtPlace::Whole(lba, lsn),
             Err(why) => AtPlace::Lost(why),

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! write ─▶ slot free?  ──yes──▶ append to the log, fence ─▶ slot
-//!              └────────no───▶ trigger write: N_batch + 1 changes to the leaf, two fences; not logged
+//!              └────────no───▶ trigger write: N_batch + 1 changes to the leaf, two fences, no log
 //! ```
 //!
 //! All of this happens under the node's lock, so the log entries of a leaf, its flushes and its

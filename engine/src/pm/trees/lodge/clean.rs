@@ -2,7 +2,7 @@
 //! time.
 //!
 //! ```text
-//! a number ─▶ node after node: leaves with pairs that are numbered below are flushed to ─▶ log floor
+//! a number ─▶ node after node: flush to leaves with pairs that are numbered below ─▶ log floor
 //! ```
 //!
 //! A log is free when none of its entries is needed (§III-D), so one cold pair keeps L entries.

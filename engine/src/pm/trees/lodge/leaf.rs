@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! 0    header word: bitmap 27 | use_n 1 | stamp 36   the one word that commits a merge, or a split
-//! 8    low                        the least key that the leaf may hold: written before it is linked,
-//!                                 and never again
+//! 8    low                        the least key that the leaf may hold: written before the
+//!                                 leaf is linked, and never again
 //! 16   next0 | 24 next1           the leaf to the right is that of use_n
 //! 32   kinds: indirect bits 27, of low 1             of a slot: valid if its bit in the bitmap is
 //! 40   not used
