@@ -1,4 +1,5 @@
-//! What a store of mini-pages says of itself: small programs whose every count is known.
+//! Tests the statistics of a store with mini-pages, by small programs for which every count is
+//! known.
 
 use std::sync::Arc;
 
@@ -52,7 +53,8 @@ fn lookups_are_counted_by_the_kind_of_record_that_answers() {
     assert_eq!(before.merges.total(), 0);
 
     store.checkpoint().expect("checkpoints");
-    // Merged, the mini-page keeps what it has; what it lacks is looked up once, and promoted.
+    // After the merge, the mini-page keeps its records. A record that it lacks is looked up once
+    // and promoted.
     assert!(get(&store, "a") && !get(&store, "b"));
     assert!(!get(&store, "z") && !get(&store, "z"));
     let since = bf(&store).since(&before);

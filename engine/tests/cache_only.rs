@@ -1,4 +1,5 @@
-//! Mini-pages without a disk: what a get or a scan says is what was put last, or nothing.
+//! Tests mini-pages without a disk: a get or a scan returns the value that was last put, or
+//! nothing.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -50,7 +51,7 @@ proptest! {
         share in prop_oneof![Just(0u8), Just(10), Just(100)],
     ) {
         let cache = cache(pages * 4096, share);
-        // All of it fits the largest of the rings, and nothing is dropped because it was not used.
+        // All of it fits in the largest of the rings, and nothing is dropped for not being used.
         let all_stays = pages == 400 && share < 100;
         let mut model = BTreeMap::new();
         let mut got = Vec::new();
@@ -99,7 +100,7 @@ proptest! {
     }
 }
 
-/// What goes out of use makes room, ranges included.
+/// Records that are no longer used make room, including ranges.
 #[test]
 fn a_cache_much_smaller_than_what_is_put_keeps_what_is_used_and_a_small_index() {
     let cache = cache(1 << 20, 10);
@@ -107,7 +108,8 @@ fn a_cache_much_smaller_than_what_is_put_keeps_what_is_used_and_a_small_index() 
     let hot = 2_000;
     let mut hits = 0;
     for n in 1..400_000u64 {
-        // Every key of these comes again, long after it has gone; and sometimes soon, to see what is left of it.
+        // Every key of these is used again, long after it was dropped; and sometimes soon, to see
+        // what is left of it.
         let cold = hot + n * 7_919 % (50_000 - hot);
         let again = hot + (n - n % 64) * 7_919 % (50_000 - hot);
         for used in [n % hot, again] {
@@ -146,7 +148,7 @@ fn a_cache_much_smaller_than_what_is_put_keeps_what_is_used_and_a_small_index() 
     );
 }
 
-/// One thread writes ever higher numbers; what others see of a key never goes back.
+/// One thread writes ever higher numbers; the values that other threads see of a key never go back.
 #[test]
 fn readers_never_see_an_older_value_than_before() {
     let cache = cache(11 * 4096, 10);

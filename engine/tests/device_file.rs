@@ -1,4 +1,5 @@
-//! Devices keep their contract: what is written is read, trimmed blocks are zeros, bad requests and bad files are named.
+//! Tests the contract of devices: reads return what was written, trimmed blocks are zeros, and bad
+//! requests and bad files are reported.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,7 +26,7 @@ fn contract(device: &dyn BlockDevice) {
         .enumerate()
         .for_each(|(i, b)| *b = (i / 4096 + 1) as u8);
     device.write(Lba(62), &data, P).unwrap();
-    // Unaligned buffers are served, too.
+    // Unaligned buffers work, too.
     let mut odd = vec![0; 3 * 4096 + 1];
     device.read(Lba(62), &mut odd[1..], P).unwrap();
     assert_eq!(&odd[1..], &data[..]);
@@ -149,7 +150,7 @@ fn a_creation_that_died_is_in_nobodys_way() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("store");
     let unfinished = dir.path().join("store.new");
-    // What one leaves that is killed before the file has its length, or its name.
+    // What is left by a process that is killed before the file has its length, or its name.
     for left in [vec![], vec![7; 3 * 4096 + 5]] {
         std::fs::write(&unfinished, left).unwrap();
         let device = FileDevice::create(&path, 300).unwrap();
@@ -158,7 +159,7 @@ fn a_creation_that_died_is_in_nobodys_way() {
         drop(device);
         std::fs::remove_file(&path).unwrap();
     }
-    // One that is being made is left to who makes it.
+    // A file that is being created is left to its creator.
     let other = std::fs::File::create(&unfinished).unwrap();
     other.lock().unwrap();
     let choices = FileOptions {
@@ -169,7 +170,7 @@ fn a_creation_that_died_is_in_nobodys_way() {
     assert!(refused.to_string().contains("in use"), "{refused}");
     assert!(!path.exists());
     drop(other);
-    // A file that was made and not formatted is a blank device.
+    // A file that was created and not formatted is a blank device.
     drop(FileDevice::create(&path, 300).unwrap());
     let options = Options {
         log_bytes: 96 * 4096,

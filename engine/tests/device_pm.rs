@@ -1,11 +1,12 @@
-//! What a persistent memory may hold after a crash: exact sets for small stories, and the definition for long ones.
+//! Tests what a persistent memory may hold after a crash: exact sets for short programs, and the
+//! definition for long ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use treering_engine::device::{MemPm, PmDevice, PmImage};
 
-/// Every image that a crash may leave now.
+/// Returns every image that a crash may leave now.
 fn every_crash(pm: &MemPm) -> Vec<PmImage> {
     let outcomes = pm.outcomes();
     let all: usize = outcomes.iter().product();
@@ -19,7 +20,7 @@ fn every_crash(pm: &MemPm) -> Vec<PmImage> {
     (0..all).map(nth).collect()
 }
 
-/// The first bytes of some words, in every state that a crash may leave.
+/// Returns the first bytes of some words, in every state that a crash may leave.
 fn left(pm: &MemPm, words: &[usize]) -> BTreeSet<Vec<u8>> {
     let firsts = |image: PmImage| {
         let bytes = image.to_vec();
@@ -121,10 +122,10 @@ fn values_are_in_doubt_once_and_the_newest_comes_last() {
     store(&pm, 0, 0);
     assert_eq!(left(&pm, &[0]), set(&[[0], [1], [2]]));
     assert_eq!(pm.crash(&mut |n| n - 1).to_vec()[0], 0);
-    // The same value again is no new one.
+    // Storing the same value again does not add a value.
     store(&pm, 1, 0);
     assert_eq!(pm.in_doubt(), [(0, 4)]);
-    // What was on its way when it was stored again arrives all the same.
+    // A value being written back arrives even if the word is stored again meanwhile.
     let pm = MemPm::new(64);
     store(&pm, 0, 1);
     pm.clwb(0).unwrap();
@@ -204,7 +205,8 @@ fn take(pm: &MemPm, step: Step) {
     }
 }
 
-/// A word by definition: all values it ever had, how many of them were the last that a write-back saw, and that a fence then vouched for.
+/// A word by the definition: all values that it ever had, and how many of them are covered by a
+/// write-back, and by a write-back that a fence has followed.
 #[derive(Default)]
 struct Told {
     values: Vec<u8>,
@@ -213,8 +215,9 @@ struct Told {
 }
 
 proptest! {
-    /// A word is what it was when it was last written back before a fence, or anything stored since, whatever the others are. And a twin that
-    /// applies the recorded requests one by one is in the same doubt at each.
+    /// A word has the value that it had at its last write-back before a fence, or any value stored
+    /// since, independently of all other words. A twin that applies the recorded requests one by
+    /// one is in the same doubt after each.
     #[test]
     fn what_a_crash_leaves_is_what_the_contract_says(
         steps in proptest::collection::vec(step(), 0..20),

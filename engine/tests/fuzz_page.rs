@@ -1,5 +1,5 @@
-//! The fuzz targets over many seeds: what a fuzzer would run for days, for seconds and always the same. `TREERING_FUZZ_CASES` sets how many
-//! cases, `TREERING_FUZZ_SEED` where to begin.
+//! Runs the fuzz targets over many seeds: for seconds what a fuzzer would run for days, and
+//! reproducibly. `TREERING_FUZZ_CASES` is the number of cases, `TREERING_FUZZ_SEED` the first seed.
 
 mod fuzz;
 mod support;
@@ -18,7 +18,7 @@ fn number(name: &str, default: u64) -> u64 {
     }
 }
 
-/// Runs a target on as many inputs as are asked for; a panic names its seed.
+/// Runs a target on as many inputs as requested. A panic names its seed.
 fn many<T>(
     cases: u64,
     target: impl Fn(&[u8]) -> T + std::panic::RefUnwindSafe,
@@ -44,7 +44,7 @@ fn pages_from_disk_never_panic_and_what_is_accepted_behaves() {
     for layout in PageLayout::ALL {
         for verdict in [Verdict::Refused, Verdict::Unsound, Verdict::Sound] {
             let count = seen.get(&(layout.name(), verdict as u8)).copied();
-            // Of the layout's own cases.
+            // Cases of the layout's own.
             let share = count.unwrap_or(0) * PageLayout::ALL.len() as u64 * 100 / cases;
             assert!(
                 share >= 4 || cases < 1000,
@@ -65,7 +65,7 @@ fn a_store_with_damaged_leaves_answers_or_refuses() {
     assert!(failed * 20 >= cases && answered > 0, "{failed}, {answered}");
 }
 
-/// Inputs that are short, empty or all alike: what a fuzzer tries first.
+/// Inputs that are short, empty or uniform, which a fuzzer tries first.
 #[test]
 fn any_bytes_make_a_case() {
     for len in 0..300 {

@@ -1,4 +1,5 @@
-//! The index against an ordered map, in sequence, with nodes so small that they split and merge all the time.
+//! Tests the index against an ordered map, sequentially, with nodes so small that they split and
+//! merge all the time.
 #![cfg(not(loom))]
 
 use proptest::prelude::*;
@@ -6,7 +7,8 @@ use std::collections::BTreeMap;
 use treering_engine::PageId;
 use treering_engine::index::{Index, IndexOf, UnsortedEntries};
 
-/// Few letters, zeros among them: prefixes of each other, ties in the head, keys that differ in padding alone.
+/// Few letters, zeros among them: keys that are prefixes of each other, that tie in the head, or
+/// that differ only in padding.
 fn key() -> impl Strategy<Value = Vec<u8>> {
     let short = prop::collection::vec(prop::sample::select(vec![0u8, 1, b'a', 255]), 0..4);
     prop_oneof![

@@ -1,10 +1,13 @@
-//! Readers against writers on real threads: every answer must be right at some instant of the call.
+//! Tests readers against writers on real threads: every answer must be correct at some instant of
+//! the call.
 //!
-//! Even fences stay for ever; odd ones come and go. The leaf of fence `k` is page `k`, so a find for `k` may
-//! answer the even fence at or below `k`, or the odd one between if there is one, and nothing else.
+//! Even fences stay forever; odd ones come and go. The leaf of fence `k` is page `k`. So a find for
+//! `k` may answer the even fence at or below `k`, or the odd one between if there is one, and
+//! nothing else.
 //!
-//! Teeth: `TREERING_MUTATION=index-skips-revalidation RUSTFLAGS='--cfg treering_mutations' cargo test -p treering-engine --release --test
-//! index_stress --target-dir target/mutation` must fail (parent not checked again, BUGS S5).
+//! Teeth: `TREERING_MUTATION=index-skips-revalidation RUSTFLAGS='--cfg treering_mutations' cargo
+//! test -p treering-engine --release --test index_stress --target-dir target/mutation` must fail
+//! (parent not checked again, BUGS S5).
 #![cfg(not(loom))]
 
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
@@ -14,7 +17,7 @@ use treering_engine::index::IndexOf;
 
 const FENCES: u64 = 512;
 
-/// A fence whose last bytes live in the heap, so that recycled slots are met too.
+/// Returns a fence whose last bytes are on the heap, so that recycled slots are exercised, too.
 fn fence(k: u64) -> Vec<u8> {
     if k == 0 {
         vec![]

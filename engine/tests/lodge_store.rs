@@ -1,6 +1,8 @@
-//! A LodgeTree answers like an ordered map, whatever its nodes and leaves hold, and again after it has been opened anew; and it flushes to few leaves at a time.
+//! Tests that a LodgeTree answers like an ordered map, whatever its nodes and leaves hold, also
+//! after it is reopened, and that it flushes to few leaves at a time.
 //!
-//! Chunks are of a few leaves and leaves are split early, so that a few thousand operations split nodes and reuse logs by the dozen.
+//! Chunks have few leaves and leaves split early, so that a few thousand operations split nodes and
+//! reuse logs dozens of times.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -79,7 +81,8 @@ fn pump_all(store: &PmStore) {
     }
 }
 
-/// FlushInv (LT-04, LT-05) of what one operation did: at most t_node leaves a flush, or one that was split.
+/// Checks FlushInv (LT-04, LT-05) for one operation: each flush goes to at most t_node leaves, or
+/// to one that was split.
 fn check_flushes(lodge: LodgeOptions, before: &mut (u64, u64, u64), store: &PmStore, story: &str) {
     let stats = store.stats();
     let pm = stats.pm.unwrap();
@@ -202,7 +205,8 @@ fn everything_really_happens() {
         assert!(own.node_splits.iter().sum::<u64>() > 5, "{own:?}");
         assert!(own.logs_opened > 20 && pm.trigger_writes > 1_000, "{pm:?}");
         assert_eq!(own.most_leaves_flushed, lodge.t_node as u64, "{own:?}");
-        // LT-13: the buffer is free slots. LT-12: what is needed of the log is what is buffered.
+        // LT-13: the buffer consists of free slots. LT-12: the log entries needed are those of
+        // buffered pairs.
         assert!(own.leaves + own.buffered < own.slots, "{own:?}");
         assert_eq!(
             (own.buffered, pm.log_bytes),
@@ -219,7 +223,7 @@ fn everything_really_happens() {
         assert_eq!((pm.buffered, pm.log_bytes), (0, 0), "{pm:?}");
         let open_logs = lodge.logs as u64 * u64::from(lodge.log_entries.min(2048 / 24));
         assert!(pm.lodge.unwrap().log_room_entries <= open_logs, "{pm:?}");
-        // There are no merges, so the leaves are there for what comes next.
+        // Leaves are not merged here, so there is room for what comes next.
         for key in &keys {
             store.put(key, b"again").unwrap();
         }
@@ -255,7 +259,7 @@ fn a_leaf_whose_updates_find_no_empty_slots_clears_what_they_replace() {
     assert_eq!(contents(&store), expected.collect::<Map>());
 }
 
-/// LT-18: what an operation may cost is bounded, however many records wait.
+/// LT-18: the cost of an operation is bounded, however many records wait.
 #[test]
 fn a_put_costs_an_entry_and_at_most_what_t_node_leaves_or_a_split_take() {
     let device = Arc::new(MemPm::new(4 << 20));
@@ -274,7 +278,8 @@ fn a_put_costs_an_entry_and_at_most_what_t_node_leaves_or_a_split_take() {
         let visits = after.pm.unwrap().leaf_flushes() - before.pm.unwrap().leaf_flushes();
         let splits = after.splits - before.splits;
         let clears = own(&after).clears - own(&before).clears;
-        // The entry; two fences a merge; three a split, which counts as a visit to the new leaf if that got anything. The directory's word now and then.
+        // One for the entry, two per merge, and three per split, which counts as a visit to the new
+        // leaf if that received anything. Sometimes one for the directory's word.
         let fences = after.flushes - before.flushes;
         let merges = visits - splits;
         let least = 1 + 2 * merges + clears;
@@ -290,9 +295,11 @@ fn a_put_costs_an_entry_and_at_most_what_t_node_leaves_or_a_split_take() {
         seen[flushes.min(2) as usize] += 1;
         before = after;
     }
-    // A flush is bounded. An operation is nearly so: a split for a single pair takes the slot that it makes free, and then the next flush follows at once.
+    // A flush is bounded. An operation is nearly so: a split for a single pair uses the slot that
+    // it frees, and then the next flush follows at once.
     assert!(seen[2] * 50 < 20_000 && most.1 <= 8, "{most:?}, {seen:?}");
-    // All lines of t_node leaves; or those of a new leaf, what links it and switches to it, and slots and header of the old one.
+    // All lines of t_node leaves; or those of a new leaf, the words that link it and switch to it,
+    // and slots and header of the old one.
     assert!(most.0 <= most.1 * 16, "{most:?}");
     assert!(seen[0] > seen[1] && seen[1] > seen[2], "{seen:?}");
 }
@@ -342,7 +349,7 @@ fn a_full_lodge_says_so_keeps_what_it_has_and_opens_again() {
             assert_same(&store, &map, &format!("{lodge:?}, being emptied"));
         }
         assert_eq!(map, Map::new(), "{lodge:?}: a full store can be emptied");
-        // Its leaves stay, so there is room for keys like those that were there.
+        // Its leaves stay, so there is room for keys like the previous ones.
         for i in 0..100u64 {
             let key = i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
             let done = store.put(&key, &[1; 8]);
@@ -439,7 +446,8 @@ fn bad_options_and_other_trees_stores_are_refused_by_name() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
-    /// Few keys, so that everything happens to each of them: overwritten in the buffer, flushed, deleted, put again, split away, cleaned.
+    /// Few keys, so that everything happens to each of them: it is overwritten in the buffer,
+    /// flushed, deleted, put again, moved by a split, cleaned.
     #[test]
     fn few_keys_in_every_order(
         tree in 0usize..5,
@@ -450,7 +458,7 @@ proptest! {
         let mut store = open(&device, lodge);
         let mut map = Map::new();
         for (number, what, byte) in steps {
-            // Every third one is not of eight bytes, every fifth has its top bit set.
+            // Every third key is not of eight bytes, every fifth has its top bit set.
             let mut key = vec![if number % 5 == 0 { 200 } else { 3 }; 8];
             key[7] = number;
             key.truncate(if number % 3 == 0 { 9 - usize::from(number % 2) * 4 } else { 8 });

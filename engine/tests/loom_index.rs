@@ -1,8 +1,11 @@
-//! The index under loom: interleavings (two preemptions at most, 12 s a program) and reorderings of small programs.
+//! Explores the index under loom: interleavings (at most two preemptions, 12 s per program) and
+//! reorderings of small programs.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test -p treering-engine --release --test loom_index --target-dir target/loom`
+//! `RUSTFLAGS="--cfg loom" cargo test -p treering-engine --release --test loom_index --target-dir
+//! target/loom`
 //!
-//! Teeth: the same with `TREERING_MUTATION=index-skips-revalidation RUSTFLAGS='--cfg loom --cfg treering_mutations'` must fail (BUGS S5).
+//! Teeth: the same with `TREERING_MUTATION=index-skips-revalidation RUSTFLAGS='--cfg loom --cfg
+//! treering_mutations'` must fail (BUGS S5).
 #![cfg(loom)]
 
 use loom::thread;
@@ -16,7 +19,7 @@ fn explore(keys: &'static [&'static str], program: impl Fn(Arc<Tiny>) + Send + S
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(2);
     model.max_branches = 20_000;
-    // The larger programs are cut short here; the count below says how far they came.
+    // The larger programs are cut short here; the count below shows how far they came.
     model.max_duration = Some(std::time::Duration::from_secs(12));
     let runs = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let counted = runs.clone();
@@ -40,11 +43,11 @@ fn page(key: &str) -> PageId {
     PageId(key.bytes().next().map_or(0, u64::from))
 }
 
-/// A find for a fence that stays must answer its page whatever `change` does meanwhile.
+/// A find for a fence that stays must answer its page, whatever `change` does meanwhile.
 ///
-/// The reader is the spawned thread, so that the writer runs first: loom 0.7 remembers only the last access to an
-/// atomic, and a writer that loads a word before it stores there hides a reader's earlier load. With the reader
-/// first it explored one single execution.
+/// The reader is the spawned thread, so that the writer runs first. Loom 0.7 remembers only the
+/// last access to an atomic, so a writer that loads a word before it stores to it hides a reader's
+/// earlier load. With the reader first, loom explored only a single execution.
 fn unmoved_by(keys: &'static [&'static str], wanted: &'static str, change: fn(&Tiny)) {
     explore(keys, move |index| {
         let shared = index.clone();

@@ -1,26 +1,35 @@
-//! Ring and mapping table under loom: the spec's actions side by side, every schedule with at most three or four preemptions (12 s a program).
+//! Explores ring and mapping table under loom: the spec's actions concurrently, in every schedule
+//! with at most three or four preemptions (12 s per program).
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test -p treering-engine --release --test loom_ring --target-dir target/loom`
+//! `RUSTFLAGS="--cfg loom" cargo test -p treering-engine --release --test loom_ring --target-dir
+//! target/loom`
 //!
-//! Loom is told of every slice that a guard hands out, so two that race fail even where no byte differs. A thread that is never woken is a
-//! deadlock to it.
+//! Loom is told of every slice that a guard hands out, so two slices that race fail the test even
+//! if no byte differs. Loom reports a thread that is never woken as a deadlock.
 //!
-//! | actions of `specs/circular_buffer` | here |
-//! |---|---|
-//! | `LockPage`, `Read`, `Write`, `Return`; `Share`, `Lock`, `CanUpgrade`, `Unlock` | `a_writer_gets_in_*`, `an_upgrade_is_alone`, `a_reader_an_upgrade_and_a_writer_*` |
-//! | `Create`, `Allocate`, `Full` beside `Claim` .. `Finish` | `an_allocation_beside_an_eviction_*`, `an_evictor_a_reader_and_an_allocator_*` |
-//! | `Pad` beside `Finish` | `padding_beside_an_eviction` |
-//! | `Grow`, `Copy`, `Publish`, `Deallocate` beside `Read`, and beside `LockVictim` | `readers_see_*`, `an_evictor_beside_the_growth_*` |
-//! | `CopyToTail` beside `LockVictim`, `WriteLeaf`, `Unmap`, and beside itself | `a_copy_to_the_tail_*`, `two_readers_near_the_head_*` |
-//! | `FindPage` of a block that is `Allocate`d, not yet `Publish`ed | `an_evictor_waits_*` |
-//! | `PopFreeList`, `Reuse`, `PassOver` beside `Claim`, `Skip`, `Unlist` | `a_block_freed_while_it_is_claimed_*` |
-//! | `Finish` in order, `Retry` | `two_evictors_*`, `who_finds_all_claimed_*`, `nobody_hangs_*` |
+//! - `LockPage`, `Read`, `Write`, `Return`; `Share`, `Lock`, `CanUpgrade`, `Unlock` of
+//!   `specs/circular_buffer`: `a_writer_gets_in_*`, `an_upgrade_is_alone`,
+//!   `a_reader_an_upgrade_and_a_writer_*`
+//! - `Create`, `Allocate`, `Full` beside `Claim` .. `Finish`: `an_allocation_beside_an_eviction_*`,
+//!   `an_evictor_a_reader_and_an_allocator_*`
+//! - `Pad` beside `Finish`: `padding_beside_an_eviction`
+//! - `Grow`, `Copy`, `Publish`, `Deallocate` beside `Read`, and beside `LockVictim`:
+//!   `readers_see_*`, `an_evictor_beside_the_growth_*`
+//! - `CopyToTail` beside `LockVictim`, `WriteLeaf`, `Unmap`, and beside itself:
+//!   `a_copy_to_the_tail_*`, `two_readers_near_the_head_*`
+//! - `FindPage` of a block that is `Allocate`d, not yet `Publish`ed: `an_evictor_waits_*`
+//! - `PopFreeList`, `Reuse`, `PassOver` beside `Claim`, `Skip`, `Unlist`:
+//!   `a_block_freed_while_it_is_claimed_*`
+//! - `Finish` in order, `Retry`: `two_evictors_*`, `who_finds_all_claimed_*`, `nobody_hangs_*`
 //!
-//! Of `specs/mini_page` the way down and the separators are in `loom_index`, its page locks here; what it does to records happens under the
-//! page's lock alone, and whole trees are `model/tests/shuttle_store.rs`.
+//! Of `specs/mini_page`, the descent and the separators are covered by `loom_index`, and its page
+//! locks here. What it does to records happens only under the page's lock. Whole trees are explored
+//! by `model/tests/shuttle_store.rs`.
 //!
-//! Teeth (each must fail): the same with `TREERING_MUTATION=m RUSTFLAGS='--cfg loom --cfg treering_mutations'` for m of
-//! `ring-head-out-of-order`, `ring-evicted-before-unmapped`, `ring-victim-unchecked`, `ring-lost-wake-up`, `ring-writer-ignores-readers`.
+//! Teeth (each must fail): the same with
+//! `TREERING_MUTATION=m RUSTFLAGS='--cfg loom --cfg treering_mutations'` for m of
+//! `ring-head-out-of-order`, `ring-evicted-before-unmapped`, `ring-victim-unchecked`,
+//! `ring-lost-wake-up`, `ring-writer-ignores-readers`.
 #![cfg(loom)]
 
 use loom::thread;
@@ -34,7 +43,8 @@ use treering_engine::ring::{AllocateError, Eviction, Full, Ring, RingOptions};
 const SMALL: usize = 504;
 const LARGE: usize = 1528;
 
-/// A ring with pages, and what their leaves say: a plain lock, for whoever merges holds the page.
+/// A ring with pages, and the contents of their leaves. A plain lock suffices, because a thread
+/// that merges holds the page.
 struct Tree {
     ring: Ring,
     leaves: Mutex<Vec<u8>>,
@@ -74,7 +84,7 @@ impl Tree {
         Ok(leaf(bytes[0].into()))
     }
 
-    /// A mini-page of `len` bytes, each of them `fill`.
+    /// Creates a mini-page of `len` bytes, each of them `fill`.
     fn put(&self, n: u64, len: usize, fill: u8) -> Result<(), Full> {
         let guard = self.ring.exclusive(page(n)).expect("a page");
         match guard.allocate(len) {
@@ -90,7 +100,7 @@ impl Tree {
         }
     }
 
-    /// The same, with as many evictions as it takes.
+    /// Creates a mini-page, with as many evictions as that takes.
     fn put_for_sure(&self, n: u64, len: usize, fill: u8) {
         while let Err(full) = self.put(n, len, fill) {
             let merge = |page, bytes: &mut [u8]| self.merge(page, bytes);
@@ -127,7 +137,8 @@ impl Tree {
         }
     }
 
-    /// A read that copies to the tail what is near the head, if it is the only reader and there is room.
+    /// Reads a page. Copies it to the tail if it is near the head, this is the only reader, and
+    /// there is room.
     fn get_and_copy(&self, n: u64) -> u8 {
         let guard = self.ring.shared(page(n)).expect("a page");
         let seen = self.seen(n, guard.bytes(), guard.leaf());
@@ -178,7 +189,7 @@ fn explore(least: usize, preemptions: usize, set_up: fn() -> Tree, program: fn(A
     );
 }
 
-/// Runs `act` beside the thread that goes on.
+/// Runs `act` in another thread, concurrently with this one.
 fn beside<T: Send + 'static>(tree: &Arc<Tree>, act: fn(&Tree) -> T) -> thread::JoinHandle<T> {
     let tree = tree.clone();
     thread::spawn(move || act(&tree))
@@ -236,8 +247,9 @@ fn who_finds_all_claimed_wakes_up_when_the_head_moves() {
 
 #[test]
 fn a_block_freed_while_it_is_claimed_is_not_used_behind_the_head() {
-    // Nothing is near the head, so what is freed is listed even if it is claimed. The block of page 0 is freed by a move to the other size
-    // and popped by a third thread while an evictor passes it (CircularBuffer 2).
+    // Nothing is near the head, so a freed block is listed even if it is claimed. The block of page
+    // 0 is freed by a move to the other size, and a third thread pops it while an evictor passes it
+    // (CircularBuffer 2).
     let three = || {
         let tree = Tree::new(3, 0);
         tree.fill(0..2);
@@ -261,7 +273,7 @@ fn a_copy_to_the_tail_beside_the_eviction_of_the_same_page() {
     let near = || {
         let tree = Tree::new(2, 50);
         tree.fill(0..1);
-        // Page 1 moves about until page 0 is near the head.
+        // Page 1 moves until page 0 is near the head.
         for len in [LARGE, SMALL, LARGE] {
             tree.put(1, len, 1).expect("there is room");
         }
@@ -302,7 +314,7 @@ fn readers_see_a_mini_page_before_or_after_it_grows() {
     explore(10, 4, one, |tree| {
         let reader = beside(&tree, |tree| tree.get(0));
         tree.put_for_sure(0, LARGE, 2);
-        // The old block is used again at once, by the very page.
+        // The old block is reused at once, by the same page.
         tree.put_for_sure(0, SMALL, 2);
         let seen = reader.join().expect("the reader ended");
         assert!(seen == 1 || seen == 2, "read {seen}");
@@ -321,7 +333,7 @@ fn a_writer_gets_in_between_readers_and_readers_behind_it() {
         let readers = [(); 2].map(|()| beside(&tree, |tree| tree.get(0)));
         let mut guard = tree.ring.exclusive(page(0)).expect("a page");
         guard.bytes_mut().expect("a mini-page").fill(2);
-        // Readers that wait are let in at once.
+        // Waiting readers are let in at once.
         let shared = guard.downgrade();
         assert_eq!(shared.bytes().expect("a mini-page")[0], 2);
         drop(shared);
@@ -392,7 +404,8 @@ fn a_reader_an_upgrade_and_a_writer_take_turns() {
 
 #[test]
 fn an_evictor_a_reader_and_an_allocator_meet_at_the_head() {
-    // The ring is full; the reader would copy to the tail what the evictor is after, and the allocator takes the room that is made.
+    // The ring is full. The reader would copy the evictor's victim to the tail, and the allocator
+    // takes the room that is made.
     let full = || {
         let tree = Tree::new(9, 50);
         tree.fill(0..8);
@@ -411,7 +424,8 @@ fn an_evictor_a_reader_and_an_allocator_meet_at_the_head() {
 
 #[test]
 fn padding_beside_an_eviction() {
-    // A quarter is left before the physical end, and less than a large block before the head.
+    // A quarter of the ring is left before its physical end, and less than a large block before the
+    // head.
     let near_the_end = || {
         let tree = Tree::new(7, 10);
         tree.fill(0..6);
@@ -461,7 +475,7 @@ fn nobody_hangs_behind_a_merge_that_fails() {
         });
         assert_ne!(tree.evict(), Eviction::Empty);
         let failed = other.join().expect("it ended");
-        // What failed is the next victim, and behind it the head goes on.
+        // The page whose merge failed is the next victim, and the head moves on behind it.
         while tree.evict() != Eviction::Empty {}
         tree.audit();
         let leaves = tree.leaves.lock().expect("no panic");

@@ -1,9 +1,9 @@
-//! Turns under every schedule that loom finds: no more have their turn than there are places, and
-//! every turn that ends is handed on.
+//! Explores turns under every schedule that loom finds: no more threads have a turn than there are
+//! places, and every turn that ends is passed on.
 //!
 //! ```text
-//! RUSTFLAGS="--cfg loom" cargo test --release -p treering-engine --test loom_turns --target-dir
-//! target/loom
+//! RUSTFLAGS="--cfg loom" cargo test --release -p treering-engine --test loom_turns \
+//!   --target-dir target/loom
 //! ```
 //!
 //! Teeth: with `TREERING_MUTATION=turn-ends-unheard RUSTFLAGS="--cfg loom --cfg
@@ -16,7 +16,7 @@ use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 use treering_engine::sync::Turns;
 
-/// Three threads, of which each has its turn `times` times.
+/// Three threads, each of which has a turn `times` times.
 fn explore(places: u64, times: usize) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);

@@ -1,4 +1,5 @@
-//! Group commit under every schedule that loom finds: no lost wake-up, nothing acknowledged that is not durable.
+//! Explores group commit under every schedule that loom finds: no wake-up is lost, and nothing is
+//! acknowledged that is not durable.
 //!
 //! ```text
 //! RUSTFLAGS="--cfg loom" cargo test --release -p treering-engine --test loom_wal
@@ -8,19 +9,20 @@
 //!
 //! ```text
 //! for m in log-acks-before-flush log-retries-failed-flush log-sleeps-through; do
-//!   TREERING_MUTATION=$m RUSTFLAGS="--cfg loom --cfg treering_mutations" cargo test --release -p treering-engine --test loom_wal
+//!   TREERING_MUTATION=$m RUSTFLAGS="--cfg loom --cfg treering_mutations" \
+//!     cargo test --release -p treering-engine --test loom_wal
 //! done
 //! ```
 #![cfg(loom)]
 
-// The device is no part of what is explored: its lock is never held across a scheduling point.
+// The device is not explored: its lock is never held across a scheduling point.
 use std::sync::{Arc, Mutex};
 
 use treering_engine::device::{BlockDevice, DeviceError, Volume};
 use treering_engine::wal::{Log, LogRegion, Record};
 use treering_engine::{IoClass, Lba, Lsn, Options, PageId, StoreId};
 
-/// Knows up to which log position it is durable, by reading block headers.
+/// A device that knows up to which log position it is durable, by reading block headers.
 #[derive(Default)]
 struct Medium {
     /// First block and end position of what was written since the last flush.
@@ -75,7 +77,7 @@ impl BlockDevice for Probe {
     }
 }
 
-/// Appends a record that fills a block and commits it; an acknowledgement must be true.
+/// Appends a record that fills a block, and commits it. An acknowledgement must be true.
 fn commit(log: &Log, probe: &Probe, id: u64) -> bool {
     let Some(lsn) = append(log, id) else {
         return false;
@@ -102,7 +104,7 @@ fn append(log: &Log, id: u64) -> Option<Lsn> {
     .ok()
 }
 
-/// So many committers, beside the thread that only appends.
+/// Explores this many committers, beside the thread that only appends.
 fn explore(committers: u64, preemptions: usize, fail_flushes: u32) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(preemptions);

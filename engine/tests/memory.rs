@@ -1,7 +1,7 @@
-//! What the options promise about memory is what the process takes: an allocator that counts stands
+//! Tests that the process takes no more memory than the options promise, with a counting allocator
 //! beside the store's own figures.
 //!
-//! One test function at a time: others in the process would count, too.
+//! One test function at a time, because others in the process would be counted, too.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::os::unix::fs::FileExt as _;
@@ -21,10 +21,10 @@ static ALONE: Mutex<()> = Mutex::new(());
 struct Counting;
 
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
-/// The most that was ever taken since this was last set.
+/// The maximum of memory in use since this was last reset.
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: every request is passed on to the system's allocator as it is.
+// SAFETY: every request is passed on to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let taken = TAKEN.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
@@ -49,7 +49,7 @@ fn taken() -> u64 {
 
 fn stores() -> Vec<(&'static str, Options)> {
     let small = Options {
-        // What is promised about memory does not depend on it, and the test takes a minute less.
+        // The promises about memory do not depend on it, and the test takes a minute less.
         durability: Durability::Deferred,
         cache_bytes: 2 << 20,
         log_bytes: 4 << 20,
@@ -118,7 +118,7 @@ fn a_store_takes_the_memory_that_it_says() {
         let (measured, told) = (taken() - before, store.stats().memory);
         let story = format!("{name}: {measured} bytes measured; {told:?}");
         eprintln!("{story}");
-        // The ring is mapped, not allocated. What is not told is small.
+        // The ring is mapped, not allocated. Memory that is not reported is small.
         let told_here = told.total() - told.ring_bytes;
         assert!(
             measured < told_here + told_here / 10 + (512 << 10),
@@ -151,8 +151,8 @@ fn a_store_takes_the_memory_that_it_says() {
     }
 }
 
-/// Fields of the superblock (`engine/src/layout.rs`) that say how much there is of something:
-/// offset and bytes.
+/// Fields of the superblock (`engine/src/layout.rs`) that hold a size or a number: offset and
+/// length in bytes.
 const AMOUNTS: [(&str, usize, usize); 11] = [
     ("page size", 24, 4),
     ("journal", 30, 2),
@@ -167,7 +167,7 @@ const AMOUNTS: [(&str, usize, usize); 11] = [
     ("snapshot number", 112, 8),
 ];
 
-/// Writes `value` into a field of both superblocks, whose checksums are right again.
+/// Writes `value` into a field of both superblocks, and corrects their checksums.
 fn craft(path: &Path, (at, len): (usize, usize), value: u64) {
     let file = std::fs::OpenOptions::new()
         .read(true)
@@ -184,7 +184,7 @@ fn craft(path: &Path, (at, len): (usize, usize), value: u64) {
     }
 }
 
-/// Verifies a store and opens it to be read; says how much memory that took at most.
+/// Verifies a store and opens it read-only. Returns the maximum of memory that this took.
 fn peak_of_reading(path: &Path, options: &Options, story: &str) -> u64 {
     let before = TAKEN.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);
@@ -201,15 +201,16 @@ fn peak_of_reading(path: &Path, options: &Options, story: &str) -> u64 {
     (PEAK.load(Ordering::Relaxed) - before) as u64
 }
 
-/// Who writes a checksum can claim anything. Neither opening nor verifying takes memory for a claim
-/// without looking whether it is true, and both end.
+/// A superblock with a valid checksum can claim anything. Neither opening nor verifying takes
+/// memory for a claim without checking it, and both end.
 #[test]
 fn no_superblock_makes_opening_or_verifying_take_memory() {
     let _alone = ALONE.lock();
     let dir = tempfile::tempdir().unwrap();
     for (name, options) in stores() {
         let path = dir.path().join(name);
-        // The file itself is as large as a claim may be: nothing can be refused for that.
+        // The file itself is as large as a claim may be, so that nothing can be refused for its
+        // size.
         let device = Arc::new(FileDevice::create_for(&path, 1 << 25, FileIo::Buffered).unwrap());
         let store = Store::open(device, Arc::new(SystemClock::new()), &options).unwrap();
         for i in 0..200u32 {
@@ -266,7 +267,7 @@ fn no_superblock_in_persistent_memory_makes_opening_take_memory() {
         }
         drop(store);
         let good = device.crash_seeded(0);
-        // Says how much memory an opening took at most, and whether there was a store.
+        // Returns the maximum of memory that an opening took, and whether there was a store.
         let peak_of_opening = |image: PmImage| {
             let device = Arc::new(MemPm::from_image(image));
             let before = TAKEN.load(Ordering::Relaxed);

@@ -1,24 +1,31 @@
-//! What is unsafe in the engine, in scenarios so small that Miri can run them; and, above it, trees with threads.
+//! Runs the engine's unsafe code in scenarios small enough for Miri, and trees with threads on top
+//! of it.
 //!
 //! ```text
 //! MIRIFLAGS=-Zmiri-permissive-provenance cargo +nightly miri test -p treering-engine --test miri
 //! ```
 //!
-//! More schedules: `-Zmiri-many-seeds=0..16`. Without parking_lot, which makes pointers of numbers where threads wait: `-Zmiri-strict-provenance`
-//! and `one_thread` behind `--test miri --`.
+//! More schedules: `-Zmiri-many-seeds=0..16`. Without parking_lot, which turns numbers into
+//! pointers where threads wait: `-Zmiri-strict-provenance`, and `one_thread` behind
+//! `--test miri --`.
 //!
-//! | unsafe | where | here |
-//! |---|---|---|
-//! | headers and marks as atomics in the region | `ring/region.rs`: `word`, `marks` | all |
-//! | payloads as slices: shared, alone, fresh beside old | `ring/region.rs`: `payload`, `bytes`, `bytes_mut`; `ring/guard.rs` | all |
-//! | blocks from the tail, the head, a page's word | `ring/space.rs`, `ring/evict.rs`, `ring/mod.rs`, `ring/guard.rs` | all |
-//! | links in free blocks, from either end and out of the middle | `ring/free_list.rs`; `ring/region.rs`: `links`, `set_links` | `one_thread_*` |
-//! | the region sent to other threads, and shared | `ring/region.rs`: `Send`, `Sync` | `threads_*` |
-//! | memory of the allocator | `ring/region.rs`: `Memory`, as elsewhere than on Linux | all |
-//! | `mmap`, `madvise`, `munmap`; io_uring | `ring/region.rs`, `device/uring.rs` | none: Miri has no such calls |
+//! Unsafe code, its files, and the tests that run it:
 //!
-//! Teeth (must fail): `TREERING_MUTATION=ring-listed-block-passed RUSTFLAGS='--cfg treering_mutations'` before it, the variable forwarded by
-//! `-Zmiri-env-forward=TREERING_MUTATION`, and a `--target-dir` of its own.
+//! - Headers and marks as atomics in the region (`ring/region.rs`: `word`, `marks`): all tests.
+//! - Payloads as slices: shared, exclusive, new beside old (`ring/region.rs`: `payload`, `bytes`,
+//!   `bytes_mut`; `ring/guard.rs`): all tests.
+//! - Blocks from the tail, the head, a page's word (`ring/space.rs`, `ring/evict.rs`,
+//!   `ring/mod.rs`, `ring/guard.rs`): all tests.
+//! - Links in free blocks, from either end and out of the middle (`ring/free_list.rs`;
+//!   `ring/region.rs`: `links`, `set_links`): `one_thread_*`.
+//! - The region sent to other threads, and shared (`ring/region.rs`: `Send`, `Sync`): `threads_*`.
+//! - Memory of the allocator (`ring/region.rs`: `Memory`, as elsewhere than on Linux): all tests.
+//! - `mmap`, `madvise`, `munmap`; io_uring (`ring/region.rs`, `device/uring.rs`): none, Miri has no
+//!   such calls.
+//!
+//! Teeth (must fail):
+//! `TREERING_MUTATION=ring-listed-block-passed RUSTFLAGS='--cfg treering_mutations'` before it, the
+//! variable forwarded by `-Zmiri-env-forward=TREERING_MUTATION`, and a `--target-dir` of its own.
 #![cfg(not(any(loom, shuttle)))]
 
 use std::collections::BTreeMap;
@@ -59,7 +66,8 @@ fn evict(ring: &Ring) -> Eviction {
     eviction
 }
 
-/// The page with a new mini-page of `len` bytes, all of them `fill`; `None` if there is no room.
+/// Puts a new mini-page of `len` bytes, all of them `fill`, on the page. Returns `None` if there is
+/// no room.
 fn put(ring: &Ring, page: PageId, len: usize, fill: u8) -> Option<Exclusive<'_>> {
     let guard = ring.exclusive(page).expect("a page");
     let mut fresh = guard.allocate(len).ok()?;
@@ -67,12 +75,11 @@ fn put(ring: &Ring, page: PageId, len: usize, fill: u8) -> Option<Exclusive<'_>>
     Some(fresh.publish())
 }
 
-/// Compares as a whole: byte by byte is slow in Miri.
+/// Compares whole slices, because a loop over bytes is slow in Miri.
 fn assert_all(bytes: &[u8], fill: u8) {
     assert!(bytes == vec![fill; bytes.len()], "torn: {bytes:?}");
 }
 
-// ---------------------------------------------------------------------------------------------------------------------------------
 // One thread.
 
 #[test]
@@ -83,7 +90,7 @@ fn one_thread_takes_every_way_to_a_mini_page() {
         let mut guard = put(&ring, pages[0], 60, 7).expect("room");
         assert_eq!(guard.marks().is_some(), marks);
         if let (Some(bytes), Some(marks)) = (guard.bytes(), guard.marks()) {
-            // Marks are set while somebody reads.
+            // Marks are set while there is a reader.
             marks.fetch_or(5, Relaxed);
             assert_eq!((bytes[0], marks.load(Relaxed)), (7, 5));
         }
@@ -97,7 +104,7 @@ fn one_thread_takes_every_way_to_a_mini_page() {
         };
         drop(other);
         let guard = reader.try_upgrade().ok().expect("alone");
-        // Old and new side by side, dropped, abandoned, published.
+        // Old and new side by side: dropped, abandoned, published.
         drop(guard.allocate(100).expect("room"));
         let guard = ring.exclusive(pages[0]).expect("a page");
         let guard = guard.allocate(100).expect("room").abandon();
@@ -130,7 +137,8 @@ fn one_thread_takes_blocks_off_a_free_list_wherever_they_stand_on_it() {
         let mut guard = ring.exclusive(pages[n]).expect("a page");
         guard.set_leaf(leaf(0));
     };
-    // On the list: 1, 4, 0, 5, last one first. Evictors unlist 0 from the middle and 1 from the end; an allocation takes 5, the first.
+    // On the list: 1, 4, 0, 5, the last one first. Evictors unlist 0 from the middle and 1 from the
+    // end; an allocation takes 5, the first.
     [1, 4, 0, 5].into_iter().for_each(discard);
     assert_eq!(
         (evict(&ring), evict(&ring)),
@@ -139,7 +147,7 @@ fn one_thread_takes_blocks_off_a_free_list_wherever_they_stand_on_it() {
     drop(put(&ring, pages[0], 60, 2).expect("room"));
     ring.audit().expect("sound");
     assert_eq!(ring.stats().classes[0].from_list, 1);
-    // What is left: 4 alone.
+    // What is left: only 4.
     drop(put(&ring, pages[1], 60, 3).expect("room"));
     ring.audit().expect("sound");
     assert_eq!(
@@ -169,7 +177,7 @@ fn one_thread_goes_round_so_that_headers_were_payload_a_lap_ago() {
         };
         for step in 0..160u8 {
             let n = usize::from(step) * 7 % pages.len();
-            // Free lists have what is wanted now and then only.
+            // Free lists have a block of the wanted size only sometimes.
             let len = [20, 500, 50, 110, 240][usize::from(step / 12 + step % 2) % 5];
             while put(&ring, pages[n], len, step).is_none() {
                 evict(&filled);
@@ -186,12 +194,12 @@ fn one_thread_goes_round_so_that_headers_were_payload_a_lap_ago() {
     }
 }
 
-// ---------------------------------------------------------------------------------------------------------------------------------
 // Threads.
 
 const PAGES: u64 = 6;
 
-/// A mini-page is its version again and again; what was put last, and what the leaf has, are guarded by the page's lock.
+/// A mini-page consists of its version, repeated. The version last put, and the one in the leaf,
+/// are guarded by the page's lock.
 struct Tree {
     ring: Ring,
     put: [AtomicU32; PAGES as usize],
@@ -222,7 +230,7 @@ impl Tree {
         Ok(leaf(page.0))
     }
 
-    /// Reads and notes it; a mini-page near the head is copied to the tail.
+    /// Reads a page and checks it. A mini-page near the head is copied to the tail.
     fn read(&self, page: PageId) {
         let guard = self.ring.shared(page).expect("a page");
         let seen = self.check(page, guard.bytes());
@@ -241,7 +249,7 @@ impl Tree {
         }
     }
 
-    /// Writes in place, or to a block of another size.
+    /// Writes a page in place, or to a block of another size.
     fn write(&self, page: PageId, len: usize) {
         loop {
             let mut guard = self.ring.exclusive(page).expect("a page");
@@ -310,7 +318,8 @@ fn threads_read_write_and_evict_in_a_tiny_ring() {
     }
 }
 
-/// Two threads put and delete, each its own keys, among each other's, and read all; returns what they leave.
+/// Two threads put and delete keys of their own, which are interleaved, and read all keys. Returns
+/// what they leave.
 fn two_threads(kv: &dyn Kv, steps: u64, forgets: bool) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let run = |own: u64| {
         let (mut mine, mut got) = (BTreeMap::new(), Vec::new());

@@ -1,4 +1,5 @@
-//! Every tree of the registry is opened by its name, on a device of its family and on no other.
+//! Tests that every tree of the registry opens by its name, on a device of its family and on no
+//! other.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Stores by path: made and opened without repeating what the file says, growing with their data,
-//! shared by handles, read by ranges.
+//! Tests stores opened by path: created and reopened without repeating what the file says, growing
+//! with their data, shared by handles, read by ranges.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;

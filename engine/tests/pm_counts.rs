@@ -1,4 +1,5 @@
-//! What trees in persistent memory ask of the device, operation by operation, against the claims of the CCL-BTree paper (CLAIMS, CC-…).
+//! Tests what trees in persistent memory request from the device, operation by operation, against
+//! the claims of the CCL-BTree paper (CLAIMS, CC-…).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use treering_engine::{
     CclOptions, Cleaning, Kv, Logging, PmOptions, PmStore, PmTask, PmTreeKind, Progress,
 };
 
-/// A store that never cleans of itself, and its device, which records.
+/// Returns a store that never cleans by itself, and its device, which records.
 fn store(tree: PmTreeKind) -> (Arc<MemPm>, PmStore) {
     let device = Arc::new(MemPm::new(32 << 20));
     let shared: Arc<dyn PmDevice> = device.clone();
@@ -34,7 +35,8 @@ fn put(store: &PmStore, key: u64) {
     store.put(&key.to_be_bytes(), &key.to_be_bytes()).unwrap();
 }
 
-/// Numbers in random order. (Multiples of a constant would be too regular for how full leaves become.)
+/// Returns numbers in random order. (Multiples of a constant would make the fill of leaves too
+/// regular.)
 fn scattered(i: u64) -> u64 {
     let mut z = i.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -42,7 +44,7 @@ fn scattered(i: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// What an operation did: the lines that it wrote back, fence by fence.
+/// Returns the lines that an operation wrote back, fence by fence.
 fn phases(device: &MemPm) -> Vec<Vec<u64>> {
     let mut phases = vec![Vec::new()];
     for request in device.take_recording() {
@@ -60,7 +62,7 @@ fn phases(device: &MemPm) -> Vec<Vec<u64>> {
     phases
 }
 
-/// The 256-byte lines of the medium that some lines are of.
+/// Returns the 256-byte lines of the medium that contain these lines.
 fn xplines(lines: &[u64]) -> BTreeSet<u64> {
     lines.iter().map(|line| line / 4).collect()
 }
@@ -97,20 +99,20 @@ fn a_batch_insert_takes_one_to_three_data_lines_one_header_line_and_two_fences()
 
 #[test]
 fn a_buffered_write_takes_the_lines_of_a_log_entry_and_one_fence() {
-    // CC-06: 24 bytes are in one line or two.
+    // CC-06: 24 bytes lie in one line or two.
     let (device, store) = store(ccl(2));
     put(&store, 1);
     device.take_recording();
     let mut lines = 0;
     for _ in 0..64 {
-        // The key's own slot in the buffer, each time.
+        // Each time in the key's own slot of the buffer.
         put(&store, 1);
         let phases = phases(&device);
         assert_eq!(phases.len(), 1, "one fence");
         assert!((1..=2).contains(&phases[0].len()));
         lines += phases[0].len();
     }
-    // Of eight entries in three lines two straddle.
+    // Of eight entries in three lines, two straddle.
     assert_eq!(lines, 64 + 16);
     let stats = store.stats().pm.unwrap();
     assert_eq!((stats.log_appends, stats.buffer_overwrites), (65, 64));
@@ -132,7 +134,8 @@ fn a_split_writes_the_new_leaf_whole_before_the_old_header() {
             }
             splits += 1;
             let phases = phases(&device);
-            // The new leaf with the old one's data; the old header; and perhaps the rest, as a batch.
+            // The new leaf with the old one's data; the old header; and perhaps the rest, as a
+            // batch.
             assert!([2, 4].contains(&phases.len()), "{phases:?}");
             let old = phases[1][0];
             assert_eq!(phases[1], [old], "the old header alone");
@@ -152,7 +155,7 @@ fn a_split_writes_the_new_leaf_whole_before_the_old_header() {
 
 #[test]
 fn a_split_moves_half_of_the_entries() {
-    // CC-15: 7 of 14, by the leaves that ascending keys leave behind.
+    // CC-15: 7 of 14, as ascending keys leave behind.
     let (_, store) = store(PmTreeKind::PmTree);
     for key in 0..14 {
         put(&store, key);
@@ -193,7 +196,8 @@ fn the_baseline_takes_two_fences_and_at_most_two_lines_a_write() {
 
 #[test]
 fn trigger_writes_are_not_logged() {
-    // CC-07: K·N/(N+1) of K upserts, and a little more as splits hand out empty buffers. CC-08: K/(N+1) leaf flushes, likewise.
+    // CC-07: K·N/(N+1) of K upserts, and a little more because splits create empty buffers. CC-08:
+    // K/(N+1) leaf flushes, likewise.
     let measured = [0.522, 0.694, 0.0, 0.0, 0.863];
     for (batch, measured) in (1..=5u64).zip(measured) {
         let (_, store) = store(ccl(batch as usize));
@@ -233,7 +237,8 @@ fn cleaning_copies_what_is_unflushed_and_of_the_old_epoch_and_nothing_else() {
     let (_, store) = store(ccl(3));
     let pm = || store.stats().pm.unwrap();
     (0..20_000).for_each(|i| put(&store, scattered(i)));
-    // Keys that are in buffers for certain: put since the last flush; and far behind the leaves that one step visits.
+    // Keys that are certainly buffered: put since the last flush, and far behind the leaves that
+    // one step visits.
     let mut buffered = Vec::new();
     for key in (20_000..).map(scattered) {
         let before = pm().trigger_writes;
@@ -268,7 +273,8 @@ fn cleaning_copies_what_is_unflushed_and_of_the_old_epoch_and_nothing_else() {
         (1, 0, 0)
     );
     assert_eq!(after.log_bytes, 24 * before.buffered);
-    // Undisturbed, it is exactly what is buffered; and again, though all of it was copied before.
+    // Undisturbed, cleaning copies exactly what is buffered; and again, although all of it was
+    // copied before.
     for _ in 0..3 {
         let before = pm();
         while store.pump(PmTask::CleanLog).unwrap() == Progress::More {}
@@ -280,7 +286,8 @@ fn cleaning_copies_what_is_unflushed_and_of_the_old_epoch_and_nothing_else() {
 
 #[test]
 fn naive_cleaning_writes_many_times_the_lines_of_the_medium() {
-    // CC-12: a random leaf for each dirty buffer against 24 sequential bytes for each unflushed change.
+    // CC-12: a random leaf for each dirty buffer, against 24 sequential bytes for each unflushed
+    // change.
     let lines_of = |cleaning| {
         let (device, store) = store(PmTreeKind::Ccl(CclOptions {
             cleaning,
@@ -318,7 +325,7 @@ fn a_lookup_that_the_buffer_answers_reads_nothing_of_the_device() {
             assert_eq!(read, 0);
         } else {
             misses += 1;
-            // The header's line, and the slots whose fingerprints fit.
+            // The header's line, and the slots whose fingerprints match.
             assert!((64..=64 + 3 * 16).contains(&read), "{read}");
         }
         assert_eq!(
@@ -378,7 +385,8 @@ fn a_copy_that_a_split_made_is_never_older_than_its_leaf() {
 
 #[test]
 fn leaves_take_the_bytes_a_record_that_the_paper_measures() {
-    // CC-19: 25.10, 24.10, 24.22, 22.55, 22.24 bytes of leaf a record, within 2 %, for N = 1 … 5. CC-31: nodes take 8 + 16·N bytes a leaf.
+    // CC-19: 25.10, 24.10, 24.22, 22.55, 22.24 bytes of leaf a record, within 2 %, for N = 1 … 5.
+    // CC-31: nodes take 8 + 16·N bytes a leaf.
     for (batch, expected) in (1..=5u64).zip([25.10, 24.10, 24.22, 22.55, 22.24]) {
         let (_, store) = store(ccl(batch as usize));
         let count = 200_000;

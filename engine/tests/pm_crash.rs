@@ -1,9 +1,10 @@
-//! Power fails at any request to a persistent memory, with any legal subset of its words in doubt; also while recovering from the last failure, and soon after. What
-//! comes back is what was acknowledged, with or without the one write that was under way.
+//! Tests power failures at any request to a persistent memory, with any legal subset of its words
+//! in doubt, also during the recovery from the last failure, and soon after it. After recovery the
+//! store holds what was acknowledged, with or without the one write that was in progress.
 //!
-//! A program runs on a store with chunks of four leaves over a device that records. Then the story is told again up to each of its requests, and ended there in
-//! several ways: nothing that is in doubt survives, or all of it, or a part. Writes are durable when they return, so there is no more
-//! freedom than that.
+//! A program runs once, with chunks of four leaves, on a device that records. Its story is then
+//! replayed up to each of its requests and ended there in several ways: none, all, or a part of
+//! what is in doubt survives. Writes are durable when they return, so nothing else may happen.
 
 use std::sync::Arc;
 
@@ -47,8 +48,8 @@ fn every_request_of_short_stories_of_a_lodge() {
     every_request(lodges());
 }
 
-/// Values that are longer than a chunk, in pieces; the power fails while they are written, replaced,
-/// deleted, copied by a cleaning, and while a recovery finds them.
+/// Values longer than a chunk, in pieces. The power fails while they are written, replaced, deleted
+/// or copied by a cleaning, and while a recovery finds them.
 #[test]
 fn long_values_at_every_request() {
     for options in all().into_iter().chain(lodges()) {
@@ -58,7 +59,7 @@ fn long_values_at_every_request() {
             if let Step::Put(_, value) = step
                 && rng.random_bool(0.3)
             {
-                // One piece, two or three; of those the last is tiny, or fills its chunk.
+                // One piece, two or three, of which the last is tiny or fills its chunk.
                 let to = [1016, 1017, 1025, 2024, 2025, 2600][rng.random_range(0..6)];
                 let pattern: Vec<u8> = (0..to).map(|at| (at / 8) as u8 ^ value[7]).collect();
                 value.resize(8, 0);
@@ -85,8 +86,8 @@ fn every_request(trees: Vec<PmOptions>) {
     }
 }
 
-/// Keys come and go, so that leaves are split and merged all the time; the power fails at each of
-/// the requests that do it.
+/// Keys come and go, so that leaves are split and merged all the time. The power fails at each
+/// request of these splits and merges.
 #[test]
 fn every_request_of_merges_of_a_lodge() {
     for options in lodges() {
@@ -140,8 +141,9 @@ fn every_request_of_merges_of_a_lodge() {
     }
 }
 
-/// Two leaves are merged while something is buffered for the left one that was logged before what
-/// the right one got last. The merged leaf's stamp is beyond it, so it must be in the leaf.
+/// Two leaves are merged while a change is buffered for the left one that was logged before the
+/// right one's last change. The merged leaf's stamp is greater than that change's number, so the
+/// change must be in the leaf.
 #[test]
 fn what_was_buffered_for_leaves_that_are_merged_survives() {
     let options = options(PmTreeKind::Lodge(LodgeOptions {
@@ -179,7 +181,8 @@ fn what_was_buffered_for_leaves_that_are_merged_survives() {
     assert_eq!(contents(&open(&device, &options).expect("opens")), map);
 }
 
-/// A full device refuses what would split a leaf, also while it recovers; then what leaves lack goes back to the buffers, and the log lives on.
+/// A full device refuses changes that would split a leaf, also during recovery. Changes that leaves
+/// lack then go back to the buffers, and the log stays alive.
 #[test]
 fn power_fails_on_a_full_device() {
     let every = of_ccl(CclOptions {
@@ -196,8 +199,8 @@ fn power_fails_on_a_full_device() {
     on_a_full_device(&trees);
 }
 
-/// A full device takes deletes, of what is buffered and of what is not, in whatever order, and
-/// nothing comes back.
+/// A full device accepts deletes of buffered and unbuffered keys in any order, and no key comes
+/// back.
 #[test]
 fn deletes_on_a_full_device_last() {
     for batch in [2, 4, 6] {
@@ -234,19 +237,20 @@ fn deletes_on_a_full_device_last() {
     }
 }
 
-/// What was buffered fits again, so nothing need be split while recovering.
+/// What was buffered fits again, so nothing needs to be split during recovery.
 #[test]
 fn power_fails_on_a_full_device_of_a_lodge() {
     on_a_full_device(&lodges());
 }
 
-/// Says how many changes went back to buffers since their leaves could not be split.
+/// Returns how many changes went back to buffers because their leaves could not be split.
 fn on_a_full_device(trees: &[PmOptions]) -> u64 {
     let mut restored = 0;
     for options in trees.iter().copied() {
         for seed in 0..seeds() {
             let mut rng = StdRng::seed_from_u64(seed);
-            // Seven chunks of four leaves, or of log or records, are full long before 600 keys are in.
+            // Seven chunks, each of four leaves, or of log or records, are full long before 600
+            // keys are in.
             let blank = PmImage::zeroed(8 << 10);
             let filling = (0..900).map(|i| match rng.random_range(0..20) {
                 0 => Step::Clean,
@@ -270,7 +274,8 @@ fn on_a_full_device(trees: &[PmOptions]) -> u64 {
     restored
 }
 
-/// Power fails again and again on one device, so that chunks, blocks and records are used anew and times go on.
+/// The power fails again and again on one device, so that chunks, blocks and records are reused and
+/// times go on.
 #[test]
 fn power_fails_again_and_again() {
     for options in all() {
@@ -280,7 +285,8 @@ fn power_fails_again_and_again() {
     }
 }
 
-/// The same where there is hardly room: what is refused is in no log, whatever it was refused for, and the store opens with what it has.
+/// The same with hardly any room: what is refused, for whatever reason, is in no log, and the store
+/// opens with what it has.
 #[test]
 fn power_fails_again_and_again_on_a_full_device() {
     for options in all() {
@@ -291,7 +297,7 @@ fn power_fails_again_and_again_on_a_full_device() {
             restored += told.1;
         }
         assert!(refused > 500, "{:?}: {refused}", options.tree);
-        // Puts leave room for what recovery splits, so little goes back to buffers, if anything.
+        // Puts leave room for the splits of recovery, so little goes back to buffers, if anything.
         println!("{:?}: {restored} went back to buffers", options.tree);
     }
 }
@@ -330,7 +336,7 @@ fn power_fails_and_another_tree_opens_the_store() {
     }
 }
 
-/// So soon that the first entry of one life may overwrite the last one of the life before.
+/// So soon that the first entry of one life may overwrite the last one of the previous life.
 #[test]
 fn power_fails_after_few_writes_of_a_lodge() {
     for options in lodges() {
@@ -340,7 +346,8 @@ fn power_fails_after_few_writes_of_a_lodge() {
     }
 }
 
-/// The process is killed, and another one goes on with what the CPU's caches have; then the power fails, and takes what was never written back.
+/// The process is killed, and another one continues with what is in the CPU's caches. Then the
+/// power fails, and whatever was never written back is lost.
 #[test]
 fn a_lodge_is_killed_and_goes_on_and_the_power_fails() {
     for options in lodges() {
@@ -358,7 +365,7 @@ fn a_lodge_is_killed_and_goes_on_and_the_power_fails() {
             let mut map = contents(&store);
             story.check(at, "killed", &map);
             for i in 0..rng.random_range(1..30) {
-                // Nothing that raises the log floor, or flushes more than it must.
+                // Nothing that raises the log floor, or flushes more than necessary.
                 let step = Step::Put(key(&mut rng, 30), (i as u64).to_be_bytes().to_vec());
                 assert!(take(&store, &step));
                 apply(&mut map, &step);
@@ -371,13 +378,13 @@ fn a_lodge_is_killed_and_goes_on_and_the_power_fails() {
     }
 }
 
-/// Bytes of a device, keys, and the most steps of a life.
+/// Bytes of a device, number of keys, and the most steps of a life.
 type Room = (u64, u64, usize);
 const ROOMY: Room = (BYTES, 60, 150);
 const FULL: Room = (8 << 10, 500, 150);
 const HASTY: Room = (BYTES, 60, 6);
 
-/// Says how often the device was full, and how many changes went back to buffers.
+/// Returns how often the device was full, and how many changes went back to buffers.
 fn again_and_again(
     options: &[PmOptions],
     seed: u64,
@@ -400,7 +407,8 @@ fn again_and_again(
         story.requests[..at]
             .iter()
             .for_each(|request| device.apply(request));
-        // The power goes; or the process alone, and what is in doubt stays in the CPU's caches until the power goes after all.
+        // Either the power fails, or only the process is killed: then what is in doubt stays in the
+        // CPU's caches until the power fails after all.
         let killed = rng.random_bool(0.3);
         let device = if killed {
             device
@@ -424,7 +432,7 @@ fn again_and_again(
     (refused, restored)
 }
 
-/// Of few keys, which one leaf holds; then bits are cleared before slots are filled.
+/// Few keys, which one leaf holds, so that bits are cleared before slots are filled.
 #[test]
 fn every_request_of_updates_that_find_no_empty_slots() {
     let options = lodges()[2];

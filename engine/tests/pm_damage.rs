@@ -1,4 +1,5 @@
-//! Bytes that are not what the engine wrote: a typed error or an answer, never a panic, and never a wait without end.
+//! Tests bytes that the engine did not write: the result is a typed error or an answer, never a
+//! panic and never an endless wait.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -45,7 +46,7 @@ fn open(image: PmImage, tree: PmTreeKind) -> treering_engine::Result<PmStore> {
     PmStore::open(device, &options(tree))
 }
 
-/// A store with leaves, records, and entries in its log, as a crash leaves it.
+/// Returns a store with leaves, records, and entries in its log, as a crash leaves it.
 fn store(tree: PmTreeKind) -> (Vec<u8>, BTreeMap<Vec<u8>, Vec<u8>>) {
     let device = Arc::new(MemPm::new(BYTES));
     let shared: Arc<dyn PmDevice> = device.clone();
@@ -61,7 +62,7 @@ fn store(tree: PmTreeKind) -> (Vec<u8>, BTreeMap<Vec<u8>, Vec<u8>>) {
     (device.crash(&mut |n| n - 1).to_vec(), map)
 }
 
-/// Does everything with whatever is there. Errors are as good as answers.
+/// Uses every operation on whatever is there. Errors are as good as answers.
 fn use_it(store: &PmStore, map: &BTreeMap<Vec<u8>, Vec<u8>>) {
     let mut got = Vec::new();
     let mut seen = 0;
@@ -126,7 +127,7 @@ fn a_damaged_superblock_is_refused_by_name() {
         (64..72).for_each(|at| refused(at, "log floor"));
         // The directory: chunk 0 holds leaves.
         (256..264).for_each(|at| refused(at, "directory"));
-        // A shorter device than the store's.
+        // A device shorter than the store's.
         let short = PmImage::from(bytes[..bytes.len() / 2].to_vec());
         let error = open(short, tree).err().unwrap().to_string();
         assert!(
@@ -136,7 +137,7 @@ fn a_damaged_superblock_is_refused_by_name() {
     }
 }
 
-/// What a leaf of a LodgeTree says of itself is held against its neighbours.
+/// The contents of a LodgeTree's leaf are checked against its neighbours.
 #[test]
 fn a_lodge_with_a_leaf_that_says_what_it_cannot_is_refused() {
     let (bytes, _) = store(lodge());
@@ -184,7 +185,8 @@ fn a_lodge_with_a_leaf_that_says_what_it_cannot_is_refused() {
     }
 }
 
-/// A record with two names would be free as soon as one of them is given up, and bytes of a leaf would become a record's.
+/// A record with two references would be free as soon as one of them is dropped, and bytes of a
+/// leaf would be taken for a record.
 #[test]
 fn records_that_two_slots_name_or_that_lie_elsewhere_are_refused() {
     for tree in [PmTreeKind::PmTree, CCL, lodge()] {
@@ -199,7 +201,8 @@ fn records_that_two_slots_name_or_that_lie_elsewhere_are_refused() {
         drop(store);
         let bytes = device.crash(&mut |n| n - 1).to_vec();
         assert!(open(PmImage::from(bytes.clone()), tree).is_ok());
-        // Values of slots of a key, slots that a split has left behind included. A slot is two words.
+        // The values in slots of a key, including slots that a split has left behind. A slot is two
+        // words.
         let values = |i: u64| {
             let key = key(i).to_le_bytes();
             let words = (0..bytes.len()).step_by(8);
@@ -244,7 +247,8 @@ fn another_magic_is_no_store() {
 #[test]
 fn an_entry_that_is_missing_in_the_middle_of_the_log_is_damage_and_the_last_one_is_not() {
     let (bytes, _) = store(CCL);
-    // Entries have increasing times in a chunk; find a chunk of the log by trying: a chunk whose first and second entry matter.
+    // Entries have increasing times in a chunk. Find a chunk of the log by trial: one whose first
+    // and second entry matter.
     let start = bytes.len() - 31 * 1024;
     let mut refused = 0;
     for chunk in (start..bytes.len()).step_by(1024) {
@@ -265,7 +269,10 @@ proptest! {
     #[test]
     fn damaged_words_make_no_panic(
         ccl in any::<bool>(),
-        damage in prop::collection::vec((0..BYTES as usize / 8, any::<u64>(), 0u32..64, any::<bool>()), 1..6),
+        damage in prop::collection::vec(
+            (0..BYTES as usize / 8, any::<u64>(), 0u32..64, any::<bool>()),
+            1..6,
+        ),
     ) {
         let tree = if ccl { CCL } else { lodge() };
         let (mut bytes, map) = store(tree);
@@ -280,7 +287,7 @@ proptest! {
         }
     }
 
-    /// The same in the words that matter most: of leaves in use.
+    /// The same in the words that matter most: those of leaves in use.
     #[test]
     fn damaged_leaves_make_no_panic(
         ccl in any::<bool>(),
@@ -288,7 +295,7 @@ proptest! {
     ) {
         let tree = if ccl { CCL } else { lodge() };
         let (mut bytes, map) = store(tree);
-        // Chunk 0 and what the store took next.
+        // Chunk 0, and the chunk that the store took next.
         let first = bytes.len() - 31 * 1024;
         for (leaf, word, bit) in damage {
             let at = first + leaf * 256 + word * 8;

@@ -1,4 +1,4 @@
-//! Values that are longer than a chunk of a persistent memory, in every tree there: they lie in
+//! Tests values longer than a chunk of a persistent memory, in all its trees: they are stored in
 //! pieces, in chunks of records. (`pm_crash.rs` cuts the power while they are written.)
 
 use std::ops::ControlFlow;
@@ -20,9 +20,9 @@ mod pm;
 use pm::{Map, assert_same, open};
 
 const CHUNK: usize = 2048;
-/// Bytes of the longest value of one piece.
+/// Bytes of the longest value in one piece.
 const ONE: usize = CHUNK - 8;
-/// Bytes that a piece has of a longer one.
+/// Bytes in each piece of a longer value.
 const PIECE: usize = CHUNK - 16;
 
 fn trees() -> [PmOptions; 4] {
@@ -39,7 +39,7 @@ fn trees() -> [PmOptions; 4] {
     })
 }
 
-/// Bytes of which no two pieces have the same.
+/// Returns bytes of which no two pieces are equal.
 fn value(salt: u64, len: usize) -> Vec<u8> {
     let mut rng = StdRng::seed_from_u64(salt);
     (0..len).map(|_| rng.random()).collect()
@@ -75,7 +75,7 @@ fn values_of_every_length_come_back_from_every_tree() {
         let mut map = Map::new();
         for round in 0..3u64 {
             for (at, len) in lengths.iter().enumerate() {
-                // Keys of both sorts; each has values of several lengths in its turn.
+                // Keys of both kinds. Each has values of several lengths in turn.
                 let number = (at as u64 + 5 * round) % lengths.len() as u64;
                 let key = match number % 2 {
                     0 => number.to_be_bytes().to_vec(),
@@ -122,7 +122,7 @@ fn the_longest_value_is_taken_and_one_more_byte_is_refused() {
     }
 }
 
-/// The device has room for three values; a hundred are written one over the other, or deleted.
+/// The device has room for three values; a hundred are written one after the other, or deleted.
 #[test]
 fn what_a_long_value_took_is_used_again() {
     for options in trees() {
@@ -143,7 +143,7 @@ fn what_a_long_value_took_is_used_again() {
         }
         assert_same(&store, &Map::from([(b"k".to_vec(), last)]), "the last one");
         store.delete(b"k").unwrap();
-        // Entries of the log may name it until the log was given up once more.
+        // Entries of the log may refer to it until the log has been given up once more.
         for _ in 0..2 {
             store.put(&[1; 8], &[1; 8]).unwrap();
             store.checkpoint().unwrap();
@@ -172,7 +172,7 @@ fn a_store_without_room_for_a_value_refuses_it_and_loses_nothing() {
         let bytes: usize = map.values().map(Vec::len).sum();
         assert!(bytes > 128 << 10, "half of it was used: {bytes}");
         let used = store.stats().pm.unwrap().record_bytes;
-        // What was taken before the room ran out was given back.
+        // Space taken before the device was full was given back.
         assert!(used < bytes as u64 * 21 / 20 + 4096, "{used} for {bytes}");
         assert_same(&store, &map, "full");
         for key in map.keys() {
@@ -185,7 +185,8 @@ fn a_store_without_room_for_a_value_refuses_it_and_loses_nothing() {
     }
 }
 
-/// A scan that ends early, up or down, loads the values of the rows it got to, and no others.
+/// A scan that ends early, in either direction, loads the values of the rows that it reached, and
+/// no others.
 #[test]
 fn a_scan_reads_the_values_that_it_comes_to() {
     const LEN: usize = 50_000;
@@ -220,7 +221,7 @@ fn a_scan_reads_the_values_that_it_comes_to() {
             assert!(seen == expected, "{rows} rows, down {down}, {options:?}");
             (store.stats().read.total() - before) as usize
         };
-        // Of rows 3, 7, 11, ... the values are long.
+        // The values of rows 3, 7, 11, ... are long.
         for (rows, down, long) in [
             (1, false, 0),
             (3, false, 0),
@@ -280,8 +281,8 @@ proptest! {
     }
 }
 
-/// Writers replace long values while readers get and scan: a value is one of those that were
-/// written, whole.
+/// Writers replace long values while readers get and scan: each value read is one of those written,
+/// complete.
 #[test]
 fn readers_find_whole_values_while_their_places_are_written_again() {
     for options in trees() {
@@ -336,7 +337,7 @@ fn readers_find_whole_values_while_their_places_are_written_again() {
     }
 }
 
-/// Any byte of any piece that is not what was written is told, and no other value is given for it.
+/// Any changed byte in any piece is detected, and no other value is returned for it.
 #[test]
 fn damage_to_any_piece_of_a_long_value_is_told() {
     use treering_engine::device::PmDevice;
@@ -352,7 +353,7 @@ fn damage_to_any_piece_of_a_long_value_is_told() {
         device.store(at, &[byte[0] ^ 0x10]).unwrap();
         let mut found = Vec::new();
         match store.get(b"k", &mut found) {
-            // A byte of something else.
+            // The byte belongs to something else.
             Ok(true) => assert!(found == good, "offset {at}"),
             Ok(false) => assert!(at < 8 << 10, "offset {at}: it was found before"),
             Err(Error::PmDamaged { .. }) => hits += 1,

@@ -1,13 +1,14 @@
-//! Room in persistent memory comes back: what deletes empty is used again, whether the store ran
-//! on, was closed, or was dropped and recovered; a store says that it is full when it is, and then
-//! it can still delete.
+//! Tests that space in persistent memory is reclaimed: what deletes empty is reused, whether the
+//! store keeps running, is closed, or is dropped and recovered. A store reports that it is full
+//! only when it is, and can still delete then.
 //!
-//! Bounds, as shares of the device that keys and values of live rows take when a put is refused for
-//! the first time: see [`Shape::bound`]. They are below one as a leaf's slots are 16 bytes for
-//! a key and a value of any length, a record begins with eight bytes and takes a multiple of 16, and
-//! a store is full when no three neighbours fit two leaves, so leaves are two thirds full at least.
+//! Bounds, as shares of the device that keys and values of live rows take when a put is first
+//! refused, are given by [`Shape::bound`]. They are below one for three reasons: a leaf's slot
+//! takes 16 bytes for a key and a value of any length; a record begins with eight bytes and takes a
+//! multiple of 16; and a store is full when no three neighbours fit in two leaves, so leaves are at
+//! least two thirds full.
 //!
-//! `TREERING_PM_CHURN_SECS` lets the churn of each tree go on for so many seconds (a campaign:
+//! `TREERING_PM_CHURN_SECS` lets the churn of each tree run for that many seconds (a campaign:
 //! 600).
 
 use std::collections::BTreeMap;
@@ -48,7 +49,7 @@ fn options_of(tree: PmTreeKind) -> PmOptions {
     }
 }
 
-/// What becomes of a store between generations.
+/// What is done with a store between generations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Between {
     GoesOn,
@@ -83,8 +84,8 @@ fn rows(store: &PmStore) -> usize {
     pm::contents(store).len()
 }
 
-/// Each generation comes in one order, and the one before it goes in another. The device holds two
-/// and a third of them, log and leaves included.
+/// Each generation is put in one order, and the one before it is deleted in another. The device
+/// holds two and a third generations, including log and leaves.
 #[test]
 fn generations_come_and_go() {
     let n = 1_009u64;
@@ -126,7 +127,8 @@ fn generations_come_and_go() {
             pump_all(&store);
             assert_eq!(rows(&store), n as usize);
             let leaves = store.stats().leaf_pages;
-            // A leaf that is less than half full has no neighbour that it would fit in.
+            // A leaf that is less than half full has no neighbour with which it would fit in one
+            // leaf.
             let most = match options.tree {
                 PmTreeKind::Lodge(_) => n / 9,
                 _ => n / 6,
@@ -140,10 +142,10 @@ fn generations_come_and_go() {
     }
 }
 
-/// Live rows take 52 % of it at the most.
+/// Live rows take at most 52 % of it.
 const GENERATIONS_BYTES: u64 = 720 << 10;
 
-/// Keys come at one end and go at the other.
+/// Keys are put at one end and deleted at the other.
 #[test]
 fn a_queue_takes_what_its_rows_take() {
     const LIVE: u32 = 500;
@@ -182,12 +184,13 @@ fn a_queue_takes_what_its_rows_take() {
     }
 }
 
-/// Rows of a kind.
+/// A kind of rows.
 #[derive(Clone, Copy, Debug)]
 enum Shape {
-    /// Both of eight bytes, half of them with the top bit, so that anchors of leaves are records.
+    /// Both of eight bytes, half of them with the top bit set, so that anchors of leaves are
+    /// records.
     Words,
-    /// Records of some sizes.
+    /// Records of several sizes.
     Records,
 }
 
@@ -205,7 +208,8 @@ impl Shape {
         }
     }
 
-    /// The least share of the device that live rows take, in percent, when a put is refused.
+    /// Returns the least share of the device, in percent, that live rows take when a put is
+    /// refused.
     fn bound(self, tree: PmTreeKind) -> u64 {
         match (self, tree) {
             (Shape::Words, PmTreeKind::Lodge(_)) => 60,
@@ -219,7 +223,7 @@ fn size(map: &Map) -> u64 {
     map.iter().map(|(k, v)| (k.len() + v.len()) as u64).sum()
 }
 
-/// Puts until there is no room.
+/// Puts rows until there is no room.
 fn fill(store: &PmStore, map: &mut Map, shape: Shape, rng: &mut StdRng) {
     loop {
         let (key, value) = shape.row(rng);
@@ -231,8 +235,8 @@ fn fill(store: &PmStore, map: &mut Map, shape: Shape, rng: &mut StdRng) {
     }
 }
 
-/// Deletes these keys. One of ten may be refused until others are gone: what is buffered above a
-/// full leaf, and what needs a record where there are none.
+/// Deletes these keys. One in ten may be refused until others are gone: changes buffered above a
+/// full leaf, and deletes that need a record when there is no room for one.
 fn delete_all(store: &PmStore, map: &mut Map, mut keys: Vec<Vec<u8>>, story: &str) {
     let most = keys.len() / 10;
     let mut refused = Vec::new();
@@ -293,8 +297,8 @@ fn a_full_store_can_delete_and_then_put_again() {
     }
 }
 
-/// A key may be longer than what is kept for the records of deletes; its delete then goes to the
-/// leaf, where the key is written down already.
+/// A key may be longer than the space kept for the records of deletes. Its delete then goes to the
+/// leaf, which already holds the key.
 #[test]
 fn a_full_store_of_long_keys_can_be_emptied() {
     for options in trees() {
@@ -333,7 +337,7 @@ fn a_full_store_of_long_keys_can_be_emptied() {
     }
 }
 
-/// A store that nobody pumps merges before it says that it is full.
+/// A store that nobody pumps merges leaves before it reports that it is full.
 #[test]
 fn leaves_are_merged_before_a_store_is_full() {
     for options in trees() {
@@ -363,7 +367,7 @@ fn leaves_that_were_sparse_before_an_opening_are_merged_after_it() {
         ..GlobalOptions::default()
     };
     for options in trees() {
-        // All deletes are in the log only.
+        // All deletes are only in the log.
         let options = match options.tree {
             PmTreeKind::Global(_) => options_of(PmTreeKind::Global(late)),
             _ => options,
@@ -393,14 +397,14 @@ fn leaves_that_were_sparse_before_an_opening_are_merged_after_it() {
         assert_ne!(store.pump(PmTask::MergeLeaves).unwrap(), Progress::More);
         merged.insert(options.tree.name(), found - stats.leaf_pages);
     }
-    // The others merge when they delete.
+    // The other trees merge when they delete.
     assert!(
         merged["lodge"] > 50 && merged["pmtree-global"] > 50,
         "{merged:?}"
     );
 }
 
-/// Rows of one kind give way to rows of another.
+/// Rows of one kind are replaced by rows of another.
 #[test]
 fn room_for_records_becomes_room_for_leaves_and_back() {
     for options in trees() {
@@ -431,8 +435,8 @@ fn churn_for() -> Option<Duration> {
     Some(Duration::from_secs(asked.ok()?.parse().ok()?))
 }
 
-/// Rows in a window of keys that drifts come, change and go, with reopenings, at three
-/// quarters of what the store holds when it is full first. It is never full.
+/// Rows in a drifting window of keys are put, changed and deleted, with reopenings, at three
+/// quarters of what the store holds when it is first full. It must never be full.
 #[test]
 fn churn_in_a_drifting_range_never_fills_a_store() {
     const BYTES: u64 = 256 << 10;
@@ -494,5 +498,5 @@ fn churn_in_a_drifting_range_never_fills_a_store() {
     }
 }
 
-/// Live rows' share of the device in churn: in it a store is never full.
+/// Live rows' share of the device during churn, at which a store is never full.
 const CHURN_PERCENT: u64 = 50;

@@ -1,7 +1,7 @@
-//! A store in persistent memory answers like an ordered map, whatever the tree, its options and the keys, and again after it has been opened anew, as
-//! another tree perhaps.
+//! Tests that a store in persistent memory answers like an ordered map, whatever the tree, its
+//! options and the keys, and also after it is reopened, perhaps as another tree.
 //!
-//! Chunks are of a few leaves, so that a few thousand operations use, clean and reuse dozens of them.
+//! Chunks have few leaves, so that a few thousand operations use, clean and reuse dozens of them.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -203,7 +203,7 @@ fn structure_changes_flushes_and_cleanings_really_happen() {
                 assert!(pm.cleaning_copies == 0 && pm.cleaning_flushes > 0, "{pm:?}");
             }
             Cleaning::LocalityAware => {
-                // In spite of the last checkpoint.
+                // Despite the last checkpoint.
                 assert!(pm.cleaning_copies > 1_000, "{tree:?}: {pm:?}");
             }
         }
@@ -250,10 +250,10 @@ fn a_full_store_says_so_keeps_what_it_has_and_opens_again() {
         }
         assert_same(&store, &map, &format!("{tree:?}, opened again"));
         if let PmTreeKind::Global(_) = tree {
-            // Its deletes wait in the buffer, whose merge waits for a leaf.
+            // Its deletes wait in the buffer, whose merge waits for a free leaf.
             continue;
         }
-        // What its leaf has no room to say waits for its neighbours.
+        // Changes for which a leaf has no room wait for its neighbours.
         for _ in 0..20 {
             let keys: Vec<_> = map.keys().cloned().collect();
             for key in keys {
@@ -273,15 +273,17 @@ fn a_full_store_says_so_keeps_what_it_has_and_opens_again() {
     }
 }
 
-/// Leaves and where they begin, from the first one on (`engine/src/pm/leaf.rs`: the header's upper bits name the next leaf).
+/// Returns the leaves and their offsets, from the first one on (`engine/src/pm/leaf.rs`: the
+/// header's upper bits name the next leaf).
 fn leaves_of(image: &[u8], first: usize) -> Vec<usize> {
     let word = |at: usize| u64::from_le_bytes(image[at..at + 8].try_into().unwrap());
     let next = |at: &usize| Some((word(*at) >> 28) as usize * 256).filter(|next| *next != 0);
     std::iter::successors(Some(first), next).collect()
 }
 
-/// A leaf that lacks a change that the log has, and has newer ones, in a store without room: what it lacks is put back into its buffer, and
-/// what it has stays its own. A replay that is cut off between two batches of a leaf may leave one so; here its header is changed.
+/// A leaf lacks a change that the log has, and has newer ones, in a store without room: the change
+/// goes back into the leaf's buffer, and what the leaf has stays its own. A replay that is cut off
+/// between two batches of a leaf may leave it so; here the leaf's header is changed instead.
 #[test]
 fn what_a_full_leaf_has_is_not_buffered_again() {
     const BYTES: usize = 96 << 10;
@@ -314,7 +316,7 @@ fn what_a_full_leaf_has_is_not_buffered_again() {
             Err(e) => panic!("slot {slot} of the leaf at {leaf}: {e}"),
         };
         if store.recovery().restored == 0 || contents(&store) != map {
-            // The log has that change no longer.
+            // The log no longer has that change.
             continue;
         }
         opened += 1;
@@ -336,15 +338,16 @@ fn what_a_full_leaf_has_is_not_buffered_again() {
     assert!(opened > 10, "{opened}");
 }
 
-/// The log had taken every chunk, nearly all of it was in leaves or overwritten already, and yet a leaf that had to be split was refused.
+/// The log had taken every chunk and nearly all of its entries were in leaves or overwritten
+/// already, and yet a leaf that had to be split was refused.
 #[test]
 fn a_log_that_has_taken_every_chunk_gives_way_to_leaves() {
     for tree in trees()
         .into_iter()
         .filter(|tree| *tree != PmTreeKind::PmTree)
     {
-        // Of 31 chunks one is of leaves, one is kept to clean the log into, and one for records
-        // that deletes make.
+        // Of 31 chunks, one is for leaves, one is kept to clean the log into, and one is for
+        // records of deletes.
         let device = Arc::new(MemPm::new(64 << 10));
         let store = open(&device, &options(tree));
         let mut map = Map::new();
@@ -371,13 +374,13 @@ fn a_log_that_has_taken_every_chunk_gives_way_to_leaves() {
     }
 }
 
-/// The bytes of the chunk that a log began last.
+/// Returns the bytes of the chunk that a log began last.
 fn newest_log_chunk(device: &MemPm) -> Vec<u8> {
     let bytes = device.crash(&mut |n| n - 1).to_vec();
     let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
     let (chunk_bytes, chunks) = (word(24) as usize, word(32) as usize);
     let start = (256 + 8 * chunks).next_multiple_of(256);
-    // Of equal kinds, the later one's word is the larger.
+    // Of equal kinds, the later one has the larger word.
     let newest = (0..chunks)
         .filter(|chunk| word(256 + 8 * chunk) >> 61 == 3)
         .max_by_key(|chunk| word(256 + 8 * chunk))
@@ -385,8 +388,9 @@ fn newest_log_chunk(device: &MemPm) -> Vec<u8> {
     bytes[start + newest * chunk_bytes..][..chunk_bytes].to_vec()
 }
 
-/// A log took a chunk that had held records, and read on in them behind its last entry: words that happened to fit passed for entries, whose keys nobody had
-/// ever put, or for damage. Here a record has entries of another store's log, later ones, so that they all fit.
+/// A log took a chunk that had held records, and read on in them behind its last entry. Words that
+/// happened to match passed for entries, whose keys nobody had ever put, or for damage. Here a
+/// record contains entries of another store's log with later times, so that all of them match.
 #[test]
 fn what_records_held_is_no_entry_of_a_log_that_takes_their_chunk() {
     for tree in [PmTreeKind::Ccl(CclOptions::default()), GLOBAL] {
@@ -494,7 +498,8 @@ fn keys_that_no_chunk_holds_and_values_that_no_store_takes_are_refused_and_nothi
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
-    /// Few keys, so that everything happens to each of them: overwritten in the buffer, flushed, deleted, put again, split away, merged, cleaned.
+    /// Few keys, so that everything happens to each of them: it is overwritten in the buffer,
+    /// flushed, deleted, put again, moved by a split, merged, cleaned.
     #[test]
     fn few_keys_in_every_order(
         batch in 0usize..4,
@@ -508,7 +513,7 @@ proptest! {
         let mut store = open(&device, &options(tree));
         let mut map = Map::new();
         for (number, what, byte) in steps {
-            // Every third one is not of eight bytes, every fifth has its top bit set.
+            // Every third key is not of eight bytes, every fifth has its top bit set.
             let mut key = vec![if number % 5 == 0 { 200 } else { 3 }; 8];
             key[7] = number;
             key.truncate(if number % 3 == 0 { 9 - usize::from(number % 2) * 4 } else { 8 });

@@ -1,7 +1,9 @@
-//! Many threads on one store in persistent memory, of which one cleans the log, and then the power fails.
+//! Tests many threads on one store in persistent memory, one of which cleans the log, until the
+//! power fails.
 //!
-//! Each thread has keys of its own among everybody's, so it knows what they must hold; neighbours in a leaf belong to different threads, so buffers, splits,
-//! merges and cleaning are everybody's.
+//! Each thread has its own keys, interleaved with those of the others, so it knows what they must
+//! hold. Neighbours in a leaf belong to different threads, so buffers, splits, merges and cleaning
+//! affect all threads.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -75,10 +77,10 @@ fn key(thread: u64, number: u64) -> Vec<u8> {
 
 type Value = Option<Vec<u8>>;
 
-/// What a thread knows of its keys: what was acknowledged last, and what was tried since.
+/// What a thread knows of its keys: the value last acknowledged, and the value tried since.
 type Known = BTreeMap<Vec<u8>, (Value, Value)>;
 
-/// Writes to its own keys and looks at them, until the power goes or enough is done.
+/// Writes to its own keys and reads them, until the power fails or enough is done.
 fn client(store: &PmStore, device: &MemPm, thread: u64, seed: u64, steps: u64) -> Known {
     let mut rng = StdRng::seed_from_u64(seed * 100 + thread);
     let mut known = Known::new();
@@ -120,7 +122,7 @@ fn client(store: &PmStore, device: &MemPm, thread: u64, seed: u64, steps: u64) -
     known
 }
 
-/// A scan in order, up or down, sees all of a thread's own keys as they are.
+/// A scan in order, in either direction, sees all of a thread's own keys as they are.
 fn look_at_all(store: &PmStore, thread: u64, known: &Known) {
     let mut up = Vec::new();
     store
@@ -150,7 +152,7 @@ fn look_at_all(store: &PmStore, thread: u64, known: &Known) {
     assert_eq!(down, expected, "thread {thread}, downwards");
 }
 
-/// Everybody at once; returns what they know.
+/// Runs all threads concurrently, and returns what they know.
 fn run(store: &PmStore, device: &MemPm, seed: u64, steps: u64) -> Vec<Known> {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -232,7 +234,8 @@ fn acknowledged_survives(trees: &[PmTreeKind]) {
                 let found = found.then(|| got.clone());
                 assert!(
                     found == *acknowledged || found == *tried,
-                    "{tree:?}, seed {seed}, {key:?}: {found:?} found, {acknowledged:?} acknowledged, {tried:?} tried"
+                    "{tree:?}, seed {seed}, {key:?}: {found:?} found, {acknowledged:?} \
+                     acknowledged, {tried:?} tried"
                 );
             }
             // And no key that nobody wrote.
@@ -249,8 +252,9 @@ fn acknowledged_survives(trees: &[PmTreeKind]) {
     }
 }
 
-/// A leaf became sparse, and before its thread came to merge it another one had: its slots named records that were others' by then, and to read their keys was to
-/// find damage. All keys are records here, few leaves hold them, and most of the time one of two is deleted.
+/// A leaf became sparse, and another thread merged it before its own thread did. By then its slots
+/// referred to records that belonged to others, and reading their keys looked like damage. Here all
+/// keys are records, few leaves hold them, and usually one of two is deleted.
 #[test]
 fn leaves_of_records_are_merged_by_whoever_comes_first() {
     for seed in 0..4 {

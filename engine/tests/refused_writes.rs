@@ -1,5 +1,5 @@
-//! A write-back that finds no room while its page is changed once more: what it would have written
-//! is owed, from the first change on.
+//! Tests a write-back that finds no space while its page is changed once more: what it would have
+//! written is owed, from the first change on.
 
 mod support;
 
@@ -16,7 +16,7 @@ use treering_engine::{
 
 type Meanwhile = Box<dyn FnOnce() + Send>;
 
-/// Refuses one write, to the log or to anything else, and does something before.
+/// Refuses one write, to the log or to anything else, and calls a function before that.
 struct Refusing {
     memory: Arc<MemDevice>,
     of_log: AtomicBool,
@@ -95,7 +95,7 @@ fn refuse_one(options: &Options, story: &str) {
     let device = Refusing::on(Arc::new(MemDevice::new(required_blocks(options, 600))));
     let store = open(&device, options);
     store.put(b"before", &value(0)).unwrap();
-    // The page is durable as it is, so that a modification log may build on it.
+    // The page is durable in its present state, so that a modification log may build on it.
     store.checkpoint().unwrap();
     store.checkpoint().unwrap();
     store.put(b"first", &value(1)).unwrap();
@@ -109,7 +109,7 @@ fn refuse_one(options: &Options, story: &str) {
     device.armed.store(true, Ordering::Release);
     let refused = store.checkpoint().unwrap_err();
     assert!(refused.is_no_space(), "{story}: {refused:?}");
-    // Goes on with the checkpoint that was refused; after each step the process may be killed.
+    // Continues the checkpoint that was refused. The process may be killed after each step.
     while store.pump(Task::Checkpoint).unwrap() == Progress::More {
         check(&device.copy(), options, of_log, story);
     }

@@ -1,5 +1,5 @@
-//! Salvage: what is whole on a damaged store comes out, nothing that is wrong does, and what is
-//! absent is told by key range.
+//! Tests salvage: what is intact on a damaged store is recovered, nothing wrong is returned, and
+//! what is missing is reported by key range.
 
 mod support;
 
@@ -21,15 +21,15 @@ type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 const BLOCK: usize = 4096;
 
-/// A store as it was left, what it held, and all values that each key ever had.
+/// A store as it was left, its contents, and all values that each key ever had.
 struct Left {
     blocks: Vec<Vec<u8>>,
     held: Map,
     history: HashMap<Vec<u8>, Vec<Vec<u8>>>,
 }
 
-/// Grows and shrinks, checkpoints now and then, and ends closed or with its last changes in the log
-/// alone.
+/// Returns a store that has grown and shrunk with occasional checkpoints, and ends closed or with
+/// its last changes only in the log.
 fn lived(options: &Options, seed: u64, closed: bool) -> Left {
     let mut rng = StdRng::seed_from_u64(seed);
     let device = Arc::new(MemDevice::new(required_blocks(options, 300)));
@@ -108,14 +108,14 @@ fn within(ranges: &[KeyRange], key: &[u8]) -> bool {
     ranges.iter().any(|range| range.contains(key))
 }
 
-/// Whose blocks they are.
+/// Returns the store to which the blocks belong.
 fn store_of(blocks: &[Vec<u8>]) -> StoreId {
     StoreId(u64::from_le_bytes(
         blocks[0][88..96].try_into().expect("eight bytes"),
     ))
 }
 
-/// The whole page image that has the block, before it was damaged: its fences.
+/// Returns the fences of the whole page image that contained the block before it was damaged.
 fn image_around(blocks: &[Vec<u8>], lba: usize, page_blocks: usize) -> Option<KeyRange> {
     (lba.saturating_sub(page_blocks - 1)..=lba).find_map(|first| {
         let bytes = blocks.get(first..first + page_blocks)?.concat();
@@ -166,7 +166,7 @@ fn an_undamaged_store_comes_out_whole() {
     }
 }
 
-/// What a damaged block was.
+/// What a damaged block held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Page,
@@ -206,7 +206,7 @@ fn campaign(tree: TreeKind, pages: Pages, rounds: u64) {
             for _ in 0..1 + case % 3 {
                 let lba = written[rng.random_range(0..written.len())];
                 let what = kind(&left.blocks, lba, page_blocks, &options);
-                // Blank is what a shadow slot or a modification log may be: nothing tells one that
+                // A blank block may be a shadow slot or a modification log; nothing shows that it
                 // was blanked.
                 let shadow = matches!(options.store, PageStoreKind::Shadow) && what == Kind::Page;
                 if shadow || what == Kind::ModLog || rng.random_bool(0.5) {
@@ -222,7 +222,7 @@ fn campaign(tree: TreeKind, pages: Pages, rounds: u64) {
             if !lost_tail {
                 assert_right(&left, &found, &report, &story);
             }
-            // All that is in leaves that nobody hit is there, unless the log has lost what came
+            // All contents of leaves that were not hit are there, unless the log has lost what came
             // later.
             let touched: Vec<KeyRange> = (hit.iter())
                 .filter_map(|(_, lba)| image_around(&left.blocks, *lba, page_blocks))
@@ -253,7 +253,7 @@ fn campaign(tree: TreeKind, pages: Pages, rounds: u64) {
     assert!(seen.len() >= 3, "{tree:?} on {pages:?}: {seen:?}");
 }
 
-/// Blocks at random, of stores of every kind.
+/// Damages random blocks of stores of every kind.
 #[test]
 fn damage_anywhere_loses_no_more_than_it_hits_and_nothing_in_silence() {
     let rounds = std::env::var("TREERING_REPAIR_ROUNDS").ok();
@@ -263,7 +263,7 @@ fn damage_anywhere_loses_no_more_than_it_hits_and_nothing_in_silence() {
     }
 }
 
-/// Neither superblock, nor index, nor table: fences and LSNs are enough, and nothing is told to be
+/// Without superblocks, index and table: fences and LSNs are enough, and nothing is reported as
 /// proved.
 #[test]
 fn without_superblocks_the_newest_images_and_the_log_are_all_there_is() {
@@ -284,8 +284,8 @@ fn without_superblocks_the_newest_images_and_the_log_are_all_there_is() {
     }
 }
 
-/// An old image of each leaf is still on the device, and the newest of some leaf is damaged: its
-/// records do not come back as they were, they are missing.
+/// An old image of each leaf is still on the device, and the newest image of some leaf is damaged:
+/// its records do not reappear with old values but are missing.
 #[test]
 fn a_stale_image_does_not_stand_in_for_a_damaged_one() {
     for (tree, pages) in [TreeKind::BTree, BF]
@@ -306,7 +306,7 @@ fn a_stale_image_does_not_stand_in_for_a_damaged_one() {
         let old = read_all(&device);
         write(2);
         store.close().expect("closes");
-        // Discards that do nothing: what was trimmed is as it was.
+        // Discards do nothing: trimmed blocks keep their contents.
         let mut blocks = read_all(&device);
         for (block, old) in blocks.iter_mut().zip(&old) {
             if block.iter().all(|b| *b == 0) && &old[24..26] == b"TR" {
@@ -320,7 +320,8 @@ fn a_stale_image_does_not_stand_in_for_a_damaged_one() {
             check_for(block, page.page_id(), store).is_ok()
                 && page.iter().any(|(_, value)| value[0] == 2)
         };
-        // The last of them: in place, the page's home and not its image in the journal.
+        // The last of them: for an in-place store, the page's home and not its image in the
+        // journal.
         let hit = blocks.iter().rposition(is_newest).expect("a leaf");
         let range = image_around(&blocks, hit, 1).expect("whole until now");
         let image = blocks[hit].clone();
@@ -356,8 +357,8 @@ fn a_stale_image_does_not_stand_in_for_a_damaged_one() {
     }
 }
 
-/// A block of the log that was durable is gone: what comes behind it is still read, and everything
-/// older than it is doubtful.
+/// A durable log block is lost: what comes behind it is still read, and everything older is
+/// doubtful.
 #[test]
 fn a_hole_in_the_log_is_told_and_read_over() {
     for (tree, pages) in all() {
@@ -413,7 +414,7 @@ fn a_hole_in_the_log_is_told_and_read_over() {
             !report.is_complete(),
             "{story}: keys that were deleted before may be back"
         );
-        // Verify goes on behind the hole that recovery stops at.
+        // Verify continues behind the hole at which recovery stops.
         let device: Arc<dyn BlockDevice> = device_of(&blocks);
         let mut verified = verify(device.clone()).expect("damage is no error");
         assert!(!verified.walked && verified.damage.len() == 1, "{story}");

@@ -1,7 +1,9 @@
-//! The ring against a map from pages to bytes, one thread, tiny regions, so that everything wraps within a few dozen steps.
+//! Tests the ring against a map from pages to bytes, in one thread and with tiny regions, so that
+//! everything wraps within a few dozen steps.
 //!
-//! Teeth (each must fail): `TREERING_MUTATION=m RUSTFLAGS='--cfg treering_mutations' cargo test -p treering-engine --release --test ring_model`
-//! for m of `ring-listed-block-passed`, `ring-pop-unchecked`, `ring-no-padding`.
+//! Teeth (each must fail): `TREERING_MUTATION=m RUSTFLAGS='--cfg treering_mutations' cargo test -p
+//! treering-engine --release --test
+//! ring_model` for m of `ring-listed-block-passed`, `ring-pop-unchecked`, `ring-no-padding`.
 #![cfg(not(any(loom, shuttle)))]
 
 use std::collections::BTreeMap;
@@ -26,12 +28,12 @@ fn leaf(address: u64) -> LeafAddress {
     LeafAddress::new(address).expect("a small address")
 }
 
-/// One that never fails and forgets what was in the mini-page.
+/// A merge that never fails and forgets the contents of the mini-page.
 fn forget(_: PageId, _: &mut [u8]) -> Result<LeafAddress, Infallible> {
     Ok(leaf(7))
 }
 
-/// Fills a page's new mini-page; `Full` if there is no room.
+/// Fills a page's new mini-page. Returns `Full` if there is no room.
 fn put(ring: &Ring, page: PageId, len: usize, fill: u8) -> Result<(), Full> {
     let guard = ring.exclusive(page).expect("a page of the test");
     match guard.allocate(len) {
@@ -52,15 +54,14 @@ fn pages(ring: &Ring, n: u64) -> Vec<PageId> {
     (0..n).map(page).collect()
 }
 
-// ---------------------------------------------------------------------------------------------------------------------------------
 // The model.
 
-/// What the tree above would know: leaves and mini-pages, each page's content one byte many times.
+/// What the tree above would know: leaves and mini-pages. Each page's content is one byte repeated.
 struct Model {
     ring: Ring,
     leaves: BTreeMap<PageId, u8>,
     minis: BTreeMap<PageId, (usize, u8)>,
-    /// The next merges fail.
+    /// Whether the next merges fail.
     broken: bool,
     moved: u64,
 }
@@ -68,14 +69,14 @@ struct Model {
 #[derive(Clone, Debug)]
 enum Step {
     Read(u8),
-    /// Make, grow, shrink: a new block of at least so many bytes.
+    /// Create, grow, shrink: a new block of at least so many bytes.
     Move(u8, usize),
-    /// The same, but dropped before it is published.
+    /// The same, but the block is dropped before it is published.
     Drop(u8, usize),
     Write(u8),
     Discard(u8),
     Evict,
-    /// A page goes and another one comes.
+    /// A page is freed and another one allocated.
     Renew(u8),
     Break(bool),
 }
@@ -140,7 +141,7 @@ impl Model {
         }
     }
 
-    /// A new block, published or dropped; what was on the page goes with it.
+    /// Allocates a new block, which is published or dropped. The page's previous contents are lost.
     fn replace(&mut self, page: PageId, len: usize, publish: bool) {
         loop {
             let was = self.minis.get(&page).copied();
@@ -213,7 +214,7 @@ impl Model {
         }
     }
 
-    /// A reader, that copies to the tail as the paper has it.
+    /// Reads a page, with the paper's copy to the tail.
     fn read(&mut self, page: PageId) {
         let guard = self.ring.shared(page).expect("a page");
         let was = self.minis.get(&page).copied();
@@ -243,7 +244,7 @@ impl Model {
                     self.moved += 1;
                     fresh.publish()
                 }
-                // Not to be copied is better than to be read again.
+                // Better not to copy than to read again.
                 Err(refused) => refused.page,
             };
             assert_eq!(alone.downgrade().bytes(), Some(&*vec![fill; len]));
@@ -282,7 +283,11 @@ fn run(options: &RingOptions, steps: &[Step]) -> Model {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 192, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 192,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn contents_survive_blocks_do_not_overlap_and_every_byte_is_accounted_for(
@@ -298,7 +303,6 @@ proptest! {
     }
 }
 
-// ---------------------------------------------------------------------------------------------------------------------------------
 // Single promises.
 
 #[test]
@@ -334,7 +338,8 @@ fn what_lies_before_the_physical_end_is_padded_and_passed() {
     for page in &pages[..2] {
         put(&ring, *page, 1400, 1).expect("there is room");
     }
-    // 2816 of 4096 are taken; the third does not fit before the end, nor behind the first.
+    // 2816 of 4096 bytes are taken; the third block fits neither before the end nor behind the
+    // first.
     let full = put(&ring, pages[2], 1400, 1).expect_err("no room");
     assert_eq!(
         ring.stats().padding_bytes,

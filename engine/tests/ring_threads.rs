@@ -1,5 +1,5 @@
-//! The ring under real threads: small enough to wrap thousands of times, with merges that fail now and then; every look at a page must
-//! find what was last put into it.
+//! Tests the ring under real threads. It is small enough to wrap thousands of times, merges fail
+//! now and then, and every look at a page must find what was last put into it.
 #![cfg(not(any(loom, shuttle)))]
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -11,13 +11,14 @@ use treering_engine::ring::{AllocateError, Exclusive, Full, Ring, RingOptions, S
 
 const PAGES: u64 = 96;
 
-/// Plain numbers that the page's lock guards: atomics, so that the test needs no unsafe code.
+/// Plain numbers guarded by the page's lock. They are atomics so that the test needs no unsafe
+/// code.
 struct Page {
     /// The version in the leaf.
     leaf: AtomicU64,
     /// The version last put.
     put: AtomicU64,
-    /// The page's id, which changes when it is renewed; of no page while it is.
+    /// The page's id, which changes when the page is renewed; no page's id meanwhile.
     id: AtomicU64,
 }
 
@@ -26,7 +27,7 @@ struct Tree {
     pages: Vec<Page>,
 }
 
-/// The version in a mini-page, which is the same number again and again.
+/// Returns the version in a mini-page, which is repeated throughout.
 fn version(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
     assert!(
@@ -41,12 +42,12 @@ fn fill(bytes: &mut [u8], version: u64) {
     words.fill(version.to_le_bytes());
 }
 
-/// A version names its page, so that bytes of another page's are found out.
+/// A version identifies its page, so that bytes of another page are detected.
 fn first(n: u64) -> u64 {
     n << 40
 }
 
-/// Leaves are called by the number of the page.
+/// Leaves are named by the number of the page.
 fn leaf(n: u64) -> LeafAddress {
     LeafAddress::new(n).expect("a small number")
 }
@@ -73,7 +74,7 @@ impl Tree {
             "an old mini-page of {n} is evicted"
         );
         if fails {
-            // Somebody may look in between.
+            // Let another thread look in between.
             std::thread::yield_now();
             return Err("EIO");
         }
@@ -88,7 +89,7 @@ impl Tree {
         });
     }
 
-    /// What a guard sees must be what was put last.
+    /// Checks that a guard sees what was put last.
     fn check(&self, n: u64, bytes: Option<&[u8]>, at: Option<LeafAddress>) -> u64 {
         let page = &self.pages[n as usize];
         let seen = match bytes {
@@ -106,7 +107,7 @@ impl Tree {
         seen
     }
 
-    /// The page, if nobody has renewed it meanwhile.
+    /// Locks the page, unless it has been renewed meanwhile.
     fn shared(&self, n: u64) -> Option<Shared<'_>> {
         let id = self.pages[n as usize].id.load(Relaxed);
         let guard = self.ring.shared(PageId(id)).ok()?;
@@ -171,7 +172,7 @@ impl Tree {
         }
     }
 
-    /// The tree merges the page itself.
+    /// Simulates a tree that merges the page itself.
     fn discard(&self, n: u64) {
         if let Some(mut guard) = self.exclusive(n) {
             let seen = self.check(n, guard.bytes(), guard.leaf());
@@ -181,7 +182,7 @@ impl Tree {
         }
     }
 
-    /// The page goes, with all that is in it, and comes back under another id.
+    /// Frees the page with all its contents, and brings it back under another id.
     fn renew(&self, n: u64) {
         let Some(guard) = self.exclusive(n) else {
             return;
@@ -193,7 +194,8 @@ impl Tree {
         page.leaf.store(next, Relaxed);
         page.put.store(next, Relaxed);
         let id = self.ring.create_page(leaf(n)).expect("an id is free");
-        // Whoever takes the new id's lock comes after all that its giver did: the table's mutex and the word order it.
+        // A thread that locks the new id comes after everything that the thread that assigned it
+        // did: the table's mutex and the word order them.
         let guard = self.ring.exclusive(id).expect("a page");
         page.id.store(id.0, Relaxed);
         drop(guard);

@@ -1,13 +1,13 @@
-//! More threads than frames, under a seeded scheduler: a cache of two frames, and three threads
+//! Runs more threads than frames under a seeded scheduler: a cache of two frames, and three threads
 //! that split and merge leaves.
 //!
 //! ```text
-//! RUSTFLAGS="--cfg shuttle" cargo test --release -p treering-engine --test shuttle_frames
-//! --target-dir target/shuttle
+//! RUSTFLAGS="--cfg shuttle" cargo test --release -p treering-engine --test shuttle_frames \
+//!   --target-dir target/shuttle
 //! ```
 //!
 //! A thread that waits for a frame with its leaf latched, beside another one that does the same,
-//! waits for ever: shuttle says "deadlock", or runs out of steps where they spin.
+//! waits forever: shuttle reports a deadlock, or runs out of steps where they spin.
 //! `TREERING_SCHEDULES` is the number of schedules for each store and scheduler, `TREERING_SEED`
 //! the seed.
 //!
@@ -28,7 +28,7 @@ use treering_engine::{
 };
 
 const THREADS: u32 = 3;
-/// Four to a leaf: each thread splits a few times, and merges what it has split.
+/// Four per leaf: each thread splits a few times, and merges what it has split.
 const KEYS: u32 = 14;
 
 fn number(name: &str, default: u64) -> u64 {
@@ -66,7 +66,7 @@ fn key(thread: u32, n: u32) -> Vec<u8> {
     [thread.to_be_bytes(), n.to_be_bytes()].concat()
 }
 
-/// Puts all keys of a thread and deletes most of them; what stays.
+/// Puts all keys of a thread and deletes most of them.
 fn work(store: &Store, thread: u32) {
     for n in 0..KEYS {
         store
@@ -78,7 +78,7 @@ fn work(store: &Store, thread: u32) {
     }
 }
 
-/// One schedule; returns splits and merges.
+/// Runs one schedule, and returns the number of splits and merges.
 fn play(options: &Options) -> (u64, u64) {
     let device = Arc::new(MemDevice::new(1_024));
     let store = Store::open(device, Arc::new(SystemClock::new()), options).expect("opens");

@@ -1,5 +1,6 @@
-//! What may become of a store with mini-pages beside its life: dropped, recovered, recovered again, opened with options that cannot work; a
-//! device that is full, or does not read, or does not flush; and records of all shapes in leaves that are full.
+//! Tests a store with mini-pages in unusual situations: dropped, recovered, recovered again, opened
+//! with options that cannot work; on a device that is full, or fails to read, or fails to flush;
+//! and with records of all shapes in full leaves.
 
 mod support;
 
@@ -16,7 +17,7 @@ use treering_engine::{
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// A store that ends as a killed process does, unless it is closed.
+/// Opens a store that ends like a killed process, unless it is closed.
 fn open(device: &Arc<impl BlockDevice + 'static>, options: &Options) -> Result<Store, Error> {
     Store::open(device.clone(), Arc::new(SystemClock::new()), options)
         .inspect(Store::abandon_on_drop)
@@ -32,7 +33,7 @@ fn delete(store: &Store, map: &mut Map, key: &[u8]) {
     map.remove(key);
 }
 
-/// What a scan downwards says of the keys below one, or of all.
+/// Returns what a descending scan finds below a key, or in all.
 fn backwards(store: &Store, before: Option<&[u8]>) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut rows = Vec::new();
     store
@@ -44,7 +45,7 @@ fn backwards(store: &Store, before: Option<&[u8]>) -> Vec<(Vec<u8>, Vec<u8>)> {
     rows
 }
 
-/// Gets say what the scans say, of what is there and of what is not.
+/// Checks that gets agree with scans, for present and absent keys.
 fn assert_same(store: &Store, map: &Map, story: &str) {
     assert!(contents(store) == *map, "{story}: a scan differs");
     let down = backwards(store, None);
@@ -80,7 +81,8 @@ fn assert_same(store: &Store, map: &Map, story: &str) {
     }
 }
 
-/// What has been synced is there however often the store is dropped and recovered, and whatever tree recovers it.
+/// Synced data survives however often the store is dropped and recovered, and whichever tree
+/// recovers it.
 #[test]
 fn a_store_that_is_dropped_and_recovered_again_and_again_has_what_was_synced() {
     for store_kind in STORES {
@@ -143,7 +145,8 @@ fn options_that_cannot_work_are_refused_by_name_and_the_store_is_as_it_was() {
     assert_eq!(contents(&store).len(), 1);
 }
 
-/// Keys that are prefixes of one another, empty ones, records of the largest size; values that grow, shrink and vanish where there is no room.
+/// Keys that are prefixes of one another, empty ones, records of the largest size; values that
+/// grow, shrink and vanish where there is no room.
 #[test]
 fn records_of_all_shapes_in_full_leaves_are_there() {
     let limits = node::limits(4096);
@@ -186,7 +189,7 @@ fn records_of_all_shapes_in_full_leaves_are_there() {
             assert_same(&store, &map, &story);
             for key in keys.iter().chain([&long]) {
                 delete(&store, &mut map, key);
-                // Deleted twice is deleted.
+                // Deleting twice has no further effect.
                 delete(&store, &mut map, key);
             }
             assert!(map.is_empty() && contents(&store).is_empty(), "{story}");
@@ -270,7 +273,7 @@ impl BlockDevice for Unreadable {
     }
 }
 
-/// A device that says how it was read.
+/// A device that reports how it was read.
 struct Watched {
     inner: MemDevice,
     single: AtomicUsize,
@@ -302,7 +305,8 @@ impl BlockDevice for Watched {
     }
 }
 
-/// Where somebody pumps, room is made before it is needed, and the leaves for it are read many at a time.
+/// If the store is pumped, room is made before it is needed, and the leaves for it are read many at
+/// a time.
 #[test]
 fn eviction_ahead_of_need_reads_leaves_in_batches_and_operations_find_room() {
     for kind in STORES {
@@ -351,7 +355,8 @@ fn eviction_ahead_of_need_reads_leaves_in_batches_and_operations_find_room() {
     }
 }
 
-/// An eviction whose leaf cannot be read fails, and with it the operation that wanted the room; the mini-page stays, and nothing is lost.
+/// An eviction whose leaf cannot be read fails, and with it the operation that needed the room. The
+/// mini-page stays, and nothing is lost.
 #[test]
 fn while_pages_cannot_be_read_operations_fail_and_afterwards_all_is_there() {
     for kind in STORES {
@@ -403,7 +408,8 @@ fn while_pages_cannot_be_read_operations_fail_and_afterwards_all_is_there() {
     }
 }
 
-/// Whatever a failed flush has forgotten, what was acknowledged before is there when the store is opened again.
+/// Whatever a failed flush has lost, what was acknowledged before is there when the store is opened
+/// again.
 #[test]
 fn after_a_failed_flush_writes_are_refused_and_a_reopened_store_has_what_was_acknowledged() {
     for kind in STORES {

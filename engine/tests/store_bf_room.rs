@@ -1,4 +1,5 @@
-//! What a mini-page takes its leaf to have room for: keys with much in common, of which a leaf stores but the rest.
+//! Tests how much room a mini-page assumes its leaf to have: keys with long common prefixes, of
+//! which a leaf stores only the rest.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +16,8 @@ fn key(n: u32) -> Vec<u8> {
     [&[b'p'; 90][..], &n.to_be_bytes()].concat()
 }
 
-/// What is taken away again must not count for more than it was: a key that is replaced and then deleted gives back a suffix, not a key.
+/// What is removed again must not count for more than it was: a key that is replaced and then
+/// deleted gives back a suffix, not a whole key.
 #[test]
 fn what_replaced_a_record_and_is_deleted_gives_back_no_more_than_the_leaf_gets() {
     for seed in 0..40 {

@@ -1,5 +1,6 @@
-//! Many threads, one store, a cache far too small, background threads that pump: every reader sees a key's versions in
-//! order, scans are sorted and complete, and what is left at the end is what the writers wrote last.
+//! Tests many threads on one store, with a cache far too small and background threads that pump:
+//! every reader sees a key's versions in order, scans are sorted and complete, and at the end the
+//! store holds what the writers wrote last.
 
 mod support;
 
@@ -18,7 +19,7 @@ const WRITERS: u64 = 3;
 const KEYS_PER_WRITER: u64 = 400;
 const STEPS: u64 = 6_000;
 
-/// Keys of different writers alternate, so that every leaf has all of them in it.
+/// Keys of different writers alternate, so that every leaf has keys of all of them.
 fn key_of(writer: u64, n: u64) -> Vec<u8> {
     format!("{n:05}/{writer}").into_bytes()
 }
@@ -33,10 +34,11 @@ fn version_of(value: &[u8]) -> u64 {
     u64::from_be_bytes(value[..8].try_into().unwrap())
 }
 
-/// What one writer has finished writing, by key: the least version that a later reader may see.
+/// The versions that writers have finished writing, by writer and key: the least versions that a
+/// later reader may see.
 type Floors = Vec<Vec<AtomicU64>>;
 
-/// A writer alone with its keys: puts rising versions, deletes some, and reads back what it wrote.
+/// A writer with keys of its own: puts rising versions, deletes some, and reads back what it wrote.
 fn write(store: &Store, writer: u64, floors: &Floors) -> BTreeMap<Vec<u8>, u64> {
     let mut rng = StdRng::seed_from_u64(writer);
     let mut mine = BTreeMap::new();
@@ -143,7 +145,8 @@ fn run_on(tree: TreeKind, kind: Pages, durability: Durability) {
         let writers: Vec<_> = (0..WRITERS)
             .map(|w| scope.spawn(move || write(store, w, floors)))
             .collect();
-        // All first, and then the others are stopped: or a writer that failed would leave them running for ever.
+        // Join all writers first, and then stop the others; otherwise a writer that failed would
+        // leave them running forever.
         let written: Vec<_> = writers.into_iter().map(|w| w.join()).collect();
         stop.store(true, Ordering::Release);
         for of_writer in written {

@@ -1,7 +1,9 @@
-//! Contention split (B-Trees Are Back §7.3): threads that write a few keys of one leaf wait for each other, the leaf is split between them, and nothing is lost, by threads or by
-//! a power cut.
+//! Tests contention splits (B-Trees Are Back §7.3): threads that write a few keys of one leaf wait
+//! for each other, the leaf is split between these keys, and nothing is lost, neither by threads
+//! nor by a power cut.
 //!
-//! Writers that have changed a page give the processor away now and then before its latch is released, so that they meet as surely as on a machine with many processors.
+//! Writers that have changed a page yield the processor now and then before its latch is released,
+//! so that they collide as surely as on a machine with many processors.
 
 mod support;
 
@@ -38,11 +40,12 @@ fn options(store: Pages, contention_split: Option<ContentionSplit>) -> Options {
 }
 
 thread_local! {
-    /// Changes of pages by this thread, if it is one of several writers.
+    /// The number of changes of pages by this thread, if it is one of several writers.
     static CHANGES: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// Has a writer give the processor away under the latch of a page that it has changed: once in so many times, for on a busy machine that takes long.
+/// Makes a writer yield the processor under the latch of a page that it has changed, only once in a
+/// while, because on a busy machine that takes long.
 struct Slow;
 
 const GIVES_WAY_ONE_IN: u64 = 8;
@@ -58,7 +61,7 @@ impl Observer for Slow {
     }
 }
 
-/// A store that ends as a killed process does, unless it is closed.
+/// Opens a store that ends like a killed process, unless it is closed.
 fn open(device: Arc<dyn BlockDevice>, options: &Options) -> Result<Store, Error> {
     let clock = Arc::new(SystemClock::new());
     Store::open_observed(device, clock, options, Some(Arc::new(Slow)))
@@ -77,7 +80,8 @@ fn pump(store: &Store) -> Result<(), Error> {
     Ok(())
 }
 
-/// Each writer puts rising versions to its own keys until all have put so many, and the leaves have been split so often; says what is there then.
+/// Each writer puts rising versions to its own keys until all have put `least`, and the leaves have
+/// been split `splits` times. Returns the contents after that.
 fn write(store: &Store, least: u64, splits: u64) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let (begin, enough) = (Barrier::new(WRITERS), AtomicBool::new(false));
     let one = |writer: usize| {
@@ -162,7 +166,8 @@ fn when_writers_no_longer_meet_nothing_is_split() {
         store.put(key, b"alone...").expect("puts");
         pump(&store).expect("pumps");
     };
-    // The periods end in which somebody may have waited, and others in which nobody has; of one key after the other, which no split parts.
+    // The periods in which a thread may have waited end, and others follow in which none has; each
+    // with one key after the other, which no split separates.
     let twice = 2 * usize::from(EAGER.period);
     (keys.iter()).for_each(|key| (0..twice).for_each(|_| alone(key)));
     let before = splits(&store);
@@ -213,13 +218,14 @@ fn what_cannot_be_is_refused_by_name() {
     refused("contention-split", &bf);
 }
 
-/// What one writer has done: the values of its keys after each of its writes, of which the first so many are acknowledged as durable.
+/// What one writer has done: the values of its keys after each of its writes, and how many of these
+/// are acknowledged as durable.
 struct History {
     steps: Vec<(Vec<u8>, Option<Vec<u8>>)>,
     acknowledged: usize,
 }
 
-/// Writes until the power goes, or for so many steps.
+/// Writes until the power fails, or for `steps` steps.
 fn write_until_cut(store: &Store, writer: usize, from: usize, seed: u64) -> History {
     let mut rng = StdRng::seed_from_u64(seed);
     let (mut steps, mut acknowledged, mut newest) = (Vec::new(), 0, Lsn(0));
@@ -258,7 +264,8 @@ fn write_until_cut(store: &Store, writer: usize, from: usize, seed: u64) -> Hist
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Whether what is found is the state after some of the steps, all acknowledged ones among them.
+/// Returns whether what is found is the state after some of the steps, including all acknowledged
+/// ones.
 fn is_a_prefix(base: &Map, history: &History, found: &Map) -> bool {
     let mut state = base.clone();
     let mut fits = history.acknowledged == 0 && state == *found;
@@ -272,7 +279,7 @@ fn is_a_prefix(base: &Map, history: &History, found: &Map) -> bool {
     fits
 }
 
-/// A writer's own.
+/// Returns a writer's own keys.
 fn of_writer(map: &Map, writer: usize) -> Map {
     let own = map
         .iter()
@@ -281,7 +288,8 @@ fn of_writer(map: &Map, writer: usize) -> Map {
         .collect()
 }
 
-/// Each writer's keys come back as they were after some of its writes: all that were acknowledged, and none after one that is missing.
+/// Each writer's keys come back as they were after some of its writes: all that were acknowledged,
+/// and none after a missing one.
 #[test]
 fn leaves_split_for_writers_come_back_after_power_cuts() {
     let mut contention_splits = 0;
@@ -313,7 +321,8 @@ fn leaves_split_for_writers_come_back_after_power_cuts() {
                 let (before, after) = (of_writer(&base, writer), of_writer(&found, writer));
                 assert!(
                     is_a_prefix(&before, history, &after),
-                    "{kind:?}, round {round}, writer {writer}: {} records, after none of its steps {}..={}",
+                    "{kind:?}, round {round}, writer {writer}: {} records, after none of its \
+                     steps {}..={}",
                     after.len(),
                     history.acknowledged,
                     history.steps.len()

@@ -1,10 +1,11 @@
-//! Power fails at any I/O, also while recovering from the last failure: what comes back is the history up to some operation
-//! that is not before the last acknowledged one.
+//! Tests power failures at any I/O, also during the recovery from the last failure: what comes back
+//! is the history up to some operation at or after the last acknowledged one.
 //!
-//! One client runs a random program on a tiny store over a device that loses, at the cut, any subset of the blocks written
-//! since the last flush. Then the store is opened, perhaps cut again while it recovers, perhaps twice, and what it finally
-//! holds is compared with the state after *every* prefix of the program from the last acknowledgement on. Log order is
-//! operation order here, so nothing but a prefix is right.
+//! One client runs a random program on a tiny store. At the cut, the device loses any subset of the
+//! blocks written since the last flush. Then the store is opened, perhaps cut again while it
+//! recovers, perhaps twice. Its final contents are compared with the state after *every* prefix of
+//! the program from the last acknowledgement on. Log order is operation order here, so only a
+//! prefix is correct.
 
 mod support;
 
@@ -45,13 +46,13 @@ fn options(tree: TreeKind, store: Pages, page_size: usize) -> Options {
     }
 }
 
-/// A store that ends as a killed process does, unless it is closed.
+/// Opens a store that ends like a killed process, unless it is closed.
 fn open(device: &Arc<CrashDevice>, options: &Options) -> treering_engine::Result<Store> {
     let device: Arc<dyn BlockDevice> = device.clone();
     Store::open(device, Arc::new(SystemClock::new()), options).inspect(Store::abandon_on_drop)
 }
 
-/// Numbers and values of one length, mostly, so that leaves can be dense.
+/// Numbers, and mostly values of one length, so that leaves can be dense.
 fn dense_step(rng: &mut StdRng, i: usize) -> Step {
     let number = rng.random_range(0_u32..900);
     let key = match rng.random_range(0..100) {
@@ -70,11 +71,11 @@ fn dense_step(rng: &mut StdRng, i: usize) -> Step {
     }
 }
 
-/// What a program's values are like.
+/// The kind of a program's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Values {
     Short,
-    /// One in five is out of line, of one to eight blocks.
+    /// One in five is out of line, on one to eight blocks.
     Long,
 }
 
@@ -113,11 +114,11 @@ fn apply(map: &mut Map, step: &Step) {
 /// What a run on a failing device did.
 struct History {
     steps: Vec<Step>,
-    /// The first so many steps were acknowledged as durable.
+    /// The number of steps acknowledged as durable.
     acknowledged: usize,
 }
 
-/// Runs a program until the power goes (or the program ends).
+/// Runs a program until the power fails (or the program ends).
 fn run_until_cut(
     store: &Store,
     rng: &mut StdRng,
@@ -138,7 +139,7 @@ fn run_until_cut(
         // A failed operation may or may not be in the log.
         history.steps.push(step);
         let Ok(lsn) = done else { return history };
-        // A delete of an absent key has the LSN of what made it absent.
+        // A delete of an absent key returns the LSN of the write that made it absent.
         newest = newest.max(lsn);
         if rng.random_bool(0.05) {
             if store.sync(newest).is_err() {
@@ -168,7 +169,7 @@ fn contents(store: &Store) -> Map {
     map
 }
 
-/// The number of steps after which the state is `found`, at least `acknowledged`.
+/// Returns the number of steps after which the state is `found`, at least `acknowledged`.
 fn matching_prefix(base: &Map, history: &History, found: &Map) -> Option<usize> {
     let mut state = base.clone();
     for (n, step) in history.steps.iter().enumerate() {
@@ -180,7 +181,7 @@ fn matching_prefix(base: &Map, history: &History, found: &Map) -> Option<usize> 
     (state == *found).then_some(history.steps.len())
 }
 
-/// For the failure's story: the prefix that comes nearest, and up to eight keys in which it differs.
+/// For the failure message: the closest prefix, and up to eight keys in which it differs.
 fn nearest_miss(base: &Map, history: &History, found: &Map) -> String {
     let number = |v: Option<&Vec<u8>>| v.map(|v| u64::from_be_bytes(v[..8].try_into().unwrap()));
     let mut state = base.clone();
@@ -242,7 +243,8 @@ fn recover(
     (device, store)
 }
 
-/// Opens the store again on the same device, which has failed but whose power never went, until nothing fails any more.
+/// Opens the store again on the same device, which has failed but whose power was never cut, until
+/// nothing fails any more.
 fn restart(device: &Arc<CrashDevice>, options: &Options, rng: &mut StdRng) -> Store {
     for _ in 0..3 {
         match rng.random_range(0..4) {
@@ -261,7 +263,7 @@ fn restart(device: &Arc<CrashDevice>, options: &Options, rng: &mut StdRng) -> St
             }
         }
     }
-    // What was armed and did not strike may do so now, and once more.
+    // Failures that were armed and have not struck may do so now, and once more.
     (0..2)
         .find_map(|_| open(device, options).ok())
         .unwrap_or_else(|| open(device, options).expect("recovers"))
@@ -278,8 +280,9 @@ fn in_words(options: &Options) -> String {
     format!("{tree:?} on {store:?}, {page_size} B pages, {layout}")
 }
 
-/// As [`crash_again_and_again`], but most rounds end because a flush or a write fails, and the store is opened again on the same device.
-/// What a failed flush has forgotten may vanish rounds later, when the power goes.
+/// As [`crash_again_and_again`], but most rounds end because a flush or a write fails, and the
+/// store is opened again on the same device. What a failed flush has lost may vanish rounds later,
+/// when the power fails.
 fn fail_again_and_again((options, values): (&Options, Values), seed: u64, rounds: usize) {
     let story = format!(
         "{}, {values:?} values, seed {seed}, with failures",
@@ -307,7 +310,8 @@ fn fail_again_and_again((options, values): (&Options, Values), seed: u64, rounds
         let found = contents(&store);
         assert!(
             matching_prefix(&base, &history, &found).is_some(),
-            "{story}, round {round}: {} records found, which is the state after none of steps {}..={}\n{}",
+            "{story}, round {round}: {} records found, which is the state after none of steps \
+             {}..={}\n{}",
             found.len(),
             history.acknowledged,
             history.steps.len(),
@@ -338,7 +342,8 @@ fn crash_again_and_again((options, values): (&Options, Values), seed: u64, round
         let found = contents(&store);
         let Some(n) = matching_prefix(&base, &history, &found) else {
             panic!(
-                "{story}, round {round}: {} records found, which is the state after none of steps {}..={}\n{}",
+                "{story}, round {round}: {} records found, which is the state after none of steps \
+                 {}..={}\n{}",
                 found.len(),
                 history.acknowledged,
                 history.steps.len(),
@@ -411,7 +416,7 @@ fn modification_logs_of_other_stores_come_back_with_a_prefix() {
     }
 }
 
-/// Pages take on other layouts and lose them again, and redo must know which they had.
+/// Pages change to other layouts and back, and redo must know which one they had.
 #[test]
 fn leaves_of_every_layout_come_back_with_a_prefix() {
     for layout in LayoutChoice::all() {
@@ -430,8 +435,8 @@ fn leaves_of_every_layout_come_back_with_a_prefix() {
     }
 }
 
-/// Their blocks are on the device before the log says so, whatever is cut, and nobody writes over
-/// them before the log says that they are gone.
+/// The blocks of long values are on the device before the log refers to them, whatever is cut, and
+/// are not overwritten before the log says that they are gone.
 #[test]
 fn long_values_come_back_with_a_prefix() {
     for kind in STORES {
@@ -469,7 +474,7 @@ fn after_a_failed_write_reads_still_see_the_newest_and_writes_are_refused() {
             let device = Arc::new(CrashDevice::new(BLOCKS));
             let store = open(&device, &options).expect("formats");
             let mut map = Map::new();
-            // The first failing write is somewhere in write-back, a checkpoint or a log flush.
+            // The first failing write is in write-back, a checkpoint or a log flush.
             device.fail_write_in(200 + 17 * seed);
             for i in 0.. {
                 let step = step(&mut rng, i, &options, Values::Short);
@@ -491,11 +496,12 @@ fn after_a_failed_write_reads_still_see_the_newest_and_writes_are_refused() {
                 "{kind}: a failed store accepts writes"
             );
             let mut got = Vec::new();
-            // More than once: the first round drives pages out of the cache that the second needs again.
+            // More than once: the first round evicts pages from the cache that the second needs
+            // again.
             for (k, v) in map.iter().chain(&map).chain(&map) {
                 match store.get(k, &mut got) {
                     Ok(found) => assert!(found && got == *v, "{kind}: an old value of {k:?}"),
-                    // No frame can be freed for it: an error is honest, an old value is not.
+                    // No frame can be freed for it: an error is acceptable, an old value is not.
                     Err(e) => assert!(e.to_string().contains("stopped accepting"), "{e}"),
                 }
             }

@@ -1,5 +1,5 @@
-//! A block of a page that was damaged while nobody had the store open, slot or log block: whoever reads the page is told, by a typed error, and
-//! `verify` lists it. Nobody gets a wrong value, or a value of before.
+//! Tests damage to a block of a page, slot or log block, while the store is closed: whoever reads
+//! the page gets a typed error, and `verify` lists it. Nobody gets a wrong or an older value.
 
 mod support;
 
@@ -29,7 +29,7 @@ fn options(tree: TreeKind, store: Pages) -> Options {
     }
 }
 
-/// A store that ends as a killed process does, unless it is closed.
+/// Opens a store that ends like a killed process, unless it is closed.
 fn open(device: &Arc<CrashDevice>, options: &Options) -> Result<Store, Error> {
     Store::open(device.clone(), Arc::new(SystemClock::new()), options)
         .inspect(Store::abandon_on_drop)
@@ -41,8 +41,9 @@ fn value(key: u32, round: u32) -> Vec<u8> {
     value
 }
 
-/// A store that was closed, and the round in which each key was put last. Each round but the first changes few keys, so that where
-/// there are modification logs most pages have something there.
+/// Returns a store that was closed, and the round in which each key was last put. Each round but
+/// the first changes few keys, so that most pages have differences in their modification logs, if
+/// there are any.
 fn closed(options: &Options) -> (Image, Vec<u32>) {
     let device = Arc::new(CrashDevice::new(required_blocks(options, 100)));
     let store = open(&device, options).unwrap();
@@ -65,7 +66,8 @@ enum What {
     Log,
 }
 
-/// The blocks of pages and their logs: whatever begins as one, and the second block of each page.
+/// Returns the blocks of pages and their logs: every block that begins as one, and the second block
+/// of each page.
 fn blocks(device: &CrashDevice) -> Vec<(What, Lba)> {
     let mut block = vec![0; BLOCK_SIZE];
     let mut found = Vec::new();
@@ -80,7 +82,8 @@ fn blocks(device: &CrashDevice) -> Vec<(What, Lba)> {
     found
 }
 
-/// Whether anybody who reads the store is told of damage. What is not told must be right.
+/// Returns whether reading the store reports damage. Where no damage is reported, the contents must
+/// be correct.
 fn is_told(device: &Arc<CrashDevice>, options: &Options, last: &[u32], story: &str) -> bool {
     let is_typed = |e: &Error| matches!(e, Error::Damaged { .. } | Error::MissingPage { .. });
     let store = match open(device, options) {

@@ -1,8 +1,9 @@
-//! The store answers like an ordered map, whatever the tree, page store, page size, cache size and keys, and again after it has
-//! been closed and opened.
+//! Tests that the store answers like an ordered map, whatever the tree, page store, page size,
+//! cache size and keys, and also after it is closed and reopened.
 //!
-//! Geometry is tiny: 16 to 24 frames of cache, a log of a few dozen pages, large values. So a few thousand operations
-//! split and merge hundreds of leaves, evict most of them many times and run dozens of checkpoints.
+//! The geometry is tiny: a cache of 16 to 24 frames, a log of a few dozen pages, large values. So a
+//! few thousand operations split and merge hundreds of leaves, evict most of them many times and
+//! take dozens of checkpoints.
 
 mod support;
 
@@ -30,7 +31,7 @@ fn tiny(tree: TreeKind, store: Pages, page_size: usize, frames: u64) -> Options 
     }
 }
 
-/// A store that ends as a killed process does, unless it is closed.
+/// Opens a store that ends like a killed process, unless it is closed.
 fn open(device: &Arc<MemDevice>, options: &Options) -> Store {
     let device: Arc<dyn BlockDevice> = device.clone();
     Store::open(device, Arc::new(SystemClock::new()), options)
@@ -38,7 +39,7 @@ fn open(device: &Arc<MemDevice>, options: &Options) -> Store {
         .expect("opens")
 }
 
-/// Prefix-rich keys: some are empty, many are prefixes of others, some long.
+/// Keys with many common prefixes: some are empty, many are prefixes of others, some are long.
 fn key(rng: &mut StdRng) -> Vec<u8> {
     let stem: &[u8] =
         [&b""[..], b"a", b"ab", b"test", b"teste", b"user:0000"][rng.random_range(0..6)];
@@ -95,7 +96,7 @@ fn run_program(options: &Options, seed: u64, operations: usize, reopen_every: us
     );
 }
 
-/// Runs a random program on a store, which is opened again as the `others` in turn.
+/// Runs a random program on a store, which is reopened as each of `others` in turn.
 fn run_program_and_reopen_as(
     options: &Options,
     others: &[Options],
@@ -187,7 +188,7 @@ fn every_page_store_and_page_size_agrees_with_an_ordered_map() {
     }
 }
 
-/// On the device a store has no tree: leaves, their index and their log are the same.
+/// A store on a device does not depend on the tree: leaves, index and log have the same format.
 #[test]
 fn a_store_that_is_opened_as_another_tree_and_with_another_cache_is_the_same_map() {
     for store in STORES {
@@ -222,7 +223,8 @@ fn every_ring_and_every_share_of_promotion_and_copying_agrees_with_an_ordered_ma
     }
 }
 
-/// What is buffered goes to the leaves, and whoever deletes something then merges them, two at a time.
+/// Flushes buffered changes to the leaves, and merges leaves, two at a time, by deleting something
+/// in them.
 fn merge_leaves(store: &Store) {
     store.checkpoint().unwrap();
     for _ in 0..400 {
@@ -315,7 +317,7 @@ fn refuses_records_over_the_limit(options: &Options) {
             .contains("longer than")
     );
     assert_same(&store, &BTreeMap::new(), "after two refusals");
-    // At the limit everything is ordinary.
+    // At the limit, everything works as usual.
     let mut map = BTreeMap::new();
     for i in 0..200u8 {
         let mut k = vec![b'k'; limits.max_key];

@@ -1,5 +1,6 @@
-//! Corners that random programs seldom reach, each of which was once wrong: keys that share almost all of their bytes, a store
-//! that is full, damage after a clean close, and a flush that fails under another thread.
+//! Tests corner cases that random programs seldom reach, each of which once failed: keys that share
+//! almost all of their bytes, a full store, damage after a clean close, and a flush that fails
+//! under another thread.
 
 mod support;
 
@@ -22,14 +23,14 @@ fn options(tree: TreeKind, store: Pages, page_size: usize) -> Options {
     }
 }
 
-/// A store that ends as a killed process does, unless it is closed.
+/// Opens a store that ends like a killed process, unless it is closed.
 fn open(device: &Arc<impl BlockDevice + 'static>, options: &Options) -> Result<Store, Error> {
     Store::open(device.clone(), Arc::new(SystemClock::new()), options)
         .inspect(Store::abandon_on_drop)
 }
 
-/// A split moves half a page; were its log record to repeat the shared prefix with every key, it would be many pages long and
-/// fit no log.
+/// A split moves half a page. If its log record repeated the shared prefix with every key, it would
+/// be many pages long and fit in no log.
 #[test]
 fn keys_that_share_almost_everything_split_within_a_small_log() {
     for (tree, page_size) in TREES
@@ -57,8 +58,8 @@ fn keys_that_share_almost_everything_split_within_a_small_log() {
     }
 }
 
-/// Pairs of neighbours differ late, so separators are hundreds of bytes and a snapshot of the inner level takes many slots: they
-/// must still be there when leaves have taken all they can.
+/// Neighbouring keys differ late, so separators have hundreds of bytes and a snapshot of the inner
+/// level takes many slots. These must still be available when leaves have taken all they can.
 #[test]
 fn a_full_store_with_long_separators_checkpoints_and_opens_again() {
     for (tree, kind) in support::all() {
@@ -123,8 +124,8 @@ fn a_full_store_can_be_emptied_and_filled_again() {
     }
 }
 
-/// The double-write journal still holds images of long ago. They may mend a torn write, never stand in for a page that was
-/// whole and was damaged later.
+/// The double-write journal still holds very old images. They may repair a torn write, but must
+/// never replace a page that was whole and was damaged later.
 #[test]
 fn damage_after_a_clean_close_is_told_and_never_mended_with_an_old_page() {
     TREES.into_iter().for_each(damage_is_told);
@@ -188,7 +189,7 @@ fn damage_is_told(tree: TreeKind) {
 
 type Hook = Box<dyn FnOnce() + Send>;
 
-/// A device that calls out once, after the first write to the log.
+/// A device that calls a function once, after the first write to the log.
 struct Interrupted {
     inner: Arc<CrashDevice>,
     hook: Mutex<Option<Hook>>,
@@ -219,8 +220,8 @@ impl BlockDevice for Interrupted {
     }
 }
 
-/// After a failed flush the device may have dropped any write before it, those of other threads included: their own flush then
-/// succeeds and means nothing (fsyncgate).
+/// After a failed flush, the device may have dropped any write before it, including those of other
+/// threads, whose own flush then succeeds and means nothing (fsyncgate).
 #[test]
 fn a_flush_that_failed_under_another_thread_acknowledges_nothing() {
     TREES.into_iter().for_each(a_flush_that_failed);

@@ -1,6 +1,8 @@
-//! Each layout of leaves in a store: it answers like an ordered map, through splits, merges, new layouts, checkpoints and recovery from the log, on every page store.
+//! Tests each layout of leaves in a store: it answers like an ordered map, through splits, merges,
+//! layout changes, checkpoints and recovery from the log, on every page store.
 //!
-//! Keys are such that dense leaves come and go: runs of numbers in random and in ascending order, in partitions, broken by strings; values of eight bytes mostly.
+//! Keys are such that dense leaves come and go: runs of numbers in random and in ascending order,
+//! in partitions, interrupted by strings; mostly values of eight bytes.
 
 mod support;
 
@@ -26,7 +28,7 @@ fn options(tree: TreeKind, store: Pages, layouts: LayoutChoice) -> Options {
     }
 }
 
-/// A store that ends as a killed process does, unless it is closed.
+/// Opens a store that ends like a killed process, unless it is closed.
 fn open(device: &Arc<MemDevice>, options: &Options) -> Store {
     let device: Arc<dyn BlockDevice> = device.clone();
     Store::open(device, Arc::new(SystemClock::new()), options)
@@ -40,7 +42,7 @@ fn pump_all(store: &Store) {
     }
 }
 
-/// The next key of a program: `step` of ascending ones.
+/// Returns the next key of a program; `step` is the next of the ascending ones.
 fn key(rng: &mut StdRng, step: u32) -> Vec<u8> {
     let numbers = |a: u32, b: u32| [a.to_be_bytes(), b.to_be_bytes()].concat();
     match rng.random_range(0..100) {
@@ -80,7 +82,7 @@ fn run(rounds: &[Options], seed: u64) -> Seen {
         for i in 0..4_000_u32 {
             let step = round as u32 * 4_000 + i;
             let k = key(&mut rng, step);
-            // Every fourth round ends with less than it began with.
+            // Every fourth round ends with fewer keys than it began with.
             let (puts, deletes) = if round % 4 == 3 && i > 2_000 {
                 (2, 40)
             } else {
@@ -97,7 +99,7 @@ fn run(rounds: &[Options], seed: u64) -> Seen {
                 }
                 1 => scan(&store, &map, &k, &format!("{story} at {step}")),
                 n if n < puts + 2 => {
-                    // Most numbers have values of one length for ever.
+                    // Most numbers always have values of one length.
                     let odd = k.len() > 8 || k.len() == 4 && k[2] < 4;
                     let len = if odd && rng.random_bool(0.05) {
                         rng.random_range(0..200)
@@ -109,7 +111,7 @@ fn run(rounds: &[Options], seed: u64) -> Seen {
                     map.insert(k, value);
                 }
                 _ => {
-                    // A range of them, so that leaves become sparse.
+                    // Delete a range of them, so that leaves become sparse.
                     let gone: Vec<_> = map
                         .range(k..)
                         .take(deletes)
@@ -128,7 +130,7 @@ fn run(rounds: &[Options], seed: u64) -> Seen {
         seen.splits += stats.splits;
         seen.merges += stats.merges;
         if round % 2 == 0 {
-            // The log is all there is of the last changes.
+            // The last changes are only in the log.
             store.sync(last).expect("syncs");
             drop(store);
         } else {
@@ -143,7 +145,8 @@ fn run(rounds: &[Options], seed: u64) -> Seen {
 }
 
 impl Seen {
-    /// Leaves had the layout that was chosen, or all that adaption has use for; and they were split and merged.
+    /// Checks that leaves had the chosen layout, or all layouts that adaption uses, and that they
+    /// were split and merged.
     #[track_caller]
     fn is_all_of(&self, chosen: LayoutChoice) {
         let expected: &[&str] = match chosen.is_adaptive() {
@@ -200,7 +203,8 @@ fn the_bf_tree_has_leaves_of_any_layout() {
     }
 }
 
-/// Keys that heads do not tell apart are in leaves with fingerprints, until there are scans, in whichever direction (§5.1).
+/// Keys that heads cannot distinguish are in leaves with fingerprints, until there are scans in
+/// either direction (§5.1).
 #[test]
 fn leaves_that_are_scanned_a_lot_get_hints() {
     for (downwards, scans) in [(false, 0), (false, 60), (true, 60)] {
@@ -241,7 +245,8 @@ fn leaves_that_are_scanned_a_lot_get_hints() {
 /// Pages keep their layout until they must change it, and every tree can take them over.
 #[test]
 fn a_store_may_be_opened_with_another_layout_each_time() {
-    // The first page has the first layout, and what is split off it; dense ones are what they become.
+    // The first page, and pages split off it, have the first layout; dense pages have what they
+    // become.
     let mut layouts = BTreeSet::new();
     for store in [IN_PLACE, LAZY_LOGGED] {
         for seed in 0..3 {

@@ -1,5 +1,5 @@
-//! The ends of a store: dropped, closed, abandoned, or with its process; and an interval of
-//! durability that nobody pumps.
+//! Tests the ends of a store: dropped, closed, abandoned, or ended with its process; and an
+//! interval of durability that nobody pumps.
 
 mod support;
 
@@ -19,7 +19,7 @@ use treering_engine::{
 
 const ROWS: u32 = 1_000;
 
-/// In a child: what to do with the store, and where it is.
+/// For a child process: what to do with the store, and where the store is.
 const ROLE: &str = "TREERING_LIFE_ROLE";
 const PLACE: &str = "TREERING_LIFE_PLACE";
 
@@ -35,7 +35,7 @@ fn open(device: &Arc<impl BlockDevice + 'static>, options: &Options) -> Store {
     Store::open(device.clone(), Arc::new(SystemClock::new()), options).expect("opens")
 }
 
-/// What an outsider would write: nothing but defaults, an end, and no `sync`.
+/// What an outsider would write: only defaults, an end, and no `sync`.
 fn as_a_user_would(path: &Path, end: &str) {
     let options = Options::default();
     let blocks = required_blocks(&options, 10_000);
@@ -60,7 +60,7 @@ fn assert_all_rows(device: &Arc<impl BlockDevice + 'static>, options: &Options, 
     }
 }
 
-/// The child of the test below; by itself it has nothing to do.
+/// The child process of the test below; by itself it does nothing.
 #[test]
 fn child_that_uses_a_store() {
     if let (Ok(role), Ok(place)) = (std::env::var(ROLE), std::env::var(PLACE)) {
@@ -94,7 +94,7 @@ fn fill(store: &Store) {
     store.delete(&key(7)).expect("deletes");
 }
 
-/// Nothing is synced, nobody pumps, and the log's buffer has room for all of it.
+/// Nothing is synced, nobody pumps, and the log's buffer has room for everything.
 #[test]
 fn a_dropped_store_keeps_what_nobody_has_synced_and_an_abandoned_one_does_not() {
     for (tree, pages) in all() {
@@ -111,7 +111,7 @@ fn a_dropped_store_keeps_what_nobody_has_synced_and_an_abandoned_one_does_not() 
             let store = open(&device, &options);
             fill(&store);
             drop(store);
-            // Not just written: flushed, so that the power may go.
+            // Not only written but flushed, so that the power may fail.
             let device = Arc::new(CrashDevice::from_image(device.crash(&mut |_| 0)));
             assert_all_rows(&device, &options, &story);
 
@@ -123,8 +123,8 @@ fn a_dropped_store_keeps_what_nobody_has_synced_and_an_abandoned_one_does_not() 
     }
 }
 
-/// A failure has nobody to go to, and after one nothing is written: no panic, no acknowledged row
-/// lost.
+/// A failure cannot be reported to anyone, and after one nothing is written: no panic, no
+/// acknowledged row lost.
 #[test]
 fn dropping_a_store_that_fails_or_has_failed_is_quiet() {
     for (tree, pages) in all() {
@@ -146,7 +146,7 @@ fn dropping_a_store_that_fails_or_has_failed_is_quiet() {
     }
 }
 
-/// A clock that somebody moves.
+/// A clock that the test advances.
 #[derive(Default)]
 struct ByHand(AtomicU64);
 
@@ -182,12 +182,12 @@ fn an_interval_is_kept_by_the_writers_when_nobody_pumps() {
         for key in [b"a", b"b", b"c"] {
             assert!(survives(key), "{story}: {key:?} behind the interval");
         }
-        // A delete keeps it as well, and one of a key that is not there.
+        // A delete keeps the interval as well, also of an absent key.
         store.put(b"d", b"4").expect("puts");
         clock.0.store(2 * INTERVAL, Ordering::SeqCst);
         store.delete(b"absent").expect("deletes");
         assert!(survives(b"d"), "{story}: the delete flushes");
-        // Nobody writes: then it takes a pump.
+        // Nobody writes, so it takes a pump.
         store.put(b"e", b"5").expect("puts");
         assert_eq!(store.due(), None, "{story}");
         clock.0.store(3 * INTERVAL, Ordering::SeqCst);
@@ -198,7 +198,7 @@ fn an_interval_is_kept_by_the_writers_when_nobody_pumps() {
     }
 }
 
-/// Writes wait for nobody in between: a store of ours flushes once an interval.
+/// Writes within an interval do not wait: the store flushes once per interval.
 #[test]
 fn an_interval_costs_one_flush() {
     let options = Options {
@@ -233,7 +233,7 @@ fn the_default_is_durable_when_a_write_returns() {
     drop(store);
 }
 
-/// Each later write carries the first cause.
+/// Each later write reports the first cause.
 #[test]
 fn a_store_that_refuses_writes_says_why_each_time() {
     for (tree, pages) in all() {
@@ -269,7 +269,7 @@ fn a_store_that_refuses_writes_says_why_each_time() {
     }
 }
 
-/// Persistent memory that fails when it is told to, each time with another sentence.
+/// A persistent memory that fails when told to, each time with another message.
 struct Failing {
     memory: MemPm,
     failures: AtomicU64,
@@ -338,8 +338,8 @@ fn a_store_in_persistent_memory_that_refuses_writes_says_why_each_time() {
             store.put(&key(n), &value(n)).expect("puts");
         }
         device.fails.store(true, Ordering::SeqCst);
-        // A write that fails while nothing is in doubt yet is refused and no more; a checkpoint is
-        // not.
+        // A write that fails while nothing is in doubt yet is only refused; a checkpoint that fails
+        // stops the store.
         let first = store
             .checkpoint()
             .map(drop)

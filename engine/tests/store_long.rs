@@ -1,5 +1,5 @@
-//! Long values: whatever their length, they come back as they were put, also from a store that was
-//! opened again; what they took is free when they are gone; damage to them is told.
+//! Tests long values: whatever their length, they come back as they were put, also after reopening.
+//! Their places are freed when they are deleted, and damage to them is detected.
 
 mod support;
 
@@ -23,7 +23,7 @@ fn open(device: &Arc<MemDevice>, options: &Options) -> Store {
     Store::open(device.clone(), Arc::new(SystemClock::new()), options).expect("opens")
 }
 
-/// Bytes that say which value they are, at each place another.
+/// Returns bytes that identify the value and differ at each position.
 fn value(n: u64, len: usize) -> Vec<u8> {
     (0..len as u64)
         .map(|i| (n.wrapping_mul(31) + i * 7 + i / 251) as u8)
@@ -38,8 +38,8 @@ fn pump(store: &Store) {
     }
 }
 
-/// Around every boundary there is: of the quarter page, of the leaf, of blocks, of places, of
-/// pieces that are written at once.
+/// Lengths around every boundary: of the quarter page, of the leaf, of blocks, of places, of pieces
+/// written at once.
 fn lengths(options: &Options) -> Vec<usize> {
     let quarter = options.page_size / 4;
     let mut all = vec![0, 1, 39, 40, 41, quarter - 1, quarter, quarter + 1];
@@ -58,7 +58,7 @@ fn values_of_every_length_come_back_from_every_store() {
         let mut map = Map::new();
         for round in 0..3 {
             for (n, len) in lengths(&options).into_iter().enumerate() {
-                // Each time another value under the key, short where there was a long one.
+                // Each time another value under the key, a short one where there was a long one.
                 let key = format!("{:03}", (n * 7 + round * 5) % 40).into_bytes();
                 let bytes = value(n as u64 + 100 * round as u64, len);
                 store.put(&key, &bytes).expect("puts");
@@ -111,7 +111,8 @@ fn the_longest_value_is_taken_and_one_more_byte_is_refused() {
     assert!(store.get(b"key", &mut got).expect("gets") && got == longest);
 }
 
-/// A store that is written over and over holds no more places than its values take, whoever looks.
+/// A store that is overwritten again and again holds no more places than its values take, whether
+/// or not anyone reads it.
 #[test]
 fn what_a_long_value_took_is_used_again() {
     for (tree, kind) in support::all() {
@@ -163,7 +164,7 @@ fn a_store_without_room_for_a_value_refuses_it_and_loses_nothing() {
             map.len()
         );
         assert!(contents(&store) == map, "{tree:?} {kind:?}");
-        // Nothing of what was refused is lost to the store.
+        // What was refused costs the store no places.
         let places = store.stats().overflow.places;
         store.close().expect("a full store closes");
         let store = open(&device, &options);
@@ -204,8 +205,8 @@ fn a_scan_reads_the_values_that_it_comes_to() {
     }
 }
 
-/// Every block of a long value: with flipped bits, with zeros, and with what was there before, it
-/// is told, and other keys are as they were.
+/// Every block of a long value: flipped bits, zeros, and the block's previous contents are
+/// detected, and other keys are unaffected.
 #[test]
 fn damage_to_any_block_of_a_long_value_is_told() {
     for (tree, kind) in support::all() {
@@ -262,7 +263,7 @@ fn damage_to_any_block_of_a_long_value_is_told() {
     }
 }
 
-/// A random program against an ordered map, reopened now and then in a store that is nearly full.
+/// A random program against an ordered map, in a nearly full store that is reopened now and then.
 #[test]
 fn a_random_program_is_that_of_an_ordered_map() {
     for (tree, kind) in support::all() {
@@ -323,8 +324,8 @@ fn a_random_program_is_that_of_an_ordered_map() {
     }
 }
 
-/// Writers replace what readers are reading, in a store so small that places are used again at
-/// once: whoever reads finds a value that the key had, whole.
+/// Writers replace what readers are reading, in a store so small that places are reused at once:
+/// readers find a value that the key had, complete.
 #[test]
 fn readers_find_whole_values_while_their_places_are_written_again() {
     for (tree, kind) in support::all() {
@@ -391,8 +392,8 @@ fn readers_find_whole_values_while_their_places_are_written_again() {
     }
 }
 
-/// A user may store what looks like a pointer, even one that was valid once: it comes back, and
-/// follows nowhere.
+/// A user may store what looks like a pointer, even one that was valid once: it comes back
+/// unchanged, and is not followed.
 #[test]
 fn a_value_that_looks_like_a_pointer_is_a_value() {
     for (tree, kind) in support::all() {
@@ -401,7 +402,7 @@ fn a_value_that_looks_like_a_pointer_is_a_value() {
         let store = open(&device, &options);
         store.put(b"long", &value(1, 20_000)).expect("puts");
         store.checkpoint().expect("checkpoints");
-        // Behind the mark, any 36 bytes; those that a leaf has are among them.
+        // Behind the mark, any 36 bytes, including those that a leaf has.
         let mark = [0xfd, b'O', b'V', 0x01];
         let blocks = support::read_all(&device);
         let bytes = blocks.concat();
@@ -431,8 +432,8 @@ fn a_value_that_looks_like_a_pointer_is_a_value() {
     }
 }
 
-/// A page is written, merged away, and its place is a long value's, all behind the redo start: the
-/// journal still has its image, which is not to be put back.
+/// A page is written and merged away, and its place is given to a long value, all behind the redo
+/// start. The journal still has the page's image, which must not be restored.
 #[test]
 fn repair_puts_no_dead_page_over_a_long_value() {
     let options = tiny(TreeKind::BTree, support::IN_PLACE);
@@ -446,7 +447,7 @@ fn repair_puts_no_dead_page_over_a_long_value() {
     };
     fill(1);
     store.checkpoint().expect("checkpoints");
-    // Another one begins; what is written from now on is behind it.
+    // Another log epoch begins; everything written from now on is behind it.
     assert_eq!(
         store.pump(Task::Checkpoint).expect("begins"),
         Progress::More

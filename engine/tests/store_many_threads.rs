@@ -1,13 +1,13 @@
-//! More threads than frames, on a device that takes its time: every operation ends, and no thread
-//! is left behind.
+//! Tests more threads than frames, on a slow device: every operation ends, and every thread makes
+//! progress.
 //!
-//! Sixty-four threads over sixteen frames split and merge leaves of their own. A thread that waited
-//! for a frame with its leaf latched would wait for ever once sixteen of them did. The threads
-//! cannot be stopped then, so a watchdog ends the test with what each of them has done.
+//! Sixty-four threads over sixteen frames split and merge leaves of their own. If threads waited
+//! for frames with their leaves latched, sixteen such threads would wait forever. They could not be
+//! stopped then, so a watchdog ends the test and reports what each thread has done.
 //!
-//! `TREERING_SECONDS` is how long each store is run once it has warmed up, by default 3. From ten
-//! seconds on the least served thread must have done a tenth of the mean (what is promised is for a
-//! minute); in less, every one is served before long.
+//! `TREERING_SECONDS` is how long each store runs after warming up, by default 3. From ten seconds
+//! on, the least served thread must have done a tenth of the mean (the promise is for a minute); in
+//! less time, every thread must be served eventually.
 
 mod support;
 
@@ -23,12 +23,12 @@ use treering_engine::{
 
 const THREADS: u32 = 64;
 const FRAMES: u64 = 16;
-/// Keys of a thread: put one after the other, then deleted, and so on.
+/// Keys per thread: put one after the other, then deleted, and so on.
 const KEYS: u32 = 300;
-/// How long a thread may take for the operation that it has begun when all are told to stop.
+/// How long a thread may take for its current operation when all are told to stop.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Memory that takes 50 microseconds for each call.
+/// A memory device that takes 50 microseconds for each call.
 struct Slow(MemDevice);
 
 fn pause() {
@@ -61,13 +61,13 @@ fn run_time() -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// Leaves in no order of time, so that threads split leaves everywhere.
+/// Keys in no order of time, so that threads split leaves everywhere.
 fn key(thread: u32, n: u32) -> Vec<u8> {
     let scattered = (n % KEYS).wrapping_mul(2_654_435_761);
     [thread.to_be_bytes(), scattered.to_be_bytes()].concat()
 }
 
-/// Puts and deletes until told to stop; says after each operation how many there were.
+/// Puts and deletes until told to stop, and counts the operations in `done`.
 fn work(store: &Store, thread: u32, stop: &AtomicBool, done: &AtomicU64) {
     let value = vec![thread as u8; 700];
     for n in 0.. {
@@ -85,7 +85,8 @@ fn work(store: &Store, thread: u32, stop: &AtomicBool, done: &AtomicU64) {
     }
 }
 
-/// Every thread is served, and ends; `ring` pages of ring, if the tree has one.
+/// Checks that every thread is served, and ends. `ring` is the number of pages of the ring, if the
+/// tree has one.
 fn all_are_served(tree: TreeKind, pages: Pages, ring: u64) {
     let options = Options {
         durability: Durability::Deferred,
@@ -107,7 +108,7 @@ fn all_are_served(tree: TreeKind, pages: Pages, ring: u64) {
         })
         .collect();
     let so_far = || -> Vec<u64> { done.iter().map(|n| n.load(Ordering::Acquire)).collect() };
-    // Until frames and ring are full, whoever is at work goes on at the speed of memory.
+    // Until frames and ring are full, a running thread proceeds at the speed of memory.
     std::thread::sleep(Duration::from_secs(1));
     let warm = so_far();
     let since_warm = || -> Vec<u64> {
@@ -116,7 +117,7 @@ fn all_are_served(tree: TreeKind, pages: Pages, ring: u64) {
     };
     std::thread::sleep(run_time());
     let counts = since_warm();
-    // On a busy machine some seconds are little, but nobody waits for ever.
+    // On a busy machine a few seconds are little, but nobody waits forever.
     let asked = Instant::now();
     while since_warm().contains(&0) && asked.elapsed() < PATIENCE / 2 {
         std::thread::sleep(Duration::from_millis(10));
@@ -181,7 +182,7 @@ fn all_are_served_with_a_small_ring() {
     all_are_served(BF, LAZY, 4);
 }
 
-/// The cache of 1 MiB: sixteen frames and a ring of fifteen times as much.
+/// The cache of 1 MiB: sixteen frames, and a ring of fifteen times as much.
 #[test]
 fn all_are_served_with_a_large_ring() {
     all_are_served(BF, IN_PLACE, 240);

@@ -1,12 +1,13 @@
-//! What deletes leave behind: leaves that are nearly empty are merged, whatever comes between, and
-//! a store is not full while its leaves are not.
+//! Tests what deletes leave behind: nearly empty leaves are merged, whatever happens in between,
+//! and a store is not full while its leaves are not.
 //!
-//! Two bounds are promised (`engine/src/trees/notes.rs`). Once what is due has been pumped, an
-//! eighth of the leaves' bytes is live, and no leaf is empty. And a store that says it is full has
-//! no three neighbours that fit two pages: two thirds of them are in use.
+//! Two bounds are promised (`engine/src/trees/notes.rs`). Once all due work has been pumped, at
+//! least an eighth of the leaves' bytes is live, and no leaf is empty. And a store that reports
+//! that it is full has no three neighbours that fit in two pages: two thirds of its pages are in
+//! use.
 //!
-//! `TREERING_SECONDS` is how long each store is churned, by default 1; what is printed then is how
-//! full each was when it first said so.
+//! `TREERING_SECONDS` is how long each store is churned, by default 1. The test then prints how
+//! full each store was when it first reported that.
 
 mod support;
 
@@ -22,7 +23,7 @@ use treering_engine::{
     Durability, Error, Kv, Options, Store, SystemClock, TreeKind, required_blocks, verify,
 };
 
-/// A store that can be closed, killed and opened again.
+/// A store that can be closed, killed and reopened.
 struct Bench {
     name: String,
     device: Arc<MemDevice>,
@@ -31,7 +32,8 @@ struct Bench {
 }
 
 impl Bench {
-    /// A new store with `places` for leaves, and `cache` frames (and half as many pages of ring).
+    /// Creates a store with `places` for leaves, and `cache` frames (and half as many pages of
+    /// ring).
     fn new(tree: TreeKind, pages: Pages, places: u64, cache: u64) -> Bench {
         let options = Options {
             durability: Durability::Deferred,
@@ -70,7 +72,7 @@ impl Bench {
         self.open();
     }
 
-    /// What is logged is durable, and everything in memory is gone.
+    /// Kills the store: the log is durable, and everything in memory is lost.
     fn kill(&mut self) {
         let store = self.store.take().expect("it is open");
         store.sync(treering_engine::Lsn(u64::MAX)).expect("syncs");
@@ -96,8 +98,8 @@ impl Bench {
         deleted.unwrap_or_else(|e| panic!("{}: delete of {key:02x?}: {e}", self.name));
     }
 
-    /// Leaves, those without a record, and the share of their bytes that is keys and values of
-    /// records.
+    /// Returns the number of leaves, of leaves without a record, and the share of their bytes used
+    /// by keys and values.
     fn fill(&self) -> (usize, usize, f64) {
         let live: usize = contents(self.store())
             .iter()
@@ -109,7 +111,7 @@ impl Bench {
         (leaves.len(), empty, live as f64 / bytes as f64)
     }
 
-    /// The bound of a store in which nothing is due.
+    /// Checks the bound of a store in which no work is due.
     fn assert_bound(&self, when: &str) {
         let (leaves, empty, live) = self.fill();
         let at_most_one = leaves == 1;
@@ -136,7 +138,7 @@ fn generation_key(generation: u32, n: u32) -> Vec<u8> {
     [generation.to_be_bytes(), scattered.to_be_bytes()].concat()
 }
 
-/// How a store is left between two generations.
+/// What is done with a store between two generations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Between {
     Open,
@@ -144,8 +146,8 @@ enum Between {
     Killed,
 }
 
-/// Days of a log: each generation is put, and then the one before is deleted, in another order. Two
-/// are alive at most, and there is room for less than four.
+/// Each generation is put like a day of a log, and then the one before is deleted, in another
+/// order. At most two are alive, and there is room for fewer than four.
 fn generations(between: Between) {
     const KEYS: u32 = 1_500;
     for (tree, pages) in all() {
@@ -235,7 +237,7 @@ fn what_is_put_overwritten_and_deleted_leaves_few_leaves() {
         for n in &order {
             bench.delete(&n.to_be_bytes());
         }
-        // Nobody has pumped: closing does it.
+        // Nobody has pumped, so closing does the work.
         bench.reopen();
         let (leaves, ..) = bench.fill();
         assert!(
@@ -247,8 +249,8 @@ fn what_is_put_overwritten_and_deleted_leaves_few_leaves() {
     }
 }
 
-/// In a `bf` tree the leaves hear of the deletes at a checkpoint, which gives up the log that names
-/// them.
+/// In a `bf` tree, deletes reach the leaves at a checkpoint, which gives up the log that names the
+/// leaves.
 #[test]
 fn leaves_that_a_checkpoint_empties_are_merged_though_the_store_is_killed_behind_it() {
     const KEYS: u32 = 1_200;
@@ -266,7 +268,7 @@ fn leaves_that_a_checkpoint_empties_are_merged_though_the_store_is_killed_behind
     }
 }
 
-/// Puts keys until the store is full; says how many it took.
+/// Puts keys until the store is full, and returns how many it took.
 fn fill_up(bench: &Bench, keys: &mut impl Iterator<Item = Vec<u8>>) -> u32 {
     let mut taken = 0;
     for key in keys {
@@ -291,7 +293,7 @@ fn a_full_store_is_full_takes_deletes_and_then_as_much_again() {
             "{}: full with {taken} records in {leaves} leaves, {live:.3} of their bytes live",
             bench.name
         );
-        // Every third stays, so that no leaf is empty or three quarters so; nobody pumps.
+        // Every third key stays, so that no leaf is empty or three quarters empty; nobody pumps.
         let stay = |n: &usize| n.is_multiple_of(3);
         for (_, key) in first
             .iter()
@@ -301,7 +303,7 @@ fn a_full_store_is_full_takes_deletes_and_then_as_much_again() {
         {
             bench.delete(key);
         }
-        // Behind all others: what is free in their leaves is of no use to these.
+        // Behind all others, so that the free space in their leaves is useless for these.
         let mut second = (0..40_000).map(|n| generation_key(2, n));
         let again = fill_up(&bench, &mut second);
         assert!(
@@ -315,9 +317,9 @@ fn a_full_store_is_full_takes_deletes_and_then_as_much_again() {
     }
 }
 
-/// Two of the largest records fill a page with hardly room for a third, so a put of one may take two
-/// splits. Where there is a place for one, made by merging what that split has just parted, it is
-/// refused, and not tried for ever.
+/// Two of the largest records fill a page with hardly any room for a third, so putting one may take
+/// two splits. If the only free place for it comes from merging what that split has just separated,
+/// the put is refused, and not retried forever.
 #[test]
 fn a_put_that_takes_two_places_where_there_is_one_is_refused() {
     let trees = all().filter(|(tree, _)| *tree == TreeKind::BTree);
@@ -330,7 +332,7 @@ fn a_put_that_takes_two_places_where_there_is_one_is_refused() {
             for _ in 0..1_000 {
                 let number = rng.random_range(0..220_u64);
                 let mut key = number.to_be_bytes().to_vec();
-                // So long that the values of the largest records are not long ones.
+                // So long that the values of the largest records are not long values.
                 key.resize(480 + number as usize % 11 * 3, b'z');
                 if rng.random_bool(0.2) {
                     bench.delete(&key);
@@ -358,9 +360,9 @@ fn a_put_that_takes_two_places_where_there_is_one_is_refused() {
     }
 }
 
-/// A window of keys that moves on: records of all sizes are put at its end, overwritten within, and
-/// deleted at random until so many are alive. How full the leaves can be made to be before the
-/// store says that it is full.
+/// A moving window of keys: records of all sizes are put at its end, overwritten within, and
+/// deleted at random until a given number are alive. Tests how full the leaves can become before
+/// the store reports that it is full.
 #[test]
 fn churn_with_a_drifting_range_of_keys_is_never_full_below_70_percent() {
     let seconds = std::env::var("TREERING_SECONDS").map_or(1, |s| s.parse().expect("seconds"));
@@ -368,7 +370,7 @@ fn churn_with_a_drifting_range_of_keys_is_never_full_below_70_percent() {
         let mut bench = Bench::new(tree, pages, 400, 24);
         let mut rng = StdRng::seed_from_u64(11);
         let (mut live, mut bytes, mut next) = (Vec::<(u64, usize)>::new(), 0, 0_u64);
-        // Half of what the places hold, and more and more of it.
+        // Half of what the places hold, and then more and more.
         let places = 400.0 * 4096.0;
         let (mut target, mut least_full): (f64, f64) = (0.5, 1.0);
         let (mut ops, started) = (0_u64, Instant::now());
@@ -391,7 +393,7 @@ fn churn_with_a_drifting_range_of_keys_is_never_full_below_70_percent() {
                     Err(e) => panic!("{}: {e}", bench.name),
                 }
             } else {
-                // The older the likelier, but some stay long.
+                // Older ones are likelier, but some stay long.
                 let among = live.len().min(200 + live.len() / 4);
                 let (n, freed) = live.swap_remove(rng.random_range(0..among));
                 bench.delete(&(n << 8).to_be_bytes());
@@ -422,7 +424,7 @@ fn churn_with_a_drifting_range_of_keys_is_never_full_below_70_percent() {
     }
 }
 
-/// One leaf of a `bf` tree, its neighbours full: the left one takes it over.
+/// One leaf of a `bf` tree whose neighbours are full: the left neighbour takes it over.
 #[test]
 fn an_empty_leaf_at_the_end_goes_to_its_left_neighbour() {
     for (tree, pages) in all().filter(|(tree, _)| *tree == BF || *tree == TreeKind::BTree) {

@@ -1,4 +1,5 @@
-//! A store opened with other options than it was made with: another geometry, another tree.
+//! Tests a store opened with other options than it was created with: another geometry, another
+//! tree.
 
 mod support;
 
@@ -14,13 +15,13 @@ type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 const BLOCKS: u64 = 4_096;
 
-/// A store that ends as a killed process does, unless it is closed.
+/// Opens a store that ends like a killed process, unless it is closed.
 fn open(device: &Arc<MemDevice>, options: &Options) -> Result<Store, Error> {
     Store::open(device.clone(), Arc::new(SystemClock::new()), options)
         .inspect(Store::abandon_on_drop)
 }
 
-/// Splits and merges leaves: puts and deletes around `round`, the last of them made durable.
+/// Splits and merges leaves: puts and deletes around `round`, the last of which are made durable.
 fn change(store: &Store, map: &mut Map, round: u32) {
     let mut last = None;
     for i in 0..1_200u32 {
@@ -37,7 +38,8 @@ fn change(store: &Store, map: &mut Map, round: u32) {
     store.sync(last.expect("some")).expect("syncs");
 }
 
-/// Each tree makes leaves of its layout, and either changes, splits, merges and recovers those of the other, which keep theirs.
+/// Each tree creates leaves of its own layout. Each also changes, splits, merges and recovers the
+/// other's leaves, which keep their layout.
 #[test]
 fn either_tree_opens_a_store_of_the_other_and_pages_keep_their_layout() {
     for maker in TREES {
@@ -78,7 +80,8 @@ fn either_tree_opens_a_store_of_the_other_and_pages_keep_their_layout() {
     }
 }
 
-/// What a store is made of is refused if it differs; what only this run is made of may differ.
+/// Options that determine the store's format are refused if they differ; options of this run only
+/// may differ.
 #[test]
 fn another_geometry_is_refused_by_name_or_makes_no_difference() {
     for tree in TREES {

@@ -1,14 +1,17 @@
-//! The story of a crash that no power cut begins:
+//! Tests a crash scenario that does not begin with a power cut:
 //!
 //! 1. A key is put and acknowledged: its record is durable.
-//! 2. A checkpoint writes its page; the flush behind that fails. The store stops, as it must. The device has forgotten the write, but
-//!    reads it from its cache still.
-//! 3. The process is started again, and the power never went. Recovery reads a page that is newer than the record, so there is
-//!    nothing to redo; its own flush succeeds, for there is nothing to flush; its checkpoint gives up the log before it.
-//! 4. Now the power goes. The page reverts to what it was, and the record that could restore it is not read any more.
+//! 2. A checkpoint writes its page, and the flush behind it fails. The store stops, as it must. The
+//!    device has lost the write, but still reads it from its cache.
+//! 3. The process is restarted without a power cut. Recovery reads a page that is newer than the
+//!    record, so there is nothing to redo. Its own flush succeeds, because there is nothing to
+//!    flush. Its checkpoint gives up the log before it.
+//! 4. Now the power fails. The page reverts to its old contents, and the record that could restore
+//!    it is no longer read.
 //!
-//! So recovery must not trust what it reads. Here every flush and every write of a small program fails in turn, the store is opened again on
-//! the same device, and the power goes at some request of that recovery or behind it, and takes back as much as it may.
+//! So recovery must not trust what it reads. Here, every flush and every write of a small program
+//! fails in turn, the store is reopened on the same device, and the power fails at some request
+//! during that recovery or after it, losing as much as it may.
 
 mod support;
 
@@ -35,7 +38,8 @@ enum Failure {
 enum Keeps {
     Oldest,
     Newest,
-    /// The first block in doubt, a superblock if one is, reverts to the oldest; the others hold the newest.
+    /// The first block in doubt, a superblock if one is, reverts to its oldest version; the others
+    /// keep their newest.
     FirstOldest,
     Seeded(u64),
 }
@@ -56,7 +60,7 @@ fn new_device(page_size: usize) -> Arc<CrashDevice> {
     Arc::new(CrashDevice::new(400 * page_size as u64 / 4096))
 }
 
-/// A store that ends as a killed process does, unless it is closed.
+/// Opens a store that ends like a killed process, unless it is closed.
 fn open(device: &Arc<CrashDevice>, options: &Options) -> treering_engine::Result<Store> {
     let device: Arc<dyn BlockDevice> = device.clone();
     Store::open(device, Arc::new(SystemClock::new()), options).inspect(Store::abandon_on_drop)
@@ -143,8 +147,9 @@ fn logged_an_acknowledged_key_outlives_failed_flush_restart_and_power_cut() {
         .for_each(an_acknowledged_key_outlives);
 }
 
-/// Some keys, good checkpoints, and one whose `n`-th flush fails; then a restart that a power cut interrupts anywhere. The last good checkpoint is that
-/// of an opening, so that its snapshot lies where the restart will put its own.
+/// Some keys, good checkpoints, and one checkpoint whose `n`-th flush fails; then a restart that a
+/// power cut interrupts anywhere. The last good checkpoint is that of an opening, so that its
+/// snapshot lies where the restart will put its own.
 #[test]
 fn a_restart_behind_a_failed_checkpoint_may_be_cut_anywhere() {
     for (tree, kind) in support::all() {
@@ -188,7 +193,8 @@ fn a_restart_behind_a_failed_checkpoint_may_be_cut_anywhere() {
     }
 }
 
-/// Operation `i` of the program: growth, then shrinking, then growth again, so that leaves split, merge, and their places are used anew.
+/// Operation `i` of the program: growth, then shrinking, then growth again, so that leaves split
+/// and merge, and their places are reused.
 fn operate(store: &Store, i: u64, page_size: usize, map: &mut Map) -> treering_engine::Result<()> {
     let key = format!("{:03}", i * 7 % 30).into_bytes();
     if i % 60 < 30 {
@@ -208,7 +214,8 @@ fn operate(store: &Store, i: u64, page_size: usize, map: &mut Map) -> treering_e
 
 const PROGRAM: u64 = 100;
 
-/// Runs the program until something fails. What may be in the store: with and without the last operation. `None` if nothing failed.
+/// Runs the program until something fails. Returns what may be in the store, with and without the
+/// last operation, or `None` if nothing failed.
 fn run(
     device: &Arc<CrashDevice>,
     options: &Options,
@@ -230,8 +237,8 @@ fn run(
     None
 }
 
-/// The failure, a restart that the power cut interrupts after `cut` requests (or, if it never does, more operations), and what is left.
-/// Says whether there was a failure.
+/// The failure, a restart that the power cut interrupts after `cut` requests (or, if it never does,
+/// more operations), and what is left. Returns whether there was a failure.
 fn fail_restart_and_lose_power(
     options: &Options,
     failure: Failure,
@@ -239,7 +246,8 @@ fn fail_restart_and_lose_power(
     keeps: Keeps,
 ) -> bool {
     let story = format!(
-        "{:?} on {:?}, {} B pages, {failure:?} failed, power cut after {cut} more requests left {keeps:?}",
+        "{:?} on {:?}, {} B pages, {failure:?} failed, power cut after {cut} more \
+         requests left {keeps:?}",
         options.tree, options.store, options.page_size
     );
     let Some((device, mut allowed)) = run(&new_device(options.page_size), options, failure) else {
@@ -270,7 +278,8 @@ fn fail_restart_and_lose_power(
     true
 }
 
-/// For both trees and two page sizes as many power cuts for each failure as there are seeds: half of them during the restart or soon after it.
+/// For both trees and two page sizes, tries as many power cuts for each failure as there are seeds:
+/// half of them during the restart or soon after it.
 fn every_failure(kind: Pages) {
     for tree in TREES {
         for page_size in [4096, 8192] {

@@ -1,7 +1,7 @@
-//! Damage that checksums cannot tell: an image that is whole but old, a superblock that is whole
-//! but not the newest, a log that ends too early, a store that was here before. On a device whose
-//! discards do nothing, as a file's may, whatever was written once is there for ever. A reader gets
-//! what was acknowledged, or a typed error; never what was before.
+//! Tests damage that checksums cannot detect: an image that is whole but old, a superblock that is
+//! whole but not the newest, a log that ends too early, remains of an earlier store. On a device
+//! whose discards do nothing, as with some files, whatever was once written stays forever. A reader
+//! gets what was acknowledged, or a typed error, but never older data.
 
 mod support;
 
@@ -47,7 +47,7 @@ fn image(device: &NoTrim) -> Vec<u8> {
     bytes
 }
 
-/// A device with these bytes.
+/// Creates a device with these bytes.
 fn of(image: &[u8]) -> Arc<NoTrim> {
     let device = NoTrim(MemDevice::new((image.len() / BLOCK_SIZE) as u64));
     for (i, block) in image.chunks_exact(BLOCK_SIZE).enumerate() {
@@ -62,8 +62,8 @@ fn is_typed(e: &Error) -> bool {
     matches!(e, Error::Damaged { .. } | Error::MissingPage { .. })
 }
 
-/// Everything that is read of the store is as in `rows`, or an error tells of damage; says whether
-/// one did.
+/// Checks that everything read from the store is as in `rows`, or that an error reports damage.
+/// Returns whether one did.
 fn is_told(device: &Arc<NoTrim>, options: &Options, rows: &Rows, story: &str) -> bool {
     let store = match open(device, options) {
         Ok(store) => store,
@@ -114,7 +114,7 @@ fn value(key: u32, round: u32) -> Vec<u8> {
     value
 }
 
-/// A store that nothing is under way in, whose pages were each written several times.
+/// Returns a store with no work in progress, whose pages were each written several times.
 fn quiet(options: &Options) -> (Vec<u8>, Rows) {
     let device = device(options, 200);
     let store = open(&device, options).unwrap();
@@ -158,7 +158,7 @@ fn a_rotten_bit_never_gives_a_page_s_previous_image() {
     }
 }
 
-/// Writes that were lost: any block is as it was at one of the checkpoints before.
+/// Lost writes: any block is as it was at one of the earlier checkpoints.
 #[test]
 fn a_block_of_an_older_time_is_told() {
     for (tree, kind) in support::all() {
@@ -193,12 +193,12 @@ fn a_block_of_an_older_time_is_told() {
     }
 }
 
-/// A store that has gone on after its last checkpoint, as long as the log let it, and then the
-/// power went.
+/// A store that continued after its last checkpoint, as long as the log permitted, until the power
+/// failed.
 struct Cut {
     image: Vec<u8>,
     rows: Rows,
-    /// As it was before the last checkpoint.
+    /// Its state before the last checkpoint.
     before: Vec<u8>,
 }
 
@@ -214,7 +214,7 @@ fn with_a_long_log(options: &Options, splits: bool) -> Cut {
     const KEYS: u32 = 200;
     let mut before = Vec::new();
     for round in 1..=3 {
-        // So many that the log goes round, later, past where this checkpoint begins.
+        // So many that the log later wraps past the beginning of this checkpoint.
         (0..4 * KEYS).for_each(|key| put(&store, key % KEYS, round));
         before = image(&device);
         store.checkpoint().unwrap();
@@ -277,8 +277,8 @@ fn a_rotten_superblock_is_refused_whichever_of_the_two_it_is() {
     }
 }
 
-/// The newest superblock was never written: the one before its predecessor is still in its place.
-/// The log that begins where that one's successor says has been written over since.
+/// The newest superblock was never written: in its place is still the one before its predecessor.
+/// The log at the predecessor's redo start has been overwritten since.
 #[test]
 fn a_superblock_that_was_never_written_does_not_bring_the_past_back() {
     for (tree, kind) in support::all() {
@@ -301,7 +301,7 @@ fn a_superblock_that_was_never_written_does_not_bring_the_past_back() {
     }
 }
 
-/// Of a store whose log is flushed in pieces of up to four mebibytes.
+/// Options for a store whose log is flushed in pieces of up to four mebibytes.
 fn with_long_flushes(packing: LogPacking) -> Options {
     let kind = Pages {
         packing,
@@ -353,7 +353,7 @@ fn a_rotten_block_in_the_middle_of_a_long_flush_is_not_taken_for_the_log_s_end()
     }
 }
 
-/// Behind a crash the last flush may have been cut short; behind a drop it was not.
+/// After a crash, the last flush may have been cut short; after a drop, it was not.
 #[test]
 fn a_rotten_block_of_the_last_flush_is_told_of_a_store_that_was_dropped() {
     for (packing, last) in [
@@ -382,7 +382,7 @@ fn a_rotten_block_of_the_last_flush_is_told_of_a_store_that_was_dropped() {
             assert!(told, "{story}: nobody is told");
             assert!(!verify(of(&rotten)).unwrap().damage.is_empty(), "{story}");
         }
-        // It goes on in the place of what said so.
+        // The log continues at the place of the block that said so.
         let store = open(&device, &options).unwrap();
         store.put(b"later", b"on").unwrap();
         rows.insert(b"later".to_vec(), b"on".to_vec());
@@ -410,7 +410,7 @@ fn nothing_of_a_store_comes_back_in_one_that_is_made_anew_in_its_place() {
             let rows = Rows::from([(b"new".to_vec(), b"one".to_vec())]);
             store.put(b"new", b"one").unwrap();
             store.sync(ALL).unwrap();
-            // As a power cut would have it, and as it is after a clean end.
+            // As a power cut would leave it, and as a clean end does.
             let story = format!("{tree:?} on {kind:?}");
             let cut = of(&image(&device));
             assert!(!is_told(&cut, &options, &rows, &story), "{story}");
@@ -430,8 +430,7 @@ fn nothing_of_a_store_comes_back_in_one_that_is_made_anew_in_its_place() {
     }
 }
 
-/// Where discards do nothing, what is free holds what it held when it was not; and a bit of it may
-/// rot.
+/// If discards do nothing, free places keep their former contents, in which a bit may flip.
 #[test]
 fn what_is_rotten_in_free_space_harms_nobody_who_comes_there() {
     for (tree, kind) in support::all() {
@@ -461,7 +460,8 @@ fn what_is_rotten_in_free_space_harms_nobody_who_comes_there() {
                 if &block[4..8] != b"MLOG" {
                     continue;
                 }
-                // Those of the few leaves that are left are somebody's, and told.
+                // Blocks of the few leaves that are left are in use, and damage to them is
+                // reported.
                 let mut rotten = image(&device);
                 rotten[lba.0 as usize * BLOCK_SIZE + 900] ^= 0x40;
                 if verify(of(&rotten)).unwrap().damage.is_empty() {

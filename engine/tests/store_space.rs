@@ -1,5 +1,5 @@
-//! Space: files are as long as what they hold, maps as large as what is in use, and a full file
-//! system refuses writes and nothing else.
+//! Tests space: files are as long as their contents require, maps are as large as what is in use,
+//! and a full file system refuses writes and nothing else.
 
 mod support;
 mod thin;
@@ -22,7 +22,7 @@ fn open<D: BlockDevice + 'static>(device: &Arc<D>, options: &Options) -> Result<
     Store::open(device.clone(), Arc::new(SystemClock::new()), options)
 }
 
-/// Keys in no order, each once.
+/// Returns keys in no order, each once.
 fn key(i: u32) -> [u8; 4] {
     i.wrapping_mul(2_654_435_761).to_be_bytes()
 }
@@ -35,7 +35,7 @@ fn put_one(store: &Store, i: u32, len: usize) {
     store.put(&key(i), &value(i, len)).unwrap();
 }
 
-/// Reads every key below `end` with its value, or says which is not there.
+/// Reads every key below `end` with its value, and reports any that is missing.
 fn check_all(store: &Store, end: u32, len: usize, story: &str) {
     let mut found = Vec::new();
     for i in 0..end {
@@ -55,7 +55,7 @@ fn medium(store: Pages) -> Options {
     }
 }
 
-/// `allocated` at four moments: empty, loaded, overwritten twice, everything deleted.
+/// Returns `allocated` at four moments: empty, loaded, overwritten twice, everything deleted.
 fn through_its_life(path: &Path, options: &Options, choices: &FileOptions) -> [u64; 4] {
     const KEYS: u32 = 3_000;
     let blocks = required_blocks(options, 20_000);
@@ -90,7 +90,8 @@ fn a_file_takes_what_its_store_holds_and_gives_the_rest_back() {
         let life = through_its_life(&path, &options, &FileOptions::default());
         let [empty, loaded, overwritten, deleted] = life;
         let story = format!("{pages:?}: {life:?} bytes");
-        // The log region and the journal count in both: once they have been gone through they stay.
+        // Log region and journal are included in both: once they have been written through, they
+        // stay allocated.
         let fixed = options.log_bytes + 2 * options.write_batch_pages as u64 * 4096;
         assert!(deleted * 10 <= (empty + fixed) * 11, "{story}");
         // Data of 0.65 MB, on leaves that are two thirds full, with two images of some and log
@@ -177,8 +178,8 @@ fn pages_named_before_and_after_the_last_checkpoint_are_found() {
     }
 }
 
-/// Puts until one is refused, syncing now and then; how many were put, and how many of them
-/// acknowledged.
+/// Puts until a put is refused, syncing now and then. Returns how many were put, and how many of
+/// them were acknowledged.
 fn fill(store: &Store) -> (u32, u32) {
     let (mut put, mut acknowledged) = (0, 0);
     let refused = loop {
@@ -200,7 +201,7 @@ fn fill(store: &Store) -> (u32, u32) {
 #[test]
 fn a_full_file_system_refuses_writes_and_nothing_else() {
     for (tree, pages) in support::all() {
-        // So that it is pages, a checkpoint's blocks, or the log that finds no room.
+        // So that the write that finds no room is of a page, of a checkpoint, or of the log.
         for limit in [150, 151, 152, 155, 160, 170, 190] {
             let options = tiny(tree, pages);
             let story = format!("{tree:?} on {pages:?}, {limit} blocks");
@@ -209,7 +210,7 @@ fn a_full_file_system_refuses_writes_and_nothing_else() {
             let (put, acknowledged) = fill(&store);
             assert!(acknowledged > 0, "{story}");
             check_all(&store, put, 300, &story);
-            // What was trimmed meanwhile may be room enough.
+            // Blocks trimmed meanwhile may be room enough.
             for _ in 0..3 {
                 if let Err(refused) = store.put(b"x", b"y") {
                     assert!(refused.is_no_space(), "{story}: {refused:?}");
@@ -254,7 +255,7 @@ fn a_store_killed_on_a_full_file_system_can_be_read_and_opens_when_there_is_room
             assert!(matches!(store.delete(b"x"), Err(Error::ReadOnly)));
             store.close().unwrap();
             assert_eq!(device.writes(), writes, "{story}: read only, yet written");
-            // If recovery needs no new block it opens; if it does, it says so.
+            // If recovery needs no new block, the store opens; if it does, it reports that.
             match open(&device, &options) {
                 Ok(store) => check_all(&store, acknowledged, 300, &story),
                 Err(e) => assert!(e.is_no_space(), "{story}: {e:?}"),
@@ -286,7 +287,7 @@ fn background_work_waits_for_room_and_goes_on() {
     });
 }
 
-/// A small file system of its own, unmounted at the end; `None` where that is not permitted.
+/// A small file system for the test, unmounted at the end. `None` where that is not permitted.
 struct Mounted(tempfile::TempDir);
 
 impl Mounted {
@@ -364,7 +365,7 @@ fn one_device_object_has_one_store_that_writes() {
             assert!(matches!(refused.err(), Some(Error::InUse)));
         }
         drop(first);
-        // Readers may be many, and then nobody writes.
+        // There may be many readers, and then nobody writes.
         let readers = [(); 2].map(|()| open(&device, &reading).unwrap());
         assert!(matches!(open(&device, &options).err(), Some(Error::InUse)));
         readers.iter().for_each(|store| {
@@ -373,7 +374,7 @@ fn one_device_object_has_one_store_that_writes() {
         });
         drop(readers);
         open(&device, &options).unwrap().close().unwrap();
-        // An opening that fails leaves the device free.
+        // An opening that fails releases the device.
         let other = Options {
             page_size: 8192,
             ..options.clone()

@@ -1,10 +1,13 @@
-//! The log on a device that crashes: what was acknowledged is replayed, in order, and nothing that was never appended.
+//! Tests the log on a device that crashes: everything acknowledged is replayed, in order, and
+//! nothing that was never appended.
 //!
 //! Teeth: each of these must fail a test of this file.
 //!
 //! ```text
-//! for m in log-acks-before-flush log-keeps-epoch sparse-reader-knows-no-closed sparse-closed-block-suspected sparse-goes-on-in-block; do
-//!   TREERING_MUTATION=$m RUSTFLAGS="--cfg treering_mutations" cargo test -p treering-engine --test wal_crash
+//! for m in log-acks-before-flush log-keeps-epoch sparse-reader-knows-no-closed \
+//!   sparse-closed-block-suspected sparse-goes-on-in-block; do
+//!   TREERING_MUTATION=$m RUSTFLAGS="--cfg treering_mutations" \
+//!     cargo test -p treering-engine --test wal_crash
 //! done
 //! ```
 
@@ -35,7 +38,8 @@ fn start(epoch: u32, from: Lsn) -> LogStart {
 fn options(log_packing: LogPacking) -> Options {
     Options {
         log_packing,
-        // With its slack as much as the region: a flush is of as many blocks as a test appends before it.
+        // With its slack as large as the region: a flush has as many blocks as a test appends
+        // before it.
         log_buffer_bytes: REGION.blocks / 2 * 4096,
         ..Options::default()
     }
@@ -45,7 +49,7 @@ fn volume(device: &Arc<CrashDevice>) -> Arc<Volume> {
     Arc::new(Volume::new(Arc::clone(device) as Arc<dyn BlockDevice>))
 }
 
-/// A record that names itself, of a length that varies with its number.
+/// Appends a record that identifies itself, with a length that varies with its number.
 fn append(log: &Log, id: u64, len: usize) -> Result<Lsn> {
     let value = vec![id as u8; len];
     log.append(&Record::Put {
@@ -58,7 +62,7 @@ fn append(log: &Log, id: u64, len: usize) -> Result<Lsn> {
 /// A record found: id, LSN, length.
 type Found = (u64, Lsn, usize);
 
-/// What is on the device, checked byte by byte.
+/// Reads what is on the device, and checks it byte by byte.
 fn read_back(volume: &Volume, epoch: u32, from: Lsn) -> Result<(Vec<Found>, LogEnd)> {
     let mut found = Vec::new();
     let end = replay(volume, REGION, start(epoch, from), |lsn, record| {
@@ -81,12 +85,12 @@ fn read_back(volume: &Volume, epoch: u32, from: Lsn) -> Result<(Vec<Found>, LogE
 #[derive(Clone)]
 struct Durable {
     epoch: u32,
-    /// The epoch that was being written at `redo_start`.
+    /// The epoch being written at `redo_start`.
     start_epoch: u32,
     redo_start: Lsn,
-    /// From `redo_start` on, in order.
+    /// The records from `redo_start` on, in order.
     appended: Vec<(u64, Lsn, usize)>,
-    /// LSN up to which all was acknowledged.
+    /// The LSN up to which everything was acknowledged.
     acked: Lsn,
 }
 
@@ -116,7 +120,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 struct Machine {
-    /// Of each epoch in turn.
+    /// For the epochs in turn.
     packings: [LogPacking; 2],
     device: Arc<CrashDevice>,
     log: Log,
@@ -178,12 +182,13 @@ impl Machine {
                 self.crash(*b);
             }
         }
-        // `durable` is what write-back trusts.
+        // `durable` is what write-back relies on.
         self.known.acked = self.known.acked.max(self.log.durable());
     }
 
-    /// Crash, recover, begin the next epoch. The superblock that makes the epoch durable is the pair (epoch, redo start) here; by turns it
-    /// keeps the old redo start, so that later replays cross epochs.
+    /// Crash, recover, begin the next epoch. Here, the pair (epoch, redo start) stands for the
+    /// superblock that makes the epoch durable. Every other time it keeps the old redo start, so
+    /// that later replays cross epochs.
     fn crash(&mut self, seed: u64) {
         self.device = Arc::new(CrashDevice::from_image(self.device.crash_seeded(seed)));
         let volume = volume(&self.device);
@@ -223,7 +228,7 @@ impl Machine {
     }
 }
 
-/// Packed, sparse, or by turns.
+/// Packed, sparse, or alternating.
 fn packings() -> impl Strategy<Value = [LogPacking; 2]> {
     let one = || prop_oneof![Just(Packed), Just(Sparse)];
     [one(), one()]
@@ -284,7 +289,8 @@ fn records_behind_a_torn_tail_do_not_come_back() {
 }
 
 fn records_behind_a_torn_tail(packings: [LogPacking; 2]) {
-    // Epoch 1 writes eight blocks in one flush; the crash loses the fourth and keeps those behind it.
+    // Epoch 1 writes eight blocks in one flush; the crash loses the fourth and keeps those behind
+    // it.
     let mut m = Machine::new(packings);
     for _ in 0..8 {
         m.step(&Step::Append(4072 - 13));
@@ -301,7 +307,7 @@ fn records_behind_a_torn_tail(packings: [LogPacking; 2]) {
     let end = Log::scan_end(&volume(&device), REGION, start(1, Lsn(0)), |_, _| Ok(())).unwrap();
     let (found, _) = read_back(&volume(&device), 1, Lsn(0)).unwrap();
     assert!(found.len() == 3 || found.len() == 2, "{found:?}");
-    // Epoch 2 fills exactly what was missing.
+    // Epoch 2 fills exactly what is missing.
     let options = options(packings[1]);
     let log = Log::create(volume(&device), REGION, 2, end.next_start, &options).unwrap();
     log.keep_from(Lsn(0));
@@ -328,7 +334,7 @@ fn a_block_that_the_last_flush_lost_ends_a_sparse_log_and_is_no_damage() {
     let mut m = Machine::new([Sparse; 2]);
     m.step(&Step::Append(10));
     m.step(&Step::Flush);
-    // One flush of two blocks, of which the second only is kept.
+    // One flush of two blocks, of which only the second is kept.
     m.step(&Step::Append(4072 - 13));
     m.step(&Step::Append(10));
     m.device.fail_flush_in(0);

@@ -1,4 +1,4 @@
-//! The log's ordinary life: codec, flush sizes, laps, limits, damage.
+//! Tests the log in normal operation: codec, flush sizes, laps, limits, damage.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ fn start(epoch: u32, from: Lsn) -> LogStart {
 
 const PACKINGS: [LogPacking; 2] = [LogPacking::Packed, LogPacking::Sparse];
 
-/// The pages of all puts from `from` on.
+/// Returns the pages of all puts from `from` on.
 fn pages_from(volume: &Volume, region: LogRegion, from: Lsn) -> Vec<u64> {
     let mut pages = Vec::new();
     replay(volume, region, start(1, from), |_, record| {
@@ -188,7 +188,7 @@ proptest! {
         }).unwrap();
         prop_assert_eq!(&found, &expected);
         prop_assert_eq!(end.end, log.end());
-        // From any record boundary the rest follows.
+        // From any record boundary, the rest follows.
         for (i, (lsn, _)) in expected.iter().enumerate().step_by(7) {
             let mut rest = 0;
             replay(&volume, region, start(1, *lsn), |_, _| { rest += 1; Ok(()) }).unwrap();
@@ -227,7 +227,7 @@ fn goes_round(packing: LogPacking) {
         .unwrap();
         assert_eq!(end.end, log.end());
         assert_eq!(n, lsns.iter().filter(|l| **l > from).count());
-        // Some laps free a part only.
+        // Some laps free only a part.
         let keep = lsns[lsns.len() - 1 - (lap as usize % 3) * 4];
         log.truncate(keep).unwrap();
         assert_eq!(log.redo_start(), keep);
@@ -345,7 +345,8 @@ fn threads_that_commit_at_once_share_flushes_and_lose_nothing() {
 
 #[test]
 fn a_sparse_log_writes_each_block_once_and_reads_back_whole() {
-    // Forty commits of a record: forty blocks; packed, they share five, each written again and again, and no fewer times.
+    // Forty commits of a record take forty blocks; packed, they share five, each written again and
+    // again, and no fewer times.
     let counted = PACKINGS.map(|packing| {
         let (volume, region, log) = setup_as(64, packing);
         for i in 0..40 {
@@ -417,7 +418,7 @@ fn what_a_log_says_is_left_can_be_appended() {
                 done.is_ok() || left < len as u64,
                 "{packing:?}: {left} bytes left, a record of {len} refused"
             );
-            // Behind which the sparse log begins another block.
+            // After this the sparse log begins another block.
             log.flush_to(log.end()).unwrap();
         }
     }

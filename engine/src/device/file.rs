@@ -189,7 +189,10 @@ impl FileDevice {
         let (file, direct) = open_file(&unfinished, &create::options(), choices)?;
         if !create::names(&unfinished, &file) {
             // Between our opening and our lock, another creator finished or gave up.
-            return Err(open_error(path, "is being created by another process".into()));
+            return Err(open_error(
+                path,
+                "is being created by another process".into(),
+            ));
         }
         let made = create::size(&file, len, choices.space)
             .and_then(|()| create::publish(&unfinished, path));

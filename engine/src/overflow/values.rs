@@ -319,7 +319,11 @@ pub(crate) fn read(
         let blocks = left.min(u64::from(run.blocks));
         let end = run.first.0.checked_add(blocks);
         if blocks == 0 || end.is_none_or(|end| end > volume.capacity_blocks()) {
-            return Err(damaged(pointer, run.first, "a run of blocks inside the device"));
+            return Err(damaged(
+                pointer,
+                run.first,
+                "a run of blocks inside the device",
+            ));
         }
         let next = read_run(
             volume,
@@ -331,7 +335,8 @@ pub(crate) fn read(
         )?;
         left -= blocks;
         if left > 0 {
-            run = next.ok_or_else(|| damaged(pointer, run.first, "the place of the value's next run"))?;
+            run = next
+                .ok_or_else(|| damaged(pointer, run.first, "the place of the value's next run"))?;
         }
     }
     value.truncate(before + len);

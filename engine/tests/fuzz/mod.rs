@@ -1,9 +1,9 @@
-//! Fuzz targets: each takes any bytes, makes a case of them and panics if a promise is broken.
+//! Fuzz targets: each turns arbitrary bytes into a case, and panics if a promise is broken.
 
 pub(crate) mod page;
 pub(crate) mod store;
 
-/// Bytes to take decisions from; zeros when they have run out.
+/// Bytes from which decisions are taken, followed by zeros.
 pub(crate) struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {

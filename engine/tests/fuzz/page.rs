@@ -1,8 +1,9 @@
-//! Pages from disk: a valid page of any layout, some of its bytes changed beneath a good checksum, and everything that reads or changes pages run
-//! on what is left of it.
+//! Fuzzes pages from disk: takes a valid page of any layout, changes some of its bytes under a
+//! valid checksum, and runs everything that reads or changes pages on it.
 //!
 //! - Nothing panics, whatever `check` says.
-//! - What `check_deep` accepts behaves like an ordered map: reads, puts and deletes, splits and merges; and stays acceptable.
+//! - A page that `check_deep` accepts behaves like an ordered map under reads, puts, deletes,
+//!   splits and merges, and remains acceptable.
 
 use std::collections::BTreeMap;
 
@@ -18,18 +19,18 @@ const PAGE: PageId = PageId(5);
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// What became of a case.
+/// The outcome of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// `check` refused the bytes.
     Refused,
-    /// `check` let them through, `check_deep` did not.
+    /// `check` accepted the bytes, `check_deep` did not.
     Unsound,
-    /// Both let them through.
+    /// Both accepted the bytes.
     Sound,
 }
 
-/// The target.
+/// Runs the target.
 pub(crate) fn run(data: &[u8]) -> (PageLayout, Verdict) {
     let mut input = Input::new(data);
     let layout = input.pick(&PageLayout::ALL);
@@ -69,7 +70,7 @@ fn seal(bytes: &mut [u8]) {
     PageMut::new(bytes, &mut ChangeMap::new()).seal();
 }
 
-/// Keys that are prefixes of one another, within the fences or not.
+/// Returns keys that are prefixes of one another, inside the fences or not.
 fn key(input: &mut Input<'_>) -> Vec<u8> {
     let stem = input.pick(&[
         &b"key-"[..],
@@ -107,7 +108,7 @@ fn valid(
     page.seal();
 }
 
-/// Changes bytes, most of them in header and slots, and seals the page again, or not.
+/// Changes bytes, most of them in header and slots, and may seal the page again.
 fn damage(input: &mut Input<'_>, layout: PageLayout, bytes: &mut [u8]) {
     let slots = layout.header_bytes() + 64 * layout.slot_bytes();
     for _ in 0..input.byte() % 6 {
@@ -143,7 +144,7 @@ fn read_all(bytes: &[u8], input: &mut Input<'_>) {
     page.key_into(at, &mut whole);
 }
 
-/// Some edits on a copy each: only panics count.
+/// Makes some edits, each on a copy. Only panics count.
 fn change_damaged(bytes: &[u8], input: &mut Input<'_>) {
     let page = PageRef::new(bytes);
     let (key, value) = (key(input), value(input));
@@ -177,7 +178,7 @@ fn contents(bytes: &[u8]) -> Map {
     page.iter().map(whole).collect()
 }
 
-/// A page that is sound behaves, and stays so.
+/// Checks that a sound page behaves like a map and stays sound.
 fn change_sound(bytes: &[u8], input: &mut Input<'_>) {
     let mut bytes = bytes.to_vec();
     let mut map = contents(&bytes);

@@ -1,4 +1,5 @@
-//! A store some of whose leaves are damaged beneath good checksums, opened by any tree: every operation ends, with an answer or a typed error.
+//! Fuzzes a store: some of its leaves are damaged under valid checksums, and any tree opens it.
+//! Every operation must end with an answer or a typed error.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -34,7 +35,7 @@ fn open(device: &Arc<MemDevice>, options: &Options) -> Option<Store> {
         .ok()
 }
 
-/// The target: how many operations failed.
+/// Runs the target, and returns how many operations failed.
 pub(crate) fn run(data: &[u8]) -> usize {
     let mut input = Input::new(data);
     let device = Arc::new(MemDevice::new(BLOCKS));
@@ -73,7 +74,7 @@ pub(crate) fn run(data: &[u8]) -> usize {
     failures
 }
 
-/// Changes bytes of leaves, and seals those again.
+/// Changes bytes of leaves, and seals the leaves again.
 fn damage(device: &MemDevice, input: &mut Input<'_>) {
     let store = support::store_id(device);
     let mut block = vec![0; 4096];

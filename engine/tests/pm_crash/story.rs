@@ -1,5 +1,5 @@
-//! Stories of crashes: a program that runs once on a recording device, and is then cut off at any of
-//! its requests.
+//! Stories of crashes: a program that runs once on a recording device, and is then cut off at any
+//! of its requests.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub(super) fn of_ccl(ccl: CclOptions) -> PmOptions {
     options(PmTreeKind::Ccl(ccl))
 }
 
-/// The baselines, three sizes of buffers, and the switches.
+/// The baselines, three sizes of buffers, and all switches.
 pub(super) fn all() -> Vec<PmOptions> {
     vec![
         options(PmTreeKind::PmTree),
@@ -64,7 +64,8 @@ pub(super) fn all() -> Vec<PmOptions> {
     ]
 }
 
-/// LodgeTrees, whose leaves are other ones: logs of few entries, so that they are reused in the middle of flushes, and leaves that split early.
+/// LodgeTrees, which have leaves of another format. Their logs have few entries, so that they are
+/// reused during flushes, and their leaves split early.
 pub(super) fn lodges() -> Vec<PmOptions> {
     let small = LodgeOptions {
         slots: 7,
@@ -109,7 +110,7 @@ pub(super) fn apply(map: &mut Map, step: &Step) {
 
 pub(super) fn contents(store: &PmStore) -> Map {
     let map = pm::contents(store);
-    // A get goes by fingerprints, a scan does not.
+    // A get relies on fingerprints, a scan does not.
     let mut got = Vec::new();
     for (key, value) in &map {
         let found = store.get(key, &mut got).expect("gets");
@@ -118,7 +119,7 @@ pub(super) fn contents(store: &PmStore) -> Map {
     map
 }
 
-/// Few keys, so that each has a history; most of eight bytes.
+/// Returns one of few keys, so that each has a history. Most have eight bytes.
 pub(super) fn key(rng: &mut StdRng, keys: u64) -> Vec<u8> {
     let number = rng.random_range(0..keys);
     match number % 8 {
@@ -142,7 +143,7 @@ pub(super) fn step(rng: &mut StdRng, i: usize, keys: u64) -> Step {
     }
 }
 
-/// Takes a step; `false` if the store is full, and then nothing has changed.
+/// Takes a step. Returns `false` if the store is full; then nothing has changed.
 pub(super) fn take(store: &PmStore, step: &Step) -> bool {
     let clean = || {
         store.pump(PmTask::CleanLog)?;
@@ -161,13 +162,14 @@ pub(super) fn take(store: &PmStore, step: &Step) -> bool {
     }
 }
 
-/// A story that was told once.
+/// A recorded run of a program.
 pub(super) struct Story {
     pub(super) name: String,
     pub(super) options: PmOptions,
     pub(super) before: PmImage,
     pub(super) requests: Vec<PmRequest>,
-    /// The map after each step, and the number of requests until then; the first entry is of before the first step.
+    /// The map after each step, and the number of requests until then. The first entry is the state
+    /// before the first step.
     pub(super) states: Vec<(usize, Map)>,
     /// Steps that found the device full.
     pub(super) refused: u64,
@@ -176,7 +178,8 @@ pub(super) struct Story {
 }
 
 impl Story {
-    /// Tells a story on `image`, of which the store holds `map`. Opening is part of it.
+    /// Runs a program on `image`, in which the store holds `map`, and records it. Opening the store
+    /// is part of the story.
     pub(super) fn tell(
         name: String,
         options: PmOptions,
@@ -215,7 +218,7 @@ impl Story {
         story
     }
 
-    /// What may be there after a crash behind the first `at` requests.
+    /// Returns the states allowed after a crash behind the first `at` requests.
     fn allowed(&self, at: usize) -> &[(usize, Map)] {
         let done = self.states.partition_point(|(end, _)| *end <= at);
         &self.states[done.saturating_sub(1)..(done + 1).min(self.states.len())]
@@ -255,7 +258,7 @@ impl Story {
         self.crash_where(|at| at.is_multiple_of(every), ways);
     }
 
-    /// The same while leaves are split or merged.
+    /// Ends the story behind each request of splits and merges of leaves.
     pub(super) fn crash_in_splits(&self, ways: u64) {
         let mut splits = self.splits.iter().peekable();
         let splitting = |at| {
@@ -299,7 +302,8 @@ impl Story {
         }
     }
 
-    /// Opens what is left, and again after a crash while that went on, and after one when it was done.
+    /// Opens what is left, and again after a crash during that recovery, and after one when it was
+    /// complete.
     fn recover(&self, at: usize, how: &str, image: PmImage) {
         let device = Arc::new(MemPm::from_image(image.clone()));
         device.record();
@@ -318,7 +322,7 @@ impl Story {
             self.name
         );
         let requests = device.take_recording();
-        // One moment of the recovery, another one each time.
+        // One moment of the recovery, a different one each time.
         let until = (at * 31) % (requests.len() + 1);
         let again = MemPm::from_image(image);
         requests[..until]

@@ -1,4 +1,4 @@
-//! What the tests of the store have in common: the trees and the page stores that they go through.
+//! Shared by the tests of the store: the trees and the page stores that they cover.
 #![allow(dead_code)] // each test file uses its own part
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ use treering_engine::{
     PageStoreKind, ResetRule, Store, StoreId, TablePersist, TreeKind,
 };
 
-/// Every tree, as it is by default.
+/// Every tree, with default options.
 pub(crate) const TREES: [TreeKind; 2] = [TreeKind::BTree, BF];
 
 /// Mini-pages in a ring.
@@ -26,7 +26,7 @@ pub(crate) const fn bf(copy_on_access_percent: u8, promotion_percent: u8) -> Tre
     })
 }
 
-/// How pages and log reach the device.
+/// How pages and the log reach the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pages {
     pub(crate) kind: PageStoreKind,
@@ -44,7 +44,7 @@ impl Pages {
     }
 
     const fn logged(kind: PageStoreKind, packing: LogPacking) -> Pages {
-        // So little that small programs write pages whole, too.
+        // So small that small programs write pages whole, too.
         let rule = ModLog {
             threshold: 1024,
             segment: 64,
@@ -85,7 +85,7 @@ pub(crate) const STORES: [Pages; 7] = [
     LAZY_LOGGED,
 ];
 
-/// Every block of a device.
+/// Returns every block of a device.
 pub(crate) fn read_all(device: &MemDevice) -> Vec<Vec<u8>> {
     (0..device.capacity_blocks())
         .map(|lba| {
@@ -98,7 +98,7 @@ pub(crate) fn read_all(device: &MemDevice) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// A device that holds these blocks.
+/// Creates a device that holds these blocks.
 pub(crate) fn device_of(blocks: &[Vec<u8>]) -> Arc<MemDevice> {
     let device = Arc::new(MemDevice::new(blocks.len() as u64));
     for (lba, block) in (0..).zip(blocks) {
@@ -111,16 +111,17 @@ pub(crate) fn device_of(blocks: &[Vec<u8>]) -> Arc<MemDevice> {
     device
 }
 
-/// Every tree on every page store.
+/// Returns every combination of tree and page store.
 pub(crate) fn all() -> impl Iterator<Item = (TreeKind, Pages)> {
     let on_all = |tree| STORES.map(|store| (tree, store));
     TREES.into_iter().flat_map(on_all)
 }
 
-/// Pages of the smallest ring.
+/// The number of pages of the smallest ring.
 pub(crate) const LEAST_RING: u64 = 2;
 
-/// A tree whose leaves have `frames` pages of cache, or, if it has a ring, 16, and its ring the others and `ring` more.
+/// Options for a tree whose leaves have `frames` pages of cache. A tree with a ring has 16 frames,
+/// and the ring has the rest and `ring` pages more.
 pub(crate) fn options(
     tree: TreeKind,
     store: Pages,
@@ -147,7 +148,8 @@ pub(crate) fn options(
     }
 }
 
-/// A store so small that logs wrap and rings are full soon: as many pages of ring as there are mini-pages of the largest size.
+/// Options for a store so small that logs wrap and rings are soon full: as many pages of ring as
+/// there are mini-pages of the largest size.
 pub(crate) fn tiny(tree: TreeKind, store: Pages) -> Options {
     let log_bytes = 64 * 4096;
     Options {
@@ -160,7 +162,7 @@ pub(crate) fn tiny(tree: TreeKind, store: Pages) -> Options {
     }
 }
 
-/// What a scan says.
+/// Returns what a scan finds.
 pub(crate) fn contents(store: &Store) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let mut map = BTreeMap::new();
     store
@@ -172,8 +174,8 @@ pub(crate) fn contents(store: &Store) -> BTreeMap<Vec<u8>, Vec<u8>> {
     map
 }
 
-/// Memory whose discards do nothing, as those of a file may: whatever was written once is there
-/// until it is written again.
+/// A memory device whose discards do nothing, as with some files: whatever was written stays until
+/// it is overwritten.
 pub(crate) struct NoTrim(pub(crate) MemDevice);
 
 impl BlockDevice for NoTrim {
@@ -194,7 +196,7 @@ impl BlockDevice for NoTrim {
     }
 }
 
-/// The store that a device holds.
+/// Returns the id of the store on a device.
 pub(crate) fn store_id(device: &dyn BlockDevice) -> StoreId {
     let mut block = vec![0; 4096];
     (device.read(Lba(0), &mut block, IoClass::Extra)).expect("reads");
@@ -203,7 +205,7 @@ pub(crate) fn store_id(device: &dyn BlockDevice) -> StoreId {
     ))
 }
 
-/// The layouts of all pages on the device.
+/// Returns the layouts of all pages on the device.
 pub(crate) fn layouts(device: &MemDevice) -> BTreeSet<&'static str> {
     let store = store_id(device);
     let mut block = vec![0; 4096];

@@ -1,4 +1,4 @@
-//! What the tests of stores in persistent memory have in common.
+//! Shared by the tests of stores in persistent memory.
 #![allow(dead_code)] // each test file uses its own part
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ pub(crate) fn open(device: &Arc<MemPm>, options: &PmOptions) -> PmStore {
     PmStore::open(device, options).unwrap_or_else(|e| panic!("{:?}: {e}", options.tree))
 }
 
-/// What a scan says.
+/// Returns what a scan finds.
 pub(crate) fn contents(store: &PmStore) -> Map {
     let mut map = Map::new();
     store
@@ -29,7 +29,7 @@ pub(crate) fn contents(store: &PmStore) -> Map {
     map
 }
 
-/// Keys from `before` down.
+/// Returns keys below `before`, descending.
 pub(crate) fn downwards(store: &PmStore, before: Option<&[u8]>) -> Vec<Vec<u8>> {
     let mut keys = Vec::new();
     store
@@ -41,7 +41,8 @@ pub(crate) fn downwards(store: &PmStore, before: Option<&[u8]>) -> Vec<Vec<u8>> 
     keys
 }
 
-/// Keys of eight bytes, with and without the top bit, others, prefixes of each other, the empty one.
+/// Returns keys of eight bytes, with and without the top bit, and others: prefixes of each other,
+/// and the empty one.
 pub(crate) fn key(rng: &mut StdRng) -> Vec<u8> {
     match rng.random_range(0..8) {
         0..=2 => rng.random_range(0u64..300).to_be_bytes().to_vec(),

@@ -1,5 +1,5 @@
-//! A device on a file system that has no room for more than so many blocks: what it has none for it
-//! refuses, half-way.
+//! A device on a file system with room for a limited number of blocks. It refuses a write for which
+//! there is no room, halfway.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -32,12 +32,12 @@ impl Thin {
         }
     }
 
-    /// The file system has room for so many blocks from now on.
+    /// Sets the number of blocks for which the file system has room.
     pub(crate) fn set_limit(&self, limit: usize) {
         self.state.lock().unwrap().limit = limit;
     }
 
-    /// Writes and trims so far.
+    /// Returns the number of writes and trims so far.
     pub(crate) fn writes(&self) -> u64 {
         self.writes.load(Ordering::Relaxed)
     }

@@ -68,8 +68,7 @@ impl<'a> Places<'a> {
         };
         let Some(superblock) = superblock else {
             places.damage.push(
-                "no superblock is intact: only the LSNs tell which images are the newest"
-                    .into(),
+                "no superblock is intact: only the LSNs tell which images are the newest".into(),
             );
             return places;
         };
