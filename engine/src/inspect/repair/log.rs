@@ -214,7 +214,7 @@ impl Walk<'_> {
         let proves = |block: &LogBlock| {
             let header = &block.header;
             // Within an epoch, a block that is not full is written again before any later block, so
-            // a gap means loss.
+            // what was lost may be the newer version of the block before `index`.
             let lost = if header.epoch == self.epoch && !self.ended {
                 index.saturating_sub(1)
             } else {

@@ -27,7 +27,7 @@ impl KeyRange {
     }
 }
 
-/// The results of [`salvage`].
+/// The results of [`salvage`](super::salvage).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SalvageReport {
     /// Records returned.
@@ -56,7 +56,7 @@ impl SalvageReport {
     }
 }
 
-/// The progress of [`salvage`].
+/// The progress of [`salvage`](super::salvage).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SalvageStep {
     /// Blocks scanned so far, and blocks in all.
@@ -65,5 +65,5 @@ pub enum SalvageStep {
     Given(u64),
 }
 
-/// The callback of [`salvage`] for each key and value. An error ends the salvage.
+/// The callback of [`salvage`](super::salvage) for each key and value. An error ends the salvage.
 pub type SalvageVisitor<'a> = dyn FnMut(&[u8], &[u8]) -> Result<()> + 'a;
