@@ -37,7 +37,7 @@ pub enum PmPlace {
 /// use treering_engine::{PmOptions, PmPlace, PmStore, pm_places};
 ///
 /// # fn main() -> treering_engine::Result<()> {
-/// let device: Arc<dyn PmDevice> = Arc::new(MemPm::new(1 << 22));
+/// let device: Arc<dyn PmDevice> = Arc::new(MemPm::new(16 << 20));
 /// drop(PmStore::open(device.clone(), &PmOptions::default())?);
 ///
 /// let places = pm_places(device)?;

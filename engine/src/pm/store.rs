@@ -49,7 +49,7 @@ pub enum PmTask {
 /// use treering_engine::{Kv, PmOptions, PmStore};
 ///
 /// # fn main() -> treering_engine::Result<()> {
-/// let device = Arc::new(MemPm::new(1 << 22));
+/// let device = Arc::new(MemPm::new(16 << 20));
 /// let store = PmStore::open(device.clone(), &PmOptions::default())?;
 /// store.put(b"key", b"value")?;
 /// while store.pump_due()? {} // background work, a bounded step at a time
