@@ -28,20 +28,20 @@
 //! ```
 //!
 //! - While the newest image is only `Written`, the page is written whole again, to the *same* slot
-//!   [`NextSlot`], never to the log block [`IsLogged`].
+//!   (`NextSlot`), never to the log block (`IsLogged`).
 //! - A whole write leaves the log block alone, because that belongs to the previous image. The log
-//!   block is trimmed together with the old slot [`Trim`], unless Δ over the new image has been
+//!   block is trimmed together with the old slot (`Trim`), unless Δ over the new image has been
 //!   written to it by then.
 //! - Only a flush that began after the write returned makes the image `Durable`.
 //! - Whatever a crash left in the other slot, or in a log block of the other image, is trimmed
-//!   after the page's first load [`KnownAfter`].
+//!   after the page's first load (`KnownAfter`).
 //!
 //! # After a restart
 //!
-//! What can be read need not be durable (see [`crate::recovery`]). So the pages that the log names
-//! are read once, the valid slot and its log block are rewritten unchanged, and the choice is kept
-//! [`Restart`]. The other pages were durable when the redo start was recorded; they are examined
-//! when they are first loaded.
+//! What can be read need not be durable (see [`crate::store::recovery`]). So the pages that the log
+//! names are read once, the valid slot and its log block are rewritten unchanged, and the choice is
+//! kept (`Restart`). The other pages were durable when the redo start was recorded; they are
+//! examined when they are first loaded.
 //!
 //! # Damage
 //!
@@ -140,7 +140,7 @@ impl ShadowStore {
     }
 
     /// Builds the page from the image in `buf`, which was read from `slot`, and the log block over
-    /// it [`Load`].
+    /// it (`Load`).
     fn lay_over(&self, page: PageId, slot: u8, block: Option<&[u8]>, buf: &mut [u8]) -> Result<()> {
         let base = PageRef::new(buf).lsn();
         let mut delta = None;
@@ -166,7 +166,7 @@ impl ShadowStore {
         self.volume.tell(|| Event::Shadow(event()));
     }
 
-    /// Reads a page for the first time: both slots [`Load`].
+    /// Reads a page for the first time: both slots (`Load`).
     fn read_unknown(&self, page: PageId, buf: &mut [u8]) -> Result<Found> {
         self.buffers.with(|both| {
             let lba = self.layout.slot_lba(Slot(page.0));
@@ -188,7 +188,7 @@ impl ShadowStore {
         })
     }
 
-    /// Records what reading both slots revealed [`KnownAfter`].
+    /// Records what reading both slots revealed (`KnownAfter`).
     fn learn(&self, page: PageId, choice: &Choice) {
         let mut state = self.state.lock();
         // Another thread may have read the page as well, and changed its state since.
@@ -240,7 +240,7 @@ impl ShadowStore {
         });
     }
 
-    /// Trims what became obsolete through flushes since the last call [`Trim`]. The caller holds
+    /// Trims what became obsolete through flushes since the last call (`Trim`). The caller holds
     /// `writing`.
     fn settle(&self) -> Result<()> {
         let pages = self.state.lock().durable(&self.volume);
@@ -509,7 +509,7 @@ impl ShadowStore {
     }
 
     /// Reads a page that the log names, once, and rewrites its valid image and log block
-    /// [`Restart`]. Returns whether a slot was torn.
+    /// (`Restart`). Returns whether a slot was torn.
     fn write_again(&self, page: PageId) -> Result<bool> {
         self.buffers.with(|both| {
             let place = Slot(page.0);

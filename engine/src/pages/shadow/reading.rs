@@ -53,7 +53,7 @@ impl Reading<'_> {
         &self.bytes[self.layout.page_size..self.layout.page_size + self.log_bytes()]
     }
 
-    /// Returns the newest image of `page`, taking the log block into account [`ValidSlot`].
+    /// Returns the newest image of `page`, taking the log block into account (`ValidSlot`).
     pub(super) fn choose(&self, page: PageId) -> std::result::Result<Choice, PageDamage> {
         let block = if self.layout.mod_log {
             // A block that is not whole may be left over from a former owner. The page's version
