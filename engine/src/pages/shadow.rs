@@ -16,8 +16,8 @@
 //!
 //! The paper leaves this open, and four of its steps lose pages if they are taken too early. This
 //! store implements the protocol of `specs/page_shadowing/PageShadowing.tla` (its names are given
-//! in brackets; `specs/FINDINGS.md` has the counterexamples): *as long as the newest image is not
-//! durable, the previous one, including its log block, is not touched.*
+//! in parentheses; `specs/FINDINGS.md` has the counterexamples): *as long as the newest image is
+//! not durable, the previous one, including its log block, is not touched.*
 //!
 //! ```text
 //!             whole page          flush of the device         trims

@@ -11,7 +11,7 @@
 //! Slots have sixteen bytes, in the index part and in the buffer part. Beside them the paper has an
 //! array `leaf_count` of one byte per slot, and `buf_ver`, and states that a node of 29 slots has
 //! 512 bytes. That leaves 48 bytes for everything else, which the two arrays alone exceed (CLAIMS
-//! LT-01). Here a node keeps its 29 slots and takes whatever space it needs; [`Nodes::bytes`]
+//! LT-01). Here a node keeps its 29 slots and takes whatever space it needs; [`Census::bytes`]
 //! reports it. A pair's number, which the paper does not have, takes eight more bytes.
 //!
 //! A separator that is not of eight bytes is stored outside the node, and its slot says where. The
