@@ -1,10 +1,10 @@
-//! Fuzzy checkpoints: bounding what recovery has to redo, while operations go on.
+//! Fuzzy checkpoints: they bound what recovery has to redo, while operations go on.
 //!
 //! ```text
 //!  begin  = end of the log now; wait for the operations in flight
-//!  buffer what a tree buffers above its leaves goes down to them           `bf` only
-//!  merge  leaves that were noted as sparse: those of before `begin` no log will name any more
-//!  sweep  every page first dirtied at or before `begin` is written         a batch a step
+//!  buffer changes buffered above the leaves are pushed down to them       `bf` only
+//!  merge  leaves noted as sparse: the log will not name those noted before `begin` any more
+//!  sweep  every page first dirtied at or before `begin` is written         one batch per step
 //!  index  snapshot of fence -> page and its version, read while it changes
 //!  table  changed page-table blocks                                        copy-on-write only
 //!  log    flushed to its end: the snapshot may name pages that only the log can rebuild
@@ -12,11 +12,12 @@
 //!  then   the old snapshot and the log before `begin` are free
 //! ```
 //!
-//! Up to the superblock's flush a crash recovers from the previous checkpoint, of which nothing has been given up (BUGS D8: a
-//! log removed before the flush that replaces it is recorded).
+//! Until the superblock is flushed, a crash recovers from the previous checkpoint, and nothing that
+//! it needs has been freed. (BUGS D8 records a log that was removed before the flush that replaced
+//! it.)
 //!
-//! Cost of a whole checkpoint: one write per page that is dirty at its begin, about 28 bytes per
-//! leaf of snapshot, one superblock.
+//! A whole checkpoint costs one write per page that is dirty when it begins, a snapshot of about 28
+//! bytes per leaf, and one superblock.
 
 use crate::error::Result;
 use crate::events::Event;
@@ -30,12 +31,13 @@ use crate::trees::Tree;
 use crate::types::Progress;
 use crate::types::{IoClass, Lba, Lsn, PageId};
 
-/// What the last checkpoint left, and how far the running one is.
+/// Runs checkpoints in steps. Holds the result of the last one and the progress of the running one.
 pub(crate) struct Checkpointer {
     state: Mutex<State>,
-    /// Whether one is running, readable without the lock.
+    /// Whether a checkpoint is running. Can be read without the lock.
     running: AtomicBool,
-    /// Where the last one began, or the running one began: the trigger counts from here.
+    /// Log position at which the newest checkpoint began, running or complete. The trigger counts
+    /// from here.
     last_begin: AtomicU64,
     completed: AtomicU64,
 }
@@ -43,25 +45,25 @@ pub(crate) struct Checkpointer {
 struct State {
     superblock: Superblock,
     snapshot_slots: Vec<Slot>,
-    /// Of snapshots that a superblock was to name which the device had no room for: it may name
-    /// them all the same, until another one is written.
+    /// Slots of snapshots whose superblock write failed for lack of room. The device may have
+    /// written that superblock nevertheless, so they stay allocated until another one is written.
     abandoned: Vec<Slot>,
     run: Option<Run>,
 }
 
-/// A checkpoint on its way.
+/// A checkpoint in progress.
 struct Run {
     begin: Lsn,
-    /// Next page whose buffered changes go down to its leaf; none when all have.
+    /// Next page whose buffered changes are pushed down to its leaf. `None` when all have been.
     buffered: Option<PageId>,
-    /// Steps of merging left to do; none before they are counted.
+    /// Remaining merge steps. `None` until they have been counted.
     merges: Option<u64>,
     /// Next frame of the sweep.
     cursor: usize,
 }
 
 impl Checkpointer {
-    /// Continues from what the device holds.
+    /// Continues from the checkpoint that the device holds.
     pub(crate) fn new(superblock: Superblock, snapshot_slots: Vec<Slot>, log_end: Lsn) -> Self {
         Checkpointer {
             state: Mutex::new(State {
@@ -76,8 +78,8 @@ impl Checkpointer {
         }
     }
 
-    /// Writes what the newest superblock says once more, to the other place and under the next
-    /// number: from then on there are always two, and one that is missing is damage.
+    /// Writes the newest superblock once more, in the other place and with the next sequence
+    /// number. From then on there are always two, so a missing one is damage.
     pub(crate) fn write_twin(&self, tree: &Tree) -> Result<()> {
         let volume = &tree.leaves().pager.volume;
         let superblock = &mut self.state.lock().superblock;
@@ -90,7 +92,8 @@ impl Checkpointer {
         self.completed.load(Ordering::Relaxed)
     }
 
-    /// Whether one is running, or the log has grown by `every` bytes since the last one began.
+    /// Returns whether a checkpoint is running, or is due because the log has grown by `every`
+    /// bytes since the last one began.
     pub(crate) fn due(&self, log_end: Lsn, every: u64) -> bool {
         self.running.load(Ordering::Relaxed)
             || log_end
@@ -99,17 +102,19 @@ impl Checkpointer {
                 >= every
     }
 
-    /// One bounded step; begins a checkpoint if none is running. `Idle` when it is complete.
+    /// Does one bounded step, and begins a checkpoint if none is running. Returns `Idle` when it is
+    /// complete.
     pub(crate) fn step(&self, tree: &Tree) -> Result<Progress> {
         self.step_towards(tree, u64::MAX)
     }
 
-    /// One bounded step towards the completion of `wanted` checkpoints in all.
+    /// Does one bounded step towards `wanted` completed checkpoints in total.
     fn step_towards(&self, tree: &Tree, wanted: u64) -> Result<Progress> {
         let pager = &*tree.leaves().pager;
         pager.check_poison()?;
         let mut state = self.state.lock();
-        // Under the lock: or several who wait for the same checkpoint would each begin another one.
+        // Checked under the lock: otherwise several threads that wait for the same checkpoint would
+        // each begin another one.
         if self.completed() >= wanted {
             return Ok(Progress::Idle);
         }
@@ -136,7 +141,7 @@ impl Checkpointer {
         let owed = *run.merges.get_or_insert_with(|| tree.merges_owed());
         if owed > 0 && tree.merge_due() {
             run.merges = Some(owed - 1);
-            // A leaf that cannot be merged stays as it is, and is no reason to keep the log for
+            // A leaf that cannot be merged stays as it is. That is no reason to keep the log for
             // ever.
             drop(tree.merge_step());
             return Ok(Progress::More);
@@ -145,7 +150,7 @@ impl Checkpointer {
             let before = run.cursor;
             run.cursor = pager.checkpoint_sweep(run.begin, before)?;
             if run.cursor == before {
-                // A page is latched by somebody who may be waiting for us: let them run.
+                // Another thread has latched the page and may be waiting for this one: let it run.
                 crate::sync::yield_now();
             }
             return Ok(Progress::More);
@@ -163,8 +168,8 @@ impl Checkpointer {
         Ok(Progress::Idle)
     }
 
-    /// Runs a whole checkpoint that begins after this call: the one on its way, if any, and then another. Callers that come
-    /// together share it.
+    /// Runs a checkpoint that begins after this call. Completes the running one first, if there is
+    /// one. Concurrent callers share it. Returns the position where redo would start.
     pub(crate) fn run(&self, tree: &Tree) -> Result<Lsn> {
         let wanted = {
             let state = self.state.lock();
@@ -178,7 +183,8 @@ impl Checkpointer {
 
     fn finish(&self, state: &mut State, tree: &Tree, begin: Lsn) -> Result<()> {
         let pager = &*tree.leaves().pager;
-        // Before the table, which may name their places: those are free once it is written.
+        // Free them before the table is written. It may name their places, which become free with
+        // it.
         pager.free_retired()?;
         if mutation::on("truncate-before-superblock") {
             pager.log.truncate(begin)?;
@@ -195,7 +201,8 @@ impl Checkpointer {
                 .index
                 .for_each(|fence, page| visit(fence, pager.leaf_entry(page)));
         })?;
-        // After the snapshot: the table must name images at least as new as it says.
+        // Written after the snapshot: the table must name images at least as new as the snapshot
+        // does.
         let flushed = (pager.pages.persist_table())
             .and_then(|()| pager.flush_log(pager.log.end()))
             .and_then(|()| {
@@ -203,8 +210,8 @@ impl Checkpointer {
                 pager.volume.flush()
             });
         if let Err(e) = flushed {
-            // Nothing names the snapshot. What failed is told; that this fails, too, would be no
-            // news.
+            // Nothing names the new snapshot, so free its slots. The first error is returned;
+            // another one while freeing adds nothing.
             let slots = written.slots.into_iter();
             let _ = slots
                 .map(|slot| pager.pages.free_slot(slot))
@@ -249,8 +256,8 @@ impl Checkpointer {
             .try_for_each(|slot| pager.pages.free_slot(slot))?;
         pager.log.truncate(begin)?;
         pager.free_retired()?;
-        // The log is written round and round: to allocate its blocks anew each time would cost
-        // every flush.
+        // The log rewrites its blocks over and over. Keep them allocated, or every flush would pay
+        // for allocating them again.
         let log = pager.layout.log_start();
         pager
             .volume

@@ -1,8 +1,8 @@
-//! The store itself, as all handles of it share it: a tree, its pages and its log on one device.
+//! The store itself, shared by all its handles: a tree, its pages and its log on one device.
 //!
-//! Work that is not done in the foreground is a [`Task`]; [`Core::due`] says which is needed now and
-//! [`Core::pump`] does one bounded step of it. A store that nobody pumps still works: an operation
-//! that runs out of frames or of log space does the step itself.
+//! Background work is split into [`Task`]s. [`Core::due`] returns the one that is due now, and
+//! [`Core::pump`] does one bounded step of it. A store that is never pumped still works: an
+//! operation that runs out of frames or of log room does the step itself.
 
 use super::checkpoint::Checkpointer;
 use super::fill::LeafFill;
@@ -27,13 +27,14 @@ use crate::trees::Tree;
 use crate::trees::btree::Attempt;
 use crate::types::{Clock, Lba, Lsn, PageId, Progress};
 
-/// How often a change merges neighbours that happen to fit, for a place, before the store is full.
+/// How often one change may merge neighbours that happen to fit, before the store counts as full.
 ///
-/// A large record may take two splits. If the only neighbours that fit one page are the halves of
-/// the first, making a place for the second merges them again, and so on for ever.
+/// Without a limit, a change could loop for ever. A large record may take two splits. If the only
+/// neighbours that fit one page are the halves of the first split, making room for the second
+/// merges them again.
 const MOST_SQUEEZES: u32 = 8;
 
-/// How long a pumping thread waits for room below the store before it tries again.
+/// Pause of a background thread before it retries a write that the file system had no room for.
 const NO_SPACE_PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
 
 /// A store on a block device.
@@ -44,30 +45,31 @@ pub(crate) struct Core {
     pub(super) options: Options,
     pub(super) recovery: RecoveryReport,
     pub(super) life: Life,
-    /// What making room for pages remembers.
+    /// State of the search for free pages.
     pub(crate) full: Full,
-    /// Keeps other stores of this process from the device. The last field: given up when nothing is
-    /// written any more.
+    /// Keeps other stores of this process off the device. Must be the last field: it is dropped
+    /// when nothing is written any more.
     pub(super) claim: Option<Claim>,
 }
 
 impl Core {
-    /// Has what a `bf` tree does with its mini-pages told to `observer` from now on, see [`mini::events`]; other trees have none.
+    /// Emits the mini-page events of a `bf` tree to `observer` from now on; see [`mini::events`].
+    /// Other trees emit none.
     pub(crate) fn observe_mini_pages(&mut self, observer: Arc<dyn Observer<mini::events::Event>>) {
         self.tree.observe_mini_pages(observer);
     }
 
-    /// What opening had to do.
+    /// Returns what recovery did when the store was opened.
     pub(crate) fn recovery(&self) -> RecoveryReport {
         self.recovery
     }
 
-    /// The options in force.
+    /// Returns the options in force.
     pub(crate) fn options(&self) -> &Options {
         &self.options
     }
 
-    /// The most urgent task that wants doing now. A few loads; one clock reading under
+    /// Returns the most urgent task that is due now. Costs a few loads, and one clock reading under
     /// [`crate::Durability::Grouped`].
     pub(crate) fn due(&self) -> Option<Task> {
         let pager = &*self.tree.leaves().pager;
@@ -99,7 +101,7 @@ impl Core {
     /// Does one bounded step of `task`.
     ///
     /// # Errors
-    /// A device failure; the store then refuses further writes. [`Error::Poisoned`] if it refused
+    /// A device failure, after which the store refuses writes. [`Error::Poisoned`] if it refused
     /// them before.
     pub(crate) fn pump(&self, task: Task) -> Result<Progress> {
         match task {
@@ -114,7 +116,8 @@ impl Core {
         }
     }
 
-    /// Pumps whatever is due until `stop` is set: the body of a background thread on a real device.
+    /// Pumps due tasks until `stop` is set. This is the body of a background thread on a real
+    /// device.
     ///
     /// # Errors
     /// As [`Core::pump`].
@@ -122,7 +125,7 @@ impl Core {
         while !stop.load(Ordering::Acquire) {
             match self.due() {
                 Some(task) => match self.pump(task) {
-                    // Whoever writes is told; this thread waits for room.
+                    // Writers get the error; this thread waits for room.
                     Err(e) if e.is_no_space() => std::thread::sleep(NO_SPACE_PAUSE),
                     pumped => drop(pumped?),
                 },
@@ -132,21 +135,21 @@ impl Core {
         Ok(())
     }
 
-    /// Checkpoints and lets go of the device. What was not synced before is durable, too, and the
-    /// next opening has nothing to redo.
+    /// Completes a checkpoint and closes the store. All writes are then durable, and the next
+    /// opening has nothing to redo.
     ///
     /// # Errors
-    /// A device failure, or [`Error::Poisoned`] after an earlier one: the store is gone all the
-    /// same, and the next opening finds what was durable.
+    /// A device failure, or [`Error::Poisoned`] after an earlier one. The next opening recovers
+    /// what was durable.
     pub(crate) fn close(&self) -> Result<()> {
         if self.options.read_only || self.life.is_closed() {
             return Ok(());
         }
-        // Before the checkpoint begins, so that the next opening finds nothing to redo. What stops
-        // a merge for good (a damaged neighbour) is no reason to leave the others undone.
+        // Merge before the checkpoint begins, so that the next opening finds nothing to redo. A
+        // damaged neighbour prevents one merge, not the others.
         drop(self.merge_noted());
         self.checkpointer.run(&self.tree)?;
-        // All of the log is in the pages now.
+        // All of the log has been applied to the pages now.
         let nothing = Lba(0)..Lba(0);
         self.tree.leaves().pager.volume.reclaim(nothing);
         self.life.close();
@@ -154,7 +157,7 @@ impl Core {
     }
 
     pub(crate) fn flush_log(&self, lsn: Lsn) -> Result<()> {
-        // A sync of what is durable already flushes nothing, so it must not put off the next flush.
+        // A sync up to a durable LSN flushes nothing, so it must not put off the next flush.
         if lsn > self.tree.leaves().pager.log.durable() {
             self.life.log_flushes(&*self.clock);
         }
@@ -174,12 +177,12 @@ impl Core {
     pub(crate) fn make_log_room(&self) -> Result<()> {
         let log = &self.tree.leaves().pager.log;
         if log.space_left() > log.capacity() / 2 {
-            // Somebody else made room meanwhile, or has been promised what there is.
+            // Another thread has made room meanwhile, or what there is has been reserved.
             crate::sync::yield_now();
             return Ok(());
         }
-        // Twice: the first may have begun where another one had just ended, and while it ran others
-        // have filled the log.
+        // Try twice: if another checkpoint had just ended when this one began, other threads may
+        // have filled the log while it ran.
         for _ in 0..2 {
             let before = log.redo_start();
             self.checkpointer.run(&self.tree)?;
@@ -193,7 +196,8 @@ impl Core {
         })
     }
 
-    /// Tries until the change is made; `again` is called with no latch held.
+    /// Repeats `attempt` until the change is made, and makes room for it between attempts. No latch
+    /// is held there.
     pub(super) fn change<T>(&self, attempt: &mut dyn FnMut() -> Result<Attempt<T>>) -> Result<T> {
         if self.options.read_only {
             return Err(Error::ReadOnly);
@@ -217,7 +221,7 @@ impl Core {
         }
     }
 
-    /// What of the options' promises is taken now.
+    /// Returns the memory in use, by part of the store.
     fn memory(&self) -> MemoryStats {
         let pager = &*self.tree.leaves().pager;
         let tree = self.tree.stats(Stats::default());
@@ -234,7 +238,7 @@ impl Core {
         }
     }
 
-    /// Visits every leaf's lower fence and page, in key order.
+    /// Visits the lower fence and page id of every leaf, in key order.
     pub(crate) fn for_each_leaf(&self, visit: impl FnMut(&[u8], PageId)) {
         self.tree.leaves().index.for_each(visit);
     }
@@ -244,8 +248,7 @@ impl Core {
         self.tree.leaves().pager.read(page)
     }
 
-    /// How full every leaf is, in key order. Reads the leaves through the cache, and counts like any other read: ask after
-    /// everything else has been measured.
+    /// Returns how full each leaf is; see [`super::Store::leaf_fill`].
     ///
     /// # Errors
     /// Device failures and damage.
@@ -293,15 +296,16 @@ impl Kv for Core {
             return Err(Error::ReadOnly);
         }
         if overflow::check(self.tree.leaves().limits(), key, b"").is_err() {
-            // No such key can be there; the answer is as durable as the log is.
+            // No store holds such a key. This answer is as durable as the log.
             return Ok(self.tree.leaves().pager.log.durable());
         }
         let for_others = self.must_flush_for_others();
         let (lsn, sparse) = self.change(&mut || self.tree.try_delete(key))?;
         let acknowledged = self.acknowledge(lsn, for_others)?;
         if sparse {
-            // The delete is done whatever becomes of the merge. What stops a merge for good (a damaged neighbour, a failed
-            // device) meets whoever needs that neighbour, or the next write.
+            // The delete is complete whether or not the merge succeeds. An error here means that a
+            // neighbour is damaged or the device failed. It is reported to whoever uses that
+            // neighbour, or to the next write.
             drop(self.tree.merge_step());
         }
         Ok(acknowledged)

@@ -2,15 +2,15 @@
 
 use crate::types::PageId;
 
-/// How full one leaf is.
+/// How full one leaf is; see [`super::Store::leaf_fill`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeafFill {
     /// The leaf.
     pub page: PageId,
-    /// Records in it.
+    /// Number of records in it.
     pub records: u32,
-    /// Bytes in use, header and fences included.
+    /// Bytes in use, including the header and the fences.
     pub used_bytes: u32,
-    /// Length of the truncated prefix.
+    /// Bytes of the common key prefix that is not stored.
     pub prefix_bytes: u32,
 }

@@ -1,20 +1,20 @@
-//! How long writes stay undurable, and how a store ends.
+//! When writes become durable, and what happens when a store ends.
 //!
 //! ```text
 //!                    PerCommit  Grouped(interval)                    Deferred
 //! a write returns    durable    in the log's buffer                  in the log's buffer
 //! it is durable      -          with the first write, pump, sync or  with the next sync,
-//!                               checkpoint behind the interval       checkpoint, full buffer
-//! `close`            checkpointed, and an error is returned
-//! `drop`             durable, best effort: an error has nobody to go to; and the log says so
-//!                    (`Log::witness`), lest damage to its last flush pass for a crash
-//! `abandon`          as a killed process leaves it: what was not durable is lost
+//!                               checkpoint after the interval        checkpoint, full buffer
+//! `close`            a checkpoint makes all durable; an error is returned
+//! `drop`             flushed, best effort; an error is not reported. A witness block in the log
+//!                    (`Log::witness`) tells later damage to its last flush from a crash
+//! `abandon`          nothing is flushed: what was not durable is lost
 //! ```
 //!
-//! An interval is kept by the writers themselves, on their own clock: whoever finds that the log
-//! has held something undurable for that long flushes it, own write included. The engine has no
-//! thread, so a store in which nobody writes any more keeps its last writes undurable until
-//! somebody pumps, syncs, closes or drops it.
+//! Under `Grouped`, the writers themselves keep the interval, on their own clock. A writer that
+//! finds the log unflushed for that long flushes it, including its own write. The engine has no
+//! thread. So if writes stop, the last ones stay undurable until somebody pumps, syncs, closes or
+//! drops the store.
 
 use super::core::Core;
 use crate::error::{Error, Result};
@@ -23,7 +23,7 @@ use crate::options::Durability;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::types::{Clock, Lsn};
 
-/// When the log was last flushed, and whether the end of the store flushes it.
+/// Records when the log was last flushed, and whether dropping the store flushes it.
 pub(super) struct Life {
     last_log_flush: AtomicU64,
     abandoned: AtomicBool,
@@ -39,17 +39,17 @@ impl Life {
         }
     }
 
-    /// The store has been closed: it takes no more writes.
+    /// Marks the store as closed: it takes no more writes.
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::Release);
     }
 
-    /// Whether one of the store's handles has closed it.
+    /// Returns whether a handle has closed the store.
     pub(super) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Refuses a write to a store that one of its handles has closed.
+    /// Returns an error if a handle has closed the store. Writes call this first.
     pub(super) fn check_open(&self) -> Result<()> {
         match self.is_closed() {
             true => Err(Error::Closed),
@@ -57,22 +57,20 @@ impl Life {
         }
     }
 
-    /// The log is about to be flushed.
+    /// Records that the log is about to be flushed.
     pub(super) fn log_flushes(&self, clock: &dyn Clock) {
         self.last_log_flush.store(clock.now().0, Ordering::Relaxed);
     }
 }
 
 impl Core {
-    /// From now on dropping the store is [`Core::abandon`], whoever drops it: for a store that is
-    /// shared, or that must not outlive a panic. All else is as before; [`Core::close`] still
-    /// closes.
+    /// Makes a later drop of the store act like an abandon; see [`super::Store::abandon_on_drop`].
     pub(crate) fn abandon_on_drop(&self) {
         self.life.abandoned.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the log has held something undurable for an interval of [`Durability::Grouped`]. One
-    /// clock reading, if it holds anything undurable at all.
+    /// Returns whether the log has held undurable records for an interval of
+    /// [`Durability::Grouped`]. Reads the clock once, and only if there are undurable records.
     pub(super) fn interval_is_over(&self) -> bool {
         let Durability::Grouped(interval) = self.options.durability else {
             return false;
@@ -89,26 +87,26 @@ impl Core {
         self.clock.now().0.saturating_sub(last) >= longer * interval.0
     }
 
-    /// Asked before a write: has what others wrote waited for an interval, so that this write must
-    /// flush behind it?
+    /// Returns whether earlier writes have waited for a whole interval, so that the coming write
+    /// must flush the log. Called before a write.
     pub(super) fn must_flush_for_others(&self) -> bool {
         self.interval_is_over() && !mutation::on("interval-needs-pump")
     }
 
-    /// Keeps what [`Core::options`] promise, of a write that is in the log up to `lsn` and of
-    /// those before it; `for_others` is what [`Core::must_flush_for_others`] said.
+    /// Waits until the write at `lsn` is as durable as [`Core::options`] require. `for_others` is
+    /// the result of [`Core::must_flush_for_others`] before the write.
     pub(super) fn acknowledge(&self, lsn: Lsn, for_others: bool) -> Result<Lsn> {
         if self.options.durability == Durability::PerCommit {
             self.flush_log(lsn)?;
         } else if for_others && self.interval_is_over() {
-            // Of several writers who come together the first has flushed for the others.
+            // If several writers get here together, the first one flushes for all.
             self.flush_log(self.tree.leaves().pager.log.end())?;
         }
         Ok(lsn)
     }
 
-    /// What a drop does for the writes that nobody has synced. Not after a failure, for what the
-    /// device holds is in doubt; nor while the thread panics, for what this store holds may be.
+    /// Flushes the log when the store is dropped. Does nothing after a failure, because the content
+    /// of the device is in doubt, or during a panic, because the content of this store may be.
     fn flush_on_drop(&self) {
         let abandoned = self.life.abandoned.load(Ordering::Relaxed);
         if abandoned || std::thread::panicking() || mutation::on("drop-forgets-log") {
@@ -116,8 +114,8 @@ impl Core {
         }
         let pager = &*self.tree.leaves().pager;
         if pager.log.unflushed_bytes() > 0 {
-            // Refused if the store is poisoned. What fails here has nobody to be told to: that is
-            // what `close` is for.
+            // Refused if the store is poisoned. A drop cannot return an error: callers that need it
+            // use `close`.
             drop(pager.flush_log(pager.log.end()));
         }
         if !self.options.read_only && !mutation::on("drop-leaves-no-witness") {
@@ -127,7 +125,7 @@ impl Core {
 }
 
 impl Drop for Core {
-    /// Makes the log durable, best effort: see [`Core::close`] for knowing whether it is.
+    /// Makes the log durable, best effort. [`Core::close`] reports whether it worked.
     fn drop(&mut self) {
         self.flush_on_drop();
     }

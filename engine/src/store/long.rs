@@ -1,4 +1,5 @@
-//! Long values in the operations of a store: [`crate::overflow`] says how they are kept.
+//! Reads and writes of long values, which are stored outside the leaves. See [`crate::overflow`]
+//! for how they are kept.
 
 use std::ops::ControlFlow;
 
@@ -9,15 +10,16 @@ use crate::overflow::Pointer;
 use crate::types::Lsn;
 
 impl Core {
-    /// Writes the value to places of its own, then sets the key to a pointer.
+    /// Writes the value to its own places, then sets the key to a pointer to them.
     pub(super) fn put_long(&self, key: &[u8], value: &[u8]) -> Result<Lsn> {
         let leaves = self.tree.leaves();
         let pointer = self.change(&mut || leaves.try_write_value(key, value))?;
         let stored = pointer.encode();
         let put = self.change(&mut || self.tree.try_put(key, &stored));
         match put {
-            // Refused before anything was appended. What fails otherwise may have been: then the
-            // next opening knows whether the places are free.
+            // These errors mean that nothing was appended, so the places are free. After any other
+            // error a record may have been appended. Then the next opening finds out whether the
+            // places are free.
             Err(e @ (Error::Full { .. } | Error::LogFull { .. } | Error::NoSpace { .. })) => {
                 leaves.pager.give_value_up(&pointer)?;
                 Err(e)
@@ -26,7 +28,8 @@ impl Core {
         }
     }
 
-    /// Follows a pointer that was just found under `key`, and that is in `value`.
+    /// Reads the long value of `key`. `value` holds the encoded `pointer` that was just found, and
+    /// receives the value. Returns `false` if the key has been deleted meanwhile.
     pub(super) fn get_long(
         &self,
         key: &[u8],
@@ -43,8 +46,8 @@ impl Core {
             if !matches!(e, Error::Damaged { .. }) {
                 return Err(e);
             }
-            // Replaced since, perhaps, and its places written again. A pointer that is still there
-            // never was.
+            // The value may have been replaced and its places reused. If the pointer is still the
+            // same, it was not replaced, and the damage is real.
             if !self.tree.get(key, value)? {
                 return Ok(false);
             }
@@ -56,8 +59,8 @@ impl Core {
         }
     }
 
-    /// Has `scan` visit what the tree has, pointers followed: one by one, as the visitor comes to
-    /// them.
+    /// Runs `scan` with a visitor that follows pointers, so that `visit` gets the long values. Each
+    /// is read when the scan reaches it.
     pub(super) fn following(
         &self,
         visit: &mut Visitor<'_>,
@@ -71,7 +74,7 @@ impl Core {
             };
             match self.get_long(key, pointer, &mut value) {
                 Ok(true) => visit(key, &value),
-                // Deleted since.
+                // The key was deleted meanwhile.
                 Ok(false) => ControlFlow::Continue(()),
                 Err(e) => {
                     failed = Some(e);

@@ -1,16 +1,16 @@
-//! A store on a block device, as its users hold it.
+//! A store on a block device: the handles that its users hold.
 //!
 //! ```text
-//! Store ──clone──▶ Store          handles, as many as one likes
+//! Store ──clone──▶ Store          handles, any number
 //!    └──────┬───────┘
-//!          Core                   the store; the last handle makes its writes durable
+//!          Core                   the store; dropping the last handle flushes its log
 //!           ▲
 //!        worker                   with `open_path`: a thread that does the background work
 //! ```
 //!
-//! [`Store::open_path`] is how a program opens a file. [`Store::open`] is for those who bring a
-//! device and a clock of their own, such as simulators: it starts no thread, and background work is
-//! [`Task`]s that the owner pumps ([`Store::due`], [`Store::pump`]).
+//! A program opens a file with [`Store::open_path`]. Callers that bring their own device and clock,
+//! such as simulators, use [`Store::open`]. It starts no thread: the owner pumps background
+//! [`Task`]s ([`Store::due`], [`Store::pump`]).
 
 pub(crate) mod checkpoint;
 mod core;
@@ -46,35 +46,49 @@ use crate::sync::Arc;
 use crate::types::{Clock, Lsn, PageId, Progress};
 use recovery::RecoveryReport;
 
-/// An ordered map on a device, crash-safe. See [`Kv`] for what it does and promises.
+/// A crash-safe ordered map on a block device. [`Kv`] documents its operations and their
+/// guarantees.
 ///
 /// A store is a handle: clones share the store, and any number of threads may use them.
 ///
-/// Dropping the last handle makes durable what nobody has synced, as well as it can;
-/// [`Store::close`] reports whether it worked, and [`Store::abandon`] drops the store as a killed
-/// process would.
+/// There are three ways to end a store:
+///
+/// - [`Store::close`] makes all writes durable and reports whether that worked.
+/// - Dropping the last handle flushes the log as well as it can and reports nothing.
+/// - [`Store::abandon`] flushes nothing, as if the process had been killed.
 #[derive(Clone)]
 pub struct Store {
-    /// Does the background work, if a thread does it. Before `core`, so that the thread has ended
-    /// when the last handle gives the store up.
+    /// The background thread, if the store has one. Declared before `core`, so that the thread has
+    /// ended when the last handle drops the store.
     #[cfg(not(any(loom, shuttle)))]
     worker: Option<std::sync::Arc<Worker>>,
     core: Arc<Core>,
 }
 
 impl Store {
-    /// Opens the store on `device`, recovering it if need be, or formats a blank device if `options.create` says so.
+    /// Opens the store on `device`, and recovers it if necessary. If the device holds no store and
+    /// `options.create` is set, formats it.
     ///
-    /// Page size and page store of an existing store must be the ones asked for; log size and journal size are the stored ones.
+    /// The page size and page store in `options` must match those of an existing store. The log
+    /// size and journal size are taken from the device.
     ///
     /// # Errors
-    /// [`Error::BadOption`] and [`Error::Mismatch`] name the option, and [`Error::NotAStore`] says that something else is there:
-    /// nothing was written. [`Error::InUse`] if another store has this device object,
-    /// [`Error::NoSpace`] if recovery must write and there is no room below (with
-    /// [`Options::read_only`] it does not). [`Error::Damaged`] or [`Error::MissingPage`] if
-    /// recovery finds what no crash leaves behind, and device failures: recovery may have made some
-    /// of its changes again, another opening does them all, and no acknowledged write is lost by
-    /// trying. A damaged store is a case for [`crate::salvage`]. The device is free again then.
+    /// Nothing has been written after:
+    ///
+    /// - [`crate::Error::BadOption`] and [`crate::Error::Mismatch`], which name the option;
+    /// - [`crate::Error::NotAStore`]: the device holds something else;
+    /// - [`crate::Error::InUse`]: another store has this device object open.
+    ///
+    /// Recovery may also fail:
+    ///
+    /// - [`crate::Error::NoSpace`]: recovery must write, and the file system below is full. With
+    ///   [`Options::read_only`] it writes nothing.
+    /// - [`crate::Error::Damaged`] or [`crate::Error::MissingPage`]: recovery found a state that no
+    ///   crash leaves behind. [`crate::salvage`] extracts what can still be read.
+    /// - Device failures.
+    ///
+    /// Recovery that failed may have redone some changes. The next attempt redoes them all, so
+    /// trying again loses no acknowledged write. The device is released in every case.
     pub fn open(
         device: Arc<dyn BlockDevice>,
         clock: Arc<dyn Clock>,
@@ -83,7 +97,7 @@ impl Store {
         Store::open_observed(device, clock, options, None)
     }
 
-    /// As [`Store::open`]. `observer` is told what the store does from recovery on, see
+    /// Like [`Store::open`], and emits events to `observer` from recovery on. See
     /// [`crate::events`].
     ///
     /// # Errors
@@ -101,8 +115,8 @@ impl Store {
         })
     }
 
-    /// Has `observer` told what a `bf` tree does with its mini-pages from now on, see
-    /// [`mini::events`]. Other trees have none.
+    /// Emits the mini-page events of a `bf` tree to `observer` from now on. See [`mini::events`].
+    /// Other trees emit none.
     ///
     /// # Panics
     /// If the store has been cloned.
@@ -111,20 +125,20 @@ impl Store {
         core.observe_mini_pages(observer);
     }
 
-    /// What opening had to do.
+    /// Returns what recovery did when the store was opened.
     #[must_use]
     pub fn recovery(&self) -> RecoveryReport {
         self.core.recovery()
     }
 
-    /// The options in force.
+    /// Returns the options in force.
     #[must_use]
     pub fn options(&self) -> &Options {
         self.core.options()
     }
 
-    /// The most urgent task that is due now, for those who pump. A few loads; one clock reading
-    /// under [`crate::Durability::Grouped`].
+    /// Returns the most urgent task that is due now, or `None`. Costs a few loads, and one clock
+    /// reading under [`crate::Durability::Grouped`].
     #[must_use]
     pub fn due(&self) -> Option<Task> {
         self.core.due()
@@ -132,14 +146,40 @@ impl Store {
 
     /// Does one bounded step of `task`.
     ///
+    /// A store that is never pumped still works: operations that need the work do it themselves. A
+    /// simulator pumps so that background work happens at times of its choice:
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use treering_engine::device::MemDevice;
+    /// use treering_engine::prelude::*;
+    /// use treering_engine::{Progress, SystemClock, Task};
+    ///
+    /// let device = Arc::new(MemDevice::new(1 << 15));
+    /// let options = Options { durability: Durability::Deferred, ..Options::default() };
+    /// let store = Store::open(device, Arc::new(SystemClock::new()), &options)?;
+    /// store.put(b"key", b"value")?;
+    ///
+    /// // Do everything that is due. So far this is nothing.
+    /// while let Some(task) = store.due() {
+    ///     store.pump(task)?;
+    /// }
+    /// // A task may also be pumped before it is due: this completes a checkpoint.
+    /// let before = store.stats().checkpoints;
+    /// while store.pump(Task::Checkpoint)? == Progress::More {}
+    /// assert_eq!(store.stats().checkpoints, before + 1);
+    /// # Ok::<(), treering_engine::Error>(())
+    /// ```
+    ///
     /// # Errors
-    /// A device failure; the store then refuses further writes. [`crate::Error::Poisoned`] if it
+    /// A device failure, after which the store refuses writes. [`crate::Error::Poisoned`] if it
     /// refused them before.
     pub fn pump(&self, task: Task) -> Result<Progress> {
         self.core.pump(task)
     }
 
-    /// Pumps whatever is due until `stop` is set: the body of a background thread on a real device.
+    /// Pumps due tasks until `stop` is set. This is the body of a background thread on a real
+    /// device.
     ///
     /// # Errors
     /// As [`Store::pump`].
@@ -147,13 +187,13 @@ impl Store {
         self.core.pump_until(stop)
     }
 
-    /// Checkpoints and lets go of the device. What was not synced before is durable, too, and the
-    /// next opening has nothing to redo. Clones of the handle refuse writes from then on
+    /// Completes a checkpoint and closes the store. All writes are then durable, and the next
+    /// opening has nothing to redo. Other handles refuse writes from then on
     /// ([`crate::Error::Closed`]).
     ///
     /// # Errors
-    /// A device failure, or [`crate::Error::Poisoned`] after an earlier one: the store is gone all
-    /// the same, and the next opening finds what was durable.
+    /// A device failure, or [`crate::Error::Poisoned`] after an earlier one. The handle is gone in
+    /// this case too, and the next opening recovers what was durable.
     pub fn close(self) -> Result<()> {
         #[cfg(not(any(loom, shuttle)))]
         if let Some(worker) = &self.worker {
@@ -162,23 +202,45 @@ impl Store {
         self.core.close()
     }
 
-    /// Drops the store as the end of a killed process would: nothing more is written, and what was
-    /// not durable is lost with it. For tests of what a crash leaves, and for those who want to
-    /// forget what has not been synced. [`Store::close`] is the opposite; a plain drop is in
-    /// between.
+    /// Drops the store without writing anything more, as if the process had been killed. Writes
+    /// that are not durable are lost. For crash tests, and for discarding writes that were not
+    /// synced.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use treering_engine::SystemClock;
+    /// use treering_engine::device::MemDevice;
+    /// use treering_engine::prelude::*;
+    ///
+    /// let device = Arc::new(MemDevice::new(1 << 15));
+    /// let options = Options { durability: Durability::Deferred, ..Options::default() };
+    /// let open = || Store::open(device.clone(), Arc::new(SystemClock::new()), &options);
+    ///
+    /// let store = open()?;
+    /// store.put(b"key", b"value")?;
+    /// store.abandon();
+    /// assert_eq!(open()?.get_owned(b"key")?, None);
+    ///
+    /// // A plain drop flushes the log.
+    /// let store = open()?;
+    /// store.put(b"key", b"value")?;
+    /// drop(store);
+    /// assert!(open()?.get_owned(b"key")?.is_some());
+    /// # Ok::<(), treering_engine::Error>(())
+    /// ```
     pub fn abandon(self) {
         self.abandon_on_drop();
     }
 
-    /// From now on dropping the store is [`Store::abandon`], whoever drops it: for a store that is
-    /// shared, or that must not outlive a panic. All else is as before; [`Store::close`] still
-    /// closes.
+    /// Makes a later drop of the store act like [`Store::abandon`], whichever handle is dropped
+    /// last. For shared stores, and for stores that must not be flushed when a thread panics.
+    /// Everything else works as before, including [`Store::close`].
     pub fn abandon_on_drop(&self) {
         self.core.abandon_on_drop();
     }
 
-    /// How full every leaf is, in key order. Reads the leaves through the cache, and counts like any
-    /// other read, so ask after everything else has been measured.
+    /// Returns how full each leaf is, in key order. Reads the leaves through the cache and counts
+    /// as ordinary reads, so call it after all other measurements.
     ///
     /// # Errors
     /// Device failures and damage.
@@ -186,8 +248,8 @@ impl Store {
         self.core.leaf_fill()
     }
 
-    /// Writes one page back, if it is in a frame, dirty and not latched; returns whether it was
-    /// written. For tests that lead a store step by step.
+    /// Writes one page back if it is cached, dirty and not latched. Returns whether it was written.
+    /// For tests that drive a store step by step.
     ///
     /// # Errors
     /// As [`Store::pump`].
@@ -195,8 +257,8 @@ impl Store {
         self.core.write_back_page(page)
     }
 
-    /// Evicts one page, if it is in a frame, clean and not latched, and reads it again; returns
-    /// whether it was evicted. For tests that lead a store step by step.
+    /// Evicts one page if it is cached, clean and not latched, then reads it again. Returns whether
+    /// it was evicted. For tests that drive a store step by step.
     ///
     /// # Errors
     /// A device failure or damage.
@@ -204,7 +266,7 @@ impl Store {
         self.core.reload_page(page)
     }
 
-    /// The store below the handles.
+    /// The shared store behind this handle.
     pub(crate) fn core(&self) -> &Core {
         &self.core
     }

@@ -1,4 +1,4 @@
-//! Opening a store: making an empty one, or recovering the one that the device holds.
+//! Opening a store: formats a blank device, or recovers the store that the device holds.
 
 use super::checkpoint::Checkpointer;
 use super::core::Core;
@@ -26,7 +26,7 @@ use crate::types::{BLOCK_SIZE, Clock, Lsn, PageId, StoreId};
 use crate::wal::{Log, LogStart};
 
 impl Core {
-    /// As [`super::Store::open_observed`].
+    /// Opens or formats the store; see [`super::Store::open_observed`].
     pub(super) fn open(
         device: Arc<dyn BlockDevice>,
         clock: Arc<dyn Clock>,
@@ -40,7 +40,7 @@ impl Core {
         };
         let claim = Claim::take(&device, claims)?;
         let device: Arc<dyn BlockDevice> = match options.read_only {
-            // Recovery writes: into memory.
+            // Recovery writes, so an overlay keeps those writes in memory.
             true if !mutation::on("read-only-writes") => Arc::new(OverlayDevice::new(device)),
             _ => device,
         };
@@ -57,7 +57,8 @@ impl Core {
         Ok(store)
     }
 
-    /// Makes an empty store: one leaf in the tree's page layout, one snapshot, and the superblock last.
+    /// Formats a blank device with an empty store: one leaf in the tree's page layout, one
+    /// snapshot, and the superblock last.
     fn format(volume: Arc<Volume>, clock: Arc<dyn Clock>, options: &Options) -> Result<Core> {
         let id = StoreId::draw(&volume)?;
         let grown_blocks = let_grow(&volume, options)?;
@@ -106,7 +107,7 @@ impl Core {
         Ok(store)
     }
 
-    /// Brings an existing store to the state of its durable log.
+    /// Brings an existing store to the state that its durable log describes.
     fn recover(
         volume: Arc<Volume>,
         clock: Arc<dyn Clock>,
@@ -152,8 +153,10 @@ impl Core {
         let index = Index::from_sorted(leaves, options.index_entries)
             .expect("the snapshot's fences ascend from the empty one");
 
-        // What is read here need not be durable: a killed process may have left it in the drive's cache, and a flush that failed may
-        // have forgotten it, so that no flush helps. What recovery builds on is written again; see `recovery`.
+        // What is read here need not be durable: a killed process may have left it in the drive's
+        // cache. A failed flush may have forgotten it, and then another flush does not help. So
+        // recovery writes again the blocks that it builds on; see the module documentation of
+        // `recovery`.
         let (from, known_epoch) = (superblock.redo_start, superblock.epoch);
         let region = layout.log_region();
         let start = LogStart {
@@ -181,7 +184,8 @@ impl Core {
         if end.records > 0 {
             seen.hold_live(&overflow, &pages)?;
         }
-        // Nothing is appended while the log is replayed, yet pages are written under the WAL rule: this log is durable as it is.
+        // Nothing is appended during replay, yet pages are written under the WAL rule. That is
+        // sound because the replayed log is already durable.
         let log = Log::create(Arc::clone(&volume), region, epoch, end.next_start, options)?;
         log.keep_from(from);
         volume.tell(|| Event::RecoveryBegins {
@@ -207,14 +211,15 @@ impl Core {
             options,
             report,
         );
-        // Also makes the new epoch durable, before anything is appended under it.
+        // This also makes the new epoch durable, before anything is appended under it.
         store.checkpointer.run(&store.tree)?;
         store.tree.leaves().pager.volume.tell(|| Event::Opened);
-        // No log names these any more.
+        // The log no longer names these pages, so note them for merging.
         let notes = &store.tree.leaves().notes;
         sparse.into_iter().for_each(|page| notes.note(page));
         if !options.read_only {
-            // What stops a merge for good, a damaged neighbour, meets whoever needs that.
+            // An error here means that a neighbour is damaged. It is reported to whoever reads that
+            // page.
             drop(store.merge_noted());
         }
         Ok(store)
@@ -241,9 +246,10 @@ impl Core {
     }
 }
 
-/// The snapshot vouches for an image that is newer than the log's end. The log was durable up to
-/// that LSN, so it has lost records; whoever went on behind that end would give their LSNs out
-/// again, and soon nobody could tell (`specs/page_shadowing/PageVersions.tla`, `FindEndEarly`).
+/// Returns the error for a log that ends before a page version that the snapshot names. The log was
+/// durable up to that LSN, so it has lost records. Continuing behind its end would assign those
+/// LSNs a second time, and the loss could no longer be detected
+/// (`specs/page_shadowing/PageVersions.tla`, `FindEndEarly`).
 #[cold]
 fn log_too_short(layout: &Layout, (version, page): (Lsn, PageId), end: Lsn) -> Error {
     Error::Damaged {
@@ -254,8 +260,8 @@ fn log_too_short(layout: &Layout, (version, page): (Lsn, PageId), end: Lsn) -> E
     }
 }
 
-/// Lets the device of a new store grow as far as the options say. Returns the blocks that it has
-/// already, or 0 if it is not to grow.
+/// Lets the device of a new store grow up to [`Options::limit_bytes`]. Returns the number of blocks
+/// that exist already, or 0 if the store does not grow.
 fn let_grow(volume: &Volume, options: &Options) -> Result<u64> {
     let Some(limit) = options.limit_bytes else {
         return Ok(0);

@@ -1,4 +1,4 @@
-//! Stores by path: what a program opens that has no device of its own.
+//! Opens stores by path: the store owns the file and a background thread.
 
 use std::path::Path;
 
@@ -12,20 +12,21 @@ use crate::options::Options;
 use crate::sync::Arc;
 use crate::types::SystemClock;
 
-/// Pages for which a new file has room from the beginning.
+/// Pages that a new file has room for before it grows.
 const FIRST_PAGES: u64 = 256;
 
-/// How large a store may become unless its options say otherwise: 1 TiB.
+/// Default limit on the size of a store: 1 TiB.
 const LIMIT_BYTES: u64 = 1 << 40;
 
 impl Store {
-    /// Opens the store in the file at `path`, or makes one if there is none.
+    /// Opens the store in the file at `path`, or creates one if the file does not exist.
     ///
-    /// `set` may change the options. For a store that exists they begin as what the file says (page
-    /// size, page store, log), so none of that need be repeated; for a new one they are the
-    /// defaults, with [`Options::limit_bytes`] of 1 TiB. The file grows with the data.
+    /// `set` may change the options before the store is opened. For an existing store they start
+    /// from what the file records (page size, page store, log), so none of that need be repeated.
+    /// For a new store they start from the defaults, with an [`Options::limit_bytes`] of 1 TiB. The
+    /// file grows with the data.
     ///
-    /// A thread does the background work until the last handle is dropped or closed.
+    /// A thread does the background work until the store is closed or its last handle is dropped.
     ///
     /// ```
     /// use treering_engine::prelude::*;
@@ -40,8 +41,8 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// As [`Store::open`]; [`Error::Device`] if the file cannot be opened or made, or another
-    /// process has it.
+    /// As [`Store::open`]. [`Error::Device`] if the file cannot be opened or created, or if another
+    /// process has it open.
     pub fn open_path(path: impl AsRef<Path>, set: impl FnOnce(&mut Options)) -> Result<Store> {
         let path = path.as_ref();
         let (device, options) = match path.exists() {
@@ -72,7 +73,7 @@ fn existing(
             cache_bytes: Options::default().cache_bytes,
             ..stored
         },
-        // Somebody made the file and died before there was a store in it.
+        // The file was created, but the process died before a store was in it.
         Err(Error::NotAStore { .. }) => new_options(),
         Err(e) => return Err(e),
     };

@@ -1,42 +1,55 @@
-//! Recovery: from whatever a crash left to the state that the durable log describes.
+//! Recovery: brings a store from whatever state a crash left to the one that the durable log
+//! describes.
 //!
 //! ```text
-//! superblock -> index snapshot -> log's end -> page table / journal repair -> flush -> redo from `redo start` -> what is live -> checkpoint
+//! superblock -> index snapshot -> log's end -> page table / journal repair -> flush
+//!   -> redo from `redo start` -> live pages -> checkpoint
 //! ```
 //!
-//! # What is read need not be durable
+//! # What recovery reads may not be durable
 //!
-//! The power need not have gone: the process may have stopped because a flush failed. Then the device still returns what that flush has
-//! forgotten, no later flush makes it durable, and the next power cut takes it back (BUGS D5). Redo would skip a page whose LSN is new and
-//! the checkpoint at the end would give up the log that could restore it. So, before anything else is written, recovery writes again, as they
-//! are, the blocks that it builds on and that no flush vouches for, and flushes. Then all is as if the power had gone
-//! and kept the newest of every block. Those blocks are:
+//! The power may not have gone at all: the process may have stopped because a flush failed. In that
+//! case the device still returns the data that the failed flush has forgotten. No later flush makes
+//! this data durable, and the next power cut loses it (BUGS D5). Redo would skip a page because its
+//! LSN is new, and the checkpoint at the end would free the log that could restore it.
 //!
-//! - both superblocks, for a failed flush or write may have been theirs (what the chosen one names was flushed before it was written);
-//! - the log's last flush ([`crate::wal::LogEnd::doubtful`]), for what came before was durable when that began;
-//! - in place, the homes of the pages in the journal that the checkpoint does not vouch for: the last batches;
-//! - copy-on-write, the page table (the images that it names were flushed before it was written);
-//! - shadowed, the valid slots of the pages that the log names;
-//! - the modification logs of those pages, where there are any.
+//! So recovery first rewrites, unchanged, the blocks that it builds on and that no later flush
+//! proves durable. Then it flushes. The result is as if the power had gone and the newest version
+//! of every block had survived. These blocks are:
 //!
-//! Cost: after a clean close two superblock blocks and, copy-on-write, the table, 8 bytes for each page name in use; otherwise also the
-//! log blocks of one flush and, in place, at most the pages of two batches, or, shadowed, those that the log names. One flush.
+//! - both superblocks, because the flush or write that failed may have been theirs (what the chosen
+//!   one names was flushed before it was written);
+//! - the log's last flush ([`crate::wal::LogEnd::doubtful`]), because everything before it was
+//!   durable when it began;
+//! - in place: the homes of those pages in the journal that the checkpoint does not cover, which
+//!   are those of the last batches;
+//! - copy-on-write: the page table (the images that it names were flushed before it was written);
+//! - shadowed: the valid slots of the pages that the log names;
+//! - the modification logs of the pages that the log names, if they have any.
+//!
+//! After a clean close, this costs two superblock blocks and, with copy-on-write, the table: 8
+//! bytes for each page id in use. After a crash, it also costs the log blocks of one flush and, in
+//! place, at most the pages of two batches, or, shadowed, the pages that the log names. There is
+//! one flush.
 //!
 //! # Redo
 //!
-//! Redo is page-wise and idempotent: a record is applied to a page exactly if the page's LSN is smaller. Pages that redo
-//! changes may be evicted and written while it runs, so a crash during recovery only means that the next one finds some
-//! pages further on.
+//! Redo works page by page and is idempotent: a record is applied to a page exactly if the page's
+//! LSN is smaller. Pages that redo changes may be evicted and written while it runs. So after a
+//! crash during recovery, the next recovery merely finds some pages further on.
 //!
-//! Because split and merge records carry the records that move, no page's redo needs another page. So records are gathered and
-//! sorted by page, and each page is read and written once per gathering, however small the cache: the work is
-//! O(records + distinct pages), the memory bounded by [`GATHER_BYTES`].
+//! Split and merge records carry the records that move, so no page's redo needs another page. This
+//! allows records to be gathered and sorted by page. Each page is read and written once per
+//! gathering, however small the cache is. The work is O(records + distinct pages), and
+//! [`GATHER_BYTES`] bounds the memory.
 //!
-//! A record may name a page that has no image, or another page's bytes in its place. That is legal in one case: a later
-//! record merges the page away (and carries what it held), after which its place was trimmed or reused. So such a page is
-//! noted as *lost* and must not be in the index when the log ends; a split that builds it anew finds it again.
+//! A record may name a page that has no image, or whose place holds another page's bytes. This is
+//! legal in one case: a later record merges the page away and carries its content, and its place
+//! was trimmed or reused after that. Such a page is noted as *lost*. It must not be in the index
+//! when the log ends. A split that builds the page anew removes the note.
 //!
-//! The index is replayed along: the snapshot may already contain later changes, but the log repeats all of them in order.
+//! The index is replayed as well. The snapshot may already contain later changes, but the log
+//! repeats all of them in order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -57,20 +70,20 @@ use crate::wal::Record;
 /// Bytes of record content gathered before it is applied page by page.
 const GATHER_BYTES: usize = 32 << 20;
 
-/// What recovery did.
+/// What recovery did when a store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecoveryReport {
     /// Torn pages restored from the journal.
     pub pages_repaired: u64,
     /// Log records read.
     pub records_read: u64,
-    /// Page changes made again.
+    /// Page changes redone.
     pub changes_redone: u64,
-    /// Where the durable log ended.
+    /// LSN at which the durable log ended.
     pub log_end: Lsn,
 }
 
-/// What one record does to one page.
+/// The effect of one record on one page.
 enum Change {
     Put {
         key: Range<usize>,
@@ -79,23 +92,23 @@ enum Change {
     Delete {
         key: Range<usize>,
     },
-    /// The left side of a split.
+    /// The left page of a split loses its upper part.
     Truncate {
         separator: Range<usize>,
     },
-    /// The right side of a split.
+    /// The right page of a split is built.
     Build {
         layout: PageLayout,
         lower: Range<usize>,
         upper: Option<Range<usize>>,
         records: Range<usize>,
     },
-    /// The left side of a merge.
+    /// The left page of a merge absorbs its neighbour.
     Absorb {
         upper: Option<Range<usize>>,
         records: Range<usize>,
     },
-    /// The right side of a merge.
+    /// The right page of a merge is gone.
     Forget,
     Relayout {
         layout: PageLayout,
@@ -113,17 +126,17 @@ pub(crate) struct Redo<'a> {
     pager: &'a Pager,
     index: &'a Index,
     gathered: Vec<Gathered>,
-    /// What the ranges of `gathered` point into.
+    /// The buffer that the ranges in `gathered` point into.
     bytes: Vec<u8>,
-    /// Slots of the snapshot that recovery began from. In a store with fixed places a page of that number is dead by the end of the log, and
-    /// must not be written: until the next superblock the chunk in its place is what a crash needs.
+    /// Slots of the snapshot that recovery started from. In a store with fixed places, a page with
+    /// the number of such a slot is dead by the end of the log. It must not be written: another
+    /// crash needs the snapshot chunk in its place until the next superblock.
     snapshot: &'a [Slot],
-    /// What the first pass has seen of long values.
+    /// What the first pass over the log found about long values.
     seen: &'a Seen<'a>,
-    /// Pages whose image is missing or not theirs, with the reason.
+    /// Pages whose image is missing or belongs to another page, with the error.
     lost: BTreeMap<PageId, Error>,
-    /// Pages that the log names and that are sparse: nobody else remembers that they may want a
-    /// merge.
+    /// Sparse pages that the log names. Nothing else records that they may need a merge.
     sparse: BTreeSet<PageId>,
     pub(crate) report: RecoveryReport,
 }
@@ -148,7 +161,7 @@ impl<'a> Redo<'a> {
         }
     }
 
-    /// Takes one record, in log order.
+    /// Takes one record. Called in log order.
     pub(crate) fn take(&mut self, lsn: Lsn, record: &Record<'_>) -> Result<()> {
         self.report.records_read += 1;
         self.report.log_end = lsn;
@@ -232,11 +245,11 @@ impl<'a> Redo<'a> {
         self.gathered.push(Gathered { page, lsn, change });
     }
 
-    /// Applies what has been gathered, page by page, in log order within a page.
+    /// Applies the gathered changes page by page, in log order within each page.
     fn apply_gathered(&mut self) -> Result<()> {
         let mut gathered = std::mem::take(&mut self.gathered);
         let mut bytes = std::mem::take(&mut self.bytes);
-        // Stable: a page's changes stay in log order.
+        // The sort is stable, so a page's changes stay in log order.
         gathered.sort_by_key(|g| g.page);
         for group in gathered.chunk_by(|a, b| a.page == b.page) {
             self.apply_to_page(group[0].page, group, &bytes)?;
@@ -294,7 +307,7 @@ impl<'a> Redo<'a> {
         Ok(())
     }
 
-    /// The page, unless it is lost.
+    /// Latches the page. Returns `None` if it is lost.
     fn latch(&mut self, page: PageId) -> Result<Option<WriteGuard<'a>>> {
         if self.lost.contains_key(&page) {
             return Ok(None);
@@ -337,8 +350,9 @@ impl<'a> Redo<'a> {
         })
     }
 
-    /// Stamps a page after its change. A change that the page refuses means that its image is not what the log believes: some
-    /// older tenant's. If it is live at the end, that is damage.
+    /// Sets the LSN of a page after its change. If the page refused the change, its image is not
+    /// the one that the log expects, but belongs to an earlier page with this id. That is damage if
+    /// the page is live when the log ends.
     fn stamp(
         &mut self,
         page: PageId,
@@ -367,7 +381,8 @@ impl<'a> Redo<'a> {
         }
     }
 
-    /// Builds the right page of a split, whatever its place holds, unless it is there and newer.
+    /// Builds the right page of a split, unless the page is already there and at least as new.
+    /// Overwrites anything else in its place.
     fn build(
         &mut self,
         page: PageId,
@@ -382,7 +397,7 @@ impl<'a> Redo<'a> {
             self.lost.insert(page, Error::MissingPage { page });
             return Ok(None);
         }
-        // A page lost before this record is a former tenant's business.
+        // If the page was lost before this record, that was an earlier page with this id.
         self.lost.remove(&page);
         let mut leaf = match self.pager.write(page) {
             Ok(Fix::Got(leaf)) if leaf.view().lsn() >= lsn => return Ok(Some(leaf)),
@@ -396,7 +411,7 @@ impl<'a> Redo<'a> {
         Ok(self.stamp(page, leaf, lsn, built))
     }
 
-    /// A merged page: its cached image and its troubles are nobody's concern any more.
+    /// Forgets a page that was merged away: drops its cached image and its note as lost.
     fn forget(&mut self, page: PageId) {
         self.lost.remove(&page);
         if let Some(leaf) = self.pager.cache.try_resident(page) {
@@ -413,8 +428,9 @@ impl<'a> Redo<'a> {
         })
     }
 
-    /// After the last record: every page of the index must be there. Tells cache and page store
-    /// what is live. Also says which pages that the log names are sparse.
+    /// Completes recovery after the last record. Checks that every page of the index is there, and
+    /// tells the cache and the page store which pages are live. Also returns the sparse pages that
+    /// the log names.
     pub(crate) fn finish(mut self) -> Result<(RecoveryReport, BTreeSet<PageId>)> {
         self.apply_gathered()?;
         self.pager.volume.tell(|| Event::RedoEnds);
@@ -444,15 +460,15 @@ impl<'a> Redo<'a> {
         self.pager
             .pages
             .set_live(&mut live.iter_taken().map(PageId), &mut others)?;
-        // Before anything is written: the table on the device still names the dead.
+        // Do this before anything else is written: the table on the device still names dead pages.
         self.pager.pages.persist_table()?;
         self.pager.cache.set_live(&live);
         self.sparse.retain(|page| live.contains(page.0));
         Ok((self.report, self.sparse))
     }
 
-    /// The places of long values, by the leaves that may name some. What a leaf names that cannot
-    /// be read is not known: who asks for its keys is told of that leaf.
+    /// Returns the places of long values, read from the leaves that may point to some. The pointers
+    /// in an unreadable leaf stay unknown; reads of its keys report the damage.
     fn values(&self, live: &SlotMap) -> Result<SlotMap> {
         let (pager, overflow) = (self.pager, &self.pager.overflow);
         let mut taken = Taken::new(&pager.volume, &pager.layout);

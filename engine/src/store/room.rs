@@ -1,19 +1,19 @@
-//! Room for pages in a store that has none left.
+//! Makes room for pages in a store that is full.
 //!
 //! ```text
 //!   a split finds no place
-//!     ──▶ pages merged away, their merges not durable yet?   flush the log, free them
-//!     ──▶ leaves that are noted as sparse?                   merge them (mini-pages go down first:
-//!                                                            deletes may still be in them)
-//!     ──▶ two neighbours anywhere that fit one page,         merge some
+//!     ──▶ pages merged away by merges not yet durable?      flush the log, free them
+//!     ──▶ leaves noted as sparse?                            merge them (after pushing down mini-pages:
+//!                                                            they may hold deletes)
+//!     ──▶ two neighbours that fit one page,                  merge some
 //!         or three that fit two?
 //!     ──▶ none of these: the store is full
 //! ```
 //!
-//! One thread at a time makes room; those behind it look whether some has been made meanwhile. The
-//! last step reads leaves, in the worst case all of them, so a full turn of it that freed nothing
-//! is not repeated before the log has grown by a share of what it would read: a full store that is
-//! written on reads at most [`READ_SHARE`] bytes for each one logged.
+//! One thread at a time makes room. Threads that waited for it first check whether there is room
+//! now. The last step reads leaves, in the worst case all of them. After a full round that freed
+//! nothing, it is not repeated until the log has grown by a share of what the search would read. So
+//! a full store that is still written to reads at most [`READ_SHARE`] bytes per byte logged.
 
 use super::core::Core;
 use crate::error::{Error, Result};
@@ -23,14 +23,13 @@ use crate::sync::atomic::Ordering;
 use crate::sync::{Mutex, Turns};
 use crate::types::{Lsn, PageId};
 
-/// Pages that one search for neighbours merges away at most, before the operation that wanted one
-/// goes on.
+/// Most pages that one search for neighbours merges away before the waiting operation continues.
 const PAGES_WANTED: u64 = 16;
 
-/// Bytes of leaves that a search may read in vain for each byte logged since the last one.
+/// Bytes of leaves that a search may read in vain per byte logged since the last one.
 const READ_SHARE: u64 = 512;
 
-/// What the search for neighbours remembers.
+/// State of the search for neighbours.
 pub(crate) struct Full {
     turns: Turns,
     search: Mutex<Search>,
@@ -38,18 +37,19 @@ pub(crate) struct Full {
 
 #[derive(Default)]
 struct Search {
-    /// Where it goes on: the lower fence of a leaf, or of one that was.
+    /// Where the search continues: the lower fence of a present or former leaf.
     from: Vec<u8>,
-    /// End of the log when a whole turn had found nothing.
+    /// End of the log when a full round found nothing.
     in_vain: Option<Lsn>,
 }
 
 /// How room was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Made {
-    /// What was merged away is free; somebody else may take it, and then this helps again.
+    /// Pages that had been merged away were freed. Another thread may take them; then this can help
+    /// again.
     Freed,
-    /// Neighbours were merged that happened to fit: the last resort.
+    /// Neighbours were merged because they happened to fit: the last resort.
     Squeezed,
 }
 
@@ -63,17 +63,17 @@ impl Default for Full {
 }
 
 impl Core {
-    /// How many pages were freed since the store was opened.
+    /// Returns how many pages have been freed since the store was opened.
     pub(crate) fn pages_freed(&self) -> u64 {
         let counters = &self.tree.leaves().pager.counters;
         counters.freed.load(Ordering::Relaxed)
     }
 
-    /// Makes room for a page, unless pages have become free since there were `freed` of them; says
-    /// how. No latch is held.
+    /// Makes room for a page and returns how. Does nothing if [`Core::pages_freed`] no longer
+    /// equals `freed`, because there is room then. No latch may be held.
     ///
     /// # Errors
-    /// [`Error::Full`] if there is none to be made; device failures.
+    /// [`Error::Full`] if no room can be made; device failures.
     pub(crate) fn make_page_room(&self, freed: u64) -> Result<Made> {
         let _turn = self.full.turns.wait();
         if self.pages_freed() != freed || self.free_merged()? {
@@ -91,14 +91,14 @@ impl Core {
         }
     }
 
-    /// The error that says so.
+    /// Returns the error for a full store.
     pub(crate) fn is_full(&self) -> Error {
         Error::Full {
             pages: self.tree.leaves().pager.pages.page_limit(),
         }
     }
 
-    /// Frees the pages that were merged away; says whether there were any.
+    /// Frees the pages that were merged away. Returns whether there were any.
     fn free_merged(&self) -> Result<bool> {
         let pager = &*self.tree.leaves().pager;
         if !pager.has_retired() {
@@ -108,15 +108,15 @@ impl Core {
         Ok(pager.free_retired()? > 0)
     }
 
-    /// Merges what is noted, and what deletes in mini-pages bring about; says whether pages became
-    /// free.
+    /// Merges the leaves noted as sparse, including those that deletes in mini-pages make sparse.
+    /// Returns whether pages became free.
     fn free_sparse(&self) -> Result<bool> {
         self.make_log_room()?;
         self.merge_noted()?;
         self.free_merged()
     }
 
-    /// Brings what is buffered down to the leaves, and merges those that are noted as sparse.
+    /// Pushes buffered changes down to the leaves, and merges the leaves noted as sparse.
     ///
     /// # Errors
     /// Device failures.
@@ -133,7 +133,8 @@ impl Core {
         Ok(())
     }
 
-    /// Merges neighbours that fit one page, or two if they are three, in the order of keys, from where the last search ended.
+    /// Merges neighbours that fit one page, or three that fit two. Goes through the leaves in key
+    /// order from where the last search ended. Returns whether pages became free.
     fn search_neighbours(&self) -> Result<bool> {
         let log = &self.tree.leaves().pager.log;
         let mut search = self.full.search.lock();
@@ -142,7 +143,7 @@ impl Core {
         if (search.in_vain).is_some_and(|then| log.end().0 - then.0 < pause) {
             return Ok(false);
         }
-        // From there to the last leaf, and once more from the first.
+        // Search to the last leaf, then once more from the first.
         let began_at_first = search.from.is_empty();
         for _ in 0..2 {
             self.make_log_room()?;

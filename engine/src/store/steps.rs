@@ -1,12 +1,13 @@
-//! Single steps of a page's life, for tests that lead the engine step by step: what write-back and eviction do, on a page of the caller's
-//! choice instead of the sweeping hand's.
+//! Single steps of a page's life, for tests that drive the engine step by step. They do what
+//! write-back and eviction do, but on a page that the caller chooses instead of the one under the
+//! clock hand.
 
 use super::core::Core;
 use crate::error::Result;
 use crate::types::PageId;
 
 impl Core {
-    /// Writes one page back, if it is here, dirty and not latched; says whether it did.
+    /// Writes one page back if it is cached, dirty and not latched. Returns whether it was written.
     ///
     /// # Errors
     /// As [`Core::pump`].
@@ -15,7 +16,8 @@ impl Core {
         self.tree.leaves().pager.write_back_one(page)
     }
 
-    /// Evicts one page, if it is here, clean and not latched, and reads it again; says whether it did.
+    /// Evicts one page if it is cached, clean and not latched, then reads it again. Returns whether
+    /// it was evicted.
     ///
     /// # Errors
     /// A device failure or damage.

@@ -1,4 +1,4 @@
-//! The thread that does a store's background work, for stores that are opened by path.
+//! The background thread of stores that are opened by path.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use super::core::Core;
 use crate::sync::Arc;
 
-/// A thread that pumps a store until its last handle is gone.
+/// A thread that pumps a store until the last handle is dropped.
 pub(super) struct Worker {
     stop: Arc<AtomicBool>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -17,12 +17,12 @@ impl Worker {
     /// Starts the thread.
     ///
     /// # Errors
-    /// The system has no thread to give.
+    /// The system cannot start another thread.
     pub(super) fn start(core: Arc<Core>) -> std::io::Result<Worker> {
         let stop = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&stop);
         let body = move || {
-            // A device failure ends background work; the store then refuses writes and says why.
+            // A device failure ends background work. The store then refuses writes with its cause.
             drop(core.pump_until(&told));
         };
         let thread = std::thread::Builder::new().name("treering".into());
@@ -33,7 +33,7 @@ impl Worker {
         })
     }
 
-    /// Ends the thread and waits for it. The store can be used further, without background work.
+    /// Stops the thread and waits for it. The store stays usable, without background work.
     pub(super) fn stop(&self) {
         self.stop.store(true, Ordering::Release);
         let thread = match self.thread.lock() {
@@ -41,7 +41,7 @@ impl Worker {
             Err(poisoned) => poisoned.into_inner().take(),
         };
         if let Some(thread) = thread {
-            // If it panicked, that was reported where it happened.
+            // A panic has already been reported by the thread itself.
             drop(thread.join());
         }
     }
