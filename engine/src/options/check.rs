@@ -1,11 +1,11 @@
-//! Refuses options that cannot work, by name.
+//! Checks options: names the first one that cannot work.
 
 use super::limits::{MAX_FIRST_LSN, MIN_LOG_PAGES, check_index_entries};
 use super::{Options, TreeKind};
 use crate::error::{Error, Result};
 
 impl Options {
-    /// Refuses what cannot work, by name.
+    /// Returns an error that names the first option that cannot work.
     pub(crate) fn check(&self) -> Result<()> {
         let bad = |name, why| Err(Error::BadOption { name, why });
         if !(4096..=65536).contains(&self.page_size) || !self.page_size.is_power_of_two() {

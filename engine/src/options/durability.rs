@@ -1,36 +1,53 @@
-//! When writes become durable, and how their records lie in the log.
+//! When writes become durable, and how redo records are packed in the log.
 
 use crate::types::Nanos;
 
-/// When a write is durable that nobody calls `sync` for. Dropping or closing a store makes all of
-/// them durable; a killed process or a power cut does not.
+/// When a write becomes durable without a call of `sync`.
+///
+/// Dropping or closing a store makes all its writes durable. A killed process or a power cut does
+/// not: it loses the writes that are not yet durable.
+///
+/// ```
+/// use treering_engine::prelude::*;
+///
+/// # let folder = tempfile::tempdir().expect("a folder");
+/// # let path = folder.path().join("my.store");
+/// let store = Store::open_path(&path, |options| options.durability = Durability::Deferred)?;
+/// // These return at once. A crash here would lose them.
+/// store.put(b"a", b"1")?;
+/// let lsn = store.put(b"b", b"2")?;
+/// // From here on both survive a crash: `sync` covers all writes up to its LSN.
+/// store.sync(lsn)?;
+/// # Ok::<(), treering_engine::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Durability {
-    /// `put` and `delete` return at once; whoever needs durability calls `sync`. A crash loses up
-    /// to [`Options::log_buffer_bytes`] of log if somebody pumps, more if nobody does.
+    /// `put` and `delete` return at once, and callers that need durability call `sync`. A crash
+    /// loses up to [`crate::Options::log_buffer_bytes`] of log if the store is pumped, and more if
+    /// it is not.
     Deferred,
-    /// As `Deferred`, and the log is flushed this long after the flush before at the latest: by the
-    /// next write, which reads the clock for that, or by whoever pumps (`Task::FlushLog` comes
-    /// due). A store in which nobody writes any more, and that nobody pumps, keeps its last writes
-    /// undurable until it is synced, closed or dropped.
+    /// Like `Deferred`, but the log is also flushed when this interval has passed since the last
+    /// flush. The next write does this, and reads the clock for it; so does whoever pumps, since
+    /// `Task::FlushLog` comes due. If writes stop and nobody pumps, the last writes stay undurable
+    /// until the store is synced, closed or dropped.
     Grouped(Nanos),
-    /// `put` and `delete` return only when durable; concurrent callers share a flush.
+    /// `put` and `delete` return only when durable. Concurrent callers share a flush.
     PerCommit,
 }
 
 impl Durability {
-    /// Flushed once a minute, as the B⁻-tree paper measures (B⁻-tree §4.2, "log-flush-per-minute"):
-    /// a crash may lose the last minute.
+    /// A flush every minute, as measured in the B⁻-tree paper (B⁻-tree §4.2,
+    /// "log-flush-per-minute"). A crash may lose the last minute.
     pub const PER_MINUTE: Durability = Durability::Grouped(Nanos(60_000_000_000));
 }
 
-/// How redo records lie in the blocks of the log.
+/// How redo records are packed in the blocks of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LogPacking {
-    /// Tightly: consecutive flushes write the last block again while it fills.
+    /// Tightly: consecutive flushes rewrite the last block while it fills.
     Packed,
-    /// Every flush ends with zeros up to the block's end, and the next record begins another block, so that a record is written once
-    /// (B⁻-tree §3.3). For drives that compress.
+    /// Each flush fills its last block with zeros, and the next record begins a new block. So a
+    /// record is written only once (B⁻-tree §3.3). For drives that compress.
     Sparse,
 }
 
@@ -41,7 +58,7 @@ impl LogPacking {
         ("sparse", LogPacking::Sparse),
     ];
 
-    /// Its name on the command line and in reports.
+    /// The name on the command line and in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

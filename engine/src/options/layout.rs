@@ -1,6 +1,7 @@
-//! Leaf layouts by name and by number. What each of them is, is in [`crate::node`].
+//! The names and numbers of the leaf layouts. [`crate::node`] describes the layouts themselves.
 
-/// The numbers of layouts in their first versions. Other layouts and later versions take other numbers.
+/// The numbers of the layouts in their first versions. Other layouts and later versions take other
+/// numbers.
 pub(crate) const KIND_SLOTTED_V1: u8 = 1;
 pub(crate) const KIND_COMPACT_V1: u8 = 2;
 pub(crate) const KIND_BASELINE_V1: u8 = 3;
@@ -10,34 +11,36 @@ pub(crate) const KIND_FINGERPRINT_V1: u8 = 6;
 pub(crate) const KIND_SEMI_DENSE_V1: u8 = 7;
 pub(crate) const KIND_FULLY_DENSE_V1: u8 = 8;
 
-/// What dense pages are when they cannot be dense.
+/// The layout of pages that are to be dense but whose records do not allow it.
 pub(crate) const GENERAL: PageLayout = PageLayout::Hints;
 
-/// How a page lays out its records. Each page says it itself; a store's first page has that of the tree which made the store, and what is split off
-/// a page has that page's.
+/// How a page lays out its records. Each page records its layout. The first page of a store takes
+/// the layout of the tree that created the store, and a page made by a split takes that of the page
+/// it came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum PageLayout {
-    /// Slots of 10 bytes with heads of 4 (B-Trees Are Back §3.2).
+    /// 10-byte slots with 4-byte heads (B-Trees Are Back §3.2).
     Slotted = KIND_SLOTTED_V1,
-    /// A header of 12 bytes, slots of 8 with heads of 2 (Bf-Tree §3.2, §3.5).
+    /// A 12-byte header and 8-byte slots with 2-byte heads (Bf-Tree §3.2, §3.5).
     Compact = KIND_COMPACT_V1,
-    /// Slots of 6 bytes, whole keys (B-Trees Are Back §2).
+    /// 6-byte slots and whole keys (B-Trees Are Back §2).
     Baseline = KIND_BASELINE_V1,
-    /// Slots of 6 bytes, keys without what the fences share (B-Trees Are Back §3.1).
+    /// 6-byte slots, and keys without the prefix that the fences share (B-Trees Are Back §3.1).
     Prefix = KIND_PREFIX_V1,
-    /// As `Slotted`, and 16 hints where to search (B-Trees Are Back §3.3).
+    /// Like `Slotted`, plus 16 hints that narrow the search (B-Trees Are Back §3.3).
     Hints = KIND_HINTS_V1,
-    /// Slots of 6 bytes in no order, and a byte of hash for each (B-Trees Are Back §3.4).
+    /// 6-byte unsorted slots, each with a one-byte hash (B-Trees Are Back §3.4).
     Fingerprint = KIND_FINGERPRINT_V1,
-    /// An offset for each key that may come, keys being numbers; values of any length (B-Trees Are Back §3.5).
+    /// An offset for each possible key. Keys are numbers, values have any length (B-Trees Are Back
+    /// §3.5).
     SemiDense = KIND_SEMI_DENSE_V1,
-    /// An array of values of one length, keys being numbers (B-Trees Are Back §3.5).
+    /// An array of values of one length. Keys are numbers (B-Trees Are Back §3.5).
     FullyDense = KIND_FULLY_DENSE_V1,
 }
 
 impl PageLayout {
-    /// Every layout whose pages take any records.
+    /// The layouts whose pages take any records.
     pub const ALL: [PageLayout; 6] = [
         PageLayout::Slotted,
         PageLayout::Compact,
@@ -46,17 +49,17 @@ impl PageLayout {
         PageLayout::Hints,
         PageLayout::Fingerprint,
     ];
-    /// The layouts whose pages take only keys of one length that are numbers near each other.
+    /// The layouts whose pages take only keys of one length that are numbers close to each other.
     pub const DENSE: [PageLayout; 2] = [PageLayout::SemiDense, PageLayout::FullyDense];
 
-    /// Whether it is one of [`PageLayout::DENSE`].
+    /// Returns whether this is one of [`PageLayout::DENSE`].
     #[must_use]
     #[inline]
     pub const fn is_dense(self) -> bool {
         matches!(self, PageLayout::SemiDense | PageLayout::FullyDense)
     }
 
-    /// Its name on the command line and in reports.
+    /// The name on the command line and in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -71,13 +74,13 @@ impl PageLayout {
         }
     }
 
-    /// Its number in pages and log records.
+    /// The number in pages and log records.
     #[must_use]
     pub const fn number(self) -> u8 {
         self as u8
     }
 
-    /// The layout of this number, if there is one.
+    /// Returns the layout with this number, if there is one.
     #[must_use]
     #[inline]
     pub const fn from_number(number: u8) -> Option<PageLayout> {
@@ -95,19 +98,20 @@ impl PageLayout {
     }
 }
 
-/// The layouts of a tree's leaves.
+/// The layouts that the leaves of a tree may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LayoutChoice {
-    /// What takes any records: one of [`PageLayout::ALL`].
+    /// The layout for any records: one of [`PageLayout::ALL`].
     general: PageLayout,
-    /// What leaves become where they can: one of [`PageLayout::DENSE`].
+    /// The layout that leaves get where their records allow it: one of [`PageLayout::DENSE`].
     dense: Option<PageLayout>,
-    /// Whether leaves that are not dense have hints or fingerprints, whichever suits them.
+    /// Whether a leaf that is not dense chooses between hints and fingerprints by how it is used.
     adaptive: bool,
 }
 
 impl LayoutChoice {
-    /// Leaves of this layout; where it is a dense one, of it where that can be, else with hints, as the paper has it.
+    /// Returns the choice of this layout for all leaves. If it is a dense one, leaves that cannot
+    /// have it use hints, as in the paper.
     #[must_use]
     pub const fn of(layout: PageLayout) -> LayoutChoice {
         match layout.is_dense() {
@@ -124,14 +128,15 @@ impl LayoutChoice {
         }
     }
 
-    /// Hints, fingerprints or fully dense, each leaf as suits it ([`super::adapt`]).
+    /// Each leaf uses hints, fingerprints or the fully dense layout, whichever suits it
+    /// ([`crate::node::adapt`]).
     pub const ADAPTIVE: LayoutChoice = LayoutChoice {
         general: GENERAL,
         dense: Some(PageLayout::FullyDense),
         adaptive: true,
     };
 
-    /// Every choice.
+    /// Returns every choice.
     pub fn all() -> impl Iterator<Item = LayoutChoice> {
         let layouts = PageLayout::ALL.into_iter().chain(PageLayout::DENSE);
         layouts
@@ -139,7 +144,7 @@ impl LayoutChoice {
             .chain([LayoutChoice::ADAPTIVE])
     }
 
-    /// Its name on the command line and in reports: that of the layout, or `adaptive`.
+    /// The name on the command line and in reports: that of the layout, or `adaptive`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self.adaptive {
@@ -148,32 +153,33 @@ impl LayoutChoice {
         }
     }
 
-    /// The choice of this name, if there is one; the paper calls the slotted layout by its heads.
+    /// Returns the choice with this name, if there is one. `heads` is another name for `slotted`:
+    /// the paper names that layout after its heads.
     #[must_use]
     pub fn named(name: &str) -> Option<LayoutChoice> {
         let name = if name == "heads" { "slotted" } else { name };
         Self::all().find(|choice| choice.name() == name)
     }
 
-    /// What leaves become where they can: one of [`PageLayout::DENSE`].
+    /// The layout that leaves get where their records allow it: one of [`PageLayout::DENSE`].
     #[must_use]
     pub const fn dense(self) -> Option<PageLayout> {
         self.dense
     }
 
-    /// Whether leaves may become dense.
+    /// Returns whether leaves may become dense.
     #[must_use]
     pub const fn may_be_dense(self) -> bool {
         self.dense.is_some()
     }
 
-    /// Whether uses of leaves are to be counted.
+    /// Returns whether the uses of leaves must be counted.
     #[must_use]
     pub const fn is_adaptive(self) -> bool {
         self.adaptive
     }
 
-    /// The same but for dense leaves, of which there are none.
+    /// Returns the same choice without dense leaves.
     #[must_use]
     pub const fn without_dense(self) -> LayoutChoice {
         LayoutChoice {

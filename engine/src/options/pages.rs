@@ -1,19 +1,22 @@
-//! How pages reach the device: page store, page table, modification log.
+//! How pages reach the device: options of page store, page table and modification log.
 
 use super::param::{Param, choice, show_choice, show_size, size};
 use crate::error::{Error, Result};
 
-/// How dirty pages reach their place on the device.
+/// How dirty pages are written to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PageStoreKind {
-    /// Pages have a fixed home; a page journal makes their writes atomic (B⁻-tree §2.4 (i)).
+    /// Each page has one fixed place, and a page journal makes its writes atomic (B⁻-tree §2.4
+    /// (i)).
     InPlace,
-    /// Pages move to a free place on every write; a persisted page table finds them (B⁻-tree §2.4 (ii)).
+    /// A page moves to a free place on every write, and a persistent page table records where it is
+    /// (B⁻-tree §2.4 (ii)).
     CopyOnWrite {
         /// When the page table is persisted.
         table: TablePersist,
     },
-    /// Pages have two fixed slots, written in turns; the one that is not valid is trimmed (B⁻-tree §3.1).
+    /// Each page has two fixed slots, which are written in turn. The invalid one is trimmed
+    /// (B⁻-tree §3.1).
     Shadow,
 }
 
@@ -30,7 +33,7 @@ impl PageStoreKind {
         PageStoreKind::Shadow,
     ];
 
-    /// Its name on the command line and in reports.
+    /// The name on the command line and in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -40,8 +43,8 @@ impl PageStoreKind {
         }
     }
 
-    /// When its page table is persisted, if it has one. A store without a table has pages whose
-    /// place follows from their name.
+    /// Returns when the page table is persisted, or `None` for a store without one. In such a
+    /// store, the place of a page follows from its id.
     #[must_use]
     pub const fn table(self) -> Option<TablePersist> {
         match self {
@@ -50,13 +53,13 @@ impl PageStoreKind {
         }
     }
 
-    /// Whether a journal makes its page writes atomic.
+    /// Returns whether a journal makes page writes atomic.
     #[must_use]
     pub const fn has_journal(self) -> bool {
         matches!(self, PageStoreKind::InPlace)
     }
 
-    /// Page images that a place has room for.
+    /// Returns the number of page images that one place has room for.
     #[must_use]
     pub const fn images_per_place(self) -> u64 {
         match self {
@@ -65,7 +68,7 @@ impl PageStoreKind {
         }
     }
 
-    /// The two bytes that name it in a superblock.
+    /// Returns the two bytes that stand for this page store in a superblock.
     pub(crate) const fn code(self) -> [u8; 2] {
         match self {
             PageStoreKind::InPlace => [0, 0],
@@ -74,21 +77,39 @@ impl PageStoreKind {
         }
     }
 
-    /// The page store of these two bytes, if there is one.
+    /// Returns the page store with these two bytes, if there is one.
     pub(crate) fn of_code(code: [u8; 2]) -> Option<PageStoreKind> {
         Self::ALL.into_iter().find(|kind| kind.code() == code)
     }
 }
 
-/// Localized page modification logging (B⁻-tree §3.2): while little of a page differs from its image on the device, only the differences
-/// are written, to a 4 KiB block of the page's own.
+/// Localized page modification logging (B⁻-tree §3.2). While a page differs only a little from its
+/// image on the device, only the differences are written, to a 4 KiB log block that belongs to the
+/// page.
+///
+/// ```
+/// use std::sync::Arc;
+/// use treering_engine::device::MemDevice;
+/// use treering_engine::prelude::*;
+/// use treering_engine::{ModLog, SystemClock};
+///
+/// let options = Options {
+///     mod_log: Some(ModLog { segment: 256, ..ModLog::default() }),
+///     ..Options::default()
+/// };
+/// let device = Arc::new(MemDevice::new(1 << 15));
+/// let store = Store::open(device, Arc::new(SystemClock::new()), &options)?;
+/// store.put(b"key", b"value")?;
+/// store.close()?;
+/// # Ok::<(), treering_engine::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ModLog {
-    /// T: most bytes of differing segments that go to the log block. Default: 2 KiB (§4.2).
+    /// T: the most bytes of changed segments that go to the log block. Default: 2 KiB (§4.2).
     pub threshold: u32,
-    /// Ds: bytes of a segment, a power of two from 64 to 4096. Default: 128 (§4.2).
+    /// Ds: the size of a segment in bytes, a power of two from 64 to 4096. Default: 128 (§4.2).
     pub segment: u32,
-    /// What becomes of a page when exactly T bytes differ.
+    /// Whether a page is written whole when exactly T bytes differ.
     pub reset: ResetRule,
 }
 
@@ -103,7 +124,7 @@ impl Default for ModLog {
 }
 
 impl ModLog {
-    /// Its parameters in a [`crate::TreeSpec`], where they stand with the page store.
+    /// The parameters in a [`crate::TreeSpec`], where they follow the page store.
     pub const PARAMS: &[Param<ModLog>] = &[
         Param {
             name: "T",
@@ -125,7 +146,7 @@ impl ModLog {
         },
     ];
 
-    /// Refuses what cannot work, by name.
+    /// Returns an error that names the first option that cannot work.
     pub(crate) fn check(&self) -> Result<()> {
         if !(64..=4096).contains(&self.segment) || !self.segment.is_power_of_two() {
             return Err(Error::BadOption {
@@ -149,12 +170,12 @@ impl ModLog {
     }
 }
 
-/// How the threshold of [`ModLog`] is read.
+/// How the threshold of [`ModLog`] is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ResetRule {
-    /// The page is written whole when |Δ| reaches T: what the paper's Table 2 fits.
+    /// The page is written whole when |Δ| reaches T. This fits the paper's Table 2.
     AtThreshold,
-    /// The page is written whole when |Δ| exceeds T: the text of B⁻-tree §3.2.
+    /// The page is written whole when |Δ| exceeds T. This is what the text of B⁻-tree §3.2 says.
     AboveThreshold,
 }
 
@@ -176,7 +197,7 @@ pub enum TablePersist {
 }
 
 impl TablePersist {
-    /// The moments by name.
+    /// The choices by name.
     pub const NAMED: &[(&'static str, TablePersist)] = &[
         ("each-flush", TablePersist::EachFlush),
         ("checkpoint", TablePersist::Checkpoint),

@@ -1,23 +1,24 @@
-//! The parameters of a part as text: how [`crate::TreeSpec`] reads, prints and documents them.
+//! Parameters as text: how [`crate::TreeSpec`] reads, prints and documents them.
 
 use std::fmt::Display;
 use std::str::FromStr;
 
-/// One parameter of a part, such as `nbatch` of `ccl`.
+/// One parameter of a tree or page store, such as `nbatch` of `ccl`.
 ///
-/// A part lists its parameters in a table beside its options, so that a new one is a line there.
+/// Each set of options lists its parameters in a table beside it. A new parameter is one more line
+/// there.
 pub struct Param<T: 'static> {
-    /// Its name in a spec.
+    /// The name in a spec.
     pub name: &'static str,
-    /// What it is, for the table in the documentation.
+    /// A description, for the table in the documentation.
     pub about: &'static str,
-    /// The value as text.
+    /// Returns the value as text.
     pub get: fn(&T) -> String,
     /// Sets the value from text. The error says what was expected.
     pub set: fn(&mut T, &str) -> Result<(), String>,
 }
 
-/// Sets the parameter `name` of `part`.
+/// Sets the parameter `name` of `part` from text.
 ///
 /// # Errors
 /// What was expected: one of the names, or a value that the parameter takes.
@@ -37,7 +38,7 @@ pub(crate) fn set<T>(
     (param.set)(part, value).map_err(|expected| format!("{name}={value}: {expected}"))
 }
 
-/// The parameters in which `part` differs from `default`, as `name=value`.
+/// Returns the parameters in which `part` differs from `default`, as `name=value`.
 pub(crate) fn differing<T>(params: &[Param<T>], part: &T, default: &T) -> Vec<String> {
     let differ = params
         .iter()
@@ -53,7 +54,7 @@ pub(crate) fn number<N: FromStr>(to: &mut N, text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads a percentage, with or without its sign, into `to`.
+/// Reads a percentage into `to`. The percent sign is optional.
 pub(crate) fn percent(to: &mut u8, text: &str) -> Result<(), String> {
     let digits = text.strip_suffix('%').unwrap_or(text);
     *to = digits
@@ -86,7 +87,7 @@ pub(crate) fn size<N: TryFrom<u64>>(to: &mut N, text: &str) -> Result<(), String
     Ok(())
 }
 
-/// Prints a number of bytes as [`size`] reads it.
+/// Prints a number of bytes in the form that [`size`] reads.
 pub(crate) fn show_size(bytes: u64) -> String {
     let units = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
     let fits = units
@@ -98,7 +99,7 @@ pub(crate) fn show_size(bytes: u64) -> String {
     }
 }
 
-/// Prints a percentage as [`percent`] reads it.
+/// Prints a percentage in the form that [`percent`] reads.
 pub(crate) fn show_percent(share: u8) -> String {
     format!("{share}%")
 }
@@ -114,13 +115,13 @@ pub(crate) fn choice<V: Copy>(to: &mut V, text: &str, named: &[(&str, V)]) -> Re
     Ok(())
 }
 
-/// Prints one of several named values.
+/// Prints the name of one of several named values.
 pub(crate) fn show_choice<V: PartialEq>(value: &V, named: &[(&'static str, V)]) -> String {
     let found = named.iter().find(|(_, named)| named == value);
     found.map_or_else(String::new, |(name, _)| (*name).to_string())
 }
 
-/// Prints a number as [`number`] reads it.
+/// Prints a number in the form that [`number`] reads.
 pub(crate) fn show(value: impl Display) -> String {
     value.to_string()
 }

@@ -1,21 +1,21 @@
-//! Which page tree, and the options of a Bf-Tree.
+//! The choice of page tree, and the options of a Bf-Tree.
 
 use super::layout::LayoutChoice;
 use super::layout::PageLayout;
 use super::param::{Param, percent, show_percent};
 use crate::error::{Error, Result};
 
-/// Which tree.
+/// Which tree a store on a block device uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TreeKind {
     /// The conventional B-tree over a page cache: the baseline of all comparisons.
     BTree,
-    /// Mini-pages in a ring over the same leaves (Bf-Tree).
+    /// A Bf-Tree: mini-pages in a ring over the same leaves.
     Bf(BfOptions),
 }
 
 impl TreeKind {
-    /// Its name on the command line and in reports.
+    /// The name on the command line and in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -24,8 +24,8 @@ impl TreeKind {
         }
     }
 
-    /// How its leaves lay out their records, unless [`crate::Options::layout`] says otherwise. In
-    /// a store that exists each page names its own layout.
+    /// Returns the layouts of the tree's leaves if [`crate::Options::layout`] is not set. In an
+    /// existing store, each page records its own layout.
     #[must_use]
     pub const fn layouts(self) -> LayoutChoice {
         match self {
@@ -35,15 +35,16 @@ impl TreeKind {
     }
 }
 
-/// What a Bf-Tree can be told.
+/// Options of a Bf-Tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BfOptions {
-    /// Share of the ring, in percent, in which a mini-page that is used is copied to the tail. Default: 10 (§6.10), which
-    /// `sim/FIGURES.md` finds best.
+    /// Share of the ring, in percent, in which a mini-page that is used is copied to the tail.
+    /// Default: 10 (§6.10), which `sim/FIGURES.md` finds best.
     pub copy_on_access_percent: u8,
-    /// How many of a hundred reads of a leaf leave a copy in the mini-page, and a third as many scans a mirror. Default: 30, as the
-    /// paper's code has it; the paper says 1 (§5.1) and 20 (§6.11). By `sim/FIGURES.md` 10 reads 4 % fewer pages in the end, and 16 % more after a
-    /// change of the workload.
+    /// Share of the reads of a leaf, in percent, that leave a copy of the record in the mini-page.
+    /// A third of this share of the scans leave a mirror. Default: 30, as in the paper's code; the
+    /// paper says 1 (§5.1) and 20 (§6.11). According to `sim/FIGURES.md`, 10 reads 4 % fewer pages
+    /// in the end, but 16 % more after a change of the workload.
     pub promotion_percent: u8,
 }
 
@@ -57,7 +58,7 @@ impl Default for BfOptions {
 }
 
 impl BfOptions {
-    /// Its parameters in a [`crate::TreeSpec`].
+    /// The parameters in a [`crate::TreeSpec`].
     pub const PARAMS: &[Param<BfOptions>] = &[
         Param {
             name: "copy-on-access",
@@ -73,7 +74,7 @@ impl BfOptions {
         },
     ];
 
-    /// Refuses what cannot work, by name.
+    /// Returns an error that names the first option that cannot work.
     pub(crate) fn check(&self) -> Result<()> {
         let shares = [
             ("copy-on-access", self.copy_on_access_percent),

@@ -8,9 +8,9 @@ use crate::options::param::{Param, choice, number, percent, show, show_choice, s
 /// Which writes of a CCL-BTree are logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Logging {
-    /// Those that stay in a buffer (§3.3; *+WLog* of §5.2).
+    /// Only writes that stay in a buffer (§3.3; *+WLog* of §5.2).
     WriteConservative,
-    /// All of them, trigger writes included (*+BNode* of §5.2).
+    /// All writes, including trigger writes (*+BNode* of §5.2).
     EveryWrite,
 }
 
@@ -25,9 +25,9 @@ impl Logging {
 /// How a CCL-BTree's log is cleaned (§3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cleaning {
-    /// What is unflushed is copied to new chunks.
+    /// Unflushed entries are copied to new chunks.
     LocalityAware,
-    /// Everybody waits while all buffers are flushed.
+    /// All operations wait while every buffer is flushed.
     Naive,
 }
 
@@ -39,7 +39,7 @@ impl Cleaning {
     ];
 }
 
-/// What a CCL-BTree can be told.
+/// Options of a CCL-BTree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CclOptions {
     /// N_batch: slots of a buffer node, 1 to 6. Default: 2 (§3.2).
@@ -48,12 +48,15 @@ pub struct CclOptions {
     pub logging: Logging,
     /// How the log is cleaned. Default: locality-aware.
     pub cleaning: Cleaning,
-    /// TH_log: the log is cleaned when its entries take more than this share of the leaves' bytes, in percent. Default: 20 (§3.4).
+    /// TH_log: the log is cleaned only when its entries take more than this percentage of the
+    /// leaves' bytes. Default: 20 (§3.4).
     pub log_percent: u8,
-    /// And more than this share of the entries, in percent, is garbage: else a large N_batch would be cleaned for without end. Default: 50, as in the
-    /// published code (CLAIMS CC-32); the paper has no such rule.
+    /// The log is cleaned only when, in addition, more than this percentage of its entries is
+    /// garbage. Without this rule, a tree with a large N_batch would clean without end. Default:
+    /// 50, as in the published code (CLAIMS CC-32); the paper has no such rule.
     pub garbage_percent: u8,
-    /// Logs, which threads share if there are more of them. Default: 8; the paper has one a thread.
+    /// Number of logs. If there are more threads, they share them. Default: 8; the paper has one
+    /// log per thread.
     pub logs: usize,
 }
 

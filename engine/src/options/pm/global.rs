@@ -4,12 +4,13 @@ use super::part::PmPart;
 use crate::error::{Error, Result};
 use crate::options::param::{Param, number, percent, show, show_percent};
 
-/// What a global buffer can be told.
+/// Options of a global buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct GlobalOptions {
-    /// Changes of sixteen bytes that make the buffer full, as a share of the leaves' bytes, in percent. Default: 10.
+    /// Size at which the buffer is full, as a percentage of the leaves' bytes. Each buffered change
+    /// counts as 16 bytes. Default: 10.
     pub buffer_percent: u8,
-    /// Logs, which threads share. Default: 8.
+    /// Number of logs, which threads share. Default: 8.
     pub logs: usize,
 }
 

@@ -5,12 +5,13 @@ use crate::error::{Error, Result};
 use crate::options::limits::{LODGE_LEAF_BYTES, LODGE_LEAF_SLOTS, LODGE_SLOTS};
 use crate::options::param::{Param, choice, number, percent, show, show_choice, show_percent};
 
-/// Into how many a LodgeTree splits a last-level inner node (LodgeTree §III-C).
+/// Into how many nodes a LodgeTree splits a last-level inner node (LodgeTree §III-C).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NodeSplit {
     /// Into two.
     Double,
-    /// Into more while splits follow each other quickly, as far as the upper node has room.
+    /// Into more than two while splits follow each other quickly, as far as the upper node has
+    /// room.
     HotnessAware,
 }
 
@@ -22,24 +23,28 @@ impl NodeSplit {
     ];
 }
 
-/// What a LodgeTree can be told.
+/// Options of a LodgeTree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LodgeOptions {
     /// Slots of a last-level inner node, 4 to 29. Default: 29 (§IV-A).
     pub slots: usize,
-    /// t_node: leaves that one flush goes to at most. Default: 2 (§IV-A).
+    /// t_node: the most leaves that one flush writes to. Default: 2 (§IV-A).
     pub t_node: usize,
-    /// t_split: keys of a leaf above which it is split, 2 to 27. Default: 26 (§IV-A).
+    /// t_split: a leaf with more keys than this is split, 2 to 27. Default: 26 (§IV-A).
     pub t_split: usize,
-    /// Into how many a node is split. Default: hotness-aware.
+    /// Into how many nodes a node is split. Default: hotness-aware.
     pub node_split: NodeSplit,
-    /// t of §III-C: by this factor must the time since the last split be shorter, or longer, than that between the last two. Default: 2; the paper does not print it.
+    /// t of §III-C: the factor by which the time since the last split must be shorter, or longer,
+    /// than the time between the last two splits. Default: 2; the paper does not give it.
     pub burst_factor: u8,
-    /// Partitions of the log, which threads share if there are more of them. Default: 8; the paper has one a thread.
+    /// Number of partitions of the log. If there are more threads, they share them. Default: 8; the
+    /// paper has one per thread.
     pub logs: usize,
-    /// L: entries of a log, at least 2; at most what a chunk holds. Default: 256, six kibibytes; the paper does not print it.
+    /// L: entries of one log, at least 2 and at most what a chunk holds. Default: 256, which is 6
+    /// KiB; the paper does not give it.
     pub log_entries: u32,
-    /// Old logs are flushed for when logs have room for entries of more than this share of the leaves' bytes, in percent. Default: 20; the paper has no such bound.
+    /// Old logs are cleaned by flushing when the logs have room for entries of more than this
+    /// percentage of the leaves' bytes. Default: 20; the paper has no such bound.
     pub log_percent: u8,
 }
 

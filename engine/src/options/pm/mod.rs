@@ -1,4 +1,4 @@
-//! Options of the trees in persistent memory, a file each.
+//! Options of the trees in persistent memory. Each tree has its own file.
 
 mod ccl;
 mod global;
@@ -14,21 +14,21 @@ use super::param::Param;
 use crate::error::{Error, Result};
 use part::{AnyPart, PmPart};
 
-/// Which tree in persistent memory.
+/// Which tree a store in persistent memory uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PmTreeKind {
     /// Every write goes to its leaf, without buffer or log: the baseline (CCL-BTree §5.2, *Base*).
     PmTree,
     /// Leaf-node-centric buffering over a write-ahead log (CCL-BTree).
     Ccl(CclOptions),
-    /// A buffer for all leaves together over a write-ahead log, in the manner of DPTree.
+    /// One buffer for all leaves over a write-ahead log, in the manner of DPTree.
     Global(GlobalOptions),
     /// A surrogate buffer in the free slots of last-level inner nodes, over a partitioned version
-    /// log (LodgeTree). Its leaves are its own, so no other tree opens a store that it made.
+    /// log (LodgeTree). It has its own leaf format, so no other tree opens a store that it made.
     Lodge(LodgeOptions),
 }
 
-/// The tree without buffers has nothing to set.
+/// The tree without buffers. It has no options.
 #[derive(Default)]
 struct Plain;
 
@@ -40,7 +40,7 @@ impl PmPart for Plain {
 }
 
 impl PmTreeKind {
-    /// Every tree with its defaults.
+    /// Returns every tree with its default options.
     #[must_use]
     pub fn all() -> [PmTreeKind; 4] {
         [
@@ -51,7 +51,7 @@ impl PmTreeKind {
         ]
     }
 
-    /// What the tree says of itself.
+    /// Returns the tree's description of itself.
     pub(crate) fn part(&self) -> &dyn AnyPart {
         match self {
             PmTreeKind::PmTree => &Plain,
@@ -74,13 +74,13 @@ impl PmTreeKind {
         }
     }
 
-    /// Its name on the command line and in reports.
+    /// The name on the command line and in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.part().name()
     }
 
-    /// Slots of its buffer nodes (N_batch); 0 if nothing is buffered there.
+    /// Returns the number of slots in its buffer nodes (N_batch), or 0 if it has none.
     pub(crate) fn batch(self) -> usize {
         self.part().batch()
     }
@@ -89,17 +89,20 @@ impl PmTreeKind {
 /// How a store in persistent memory is made and run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PmOptions {
-    /// The tree. Default: `Ccl`. On the device a store has none: any may open it that has its leaves, which are LodgeTree's own or everybody else's.
+    /// The tree. Default: `Ccl`. It is not recorded on the device: any tree with the same leaf
+    /// format may open the store. LodgeTree has its own format, and all other trees share one.
     pub tree: PmTreeKind,
-    /// Bytes of a chunk, the unit in which leaves, logs and records share the device: a multiple of 256 (LodgeTree: of 512) from 1 KiB to 8 MiB. Default: 4 MiB (§3.3); a store that is there
-    /// already keeps its own. A key is at most eight bytes shorter than one; a value may be longer.
+    /// Bytes of a chunk, the unit in which leaves, logs and records share the device: a multiple of
+    /// 256 (LodgeTree: of 512) from 1 KiB to 8 MiB. Default: 4 MiB (§3.3). An existing store keeps
+    /// its own. A key must be at least eight bytes shorter than a chunk; a value may be longer.
     pub chunk_bytes: u64,
-    /// Threads that read leaves and logs at an opening; the engine starts them, and they end before it returns. Default: 1, which is the caller's.
+    /// Number of threads that read leaves and logs when the store is opened. The engine starts
+    /// them, and they end before the call returns. Default: 1, the caller's own thread.
     pub recovery_threads: usize,
-    /// Format the device when it holds no store. Default: true.
+    /// Whether to format the device if it holds no store. Default: true.
     pub create: bool,
-    /// Entries of an inner node at most: 3 to 170. Default: 170. A LodgeTree's upper nodes have 29
-    /// at most.
+    /// Most entries in an inner node: 3 to 170. Default: 170. The upper nodes of a LodgeTree have
+    /// 29 at most.
     pub index_entries: usize,
 }
 
@@ -116,7 +119,7 @@ impl Default for PmOptions {
 }
 
 impl PmOptions {
-    /// Refuses what cannot work, by name.
+    /// Returns an error that names the first option that cannot work.
     pub(crate) fn check(&self) -> Result<()> {
         let bad = |name, why| Err(Error::BadOption { name, why });
         let sized = CHUNK_BYTES.contains(&self.chunk_bytes);

@@ -1,47 +1,47 @@
-//! What the registry and the checks need to know of a tree in persistent memory. Each tree says it
-//! beside its options.
+//! The interface through which the registry and the checks see a tree in persistent memory. Each
+//! tree implements it beside its options.
 
 use crate::error::Result;
 use crate::options::param::{self, Param};
 
-/// The options of one tree.
+/// The options of one tree, together with its description.
 pub(crate) trait PmPart: Default + 'static {
     /// The tree's name in specs, on the command line and in reports.
     const NAME: &'static str;
-    /// What it is, in one line.
+    /// A description in one line.
     const ABOUT: &'static str;
-    /// Where it comes from.
+    /// The paper that it comes from.
     const SOURCE: &'static str;
-    /// Its parameters.
+    /// The parameters.
     const PARAMS: &'static [Param<Self>];
 
-    /// Number of its logs.
+    /// Returns the number of logs.
     fn logs(&self) -> usize {
         1
     }
 
-    /// Slots of its buffer nodes; 0 if it has none.
+    /// Returns the number of slots in its buffer nodes, or 0 if it has none.
     fn batch(&self) -> usize {
         0
     }
 
-    /// Refuses options that cannot work, by name.
+    /// Returns an error that names the first option that cannot work.
     fn check(&self, chunk_bytes: u64) -> Result<()> {
         let _ = chunk_bytes;
         Ok(())
     }
 }
 
-/// A parameter as documentation shows it.
+/// A parameter as the documentation shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
     /// The tree or part that has it.
     pub of: &'static str,
-    /// Its name.
+    /// The parameter's name.
     pub name: &'static str,
-    /// Its default as text.
+    /// The default as text.
     pub default: String,
-    /// What it is.
+    /// The description.
     pub about: &'static str,
 }
 
@@ -55,9 +55,9 @@ pub(crate) trait AnyPart {
     fn check(&self, chunk_bytes: u64) -> Result<()>;
     /// Sets a parameter from text. The error says what was expected.
     fn set(&mut self, name: &str, value: &str) -> std::result::Result<(), String>;
-    /// The parameters that are not at their defaults, as `name=value`.
+    /// Returns the parameters that differ from their defaults, as `name=value`.
     fn differing(&self) -> Vec<String>;
-    /// All parameters, for documentation.
+    /// Returns all parameters, for the documentation.
     fn shown(&self) -> Vec<Shown>;
 }
 
@@ -99,7 +99,7 @@ impl<T: PmPart> AnyPart for T {
     }
 }
 
-/// The parameters of a part, for documentation.
+/// Returns the parameters of a part, for the documentation.
 pub(crate) fn shown<T: Default>(of: &'static str, params: &'static [Param<T>]) -> Vec<Shown> {
     let default = T::default();
     let shown = params.iter().map(|param| Shown {
