@@ -8,10 +8,10 @@
 //!                           both are a Kv
 //! ```
 //!
-//! The same code runs on files, in memory, on simulated drives and on devices that crash. A store that
-//! is opened on a device of the caller's reads time through the caller's [`Clock`] and starts no
-//! thread: background work is [`Task`]s that the owner pumps, and what nobody pumps is done by the
-//! operations that need it.
+//! The same code runs on files, in memory, on simulated drives and on devices that crash. A store
+//! opened on the caller's own device reads time through the caller's [`Clock`] and starts no thread.
+//! Its background work is split into [`Task`]s that the owner pumps. If the owner does not pump,
+//! the operations that need the work do it themselves.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -25,7 +25,7 @@
 //! let durable = store.put(b"kept", b"yes")?;
 //! store.sync(durable)?;
 //! store.put(b"lost", b"yes")?;
-//! // What a killed process leaves behind.
+//! // Drops the store as a killed process would.
 //! store.abandon();
 //!
 //! let store = Store::open(device, Arc::new(SystemClock::new()), &options)?;
@@ -37,14 +37,14 @@
 //!
 //! # After an error
 //!
-//! A failed read leaves the store as it was; other keys can be read. A write that the store
-//! *refuses* ([`Error::KeyTooLong`], [`Error::ValueTooLong`], [`Error::RecordTooLarge`],
-//! [`Error::Full`], [`Error::LogFull`], [`Error::PmFull`], [`Error::PmTooLong`]) has changed
-//! nothing, and others may
-//! succeed. A write, flush or checkpoint that *fails on the device* leaves in doubt what the device
-//! holds: from then on the store refuses every write with [`Error::Poisoned`], which carries the
-//! first cause, and still answers reads as far as it can. Whether the write that failed survives is
-//! known when the store has been opened again.
+//! - A failed *read* leaves the store as it was. Other keys can still be read.
+//! - A write that the store *refuses* has changed nothing, and other writes may succeed. These
+//!   errors are [`Error::KeyTooLong`], [`Error::ValueTooLong`], [`Error::RecordTooLarge`],
+//!   [`Error::Full`], [`Error::LogFull`], [`Error::PmFull`] and [`Error::PmTooLong`].
+//! - A write, flush or checkpoint that *fails on the device* leaves the content of the device in
+//!   doubt. From then on, the store refuses every write with [`Error::Poisoned`], which carries the
+//!   first cause. It still answers reads as far as it can. The next opening shows whether the failed
+//!   write survived.
 
 pub mod device;
 pub mod events;

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //!   a split finds no place
-//!     ──▶ pages merged away by merges not yet durable?      flush the log, free them
-//!     ──▶ leaves noted as sparse?                            merge them (after pushing down mini-pages:
-//!                                                            they may hold deletes)
-//!     ──▶ two neighbours that fit one page,                  merge some
+//!     ──▶ pages merged away by merges not yet durable?  flush the log, free them
+//!     ──▶ leaves noted as sparse?                       merge them, after pushing down
+//!                                                       mini-pages, which may hold deletes
+//!     ──▶ two neighbours that fit one page,             merge some
 //!         or three that fit two?
 //!     ──▶ none of these: the store is full
 //! ```
