@@ -76,7 +76,8 @@ impl Store {
     /// Nothing has been written after:
     ///
     /// - [`crate::Error::BadOption`] and [`crate::Error::Mismatch`], which name the option;
-    /// - [`crate::Error::NotAStore`]: the device holds something else;
+    /// - [`crate::Error::NotAStore`]: the device holds something else, or it is blank and
+    ///   `options.create` is not set;
     /// - [`crate::Error::InUse`]: another store has this device object open.
     ///
     /// Recovery may also fail:

@@ -153,10 +153,10 @@ impl Core {
         let index = Index::from_sorted(leaves, options.index_entries)
             .expect("the snapshot's fences ascend from the empty one");
 
-        // What is read here need not be durable: a killed process may have left it in the drive's
-        // cache. A failed flush may have forgotten it, and then another flush does not help. So
-        // recovery writes again the blocks that it builds on; see the module documentation of
-        // `recovery`.
+        // What is read here may not be durable. A killed process may have left it in the drive's
+        // cache, which a flush would help. A flush of it may have failed, and then another flush
+        // does not help. So recovery rewrites the blocks that it builds on; see the module
+        // documentation of `recovery`.
         let (from, known_epoch) = (superblock.redo_start, superblock.epoch);
         let region = layout.log_region();
         let start = LogStart {
@@ -218,7 +218,7 @@ impl Core {
         let notes = &store.tree.leaves().notes;
         sparse.into_iter().for_each(|page| notes.note(page));
         if !options.read_only {
-            // An error here means that a neighbour is damaged. It is reported to whoever reads that
+            // An error here means that a neighbour is damaged. It is reported to callers that read that
             // page.
             drop(store.merge_noted());
         }

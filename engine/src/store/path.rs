@@ -1,4 +1,4 @@
-//! Opens stores by path: the store owns the file and a background thread.
+//! Stores opened by path: each owns its file and, unless it is read-only, a background thread.
 
 use std::path::Path;
 

@@ -8,14 +8,15 @@
 //!
 //! # What recovery reads may not be durable
 //!
-//! The power may not have gone at all: the process may have stopped because a flush failed. In that
-//! case the device still returns the data that the failed flush has forgotten. No later flush makes
-//! this data durable, and the next power cut loses it (BUGS D5). Redo would skip a page because its
-//! LSN is new, and the checkpoint at the end would free the log that could restore it.
+//! Recovery does not always follow a power cut: the process may have stopped because a flush
+//! failed. In that case, reads still return the data that the flush failed to make durable. No
+//! later flush makes it durable either, and the next power cut loses it (BUGS D5). Redo would skip
+//! a page because its LSN is new, and the checkpoint at the end would free the log that could
+//! restore it.
 //!
-//! So recovery first rewrites, unchanged, the blocks that it builds on and that no later flush
-//! proves durable. Then it flushes. The result is as if the power had gone and the newest version
-//! of every block had survived. These blocks are:
+//! So recovery first rewrites, unchanged, the blocks that it builds on and that no flush is known
+//! to have made durable. Then it flushes. The result is as if the power had gone and the newest
+//! version of every block had survived. These blocks are:
 //!
 //! - both superblocks, because the flush or write that failed may have been theirs (what the chosen
 //!   one names was flushed before it was written);
