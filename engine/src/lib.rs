@@ -9,9 +9,9 @@
 //! ```
 //!
 //! The same code runs on files, in memory, on simulated drives and on devices that crash. A store
-//! opened on the caller's own device reads time through the caller's [`Clock`] and starts no thread.
-//! Its background work is split into [`Task`]s that the owner pumps. If the owner does not pump,
-//! the operations that need the work do it themselves.
+//! opened on the caller's own device reads time through the caller's [`Clock`] and starts no
+//! thread. Its background work is split into [`Task`]s that the owner pumps. If the owner does not
+//! pump, the operations that need the work do it themselves.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -43,8 +43,8 @@
 //!   [`Error::Full`], [`Error::LogFull`], [`Error::PmFull`] and [`Error::PmTooLong`].
 //! - A write, flush or checkpoint that *fails on the device* leaves the content of the device in
 //!   doubt. From then on, the store refuses every write with [`Error::Poisoned`], which carries the
-//!   first cause. It still answers reads as far as it can. The next opening shows whether the failed
-//!   write survived.
+//!   first cause. It still answers reads as far as it can. The next opening shows whether the
+//!   failed write survived.
 
 pub mod device;
 pub mod events;

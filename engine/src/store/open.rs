@@ -154,8 +154,8 @@ impl Core {
             .expect("the snapshot's fences ascend from the empty one");
 
         // What is read here may not be durable. A killed process may have left it in the drive's
-        // cache, and then a flush is enough. Or a flush of it may have failed, and then another flush
-        // does not help. So recovery rewrites the blocks that it builds on; see the module
+        // cache, and then a flush is enough. Or a flush of it may have failed, and then another
+        // flush does not help. So recovery rewrites the blocks that it builds on; see the module
         // documentation of `recovery`.
         let (from, known_epoch) = (superblock.redo_start, superblock.epoch);
         let region = layout.log_region();
@@ -218,7 +218,7 @@ impl Core {
         let notes = &store.tree.leaves().notes;
         sparse.into_iter().for_each(|page| notes.note(page));
         if !options.read_only {
-            // An error here means that a neighbour is damaged. It is reported when that page is read.
+            // An error here means that a neighbour is damaged. Reads of that page report it.
             drop(store.merge_noted());
         }
         Ok(store)
