@@ -1,4 +1,4 @@
-//! `treering check --against-engine`: the engine does each step that a mirror can do.
+//! `treering check --against-engine`: runs the engine along the steps of a mirror's state graph.
 
 use std::collections::BTreeMap;
 use std::fmt::{Debug, Write as _};
@@ -23,7 +23,7 @@ use crate::check_cmd::specs_folder;
 use crate::failure::{self, Failure};
 use crate::output::{self, Output, say};
 
-/// The specs whose code the engine has.
+/// The specs whose code the engine contains.
 const WITH_ENGINE: [&str; 4] = [
     CircularBuffer::SPEC,
     MiniPage::SPEC,
@@ -31,14 +31,14 @@ const WITH_ENGINE: [&str; 4] = [
     WalRecovery::SPEC,
 ];
 
-/// Walks end when there is nothing left to take.
+/// Time limit of a walk along a mirror's edges. Walks also end when no edge is left to take.
 const WALKS: Duration = Duration::from_secs(900);
-/// Episodes do not.
+/// Time limit of recording episodes, which do not end by themselves.
 const EPISODES: Duration = Duration::from_secs(60);
-/// Of the episodes.
+/// Seed of the episodes.
 const SEED: u64 = 1;
 
-/// What became of one spec.
+/// The result of one spec.
 struct Outcome {
     text: String,
     document: Value,
@@ -100,7 +100,7 @@ fn against(spec: &str, model: &BoundedModel, budget: Option<Duration>) -> Result
     let limit = budget.unwrap_or(WALKS);
     let cover = if spec == CircularBuffer::SPEC {
         ring::cover::run(&mirror(model)?, limit)
-            .map_err(|e| Failure::cannot_run(format!("the model's ring: {e}")))?
+            .map_err(|e| Failure::cannot_run(format!("cannot build the model's ring: {e}")))?
     } else {
         cover::run(&mirror(model)?, limit).map_err(|e| failure::engine("a store", e))?
     };
@@ -131,14 +131,14 @@ fn walks_failed(spec: &str, cover: &Cover, limit: Duration) -> Option<Failure> {
     match cover.left.values().sum::<usize>() {
         0 => None,
         left => Some(Failure::not_reached(format!(
-            "{spec}: {left} labelled edges were not tried in {limit:?}"
+            "{spec}: {left} labelled edges were not tried within {limit:?}"
         ))),
     }
 }
 
 fn text(spec: &str, cover: &Cover) -> String {
     let mut text = String::new();
-    // Writing to a string does not fail, here and below.
+    // Writing to a string cannot fail, here and below.
     let _ = writeln!(
         text,
         "{spec}: {} states, {} labelled edges; {} taken by the engine, in {} walks of {} steps",
@@ -152,16 +152,22 @@ fn text(spec: &str, cover: &Cover) -> String {
         let _ = writeln!(text, "  {action:<22} {n:>8} taken");
     }
     for ((action, why), n) in &cover.not_takeable {
-        let _ = writeln!(text, "  {action:<22} {n:>8} no step of the engine: {why}");
+        let _ = writeln!(
+            text,
+            "  {action:<22} {n:>8} not a step of the engine: {why}"
+        );
     }
     for (action, n) in &cover.behind {
         let _ = writeln!(
             text,
-            "  {action:<22} {n:>8} begin where only such an edge leads"
+            "  {action:<22} {n:>8} reachable only through such an edge"
         );
     }
     for (action, n) in &cover.left {
-        let _ = writeln!(text, "  {action:<22} {n:>8} left for want of time");
+        let _ = writeln!(
+            text,
+            "  {action:<22} {n:>8} not reached before the time limit"
+        );
     }
     if let Some(mismatch) = &cover.mismatch {
         for (i, step) in mismatch.walk.iter().enumerate() {
@@ -169,7 +175,7 @@ fn text(spec: &str, cover: &Cover) -> String {
         }
         let _ = writeln!(
             text,
-            "the engine differs: {}\nthe state before it:\n{}",
+            "the engine differs: {}\nthe state before this step:\n{}",
             mismatch.why, mismatch.state
         );
     }
@@ -195,7 +201,7 @@ fn document(spec: &str, cover: &Cover) -> Value {
     })
 }
 
-/// What episodes have covered.
+/// Reports the situations that episodes have covered.
 fn heard<E: Debug, H: Debug, A: Debug>(
     spec: &str,
     cover: &situations::Cover<E, Refusal<H, A>>,
@@ -233,10 +239,10 @@ fn heard<E: Debug, H: Debug, A: Debug>(
             }
         }
         for (why, n) in &reasons {
-            let _ = writeln!(text, "  {:<22} {n:>4} no step of the engine: {why}", "");
+            let _ = writeln!(text, "  {:<22} {n:>4} not a step of the engine: {why}", "");
         }
         for situation in &not_met {
-            let _ = writeln!(text, "  {:<22}    1 by chance not met: {situation}", "");
+            let _ = writeln!(text, "  {:<22}    1 not met in this run: {situation}", "");
         }
         actions.push(json!({
             "action": action,
@@ -250,7 +256,7 @@ fn heard<E: Debug, H: Debug, A: Debug>(
         (Some((episode, refusal)), _) => {
             let _ = writeln!(text, "{episode:?}\n{refusal}");
             Some(Failure::found(format!(
-                "{spec}: an event is refused: {}",
+                "{spec}: the mirror refuses an event of the engine: {}",
                 refusal.why
             )))
         }

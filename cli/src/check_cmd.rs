@@ -1,4 +1,5 @@
-//! `treering check`: the specs, by TLC, by tla-mc and by the mirrors. `treering explore`: a mirror in the browser.
+//! `treering check`: checks the specs with TLC, tla-mc and the mirrors.
+//! `treering explore`: shows a mirror in the browser.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -21,11 +22,11 @@ use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::{self, Output, say};
 
-/// Bytes that TLC and the tools it needs may take: graphs of 300,000 states of some 530 bytes, its own
-/// files of states, and what Maven fetches.
+/// Disk space that TLC and the tools it needs may use: state graphs (300,000 states of about 530
+/// bytes), TLC's state files, and what Maven fetches.
 const TLC_ROOM: u64 = 512 << 20;
 
-/// A quick check says nothing on the way.
+/// A check that is shorter than this prints no progress.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 #[derive(Serialize)]
@@ -49,11 +50,12 @@ impl From<SuiteError> for Failure {
     }
 }
 
-/// The folder of the specs: the one named, the nearest, or the one that this program was built from.
+/// Finds the folder of the specs: the one that is named, else the nearest one, else the one that
+/// this program was built from.
 pub(crate) fn specs_folder(named: Option<&Path>) -> Result<PathBuf, Failure> {
     let is_specs = |folder: &PathBuf| folder.join("pom.xml").is_file();
     if let Some(folder) = named {
-        // Checkers run in folders of their own.
+        // Checkers run in other working directories, so the path must be absolute.
         let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
         return (is_specs(&folder).then_some(folder)).ok_or_else(|| {
             let named = named.unwrap_or(Path::new("")).display();
@@ -91,7 +93,7 @@ fn request(args: &CheckArgs) -> Result<Request, Failure> {
     }
     if args.record && matches!(args.checker, CheckerArg::TlaMc | CheckerArg::Mirror) {
         return Err(Failure::usage(
-            "--record: takes TLC's word; expected --checker tlc or all",
+            "--record: records the results of TLC; expected --checker tlc or all",
         ));
     }
     Ok(Request {
@@ -118,7 +120,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     .transpose()?;
     let request = request(args)?;
     if request.checkers.contains(&Checker::Tlc) {
-        // TLC keeps the states it has found there, and their graphs.
+        // TLC keeps its state files and graphs there.
         output::check_room("check", &std::env::temp_dir(), TLC_ROOM)?;
         output::check_room("check", &request.specs, TLC_ROOM)?;
     }
@@ -128,7 +130,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     interrupt::at_end(move || stopped(&so_far_of(&told), to.as_ref()));
     let report = suite::check(&request, &|step| match step {
         Step::Line(line) if began.elapsed() >= PATIENCE => {
-            // Nobody is left to tell.
+            // Nothing can be reported if stderr is gone.
             let _ = writeln!(std::io::stderr(), "{line}");
         }
         Step::Line(_) => {}
@@ -160,12 +162,12 @@ fn so_far_of(report: &Mutex<Report>) -> MutexGuard<'_, Report> {
     report.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Says what was checked before a signal came, and ends the checkers.
+/// Reports what was checked before a signal came, and ends the checkers.
 fn stopped(report: &Report, json: Option<&Output>) -> String {
     abandon();
     output::write_partial(json, &document(report, false));
     if json != Some(&Output::Stdout) {
-        // Nobody is left to tell.
+        // Nothing can be reported if the output fails.
         let _ = say(text(report, false).as_bytes());
     }
     format!("{} models were checked", report.outcomes.len())
@@ -190,7 +192,7 @@ fn save_test(report: &Report, request: &Request, output: &Output) -> Result<(), 
     let found = violated(Checker::Mirror).or_else(|| violated(Checker::Tlc));
     let Some(outcome) = found else {
         return Err(Failure::not_reached(
-            "--save-test: nothing is violated; expected a counterexample",
+            "--save-test: no property is violated, so there is no counterexample to save",
         ));
     };
     let models = discover(&request.specs, &SPECS).map_err(SuiteError::from)?;
@@ -203,7 +205,7 @@ fn save_test(report: &Report, request: &Request, output: &Output) -> Result<(), 
 
 fn text(report: &Report, tell: bool) -> String {
     let mut text = String::new();
-    // Writing to a string does not fail, here and below.
+    // Writing to a string cannot fail, here and below.
     let _ = writeln!(
         text,
         "{:<16}{:<34}{:<8}{:<16}{:>11}{:>7}{:>9}{:>14}",
@@ -229,7 +231,7 @@ fn text(report: &Report, tell: bool) -> String {
     let told_by = |o: &&Outcome| o.checker == Checker::Mirror || tell;
     let mut stories: Vec<&Outcome> = (report.outcomes.iter()).filter(unexpected).collect();
     if !tell {
-        // A violation that the manifest expects is no news; its story is told on request.
+        // The manifest expects this violation, so its counterexample is printed only on request.
         let complained = |o: &&Outcome| {
             let name = format!("{} {},", o.spec, o.model);
             report.complaints.iter().any(|c| c.starts_with(&name))
@@ -272,7 +274,7 @@ fn line(text: &mut String, outcome: &Outcome) {
     );
 }
 
-/// How much faster a mirror is than TLC, where both held and the run was long enough to tell.
+/// Reports how much faster a mirror is than TLC, where both passed and ran long enough to compare.
 fn speed(text: &mut String, report: &Report) {
     for mirror in report
         .outcomes
@@ -302,14 +304,14 @@ fn speed(text: &mut String, report: &Report) {
     }
 }
 
-/// Runs `treering explore`; it ends with the process.
+/// Runs `treering explore`, which runs until the process ends.
 pub(crate) fn explore(args: &ExploreArgs) -> Result<(), Failure> {
     let specs = specs_folder(args.folder.as_deref())?;
     let models = discover(&specs, &SPECS).map_err(SuiteError::from)?;
     if !SPECS.contains(&args.spec.as_str()) {
         let known = SPECS.join(", ");
         return Err(Failure::usage(format!(
-            "{}: no such spec; expected {known}",
+            "{}: no such spec; expected one of {known}",
             args.spec
         )));
     }
@@ -328,7 +330,7 @@ pub(crate) fn explore(args: &ExploreArgs) -> Result<(), Failure> {
             args.model
         )));
     };
-    // Explorer's server panics where it cannot listen.
+    // Stateright's Explorer panics if it cannot listen on the address.
     if let Err(error) = std::net::TcpListener::bind(args.address) {
         return Err(Failure::usage(format!(
             "--address {}: {error}",

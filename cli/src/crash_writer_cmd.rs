@@ -1,12 +1,14 @@
-//! `treering crash-writer`: the victim of the kill -9 test.
+//! `treering crash-writer`: the process that the kill -9 test kills.
 //!
 //! ```text
-//! thread t:  "i SEQ KEY p" ──▶ ack file     put(KEY, value of (KEY, SEQ)) ──durable──▶    "a SEQ KEY p" ──▶ ack file
-//!             intent, before                                                   acknowledgement, after
+//! thread t:  "i SEQ KEY p" ──▶ ack file                            intent, before
+//!            put(KEY, value of (KEY, SEQ)) ──durable──▶
+//!            "a SEQ KEY p" ──▶ ack file                            acknowledgement, after
 //! ```
 //!
-//! Each line is one `write` in append mode, so it survives the death of the process whole. A thread has its own keys
-//! (`KEY mod threads`) and rising sequence numbers, so a key's operations are ordered as its numbers are.
+//! Each line is one `write` in append mode, so it survives the death of the process whole. Each
+//! thread has its own keys (`KEY mod threads`) and rising sequence numbers, so the operations on a
+//! key are ordered by their numbers.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -21,10 +23,10 @@ use crate::failure::{self, Failure};
 
 const THREADS: u64 = 4;
 const KEYS: u64 = 4000;
-/// Room for four times the pages that the keys take.
+/// Pages of the store: about four times what the keys need.
 const PAGES: u64 = 4000;
 
-/// Writes until it is killed, or done.
+/// Writes until it is killed or has done all operations.
 pub(crate) fn run(args: &CrashWriterArgs) -> Result<(), Failure> {
     let name = args.store_file.display().to_string();
     let options = options(args);
@@ -59,7 +61,7 @@ pub(crate) fn run(args: &CrashWriterArgs) -> Result<(), Failure> {
     store.close().map_err(|e| failure::engine(&name, e))
 }
 
-/// Small enough for eviction, checkpoints and a wrapping log within milliseconds.
+/// Options small enough that eviction, checkpoints and log wraps happen within milliseconds.
 fn options(args: &CrashWriterArgs) -> Options {
     let parts = args.tree.options().unwrap_or_default();
     Options {
@@ -75,7 +77,7 @@ fn options(args: &CrashWriterArgs) -> Options {
 
 fn open(args: &CrashWriterArgs, options: &Options) -> treering_engine::Result<FileDevice> {
     let path = &args.store_file;
-    // A predecessor killed while it made the file.
+    // An earlier process was killed while it created the file.
     if path.metadata().is_ok_and(|meta| meta.len() == 0) {
         let _ = std::fs::remove_file(path);
     }
@@ -115,7 +117,8 @@ fn write(
     Ok(())
 }
 
-/// Key, sequence number and a tail whose length and bytes they decide: `KEY SEQ xxxx…`.
+/// The value for a key and sequence number: `KEY SEQ xxxx…`. Both decide the tail's length and
+/// bytes.
 fn value(key: u64, sequence: u64) -> Vec<u8> {
     let random = mix(key ^ (sequence << 20));
     let mut value = format!("{key} {sequence} ").into_bytes();

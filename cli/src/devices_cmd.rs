@@ -1,4 +1,4 @@
-//! `treering devices`, and what `--device` means everywhere.
+//! `treering devices`, and the parser of `--device` for all commands.
 
 use treering_engine::device::FileOptions;
 use treering_sim::csd::{self, CsdProfile};
@@ -10,11 +10,13 @@ use crate::args::DevicesArgs;
 use crate::failure::Failure;
 use crate::output::{self, Output};
 
-/// Reads `--device`.
+/// Parses the value of `--device`.
 pub(crate) fn find(text: &str) -> Result<Target, Failure> {
     if let Some(path) = text.strip_prefix("file:") {
         if path.is_empty() {
-            return Err(Failure::usage("--device file:: expected a path behind it"));
+            return Err(Failure::usage(
+                "--device file:PATH: expected a path after `file:`, found none",
+            ));
         }
         return Ok(Target::File(path.into(), FileOptions::default()));
     }
@@ -31,12 +33,12 @@ pub(crate) fn find(text: &str) -> Result<Target, Failure> {
     Ok(Target::from_toml(text, &toml)?)
 }
 
-/// All devices that are built in.
+/// The names of all built-in devices.
 fn names() -> impl Iterator<Item = &'static str> {
     Target::drives().chain(Target::memories())
 }
 
-/// A line of the listing.
+/// One device of the listing.
 #[derive(serde::Serialize)]
 struct Listed<'a> {
     name: &'a str,
@@ -48,7 +50,7 @@ struct Listed<'a> {
     toml: &'a str,
 }
 
-/// What the kinds have to say.
+/// The parameters of each kind of device.
 #[derive(serde::Serialize)]
 #[serde(untagged)]
 enum Numbers {

@@ -13,7 +13,7 @@ use crate::interrupt;
 use crate::output::{self, Beside, Output};
 use crate::rows;
 
-/// Writes all records as lines, in the order of keys.
+/// Writes all records as lines, in key order.
 pub(crate) fn run(args: &DumpArgs) -> Result<(), Failure> {
     output::check_not_input("--output", &args.output, &args.store)?;
     let output = Output::new("--output", &args.output)?;
@@ -23,7 +23,7 @@ pub(crate) fn run(args: &DumpArgs) -> Result<(), Failure> {
         Output::Stdout => {
             let mut stdout = BufWriter::new(std::io::stdout().lock());
             match dump(&store, &mut stdout).and_then(|()| flush(&mut stdout)) {
-                // Nobody reads on: `| head`.
+                // The reader has gone away, as with `| head`.
                 Err(Ended::Output(e)) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
                 done => done.map_err(|e| e.about(&name, "stdout")),
             }
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &DumpArgs) -> Result<(), Failure> {
     }
 }
 
-/// The store as recovery makes it, in memory above the file.
+/// Opens the store and recovers it in memory, so that the file is not changed.
 fn open(args: &DumpArgs) -> Result<Store, Error> {
     let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(&args.store)?);
     let options = Options::of_store(&device)?;
@@ -50,11 +50,11 @@ fn open(args: &DumpArgs) -> Result<Store, Error> {
     Ok(store)
 }
 
-/// Why a dump ended early.
+/// Reasons why a dump ended early.
 enum Ended {
     Store(Error),
     Output(std::io::Error),
-    /// After so many rows.
+    /// A signal stopped it after this many rows.
     Interrupted(u64),
 }
 
@@ -103,18 +103,18 @@ fn dump(store: &Store, output: &mut impl Write) -> Result<(), Ended> {
     match interrupt::stopped() {
         None => Ok(()),
         Some(_) => {
-            // Lines that have been written are whole.
+            // Complete lines are flushed even if the dump stops early.
             flush(output)?;
             Err(Ended::Interrupted(rows))
         }
     }
 }
 
-/// Damage is what was found, and says what can be done.
+/// Turns an error into a failure; damage is reported with a hint to `treering repair`.
 fn told(name: &str, error: Error) -> Failure {
     match error {
         e @ (Error::Damaged { .. } | Error::MissingPage { .. }) => Failure::found(format!(
-            "{name}: {e}; `treering repair {name} -o NEW` saves what is whole"
+            "{name}: {e}; `treering repair {name} -o NEW` saves what is intact"
         )),
         e => failure::engine(name, e),
     }

@@ -1,12 +1,12 @@
-//! How a command ends badly: one line on stderr and an exit status.
+//! How a command fails: one line on stderr and an exit status.
 //!
 //! | status | meaning |
 //! |---|---|
 //! | 1 | a violation, a counterexample or damage was found |
 //! | 2 | bad input or usage |
 //! | 3 | could not run |
-//! | 4 | ran, but never reached what it was to exercise |
-//! | 130, 143 | SIGINT or SIGTERM told it to stop |
+//! | 4 | finished, but never reached what it was meant to exercise |
+//! | 130, 143 | stopped by SIGINT or SIGTERM |
 
 use std::io::ErrorKind;
 
@@ -18,12 +18,12 @@ use treering_traces::TraceError;
 
 use crate::interrupt::Signal;
 
-/// The end of a command that did not go well.
+/// The failure of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     /// Exit status: 1 to 4, 130 or 143.
     pub(crate) status: u8,
-    /// The sentence, without `treering: `.
+    /// The message, without the prefix `treering: `.
     pub(crate) message: String,
 }
 
@@ -35,33 +35,33 @@ impl Failure {
         }
     }
 
-    /// Damage or a violation.
+    /// Damage or a violation was found.
     pub(crate) fn found(message: impl Into<String>) -> Failure {
         Failure::new(1, message)
     }
 
-    /// The user's input or flags.
+    /// The user's input or flags are wrong.
     pub(crate) fn usage(message: impl Into<String>) -> Failure {
         Failure::new(2, message)
     }
 
-    /// Something outside is missing or failed.
+    /// Something outside the program is missing or failed.
     pub(crate) fn cannot_run(message: impl Into<String>) -> Failure {
         Failure::new(3, message)
     }
 
-    /// Nothing was exercised.
+    /// The run never reached what it was meant to exercise.
     pub(crate) fn not_reached(message: impl Into<String>) -> Failure {
         Failure::new(4, message)
     }
 
-    /// Told to stop; `done` says how far it came.
+    /// A signal stopped the command; `done` says how far it came.
     pub(crate) fn interrupted(signal: Signal, done: &str) -> Failure {
         let name = signal.name();
         Failure::new(signal.status(), format!("stopped by {name}: {done}"))
     }
 
-    /// A file that could not be opened, read or written.
+    /// A file could not be opened, read or written.
     pub(crate) fn file(name: &str, why: &std::io::Error) -> Failure {
         let message = format!("{name}: {why}");
         if is_users(why.kind()) {
@@ -72,7 +72,7 @@ impl Failure {
     }
 }
 
-/// Whether naming another file would help.
+/// Whether naming another file could help, so that the error is the user's.
 fn is_users(kind: ErrorKind) -> bool {
     matches!(
         kind,
@@ -88,7 +88,7 @@ fn is_users(kind: ErrorKind) -> bool {
     )
 }
 
-/// Several lines as one: drawings that point at a column (`3 | x = 1`, `  | ^`) are left out.
+/// Joins several lines into one, without drawings that point at a column (`3 | x = 1`, `  | ^`).
 pub(crate) fn one_line(text: &str) -> String {
     let is_drawing = |line: &str| {
         line.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ')
@@ -102,7 +102,7 @@ pub(crate) fn one_line(text: &str) -> String {
     lines.join(": ").replace("::", ":")
 }
 
-/// A parameter's name as it is written on the command line.
+/// A parameter's name, as written on the command line.
 fn flag(name: &str) -> String {
     match name {
         "format" => "FORMAT".into(),
@@ -132,7 +132,7 @@ impl From<ProfileError> for Failure {
     }
 }
 
-/// An engine's error about `device`.
+/// The failure for an engine's error on `device`.
 pub(crate) fn engine(device: &str, error: EngineError) -> Failure {
     match error {
         EngineError::BadOption { name, why } => Failure::usage(format!("{}: {why}", flag(name))),
@@ -160,7 +160,7 @@ impl From<ReplayError> for Failure {
     }
 }
 
-/// clap's complaint without its usage and its tips: the first paragraph.
+/// The first paragraph of clap's error message, without usage and tips.
 pub(crate) fn clap(error: &clap::Error) -> Failure {
     use clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
     if error.kind() == DisplayHelpOnMissingArgumentOrSubcommand {

@@ -10,7 +10,7 @@ use crate::interrupt;
 use crate::output;
 use crate::progress::Progress;
 
-/// Generates and writes.
+/// Generates the trace and writes it.
 pub(crate) fn run(args: &GenArgs) -> Result<(), Failure> {
     let params = params(args)?;
     params.check()?;
@@ -34,14 +34,14 @@ pub(crate) fn run(args: &GenArgs) -> Result<(), Failure> {
             progress.tell("generating", done, total);
             let output = args.output.display();
             interrupt::check(|| {
-                format!("{done} of {total} operations were generated; {output} was not made")
+                format!("{done} of {total} operations were generated; {output} was not written")
             })?;
         }
     }
     let header = writer.finish()?;
     drop(progress);
     let summary = format!(
-        "{}: {}, {} operations, of them {} warm-up\n",
+        "{}: {}, {} operations, {} of them warm-up\n",
         args.output.display(),
         header.name,
         header.ops,
@@ -77,7 +77,7 @@ fn params(args: &GenArgs) -> Result<GenParams, Failure> {
     Ok(params)
 }
 
-/// The laws of `mixgraph`, which no other workload has.
+/// Reads the distributions of `mixgraph`, and refuses them for other workloads.
 fn mixgraph(args: &GenArgs, params: &mut GenParams) -> Result<(), Failure> {
     let (given, laws) = (&args.mixgraph, &mut params.mixgraph);
     let first_given = [
@@ -96,7 +96,7 @@ fn mixgraph(args: &GenArgs, params: &mut GenParams) -> Result<(), Failure> {
     {
         let name = params.workload.name();
         return Err(Failure::usage(format!(
-            "{flag}: {name} has no such law; take mixgraph"
+            "{flag}: applies only to the workload mixgraph, found {name}"
         )));
     }
     if let Some(dist) = given.keyrange_dist {

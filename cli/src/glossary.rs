@@ -1,12 +1,12 @@
-//! The words of reports and help that need a page: `docs/GLOSSARY.md` explains each in a sentence.
+//! The terms that reports and help texts use and `docs/GLOSSARY.md` explains, each in one sentence.
 //!
-//! A word that a report begins to use goes into `TERMS` and onto the page. Tests hold page, list and
-//! reports to one another.
+//! If a report begins to use another term, add it to `TERMS` and to the page. Tests compare the
+//! page, the list and the reports.
 
-/// The line with which reports point to the page.
-pub(crate) const SEE: &str = "The words of this report: docs/GLOSSARY.md\n";
+/// The line at the end of reports that points to the glossary.
+pub(crate) const SEE: &str = "Glossary: docs/GLOSSARY.md\n";
 
-/// The words, by the alphabet.
+/// The terms, in alphabetical order.
 #[cfg(test)]
 const TERMS: [&str; 77] = [
     "action",
@@ -102,7 +102,7 @@ mod tests {
 
     const PAGE: &str = include_str!("../../docs/GLOSSARY.md");
 
-    /// What the page explains, and how.
+    /// The terms and explanations on the page.
     fn entries() -> Vec<(String, String)> {
         let entries = PAGE.split("\n- **").skip(1);
         entries
@@ -114,7 +114,7 @@ mod tests {
             .collect()
     }
 
-    /// Where the words of reports come from: of these folders and files all strings.
+    /// Folders and files whose string literals appear in reports.
     const SOURCES: [&str; 10] = [
         "cli/src/oracle_cmd",
         "cli/src/check_cmd.rs",
@@ -137,7 +137,7 @@ mod tests {
         }
     }
 
-    /// What stands between quotes in a source, up to its tests.
+    /// The string literals of a source file, without its tests.
     fn strings(source: &str) -> String {
         let code = source.split("#[cfg(test)]").next().unwrap_or_default();
         let code = code
@@ -168,7 +168,7 @@ mod tests {
         format!(" {} ", words.collect::<Vec<_>>().join(" "))
     }
 
-    /// Also as more than one of it.
+    /// Whether the texts use the term, in singular or plural.
     fn uses(said: &str, term: &str) -> bool {
         let term = term.to_lowercase();
         let forms = [term.clone(), format!("{term}s"), format!("{term}es")];
@@ -204,7 +204,7 @@ mod tests {
     fn what_reports_count_is_explained() {
         let terms: BTreeSet<&str> = TERMS.into_iter().collect();
         let points = Point::ALL.iter().map(|point| point.name());
-        // Words that are as plain as their explanations would be.
+        // These words need no explanation.
         let plain = ["nothing", "log write", "error", "panic", "progress"];
         let checks = Check::ALL.iter().map(|check| check.name());
         let compound = ["crash-in-recovery", "injected-failure"];

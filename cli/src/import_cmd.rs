@@ -11,7 +11,7 @@ use crate::interrupt;
 use crate::output;
 use crate::progress::Progress;
 
-/// Imports, then says on stdout what became of it and on stderr what the user should know.
+/// Imports a trace, prints a summary on stdout and warnings on stderr.
 pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
     let format: Format = args.format.parse()?;
     let options = ImportOptions {
@@ -21,16 +21,16 @@ pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
         oracle_op: args.oracle_op.as_deref().map(str::parse).transpose()?,
     };
     let columns = match (format, options.columns.is_some()) {
-        (Format::Csv, false) => Err("csv needs it: which column is what, such as op=1,key=2"),
+        (Format::Csv, false) => Err("csv needs the column of each field, such as op=1,key=2"),
         (Format::Csv | Format::Parquet, _) | (_, false) => Ok(()),
-        (_, true) => Err("only csv and parquet have columns to name"),
+        (_, true) => Err("only the formats csv and parquet take it"),
     };
     if let Err(why) = columns {
         return Err(Failure::usage(format!("--columns: {why}")));
     }
     if options.oracle_op.is_some() && !matches!(format, Format::OracleGeneral | Format::Lcs) {
         return Err(Failure::usage(
-            "--oracle-op: only oracle-general and lcs leave open what a request is",
+            "--oracle-op: only the formats oracle-general and lcs take it",
         ));
     }
     output::check_target("--output", &args.output)?;
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
         Err(TraceError::Interrupted { file, ops }) => {
             let output = args.output.display();
             return interrupt::check(|| {
-                format!("{ops} operations of {file} were imported; {output} was not made")
+                format!("{ops} operations of {file} were imported; {output} was not written")
             });
         }
         imported => imported?,
@@ -73,10 +73,13 @@ pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
         summary += &format!(", {} deletes of expired keys", report.expired);
     }
     if report.skipped_bad > 0 {
-        summary += &format!(", {} bad skipped", report.skipped_bad);
+        summary += &format!(", {} bad lines skipped", report.skipped_bad);
     }
     if report.left_out > 0 {
-        summary += &format!(", {} without counterpart left out", report.left_out);
+        summary += &format!(
+            ", {} without an equivalent operation skipped",
+            report.left_out
+        );
     }
     if let Some(blocks) = report.blocks {
         summary += &format!("\n  {blocks}");

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::output::{self, Output};
 use crate::progress::Progress;
 
-/// Reads the trace once and says what it is like.
+/// Reads the trace once and reports its properties.
 pub(crate) fn run(args: &InfoArgs) -> Result<(), Failure> {
     let json = match &args.json {
         Some(path) => {
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &InfoArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A source that moves the bar.
+/// A source that advances the progress bar.
 struct Counted<'a> {
     inner: &'a mut dyn OpSource,
     seen: u64,

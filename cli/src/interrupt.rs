@@ -1,16 +1,17 @@
-//! SIGINT and SIGTERM: a command that is told to stop ends within a second, leaves nothing half
-//! made, and says how far it came.
-//!
+//! SIGINT and SIGTERM: a command that gets one of them ends within a second, leaves no half-written
+//! file, and reports how far it came.
 //! ```text
-//! signal ──▶ flag ──▶ the command looks at `stopped()` between two operations, ends its work, calls `take_over()`, reports
+//! signal ──▶ flag ──▶ the command checks `stopped()` between two operations, ends its work,
+//!              │      calls `take_over()` and reports
 //!              │
-//!              └────▶ the watcher waits GRACE; then, unless the command has taken over, or at once if the command has left it
-//!                     what to say (`at_end`): it says it, removes what is registered (`Ours`) and ends the process
+//!              └────▶ the watcher waits GRACE, or not at all if the command has registered a
+//!                     report with `at_end`; then, unless the command has taken over, it prints
+//!                     the report, removes registered files (`Ours`) and ends the process
 //! ```
 //!
-//! So a command that is busy where nobody can interrupt it, or that waits for its input, still ends
-//! in time. A second signal ends the process at once, reports or not. Exit statuses are those of
-//! shells: 128 and the signal's number.
+//! So a command that is busy where it cannot check the flag, or that waits for input, still ends in
+//! time. A second signal ends the process at once, without waiting for reports. Exit statuses are
+//! those of shells: 128 plus the signal's number.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -23,10 +24,10 @@ use signal_hook::iterator::Signals;
 
 use crate::failure::Failure;
 
-/// How long a command has to end by itself.
+/// Time that a command has to end by itself.
 const GRACE: Duration = Duration::from_millis(700);
 
-/// What told the command to stop.
+/// The signal that stopped the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signal {
     /// SIGINT, Ctrl-C.
@@ -44,7 +45,7 @@ impl Signal {
         }
     }
 
-    /// 130 or 143.
+    /// The exit status: 130 or 143.
     pub(crate) fn status(self) -> u8 {
         match self {
             Signal::Interrupt => 130,
@@ -61,10 +62,10 @@ impl Signal {
     }
 }
 
-/// Says what was done so far; its sentence goes to stderr.
+/// Reports what was done so far; the returned sentence goes to stderr.
 type AtEnd = Box<dyn FnOnce() -> String + Send>;
 
-/// What the watcher does.
+/// What the watcher has to do when it ends the process.
 #[derive(Default)]
 struct Left {
     ours: Vec<PathBuf>,
@@ -73,7 +74,7 @@ struct Left {
 
 static CAUGHT: AtomicI32 = AtomicI32::new(0);
 static FLAG: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
-/// Who is about to end the process: nobody, [`BY_COMMAND`] or [`BY_WATCHER`].
+/// Who ends the process: nobody yet, [`BY_COMMAND`] or [`BY_WATCHER`].
 static ENDING: AtomicU8 = AtomicU8::new(0);
 const BY_COMMAND: u8 = 1;
 const BY_WATCHER: u8 = 2;
@@ -86,7 +87,7 @@ fn left() -> MutexGuard<'static, Left> {
     LEFT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Begins to listen. Where signals cannot be caught they end the process as they always did.
+/// Starts to listen for signals. If they cannot be caught, they end the process by default.
 pub(crate) fn listen() {
     let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else {
         return;
@@ -98,13 +99,13 @@ pub(crate) fn listen() {
             if first {
                 std::thread::spawn(move || watch(signal));
             } else {
-                // Told twice: whatever goes on is not waited for.
+                // This is the second signal: do not wait for anything.
                 remove_ours();
                 std::process::exit(signal.status().into());
             }
         }
     };
-    // Without a thread nobody listens, and nothing is lost but manners.
+    // Without the thread, signals end the process by default and nothing is reported.
     let _ = std::thread::Builder::new().spawn(listen);
 }
 
@@ -128,7 +129,7 @@ fn watch(signal: Signal) {
     std::process::exit(signal.status().into());
 }
 
-/// Whoever comes first ends it.
+/// Decides who ends the process: whoever calls first. Returns the winner.
 fn who_ends(me: u8) -> u8 {
     match ENDING.compare_exchange(0, me, Ordering::SeqCst, Ordering::SeqCst) {
         Ok(_) => me,
@@ -138,7 +139,7 @@ fn who_ends(me: u8) -> u8 {
 
 fn remove_ours() {
     for path in std::mem::take(&mut left().ours) {
-        // The command may be making another file in its folder this very moment.
+        // The command may be creating another file in the folder at this moment, so retry.
         for _ in 0..3 {
             let removed = match path.symlink_metadata() {
                 Ok(meta) if meta.is_dir() => std::fs::remove_dir_all(&path),
@@ -152,7 +153,7 @@ fn remove_ours() {
     }
 }
 
-/// The signal, once there was one.
+/// The signal, if there was one.
 pub(crate) fn stopped() -> Option<Signal> {
     match CAUGHT.load(Ordering::Relaxed) {
         0 => None,
@@ -161,20 +162,20 @@ pub(crate) fn stopped() -> Option<Signal> {
     }
 }
 
-/// The same for libraries: set once there was a signal.
+/// The same flag for libraries: true once there was a signal.
 pub(crate) fn flag() -> Arc<AtomicBool> {
     Arc::clone(&FLAG)
 }
 
-/// What a command that was told to stop does before it reports: from here on the watcher lets it.
-/// The process may end in here, for the watcher may have been first.
+/// A stopped command calls this before it reports: afterwards the watcher leaves the process to it.
+/// If the watcher was first, this does not return, and the watcher ends the process.
 pub(crate) fn take_over() {
     while who_ends(BY_COMMAND) != BY_COMMAND {
         std::thread::park();
     }
 }
 
-/// Ends a command that was told to stop: `done` says how far it came.
+/// Fails a command that a signal has stopped; `done` says how far it came.
 ///
 /// # Errors
 /// If there was a signal.
@@ -188,14 +189,14 @@ pub(crate) fn check(done: impl FnOnce() -> String) -> Result<(), Failure> {
     }
 }
 
-/// Says what is done so far when there is a signal, for a command that cannot look at [`stopped`]
-/// itself. It is called on another thread while the command goes on.
+/// Registers a report of what is done so far, for a command that cannot check [`stopped`] itself.
+/// On a signal it is called on another thread while the command goes on.
 pub(crate) fn at_end(say: impl FnOnce() -> String + Send + 'static) {
     left().at_end = Some(Box::new(say));
 }
 
-/// From here on the command reports by itself: it has done all, and has only to say so. The process
-/// may end in here, for the watcher may be about to report.
+/// Removes the report of [`at_end`]: the command has finished and will report by itself. If the
+/// watcher is already about to report, this does not return, and the watcher ends the process.
 pub(crate) fn finished() {
     left().at_end = None;
     while ENDING.load(Ordering::SeqCst) == BY_WATCHER {
@@ -203,12 +204,12 @@ pub(crate) fn finished() {
     }
 }
 
-/// A file or folder that is to go if the command is interrupted, until this is dropped.
+/// A file or folder that is removed if the command is interrupted before this is dropped.
 #[derive(Debug)]
 pub(crate) struct Ours(PathBuf);
 
 impl Ours {
-    /// Registers it. It need not be there yet.
+    /// Registers the path, which need not exist yet.
     pub(crate) fn new(path: &Path) -> Ours {
         left().ours.push(path.to_owned());
         Ours(path.to_owned())

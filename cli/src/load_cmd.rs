@@ -15,10 +15,10 @@ use crate::output::{self, Output};
 use crate::progress::Progress;
 use crate::rows;
 
-/// Lines between two looks at the bar.
+/// Lines between two updates of the progress bar.
 const GLANCE: u64 = 4096;
 
-/// What is loaded, for whoever reports when there is a signal.
+/// The progress of the load, for the report when there is a signal.
 #[derive(Default)]
 struct SoFar {
     records: AtomicU64,
@@ -36,7 +36,7 @@ struct Document {
     user_bytes: u64,
 }
 
-/// Makes a store of lines; nothing is left of one that cannot be made.
+/// Creates a store from lines; if that fails, nothing is left.
 pub(crate) fn run(args: &LoadArgs) -> Result<(), Failure> {
     let json = match &args.json {
         Some(path) => {
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<(), Failure> {
         let document = early(input_name, false);
         output::write_partial(to.as_ref(), &document);
         format!(
-            "{} records of {} were loaded; {} was not made",
+            "{} records of {} were loaded; {} was not written",
             document.records, document.input, document.store
         )
     });
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The lines, what they are called, and how many bytes they are, if that is known.
+/// The input, its name, and its length in bytes if that is known, else 0.
 fn open(args: &LoadArgs) -> Result<(Box<dyn BufRead>, String, u64), Failure> {
     if args.input.as_os_str() == "-" {
         return Ok((Box::new(std::io::stdin().lock()), "stdin".into(), 0));
@@ -121,16 +121,18 @@ fn fill(
         }
         let bad = |why: String| Failure::usage(format!("{name}, line {number}: {why}"));
         let (key, value) = rows::read(&line).map_err(bad)?;
-        // Whoever comes behind all others cannot have come before.
+        // A key above all earlier ones cannot be a duplicate, so no lookup is needed.
         let ascends = last.as_ref().is_none_or(|last| *last < key);
         if !ascends && new.has(&key)? {
-            return Err(bad("expected each key once, found one again".into()));
+            return Err(bad(
+                "found a key for the second time; expected each key once".into(),
+            ));
         }
         match new.put(&key, &value) {
             Ok(()) => {}
             Err(e @ (Error::KeyTooLong { .. } | Error::ValueTooLong { .. })) => {
                 return Err(bad(format!(
-                    "expected a record that a store takes, found a {e}"
+                    "expected a record that fits into the store, found a {e}"
                 )));
             }
             Err(e) => return Err(failure::engine(name, e)),

@@ -1,16 +1,16 @@
-//! The `treering` command: arguments in, one of the libraries at work, results out.
+//! The `treering` command: it parses arguments, calls one of the libraries and prints results.
 //!
-//! | room | what |
+//! | module | contents |
 //! |---|---|
-//! | [`args`] | every flag and what it means |
+//! | [`args`] | all flags and their help |
 //! | [`units`] | sizes, counts, shares, durations |
 //! | `*_cmd` | one subcommand each |
-//! | [`output`] | stdout, files that appear whole or not at all |
-//! | [`rows`], [`new_store`] | records as lines of JSON; a store file that is made of them |
-//! | [`store_file`] | a store file, cut or not |
-//! | [`progress`] | a bar for a person who waits |
-//! | [`glossary`] | the words of reports, each of which a page explains |
-//! | [`reproduce`] | the command line that does the same again |
+//! | [`output`] | stdout, and files that are written completely or not at all |
+//! | [`rows`], [`new_store`] | records as lines of JSON; new store files made of them |
+//! | [`store_file`] | opening a store file, even if it was cut |
+//! | [`progress`] | the progress bar |
+//! | [`glossary`] | the terms of reports, which `docs/GLOSSARY.md` explains |
+//! | [`reproduce`] | the command line that repeats a run |
 //! | [`interrupt`] | SIGINT and SIGTERM |
 //! | [`failure`] | one line on stderr and an exit status |
 
@@ -57,7 +57,7 @@ fn main() -> ExitCode {
     match parse().and_then(run) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            // Nobody is left to tell if this fails; the status still says it.
+            // If this fails, nothing can be reported; the exit status still tells.
             let line = format!("treering: {}\n", failure.message);
             let _ = std::io::stderr().write_all(line.as_bytes());
             ExitCode::from(failure.status)
@@ -65,7 +65,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// A command, and what its arguments were parsed from.
+/// A parsed command, and clap's matches that it was parsed from.
 type Parsed = (Command, ArgMatches);
 
 fn parse() -> Result<Option<Parsed>, Failure> {
@@ -108,7 +108,7 @@ fn run(parsed: Option<Parsed>) -> Result<(), Failure> {
     }
 }
 
-/// The line that does the same again.
+/// The command line that repeats the run.
 fn again(matches: &ArgMatches) -> String {
     let command = Cli::command();
     let found = matches.subcommand();

@@ -1,8 +1,8 @@
-//! A store file that appears whole or not at all: filled beside its place, closed, and then given
-//! its name.
+//! A store file that is created completely or not at all: the store is filled in a temporary folder
+//! beside its destination, closed, and then renamed.
 //!
-//! A store has its size from the beginning, and how much will come is not known. When it is full,
-//! what it holds moves to one of twice the size, and goes on there.
+//! A store has a fixed size, and the number of records is not known in advance. When the store is
+//! full, its records are copied to a store of twice the size, which is then filled further.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -19,16 +19,16 @@ use crate::failure::{self, Failure};
 use crate::interrupt::Ours;
 use crate::output;
 
-/// Fewest pages that a store is made for.
+/// Minimum number of pages of a store.
 const LEAST_PAGES: u64 = 1_000;
 
-/// A store on its way.
+/// A store that is being filled.
 pub(crate) struct NewStore {
     target: PathBuf,
     name: String,
-    /// Where it is until it has its name; goes with all that is in it.
+    /// The temporary folder, which is removed with its contents.
     beside: TempDir,
-    /// Behind it, so that it is gone before it is nobody's.
+    /// Declared after `beside`, so that the folder is removed before it is unregistered.
     _ours: Ours,
     options: Options,
     pages: u64,
@@ -36,12 +36,12 @@ pub(crate) struct NewStore {
     rows: u64,
 }
 
-/// The options of a new store: those of `tree`, with what the flags say.
+/// The options of a new store: those of `tree`, modified by the flags.
 pub(crate) fn options(tree: &TreeSpec, args: &NewStoreArgs) -> Result<Options, Failure> {
     changed(tree.options().unwrap_or_default(), args)
 }
 
-/// `base` with what the flags say.
+/// `base`, modified by the flags.
 pub(crate) fn changed(base: Options, args: &NewStoreArgs) -> Result<Options, Failure> {
     let named = |name: &str| {
         let mut kinds = PageStoreKind::ALL.into_iter();
@@ -54,7 +54,7 @@ pub(crate) fn changed(base: Options, args: &NewStoreArgs) -> Result<Options, Fai
     Ok(Options {
         store,
         page_size: usize::try_from(page).map_err(too_large)?,
-        // It is durable when it is closed, and has no name before.
+        // No durability is needed until the store is closed: it has no name before.
         durability: Durability::Deferred,
         create: true,
         ..base
@@ -62,7 +62,7 @@ pub(crate) fn changed(base: Options, args: &NewStoreArgs) -> Result<Options, Fai
 }
 
 impl NewStore {
-    /// An empty store beside `target`, with room for about `bytes` of keys and values.
+    /// Creates an empty store beside `target`, sized for about `bytes` of keys and values.
     pub(crate) fn begin(
         flag: &str,
         target: &Path,
@@ -72,7 +72,7 @@ impl NewStore {
         output::check_target(flag, target)?;
         let name = target.display().to_string();
         if target.symlink_metadata().is_ok() {
-            let why = format!("{name}: expected a new name, found a file that is there already");
+            let why = format!("{name}: the file exists already; expected the name of a new file");
             return Err(Failure::usage(why));
         }
         let beside = tempfile::Builder::new()
@@ -80,7 +80,7 @@ impl NewStore {
             .tempdir_in(output::folder(target))
             .map_err(|e| Failure::file(&name, &e))?;
         let ours = Ours::new(beside.path());
-        // Leaves that are filled in the order of keys are half full.
+        // Leaves that are filled in key order end up half full.
         let pages = (bytes / options.page_size as u64 * 5 / 2).max(LEAST_PAGES);
         let store = make(&beside, &options, pages).map_err(|e| failure::engine(&name, e))?;
         Ok(NewStore {
@@ -95,18 +95,18 @@ impl NewStore {
         })
     }
 
-    /// Records put so far.
+    /// Number of records put so far.
     pub(crate) fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Whether the key is there.
+    /// Whether the store has the key.
     pub(crate) fn has(&self, key: &[u8]) -> Result<bool, Failure> {
         let mut value = Vec::new();
         (self.store.get(key, &mut value)).map_err(|e| failure::engine(&self.name, e))
     }
 
-    /// Adds a record; the error is the engine's about this one if it does not fit a page.
+    /// Adds a record; fails with the engine's error if the record does not fit into a page.
     pub(crate) fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
         loop {
             match put(&self.store, key, value) {
@@ -119,7 +119,7 @@ impl NewStore {
         }
     }
 
-    /// Moves to a store of twice the size.
+    /// Copies the records to a store of twice the size.
     fn grow(&mut self) -> Result<(), Error> {
         self.pages *= 2;
         let larger = make(&self.beside, &self.options, self.pages)?;
@@ -140,12 +140,13 @@ impl NewStore {
         Ok(())
     }
 
-    /// Closes the store and gives it its name.
+    /// Closes the store and renames it to its destination.
     pub(crate) fn finish(self) -> Result<(), Failure> {
         let name = self.name;
         self.store.close().map_err(|e| failure::engine(&name, e))?;
         let made = place(&self.beside, self.pages);
-        // A link refuses to replace what has come there meanwhile; not all file systems have links.
+        // A link, unlike a rename, fails if a file was created there meanwhile; some file systems
+        // have no links.
         std::fs::hard_link(&made, &self.target)
             .or_else(|e| match e.kind() {
                 std::io::ErrorKind::AlreadyExists => Err(e),

@@ -1,7 +1,8 @@
-//! Where results go: stdout, or files that appear whole or not at all.
+//! Outputs of commands: stdout, and files that are written completely or not at all.
 //!
-//! Output files are checked *before* a long run begins (is the folder there? can it be written? has it room?), written beside their target and
-//! renamed. Something that is there and no regular file (`/dev/null`, a pipe) is written to, not replaced.
+//! Output files are checked *before* a long run begins: the folder must exist, be writable and have
+//! room. They are written beside their target and then renamed. A target that exists and is not a
+//! regular file (`/dev/null`, a pipe) is written to directly.
 
 use std::fs::{File, Permissions};
 use std::io::{ErrorKind, Write};
@@ -23,7 +24,7 @@ pub(crate) enum Output {
 }
 
 impl Output {
-    /// What `--flag VALUE` means, refused early if it cannot work.
+    /// Parses `--flag VALUE`; fails early if the output cannot be written.
     pub(crate) fn new(flag: &str, value: &Path) -> Result<Output, Failure> {
         if value.as_os_str() == "-" {
             return Ok(Output::Stdout);
@@ -41,7 +42,7 @@ impl Output {
     }
 }
 
-/// Refuses an output file whose folder is missing, or that is a folder.
+/// Refuses an output file that is a folder or whose folder is missing.
 pub(crate) fn check_target(flag: &str, path: &Path) -> Result<(), Failure> {
     let refuse = |why: &str| Err(Failure::usage(format!("{flag} {}: {why}", path.display())));
     if path.is_dir() {
@@ -63,17 +64,18 @@ pub(crate) fn check_target(flag: &str, path: &Path) -> Result<(), Failure> {
     )
 }
 
-/// No report fits less.
+/// Minimum free space for a report.
 const LEAST_ROOM: u64 = 64 << 10;
 
-/// Whether an output becomes a file beside what is there, and no pipe or device that takes all.
+/// Whether the output becomes a new file beside its target, rather than writing to a pipe or
+/// device.
 pub(crate) fn makes_file(path: &Path) -> bool {
     path.metadata().map_or(true, |meta| meta.is_file())
 }
 
-/// Refuses what could not be written when the work is done: a file is written beside its target.
+/// Refuses a file that could not be written later, by creating a temporary file beside it.
 fn check_writable(flag: &str, path: &Path) -> Result<(), Failure> {
-    // To open a pipe and close it again would end its reader.
+    // Opening and closing a pipe would end its reader.
     if !makes_file(path) {
         return Ok(());
     }
@@ -90,14 +92,14 @@ fn check_writable(flag: &str, path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Says that the file system of `folder` has less than `needed` bytes free for `what`.
+/// Fails if the file system of `folder` has less than `needed` bytes free for `what`.
 pub(crate) fn check_room(what: &str, folder: &Path, needed: u64) -> Result<(), Failure> {
-    // A file system that does not say how full it is may have room.
+    // If the file system cannot report its free space, assume that there is room.
     let Ok(stat) = rustix::fs::statvfs(folder) else {
         return Ok(());
     };
     let free = stat.f_bavail.saturating_mul(stat.f_frsize);
-    // Those in memory and those of the kernel have no blocks at all.
+    // File systems in memory and of the kernel report no blocks at all.
     if stat.f_blocks == 0 || free >= needed {
         return Ok(());
     }
@@ -107,7 +109,7 @@ pub(crate) fn check_room(what: &str, folder: &Path, needed: u64) -> Result<(), F
     )))
 }
 
-/// Refuses an output that is one of the inputs.
+/// Refuses an output that is also an input.
 pub(crate) fn check_not_input(flag: &str, output: &Path, input: &Path) -> Result<(), Failure> {
     let same = match (output.canonicalize(), input.canonicalize()) {
         (Ok(a), Ok(b)) => a == b,
@@ -139,8 +141,8 @@ fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     beside.finish()
 }
 
-/// A file that is written beside its target, which it replaces at the end; or the target itself, if
-/// that is no regular file.
+/// A file that is written beside its target and replaces it at the end; or the target itself, if
+/// that is not a regular file.
 pub(crate) struct Beside {
     name: String,
     target: PathBuf,
@@ -155,7 +157,7 @@ enum To {
 impl Beside {
     pub(crate) fn begin(path: &Path) -> Result<Beside, Failure> {
         let name = path.display().to_string();
-        // A link stays a link; what it points at is replaced.
+        // A symbolic link stays; the file that it points to is replaced.
         let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let to = if target.metadata().is_ok_and(|meta| !meta.is_file()) {
             let file = std::fs::OpenOptions::new().write(true).open(&target);
@@ -181,7 +183,7 @@ impl Beside {
         }
     }
 
-    /// What was written is the target.
+    /// Replaces the target by what was written.
     pub(crate) fn finish(self) -> Result<(), Failure> {
         match self.to {
             To::Itself(_) => Ok(()),
@@ -193,7 +195,7 @@ impl Beside {
     }
 }
 
-/// Prints results. A reader that has gone away (`| head`) is not an error.
+/// Prints results. If the reader has gone away (`| head`), that is not an error.
 pub(crate) fn say(bytes: &[u8]) -> Result<(), Failure> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
@@ -208,11 +210,11 @@ pub(crate) fn warn(sentence: &str) {
         "treering: warning: {}\n",
         crate::failure::one_line(sentence)
     );
-    // Nobody is left to tell.
+    // Nothing can be reported if stderr is gone.
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
-/// A document as JSON, the way every command prints it.
+/// Serializes a document as JSON, in the format of all commands.
 pub(crate) fn json(document: &impl serde::Serialize) -> Result<Vec<u8>, Failure> {
     let mut bytes = serde_json::to_vec_pretty(document)
         .map_err(|e| Failure::cannot_run(format!("--json: {e}")))?;
@@ -220,7 +222,7 @@ pub(crate) fn json(document: &impl serde::Serialize) -> Result<Vec<u8>, Failure>
     Ok(bytes)
 }
 
-/// Writes what there is of a document when a command is told to stop. It cannot help if that fails.
+/// Writes an unfinished document when a command is stopped. Errors are ignored.
 pub(crate) fn write_partial(to: Option<&Output>, document: &impl serde::Serialize) {
     if let (Some(to), Ok(bytes)) = (to, json(document))
         && let Err(failure) = to.write(&bytes)

@@ -1,14 +1,14 @@
-//! How far a long command is: a bar on stderr, only for a person who has been waiting.
+//! A progress bar on stderr for long commands.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Shorter commands show nothing.
+/// Commands that finish sooner show no bar.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A bar that appears after a while, if stderr is a terminal.
+/// A progress bar that appears after a while, if stderr is a terminal.
 pub(crate) struct Progress {
     began: Instant,
     terminal: bool,
@@ -16,7 +16,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Nothing is shown yet.
+    /// Starts without a visible bar.
     pub(crate) fn new() -> Progress {
         Progress {
             began: Instant::now(),
@@ -25,7 +25,7 @@ impl Progress {
         }
     }
 
-    /// `done` of `total`, doing `what`.
+    /// Shows that `done` of `total` are done; `doing` names the work.
     pub(crate) fn tell(&mut self, what: &'static str, done: u64, total: u64) {
         if !self.terminal || (self.bar.is_none() && self.began.elapsed() < PATIENCE) {
             return;

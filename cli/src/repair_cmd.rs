@@ -21,7 +21,7 @@ use crate::store_file::{self, StoreFile};
 #[derive(serde::Serialize)]
 struct Document<'a> {
     schema: &'static str,
-    /// Whether the command came to its end.
+    /// Whether the command finished.
     complete: bool,
     store: String,
     new_store: String,
@@ -36,14 +36,14 @@ struct Document<'a> {
     damage: &'a [String],
 }
 
-/// Keys from `from` on, up to but without `to`; none: no bound.
+/// A key range that includes `from` and excludes `to`; `None` means unbounded.
 #[derive(serde::Serialize)]
 struct Range<'a> {
     from: Bytes<'a>,
     to: Option<Bytes<'a>>,
 }
 
-/// Saves what is whole, and says what is not.
+/// Saves what is intact and reports what is not.
 pub(crate) fn run(args: &RepairArgs) -> Result<(), Failure> {
     output::check_not_input("--output", &args.output, &args.store)?;
     let json = match &args.json {
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &RepairArgs) -> Result<(), Failure> {
         };
         output::write_partial(to.as_ref(), &document(&old, &new, &report, false));
         format!(
-            "{} records of {old} were found; {new} was not made",
+            "{} records of {old} were found; {new} was not written",
             report.records
         )
     });
@@ -118,7 +118,7 @@ fn save(
     });
     match (report, failed) {
         (Ok(report), _) if report.images + report.log_records == 0 => Err(Failure::usage(format!(
-            "{name}: expected a store, however damaged, found no page and no log record of one"
+            "{name}: expected a store, even a damaged one; found no page and no log record"
         ))),
         (Ok(mut report), _) => {
             report.damage.splice(0..0, cut);

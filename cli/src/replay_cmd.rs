@@ -1,4 +1,4 @@
-//! `treering replay`: runs, and makes one or more documents of the report.
+//! `treering replay`: runs a replay and writes its report.
 
 use std::path::Path;
 
@@ -13,18 +13,18 @@ use crate::progress::Progress;
 use crate::replay_config;
 use crate::replay_early::Early;
 
-/// Where the report goes.
+/// The outputs of the report.
 struct Outputs {
     json: Option<Output>,
     html: Option<Output>,
 }
 
-/// Replays and reports; `again` is the command line that does the same.
+/// Replays and writes the report; `again` is the command line that repeats the run.
 pub(crate) fn run(args: &ReplayArgs, again: &str) -> Result<(), Failure> {
     let config = replay_config::of(args)?;
     let outputs = outputs(args)?;
     let ours = match &config.target {
-        // It was not there before (`replay_config` has checked), so it is ours.
+        // `replay_config` has checked that the file did not exist, so it may be removed.
         Target::File(path, _) => Some((path, Ours::new(path))),
         _ => None,
     };
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &ReplayArgs, again: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reports, also on a replay that was told to stop.
+/// Writes the report, also if the replay was stopped by a signal.
 fn finish(report: &ReplayReport, outputs: &Outputs, again: &str) -> Result<(), Failure> {
     if report.complete {
         return write(report, outputs, again);
@@ -53,7 +53,8 @@ fn finish(report: &ReplayReport, outputs: &Outputs, again: &str) -> Result<(), F
     interrupt::check(|| format!("{} operations were replayed", report.trace.ops))
 }
 
-/// Runs with progress on stderr, and a report if it is told to stop before it replays.
+/// Runs the replay with a progress bar, and a report of its own if a signal comes before the first
+/// operation.
 fn watched<T>(
     args: &ReplayArgs,
     outputs: &Outputs,
@@ -65,9 +66,9 @@ fn watched<T>(
         early.note(at);
         match at {
             replay::Progress::Survey(done, total) => {
-                progress.tell("finding what was there before", done, total);
+                progress.tell("reading the initial keys", done, total);
             }
-            replay::Progress::Analyse(done, total) => progress.tell("looking through", done, total),
+            replay::Progress::Analyse(done, total) => progress.tell("analysing", done, total),
             replay::Progress::Replay(done, total) => progress.tell("replaying", done, total),
         }
     })
@@ -89,10 +90,14 @@ fn outputs(args: &ReplayArgs) -> Result<Outputs, Failure> {
         .map(|path| open("--html", path))
         .transpose()?;
     if html == Some(Output::Stdout) {
-        return Err(Failure::usage("--html -: expected a file"));
+        return Err(Failure::usage(
+            "--html -: expected a file name, as HTML cannot go to stdout",
+        ));
     }
     if json.is_some() && json == html {
-        return Err(Failure::usage("--html: expected another file than --json"));
+        return Err(Failure::usage(
+            "--html and --json: expected two different files",
+        ));
     }
     Ok(Outputs { json, html })
 }
@@ -112,7 +117,7 @@ fn write(report: &ReplayReport, outputs: &Outputs, again: &str) -> Result<(), Fa
     output::say(crate::glossary::SEE.as_bytes())
 }
 
-/// `--strict`: a figure of something that never happened is no figure.
+/// Checks `--strict`: fails if the run never reached what its figures are about.
 fn check_reached(report: &ReplayReport) -> Result<(), Failure> {
     if report.device.gc_reached == Some(false) {
         return Err(Failure::not_reached(

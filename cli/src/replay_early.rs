@@ -1,8 +1,8 @@
-//! What a replay reports that is told to stop before it replays: while it finds out what was there
-//! before the trace, or looks through it.
+//! The report of a replay that is stopped before the first operation: while it reads the initial
+//! keys (the survey) or analyses the trace.
 //!
-//! Neither can be told to stop, so the watcher reports ([`interrupt::at_end`]); from the first
-//! operation on the replay does it itself.
+//! Neither phase can be interrupted, so the watcher reports ([`interrupt::at_end`]). From the first
+//! operation on, the replay reports by itself.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,16 +12,16 @@ use treering_sim::replay;
 use crate::interrupt;
 use crate::output::{self, Output};
 
-/// `treering.replay/1`, as far as there is anything to say.
+/// `treering.replay/1`, as far as it is known.
 #[derive(serde::Serialize)]
 struct Document {
     schema: &'static str,
     complete: bool,
     trace: Trace,
     phase: &'static str,
-    /// Operations that the phase has seen.
+    /// Operations seen in this phase.
     operations_seen: u64,
-    /// Operations that it was to see; `null` if it has not seen the first thousands.
+    /// Operations to see in this phase; `null` until the first thousands are seen.
     operations: Option<u64>,
 }
 
@@ -33,7 +33,7 @@ struct Trace {
     ops: u64,
 }
 
-/// What is going on, and how far it is: operations seen, of how many.
+/// The current phase and its progress: operations seen, and in total.
 #[derive(Clone, Copy)]
 struct At {
     phase: &'static str,
@@ -41,7 +41,7 @@ struct At {
     of: Option<u64>,
 }
 
-/// From now on until the first operation is replayed, a signal ends in a report of its own.
+/// From now on until the first operation, a signal ends the process with an early report.
 pub(crate) struct Early {
     at: Arc<Mutex<At>>,
     armed: bool,
@@ -76,7 +76,7 @@ impl Early {
         };
     }
 
-    /// The replay reports by itself.
+    /// Ends the early reports: from here on the replay reports by itself.
     pub(crate) fn end(&mut self) {
         if std::mem::take(&mut self.armed) {
             interrupt::finished();
@@ -90,7 +90,7 @@ impl Drop for Early {
     }
 }
 
-/// Writes the report; returns what is said on stderr.
+/// Writes the report; returns the sentence for stderr.
 fn report(trace: &Path, json: Option<&Output>, At { phase, seen, of }: At) -> String {
     let header = treering_traces::open(trace).map(|trace| trace.header().clone());
     let (name, source) = match header {
@@ -101,7 +101,7 @@ fn report(trace: &Path, json: Option<&Output>, At { phase, seen, of }: At) -> St
     let done = format!("{seen}{of_all} operations were seen in the {phase}, none was replayed");
     if json != Some(&Output::Stdout) {
         let text = format!("{name}: {source}\n  Interrupted: {done}.\n");
-        // The sentence on stderr is left.
+        // Even if this fails, the sentence on stderr is printed.
         let _ = output::say(text.as_bytes());
     }
     let document = Document {

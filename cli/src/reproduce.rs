@@ -1,8 +1,8 @@
-//! The command line that does the same again.
+//! Builds the command line that repeats a run.
 //!
-//! It is read off clap's own record of what was given, so a flag that is added to a command is in
-//! it by itself. What was given but is the default is left out, and so are outputs, which change
-//! nothing in a report. `--seed` is always there, for it decides everything random.
+//! It uses clap's record of the arguments that were given, so new flags are included automatically.
+//! Arguments with default values are left out, and so are outputs, which do not change the report.
+//! `--seed` is always included, because it decides everything random.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -13,8 +13,8 @@ use clap::{Arg, ArgMatches, Command};
 /// Flags that say where a report goes.
 const OUTPUTS: [&str; 2] = ["json", "html"];
 
-/// `treering SUBCOMMAND …`, quoted for a shell; `command` is the subcommand that `matches` were
-/// read by.
+/// `treering SUBCOMMAND …`, quoted for a shell. `command` is the subcommand from which `matches`
+/// was parsed.
 pub(crate) fn line(command: &Command, matches: &ArgMatches) -> String {
     let mut words = vec!["treering".to_string(), command.get_name().to_string()];
     let given = |arg: &&Arg| {
@@ -44,13 +44,13 @@ pub(crate) fn line(command: &Command, matches: &ArgMatches) -> String {
     words.join(" ")
 }
 
-/// What was given for an argument, or its default.
+/// The values given for an argument, or its default.
 fn raw(arg: &Arg, matches: &ArgMatches) -> Vec<OsString> {
     let values = matches.get_raw(arg.get_id().as_str());
     values.into_iter().flatten().map(OsStr::to_owned).collect()
 }
 
-/// A flag with its values, unless they are its defaults.
+/// A flag with its values; nothing if they are the defaults.
 fn flag(arg: &Arg, matches: &ArgMatches) -> Vec<String> {
     let Some(name) = arg.get_long() else {
         return Vec::new();
@@ -65,7 +65,7 @@ fn flag(arg: &Arg, matches: &ArgMatches) -> Vec<String> {
         return Vec::new();
     }
     let word = |value: OsString| {
-        // `-` at its beginning would make another flag of it.
+        // A value that begins with `-` would be taken for a flag.
         let joint = if value.as_bytes().starts_with(b"-") {
             "="
         } else {
@@ -76,8 +76,8 @@ fn flag(arg: &Arg, matches: &ArgMatches) -> Vec<String> {
     values.into_iter().map(word).collect()
 }
 
-/// A word as a shell reads it: plain where it can be, in quotes where not, and with bytes in
-/// hexadecimal if it is no text.
+/// Quotes a word for a shell: unquoted if possible, otherwise in quotes, and with hexadecimal
+/// escapes if it is not UTF-8.
 fn quoted(word: &OsStr) -> String {
     let plain = |b: &u8| b.is_ascii_alphanumeric() || b"_-./:,=%+@".contains(b);
     match word.to_str() {

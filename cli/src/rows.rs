@@ -1,4 +1,4 @@
-//! A record as a line of JSON: what `treering dump` writes and `treering load` reads.
+//! Records as lines of JSON: the format that `treering dump` writes and `treering load` reads.
 //!
 //! ```text
 //! {"key":"user:17","value":"Ada"}
@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-/// Bytes as one of two fields: text, or hexadecimal digits.
+/// Splits bytes into one of two fields: text, or hexadecimal digits.
 fn fields(bytes: &[u8]) -> (Option<Cow<'_, str>>, Option<String>) {
     match std::str::from_utf8(bytes) {
         Ok(text) => (Some(text.into()), None),
@@ -31,7 +31,7 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
     bytes.filter(|_| rest.is_empty())
 }
 
-/// One line.
+/// One line of the file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line<'a> {
@@ -45,7 +45,7 @@ struct Line<'a> {
     value_hex: Option<String>,
 }
 
-/// Appends the line of a record, with its line end.
+/// Appends the line of a record, including the line feed.
 pub(crate) fn write(line: &mut Vec<u8>, key: &[u8], value: &[u8]) -> serde_json::Result<()> {
     let ((key, key_hex), (value, value_hex)) = (fields(key), fields(value));
     let fields = Line {
@@ -59,7 +59,7 @@ pub(crate) fn write(line: &mut Vec<u8>, key: &[u8], value: &[u8]) -> serde_json:
     Ok(())
 }
 
-/// The record of a line; the error says what was expected and what was found.
+/// Parses the record of a line; the error says what was expected and what was found.
 pub(crate) fn read(line: &[u8]) -> Result<(Vec<u8>, Vec<u8>), String> {
     let line: Line<'_> = serde_json::from_slice(line)
         .map_err(|e| format!("expected {{\"key\":\"…\",\"value\":\"…\"}}, found {e}"))?;

@@ -1,4 +1,4 @@
-//! Store files as they are found, which may be cut.
+//! Opens store files as they are, even if they were cut off.
 
 use std::fs::File;
 use std::io::Read;
@@ -9,19 +9,19 @@ use treering_engine::{BLOCK_SIZE, is_store_file};
 
 use crate::failure::{self, Failure};
 
-/// Bytes of the superblocks. In less there is nothing to look at.
+/// Size of the superblocks. A shorter file has no contents.
 const SUPERBLOCKS: u64 = 2 * BLOCK_SIZE as u64;
 
-/// A store file whose bytes are looked at, however damaged.
+/// A store file opened for inspection, however damaged.
 pub(crate) struct StoreFile {
-    /// Its whole blocks.
+    /// The device of its whole blocks.
     pub(crate) device: FileDevice,
-    /// What is wrong with its length.
+    /// What is wrong with its length, if anything.
     pub(crate) cut: Option<String>,
 }
 
-/// Opens it. A file that ends within a block is a damaged store if it begins as stores do, and else
-/// no store at all.
+/// Opens the file. If its length is not a whole number of blocks, it is a damaged store if it
+/// begins as a store does, and not a store otherwise.
 pub(crate) fn open(path: &Path) -> Result<StoreFile, Failure> {
     let name = path.display().to_string();
     let refused = match FileDevice::open(path) {
@@ -41,7 +41,7 @@ pub(crate) fn open(path: &Path) -> Result<StoreFile, Failure> {
     })
 }
 
-/// The length of a store file that was cut within a block, and what is wrong with it.
+/// The usable length of a store file that was cut off within a block, and a message about it.
 fn cut(path: &Path) -> Option<(u64, String)> {
     let block = BLOCK_SIZE as u64;
     let len = path.metadata().ok().filter(|meta| meta.is_file())?.len();
@@ -50,7 +50,7 @@ fn cut(path: &Path) -> Option<(u64, String)> {
     file.take(SUPERBLOCKS).read_to_end(&mut start).ok()?;
     (!len.is_multiple_of(block) && is_store_file(&start)).then(|| {
         let why = format!(
-            "the file is cut: expected a whole number of blocks of {block} bytes, found {len} bytes"
+            "the file was cut off: expected a whole number of blocks of {block} bytes, found {len} bytes"
         );
         (len, why)
     })

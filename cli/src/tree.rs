@@ -2,18 +2,18 @@
 
 use treering_engine::{Family, TreeSpec};
 
-/// Reads a spec.
+/// Parses a spec.
 ///
 /// # Errors
-/// What was expected.
+/// If the spec is invalid, a message that says what was expected.
 pub(crate) fn spec(text: &str) -> Result<TreeSpec, String> {
     text.parse::<TreeSpec>().map_err(|error| error.why)
 }
 
-/// Reads the spec of a tree of pages.
+/// Parses the spec of a tree of pages.
 ///
 /// # Errors
-/// What was expected.
+/// If the spec is invalid, a message that says what was expected.
 pub(crate) fn of_pages(text: &str) -> Result<TreeSpec, String> {
     let tree = spec(text)?;
     if tree.family() == Family::Pages {
@@ -22,8 +22,5 @@ pub(crate) fn of_pages(text: &str) -> Result<TreeSpec, String> {
     let pages = TreeSpec::names()
         .filter(|name| TreeSpec::named(name).is_some_and(|tree| tree.family() == Family::Pages));
     let names: Vec<_> = pages.collect();
-    Err(format!(
-        "expected one of {}, which have pages",
-        names.join(", ")
-    ))
+    Err(format!("expected a tree of pages: {}", names.join(", ")))
 }

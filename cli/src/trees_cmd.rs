@@ -13,7 +13,7 @@ use crate::output::{self, Output};
 #[derive(serde::Serialize)]
 struct Document {
     schema: &'static str,
-    /// Of one tree, if one was asked for.
+    /// The shortest form of the spec, if one was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     spec: Option<String>,
     trees: Vec<Tree>,
@@ -43,7 +43,7 @@ struct Parameter {
     about: &'static str,
 }
 
-/// Prints the registry, or a spec in its shortest form.
+/// Prints the registry, or the shortest form of a spec.
 pub(crate) fn run(args: &TreesArgs) -> Result<(), Failure> {
     let json = (args.json.as_deref())
         .map(|path| Output::new("--json", path))
@@ -95,7 +95,7 @@ fn text(document: &Document) -> String {
             tree.source, tree.runs_on
         );
     }
-    out.push_str("\nParts of a tree of pages, each the tree's own if it is left out:\n\n");
+    out.push_str("\nParts of a tree of pages; each has a default that depends on the tree:\n\n");
     for part in &document.parts {
         let _ = writeln!(out, "{:<14} {}", part.part, part.names.join(", "));
     }

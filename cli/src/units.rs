@@ -1,4 +1,4 @@
-//! Sizes, counts, shares and durations as the command line writes them: one grammar for every flag.
+//! Parsers of sizes, counts, shares and durations: one grammar for all flags.
 //!
 //! | kind | examples | units |
 //! |---|---|---|
@@ -7,8 +7,9 @@
 //! | count | `500k`, `2M`, `1_000` | k, M, G: powers of 1,000 |
 //! | duration | `1ms`, `60s`, `10m` | ns, us, ms, s, m, h |
 //!
-//! `KB` and `MB` are refused: they mean 1,000 to one reader and 1,024 to the next. A number must come out whole (`1.5KiB` is
-//! 1,536 bytes, `0.3` of a byte is nothing), so that nothing is rounded behind the user's back.
+//! `KB` and `MB` are refused, because some read them as powers of 1,000 and others as powers of
+//! 1,024. A value must be a whole number (`1.5KiB` is 1,536 bytes, `0.3` of a byte is refused), so
+//! that nothing is silently rounded.
 
 use treering_sim::replay::Size;
 
@@ -21,7 +22,7 @@ fn split(text: &str) -> (&str, &str) {
     (&text[..at], text[at..].trim())
 }
 
-/// `number × unit` as a whole number; decimal digits are worked out in integers, so `0.1M` is exactly 100,000.
+/// `number × unit` as a whole number, computed with integers, so that `0.1M` is exactly 100,000.
 fn whole(number: &str, unit: u64) -> Result<u64, &'static str> {
     const NOT_A_NUMBER: &str = "a number";
     const TOO_LARGE: &str = "less than 2^64";
@@ -56,10 +57,10 @@ fn read(text: &str, what: &str, units: &[(&str, u64)], example: &str) -> Result<
     })
 }
 
-/// A number of bytes.
+/// Parses a number of bytes.
 ///
 /// # Errors
-/// What was expected.
+/// If the text is not valid, a message that says what was expected.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, u64); 6] = [
         ("", 1),
@@ -77,10 +78,10 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
     )
 }
 
-/// A number of bytes, or a share of the data set above 0 %.
+/// Parses a number of bytes, or a share of the data set above 0 %.
 ///
 /// # Errors
-/// What was expected.
+/// If the text is not valid, a message that says what was expected.
 pub(crate) fn size_or_share(text: &str) -> Result<Size, String> {
     if !text.trim_end().ends_with('%') {
         return size(text).map(Size::Bytes).map_err(|_| {
@@ -103,10 +104,10 @@ fn per_cent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A share of a whole: `10%` or `0.1`.
+/// Parses a share of a whole: `10%` or `0.1`.
 ///
 /// # Errors
-/// What was expected.
+/// If the text is not valid, a message that says what was expected.
 pub(crate) fn share(text: &str) -> Result<f64, String> {
     let share = if text.trim_end().ends_with('%') {
         per_cent(text).ok()
@@ -118,23 +119,23 @@ pub(crate) fn share(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "expected a share from 0 to 1, such as 0.1 or 10%".into())
 }
 
-/// Whole per cent, 0 to 100: `30` or `30%`.
+/// Parses a whole percentage from 0 to 100: `30` or `30%`.
 ///
 /// # Errors
-/// What was expected.
+/// If the text is not valid, a message that says what was expected.
 pub(crate) fn percent(text: &str) -> Result<u8, String> {
     let number = text.trim().trim_end_matches('%').trim_end();
     let digits = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
     let percent = number.parse().ok().filter(|percent| *percent <= 100);
     percent
         .filter(|_| digits)
-        .ok_or_else(|| "expected whole per cent from 0 to 100, such as 30".into())
+        .ok_or_else(|| "expected a whole percentage from 0 to 100, such as 30".into())
 }
 
-/// How many.
+/// Parses a count.
 ///
 /// # Errors
-/// What was expected.
+/// If the text is not valid, a message that says what was expected.
 pub(crate) fn count(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, u64); 5] = [
         ("", 1),
@@ -146,26 +147,26 @@ pub(crate) fn count(text: &str) -> Result<u64, String> {
     read(text, "a count", &UNITS, "1000, 500k or 2M")
 }
 
-/// How many, where 32 bits are enough.
+/// Parses a count that fits into 32 bits.
 ///
 /// # Errors
-/// What was expected.
+/// If the text is not valid, a message that says what was expected.
 pub(crate) fn small_count(text: &str) -> Result<u32, String> {
     u32::try_from(count(text)?).map_err(|_| "expected at most 4294967295".into())
 }
 
-/// A number of bytes that fits 32 bits.
+/// Parses a number of bytes that fits into 32 bits.
 ///
 /// # Errors
-/// What was expected.
+/// If the text is not valid, a message that says what was expected.
 pub(crate) fn small_size(text: &str) -> Result<u32, String> {
     u32::try_from(size(text)?).map_err(|_| "expected less than 4GiB".into())
 }
 
-/// A duration in nanoseconds.
+/// Parses a duration, in nanoseconds.
 ///
 /// # Errors
-/// What was expected.
+/// If the text is not valid, a message that says what was expected.
 pub(crate) fn duration(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, u64); 8] = [
         ("ns", 1),

@@ -17,7 +17,7 @@ struct Document<'a> {
     schema: &'static str,
     complete: bool,
     store: String,
-    /// `null` if it was not walked to its end.
+    /// `null` if the check of the store was not finished.
     sound: Option<bool>,
     leaves: u64,
     records: u64,
@@ -26,13 +26,13 @@ struct Document<'a> {
     page_size: usize,
     log_records: u64,
     pages_repaired: u64,
-    /// Whole pages of a store that cannot be recovered.
+    /// Intact pages of a store that cannot be recovered.
     #[serde(skip_serializing_if = "Option::is_none")]
     images: Option<u64>,
     damage: &'a [String],
 }
 
-/// Walks the store; damage goes to stdout, its count to stderr.
+/// Checks the store; damage is listed on stdout, and counted on stderr.
 pub(crate) fn run(args: &VerifyArgs) -> Result<(), Failure> {
     let json = match &args.json {
         Some(path) => {
@@ -99,7 +99,7 @@ fn text(name: &str, report: &VerifyReport) -> String {
     };
     if let Some(images) = report.images {
         text += &format!(
-            "{name}: {verdict}, and cannot be opened; by themselves {images} pages and {} log records are whole, \
+            "{name}: {verdict}, and cannot be opened; {images} pages and {} log records are intact, \
              with {} records of {} bytes of keys and values: `treering repair` saves them\n",
             report.log_records, report.records, report.user_bytes
         );
@@ -111,7 +111,7 @@ fn text(name: &str, report: &VerifyReport) -> String {
     );
     if report.log_records > 0 || report.pages_repaired > 0 {
         text += &format!(
-            "not closed: recovery would redo {} log records and repair {} pages\n",
+            "the store was not closed: recovery would redo {} log records and repair {} pages\n",
             report.log_records, report.pages_repaired
         );
     }

@@ -27,7 +27,7 @@ fn what_gen_writes_info_reads_and_replay_replays() {
         ],
     );
     assert!(
-        said.contains("15000 operations, of them 5000 warm-up"),
+        said.contains("15000 operations, 5000 of them warm-up"),
         "{said}"
     );
     let info = json(&ok(folder, &["trace", "info", "a.trz", "--json", "-"]));

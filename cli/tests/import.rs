@@ -17,7 +17,11 @@ fn every_sample_is_imported_and_can_be_replayed() {
     let samples = [
         ("alibaba", "alibaba.csv", "7 operations from 3 lines"),
         ("tencent", "tencent.csv", "18 operations from 3 lines"),
-        ("systor", "systor.csv", "1 without counterpart left out"),
+        (
+            "systor",
+            "systor.csv",
+            "1 without an equivalent operation skipped",
+        ),
         ("fio", "fio-v3.log", "7 operations from 8 lines"),
         ("blktrace", "sda.blktrace", "5 operations from 9 lines"),
         ("blktrace", "sda-big-endian.blktrace", "2 device(s)"),

@@ -247,7 +247,7 @@ fn traces_that_are_not_whole_are_not_there() {
     ];
     let child = spawn(folder, &args, Stdio::null());
     let stopped = stop(child, "INT", || hidden(folder));
-    stopped.expect(130, "operations were generated; new.trz was not made");
+    stopped.expect(130, "operations were generated; new.trz was not written");
     assert_eq!(listing(folder), Vec::<String>::new());
 
     let mut csv = std::fs::File::create(folder.join("long.csv")).expect("made");
@@ -269,7 +269,7 @@ fn traces_that_are_not_whole_are_not_there() {
     ];
     let child = spawn(folder, &args, Stdio::null());
     let stopped = stop(child, "TERM", || hidden(folder));
-    stopped.expect(143, "of long.csv were imported; new.trz was not made");
+    stopped.expect(143, "of long.csv were imported; new.trz was not written");
     assert_eq!(listing(folder), ["long.csv"]);
 }
 
@@ -288,7 +288,7 @@ fn stores_on_their_way_are_removed_and_lines_are_whole() {
     let stopped = stop(child, "TERM", || hidden(folder) && wait());
     stopped.expect(
         143,
-        "1 records of stdin were loaded; new.store was not made",
+        "1 records of stdin were loaded; new.store was not written",
     );
     let report = read(folder, "load.json");
     assert_eq!(
@@ -316,7 +316,7 @@ fn stores_on_their_way_are_removed_and_lines_are_whole() {
     ];
     let child = spawn(folder, &args, Stdio::null());
     let stopped = stop(child, "INT", || hidden(folder));
-    stopped.expect(130, "saved.store was not made");
+    stopped.expect(130, "saved.store was not written");
     assert_eq!(read(folder, "repair.json")["complete"], false);
     let child = spawn(folder, &["verify", "store", "--json", "-"], Stdio::null());
     let stopped = stop(child, "TERM", after(Duration::from_millis(30)));

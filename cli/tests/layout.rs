@@ -206,7 +206,7 @@ fn layouts_that_take_the_same_space_are_all_named() {
         line.expect("a verdict").to_owned()
     };
     let dense = said(&["dense", "--records", "20k", "--order", "sorted"]);
-    assert_eq!(dense, "Least space: fully-dense, adaptive, the same each.");
+    assert_eq!(dense, "Least space: fully-dense, adaptive (equal).");
     std::fs::write(folder.join("few"), "one\ntwo\nthree\n").expect("written");
     let few = said(&["few"]);
     assert!(
@@ -214,5 +214,5 @@ fn layouts_that_take_the_same_space_are_all_named() {
         "three records fit one page of any layout: {few}"
     );
     let sparse = said(&["sparse", "--records", "20k"]);
-    assert_eq!(sparse, "Least space: baseline, prefix, the same each.");
+    assert_eq!(sparse, "Least space: baseline, prefix (equal).");
 }

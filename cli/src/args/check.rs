@@ -8,68 +8,74 @@ use clap::{Args, ValueEnum};
 /// Flags of `treering check`.
 #[derive(Debug, Args)]
 #[command(after_help = "EXAMPLES:\n  \
-    treering check                                   every spec, small models, all three checkers\n  \
-    treering check WalRecovery --graph --mutations   its state graphs, and its seeded bugs\n  \
-    treering check --model full                      the large models: minutes\n  \
-    treering check WalRecovery --against-engine      the engine along the mirror's edges: minutes\n  \
-    treering check CircularBuffer --against-engine   its ring along the mirror's edges: minutes\n  \
-    treering check WalRecovery --only published_free-reads --checker mirror   tell a counterexample\n\n\
-    TLC is fetched through Maven and tla-mc through cargo on first use, into specs/target/; TLC_JAR and TLA_MC name your own.\n\
-    Exit codes: 0 all as expected, 1 a counterexample or a difference, 2 usage or a spec at fault, 3 Java, Maven or a tool is missing, \
-    4 not all was reached (--against-engine: an action never taken, or edges left for want of time).\n\
-    Words: docs/GLOSSARY.md")]
+    treering check                                   every spec, small models, all checkers\n  \
+    treering check WalRecovery --graph --mutations   its state graphs and its seeded bugs\n  \
+    treering check --model full                      the large models (takes minutes)\n  \
+    treering check WalRecovery --against-engine      compare the engine with the spec's mirror\n  \
+    treering check WalRecovery --only published_free-reads --checker mirror\n                                                   \
+    print a counterexample\n\n\
+    TLC is fetched through Maven and tla-mc through cargo on first use, into specs/target/; \
+    set TLC_JAR and TLA_MC to use your own.\n\
+    Exit codes: 0 all as expected, 1 a counterexample or a difference was found, 2 bad usage or a \
+    faulty spec, 3 Java, Maven or a tool is missing, 4 not everything was reached \
+    (--against-engine: an action was never taken, or edges were left when the time was up).\n\
+    Glossary: docs/GLOSSARY.md")]
 pub(crate) struct CheckArgs {
-    /// Specs, by module name; all if none is named
+    /// Specs to check, by module name [default: all]
     #[arg(value_name = "SPEC")]
     pub(crate) specs: Vec<String>,
-    /// Which models
+    /// Size of the models to check
     #[arg(long, value_name = "SIZE", default_value = "smoke")]
     pub(crate) model: ModelSize,
-    /// Only the model or mutation of this name, and tell its counterexample
+    /// Check only the model or mutation with this name, and print its counterexample
     #[arg(long, value_name = "NAME")]
     pub(crate) only: Vec<String>,
-    /// By whom
+    /// Checker to run
     #[arg(long, value_name = "CHECKER", default_value = "all")]
     pub(crate) checker: CheckerArg,
     /// Compare the mirrors' labelled state graphs with TLC's, edge by edge
     #[arg(long)]
     pub(crate) graph: bool,
-    /// Switch every seeded bug on, one at a time: each must violate the property that is named for it
+    /// Enable each seeded bug in turn; each must violate the property that is named for it
     #[arg(long)]
     pub(crate) mutations: bool,
-    /// Hold the engine against the mirror's small graph: drive log, pages, checkpoint and recovery (WalRecovery) and the ring
-    /// (CircularBuffer) along every labelled edge that they can take; of MiniPage, whose small pages the engine cannot have, and of
-    /// PageShadowing, whose log has a device of its own, record episodes and count in which of the situations that the graph's edges begin in
-    /// (call, mini-page, record, leaf, others; what of a page is known, in memory, on the device) the engine took the step
+    /// Compare the engine with the mirror's small model. WalRecovery and CircularBuffer: drive the
+    /// engine (log, pages, checkpoint and recovery; the ring) along every labelled edge that it can
+    /// take. MiniPage and PageShadowing: record episodes of the engine, and count in how many of
+    /// the situations in which the graph's edges begin the engine took the step. A situation is
+    /// what the step depends on: the call and the state of the mini-page, record and leaf
+    /// (MiniPage), or what is known about a page, in memory and on the device (PageShadowing)
     #[arg(long, conflicts_with_all = ["only", "graph", "mutations", "record", "save_test"])]
     pub(crate) against_engine: bool,
-    /// With --against-engine: how long at most, each [default: 15m, of MiniPage and PageShadowing 1m, which they take]
+    /// With --against-engine: time limit for each spec [default: 15m; MiniPage and PageShadowing
+    /// 1m, which they always use up]
     #[arg(long, value_name = "DURATION", value_parser = crate::units::duration, requires = "against_engine")]
     pub(crate) budget: Option<u64>,
-    /// Write it as JSON; - is stdout
+    /// Write the result as JSON; - is stdout
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
-    /// Save the counterexample of the one model that --only names as a Rust test
+    /// Save the counterexample of the model that --only names as a Rust test
     #[arg(long, value_name = "FILE", requires = "only")]
     pub(crate) save_test: Option<PathBuf>,
-    /// Take what TLC finds as what is expected: rewrite specs/manifest.json (after a spec was changed on purpose)
+    /// Accept TLC's results as the expected ones: rewrite specs/manifest.json (after changing a
+    /// spec on purpose)
     #[arg(long)]
     pub(crate) record: bool,
-    /// The folder of the specs; default: the nearest specs/ with a manifest, here or above
+    /// Folder of the specs [default: the nearest specs/ with a manifest, in this folder or above]
     #[arg(long = "specs", value_name = "FOLDER")]
     pub(crate) folder: Option<PathBuf>,
 }
 
-/// Which models.
+/// Sizes of models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ModelSize {
-    /// Seconds each.
+    /// Models that take seconds each.
     Smoke,
-    /// A hundred thousand to millions of states each.
+    /// Models of a hundred thousand to millions of states each.
     Full,
 }
 
-/// By whom.
+/// Programs that check a spec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CheckerArg {
     /// TLC.
@@ -90,13 +96,13 @@ pub(crate) enum CheckerArg {
 pub(crate) struct ExploreArgs {
     /// The spec, by module name
     pub(crate) spec: String,
-    /// Which model, by name
+    /// Name of the model
     #[arg(long, value_name = "NAME", default_value = "smoke")]
     pub(crate) model: String,
-    /// Where to serve it
+    /// Address to serve the explorer on
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:3000")]
     pub(crate) address: SocketAddr,
-    /// The folder of the specs; default: the nearest specs/ with a manifest, here or above
+    /// Folder of the specs [default: the nearest specs/ with a manifest, in this folder or above]
     #[arg(long = "specs", value_name = "FOLDER")]
     pub(crate) folder: Option<PathBuf>,
 }

@@ -6,35 +6,36 @@ use clap::Args;
 
 use crate::units;
 
-/// Flags of `treering gen`. Whether they fit together is for the generator to say.
+/// Flags of `treering gen`. The generator checks whether they fit together.
 #[derive(Debug, Args)]
 #[command(after_help = "EXAMPLES:\n  \
     treering gen ycsb-a --records 1M --ops 5M -o a.trz\n  \
     treering gen zipf --theta 0.8 --writes 1 --value-size 16-400 --records 500k -o zipf.trz\n  \
     treering gen mixgraph --records 50M --no-load --clients 16 -o fb.trz\n\n\
-    Each workload first loads its records, marked as warm-up, unless --no-load; `load` is only that, unmarked.")]
+    Each workload first loads its records, marked as warm-up, unless --no-load is given; \
+    the workload `load` consists of only this load, not marked as warm-up.")]
 pub(crate) struct GenArgs {
-    /// ycsb-a to ycsb-f, uniform, zipf, latest, hotspot, mixgraph, load or sequential
+    /// Workload: ycsb-a to ycsb-f, uniform, zipf, latest, hotspot, mixgraph, load or sequential
     pub(crate) workload: String,
-    /// The trace to write, .trz or .jsonl
+    /// Trace file to write, .trz or .jsonl
     #[arg(short, long, value_name = "TRACE")]
     pub(crate) output: PathBuf,
-    /// Records loaded first
+    /// Number of records to load first
     #[arg(long, value_name = "N", value_parser = units::count)]
     pub(crate) records: u64,
-    /// Operations after the load [default: as many as records]
+    /// Number of operations after the load [default: the number of records]
     #[arg(long, value_name = "N", value_parser = units::count)]
     pub(crate) ops: Option<u64>,
-    /// Share of puts [default: 0.5; latest 0.05, sequential 1, mixgraph 0.14]
+    /// Share of puts among the operations [default: 0.5; latest 0.05, sequential 1, mixgraph 0.14]
     #[arg(long, value_name = "SHARE", value_parser = units::share)]
     pub(crate) writes: Option<f64>,
-    /// Share of deletes [default: 0]
+    /// Share of deletes among the operations [default: 0]
     #[arg(long, value_name = "SHARE", value_parser = units::share)]
     pub(crate) deletes: Option<f64>,
-    /// Share of scans [default: 0; mixgraph 0.01]
+    /// Share of scans among the operations [default: 0; mixgraph 0.01]
     #[arg(long, value_name = "SHARE", value_parser = units::share)]
     pub(crate) scans: Option<f64>,
-    /// Longest scan in records [default: 100]
+    /// Length of the longest scan, in records [default: 100]
     #[arg(long, value_name = "N", value_parser = units::small_count)]
     pub(crate) max_scan: Option<u32>,
     /// Zipf exponent, 0 to 1.5 [default: 0.99]
@@ -46,53 +47,53 @@ pub(crate) struct GenArgs {
     /// hotspot: share of records that are hot [default: 0.2]
     #[arg(long, value_name = "SHARE", value_parser = units::share)]
     pub(crate) hot_keys: Option<f64>,
-    /// Order of the load: random or sorted [default: random]
+    /// Order in which records are loaded: random or sorted [default: random]
     #[arg(long)]
     pub(crate) order: Option<String>,
     /// Key length in bytes [default: 16; mixgraph 48]
     #[arg(long, value_name = "N", value_parser = units::small_size)]
     pub(crate) key_size: Option<u32>,
-    /// Value length in bytes, or uniform between two [default: 100]
+    /// Value length in bytes, or MIN-MAX for uniformly distributed lengths [default: 100]
     #[arg(long, value_name = "N|MIN-MAX", value_parser = value_size)]
     pub(crate) value_size: Option<treering_traces::generate::ValueSize>,
     /// Share of a value's bytes that are zero
     #[arg(long, value_name = "SHARE", default_value = "0.5", value_parser = units::share)]
     pub(crate) zeros: f64,
-    /// Decides everything random
+    /// Seed of everything random
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
-    /// Leave the load out
+    /// Do not load the records first
     #[arg(long)]
     pub(crate) no_load: bool,
-    /// Clients among which the operations are dealt out
+    /// Number of clients that share the operations
     #[arg(long, value_name = "N", default_value = "1", value_parser = units::small_count)]
     pub(crate) clients: u32,
     #[command(flatten, next_help_heading = "Mixgraph, by db_bench's names")]
     pub(crate) mixgraph: MixgraphArgs,
 }
 
-/// Laws of `mixgraph`.
+/// Distributions of `mixgraph`.
 #[derive(Debug, Args)]
 pub(crate) struct MixgraphArgs {
-    /// Weights of key ranges, a·exp(b·x) + c·exp(d·x)
+    /// Access weights of the key ranges, a·exp(b·x) + c·exp(d·x)
     #[arg(long, value_name = "A,B,C,D", allow_hyphen_values = true, value_parser = four_numbers)]
     pub(crate) keyrange_dist: Option<[f64; 4]>,
     /// Number of key ranges
     #[arg(long, value_name = "N", value_parser = units::count)]
     pub(crate) keyrange_num: Option<u64>,
-    /// Power law of the keys of a range
+    /// Power law of the keys within a range
     #[arg(long, value_name = "A,B", allow_hyphen_values = true, value_parser = two_numbers)]
     pub(crate) key_dist: Option<[f64; 2]>,
-    /// Law of value lengths
+    /// Generalized Pareto distribution of value lengths
     #[arg(long, value_name = "THETA,K,SIGMA", allow_hyphen_values = true)]
     pub(crate) value_pareto: Option<String>,
-    /// Longer values wrap around
+    /// Maximum value length; longer ones wrap around
     #[arg(long, value_name = "N", value_parser = units::small_size)]
     pub(crate) mix_max_value_size: Option<u32>,
-    /// Law of scan lengths
+    /// Generalized Pareto distribution of scan lengths
     #[arg(long, value_name = "THETA,K,SIGMA", allow_hyphen_values = true)]
     pub(crate) iter_pareto: Option<String>,
-    /// Longer scans wrap around
+    /// Maximum scan length; longer ones wrap around
     #[arg(long, value_name = "N", value_parser = units::small_count)]
     pub(crate) mix_max_scan_len: Option<u32>,
 }
@@ -117,7 +118,7 @@ fn numbers<const N: usize>(text: &str) -> Result<[f64; N], String> {
     parsed
         .ok()
         .and_then(|numbers| numbers.try_into().ok())
-        .ok_or_else(|| format!("expected {N} numbers with commas between them"))
+        .ok_or_else(|| format!("expected {N} numbers separated by commas"))
 }
 
 fn four_numbers(text: &str) -> Result<[f64; 4], String> {

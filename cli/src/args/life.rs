@@ -1,4 +1,4 @@
-//! Flags of the commands with which records leave a store file and enter one.
+//! Flags of the commands that move records out of and into store files.
 
 use std::path::PathBuf;
 
@@ -13,17 +13,18 @@ use crate::{tree, units};
     treering dump /mnt/store > store.jsonl\n  \
     treering dump /mnt/store | jq -r .key | head\n  \
     treering dump /mnt/store -o store.jsonl && treering load other.store store.jsonl\n\n\
-    A line is {\"key\":\"…\",\"value\":\"…\"}, in the order of keys. A key or value that is not UTF-8 stands as \
-    \"key_hex\" or \"value_hex\". The store is not changed; one that does not open is a case for `treering repair`.")]
+    Each line is {\"key\":\"…\",\"value\":\"…\"}; lines are in key order. A key or value that is not UTF-8 is \
+    written as \"key_hex\" or \"value_hex\". The store is not changed. If the store cannot be opened, \
+    use `treering repair`.")]
 pub(crate) struct DumpArgs {
-    /// The store file; it is not changed
+    /// The store file, which is not changed
     pub(crate) store: PathBuf,
-    /// Where the lines go; - is stdout
+    /// Output file for the lines; - is stdout
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     pub(crate) output: PathBuf,
 }
 
-/// How a new store is made.
+/// How to create a new store.
 #[derive(Debug, Args)]
 pub(crate) struct NewStoreArgs {
     /// Page store of the new store: in-place, cow or shadow
@@ -40,13 +41,13 @@ pub(crate) struct NewStoreArgs {
     treering load /mnt/store store.jsonl\n  \
     treering dump a.store | treering load b.store --store-kind cow --page 16KiB\n  \
     xz -dc store.jsonl.xz | treering load c.store --tree bminus\n\n\
-    Lines are those of `treering dump`, in any order, each key once. A bad line is named, and then there is no new \
-    store: it is written beside its place and renamed when it is whole. A key may be an eighth of a page long, a value \
-    16 MiB.")]
+    The input has the format of `treering dump`, in any order, each key once. If a line is bad, the error \
+    names it and no store is created: the store is written under a temporary name and renamed when \
+    it is complete. A key can have up to an eighth of a page, a value up to 16 MiB.")]
 pub(crate) struct LoadArgs {
-    /// The store file to make; it must not be there
+    /// Store file to create; it must not exist
     pub(crate) store: PathBuf,
-    /// The lines; - is stdin
+    /// Input file with the lines; - is stdin
     #[arg(default_value = "-")]
     pub(crate) input: PathBuf,
     /// The tree: btree, bf or bminus, with parts and parameters such as
@@ -66,14 +67,15 @@ pub(crate) struct LoadArgs {
     treering repair /mnt/store -o saved.store\n  \
     treering repair /mnt/store -o saved.store --json - | jq .missing\n  \
     treering repair /mnt/store -o saved.store --page 8KiB\n\n\
-    Reads every block, and takes for each key range the newest page image that is whole and what the log says later. \
-    No superblock, index or page table needs to be whole. `missing` names key ranges of which nothing current was \
-    found, `doubtful` those whose records were saved though nothing proves that they are the newest. Exit status 1 if \
-    there is either. The store is not changed.")]
+    Repair reads every block. For each key range it takes the newest intact page image and applies \
+    the log records that are newer. It needs no intact superblock, index or page table. `missing` lists key \
+    ranges for which no current data was found. `doubtful` lists key ranges whose records were saved \
+    although they may not be the newest. The exit status is 1 if either list is not empty. The \
+    damaged store is not changed.")]
 pub(crate) struct RepairArgs {
-    /// The damaged store file; it is not changed
+    /// The damaged store file, which is not changed
     pub(crate) store: PathBuf,
-    /// The store file to make; it must not be there
+    /// Store file to create; it must not exist
     #[arg(short, long, value_name = "NEW")]
     pub(crate) output: PathBuf,
     #[command(flatten)]

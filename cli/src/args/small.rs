@@ -14,31 +14,32 @@ use crate::{tree, units};
     treering import csv io.csv.gz --columns time=1:s,op=3,offset=5:bytes,size=6:bytes -o io.trz\n  \
     treering import parquet io.parquet --columns time=ts,op=type,offset=lba:sectors,size=len -o io.trz\n  \
     treering import oracle-general wiki.oracleGeneral.zst --oracle-op get --skip-bad 10 -o wiki.trz\n\n\
-    FORMAT of a block trace is mqsim, disksim, msr, spc, cloudphysics, vscsi, alibaba, tencent, \
-    systor, fio (iolog 2 and 3), blkparse or blktrace (merge the files of its CPUs by `blkparse -d`); \
-    of a key-value trace twitter, cachelib, rocksdb, block-cache (of block_cache_trace_analyzer), \
-    ycsb, oracle-general or lcs; of a memory trace vans; csv and parquet are either. \
-    Plain, .gz, .xz and .zst inputs are read as they are. Keys with a time to live (twitter, \
+    Formats of block traces: mqsim, disksim, msr, spc, cloudphysics, vscsi, alibaba, tencent, \
+    systor, fio (iolog 2 and 3), blkparse or blktrace (merge the files of its CPUs with `blkparse -d`). \
+    Formats of key-value traces: twitter, cachelib, rocksdb, block-cache (of block_cache_trace_analyzer), \
+    ycsb, oracle-general or lcs. Format of memory traces: vans. csv and parquet can hold block or \
+    key-value traces. Inputs can be plain, .gz, .xz or .zst. Keys with a time to live (twitter, \
     cachelib, lcs, csv, parquet) are deleted when it has passed.")]
 pub(crate) struct ImportArgs {
     /// Format of the input
     pub(crate) format: String,
-    /// The trace to import
+    /// Trace file to import
     pub(crate) input: PathBuf,
-    /// The trace to write, .trz or .jsonl
+    /// Trace file to write, .trz or .jsonl
     #[arg(short, long, value_name = "TRACE")]
     pub(crate) output: PathBuf,
-    /// Value length of a put of a block or memory trace
+    /// Value length of the puts made from a block or memory trace
     #[arg(long, value_name = "N", default_value = "120", value_parser = units::small_size)]
     pub(crate) value_size: u32,
-    /// Skip so many bad lines before the next is an error
+    /// Number of bad lines to skip before a bad line is an error
     #[arg(long, value_name = "N", default_value = "0", value_parser = units::count)]
     pub(crate) skip_bad: u64,
-    /// For csv and parquet: which column is what, `FIELD=COLUMN[:UNIT],…` (fields: time op offset
+    /// For csv and parquet: the column of each field, `FIELD=COLUMN[:UNIT],…` (fields: time op
+    /// offset
     /// size device key value scan client ttl; sep=…)
     #[arg(long, value_name = "SPEC")]
     pub(crate) columns: Option<String>,
-    /// For oracle-general and lcs: what a request is, get, put or recorded
+    /// For oracle-general and lcs: operation that each request becomes: get, put or recorded
     #[arg(long, value_name = "OP")]
     pub(crate) oracle_op: Option<String>,
 }
@@ -51,7 +52,7 @@ pub(crate) struct ImportArgs {
 pub(crate) struct InfoArgs {
     /// Trace file, .trz or .jsonl
     pub(crate) trace: PathBuf,
-    /// Write it as JSON; - is stdout
+    /// Write the result as JSON; - is stdout
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 }
@@ -66,7 +67,7 @@ pub(crate) struct TreesArgs {
     /// Print this spec in its shortest form instead of the list
     #[arg(value_name = "SPEC", value_parser = tree::spec)]
     pub(crate) spec: Option<TreeSpec>,
-    /// Write it as JSON; - is stdout
+    /// Write the list as JSON; - is stdout
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 }
@@ -77,19 +78,19 @@ pub(crate) struct TreesArgs {
     treering devices\n  \
     treering devices ssd > my-drive.toml")]
 pub(crate) struct DevicesArgs {
-    /// The drive to print
+    /// Print this drive as TOML instead of the list
     pub(crate) name: Option<String>,
-    /// Write it as JSON; - is stdout
+    /// Write the list as JSON; - is stdout
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 }
 
-/// In which order keys come.
+/// Orders in which keys are inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LayoutOrder {
-    /// As chance will have it.
+    /// Random order.
     Random,
-    /// Ascending.
+    /// Ascending order.
     Sorted,
 }
 
@@ -101,42 +102,44 @@ pub(crate) enum LayoutOrder {
     treering layout urls.txt.xz --json - | jq '.layouts[] | {layout, bytes_per_record}'\n  \
     treering layout sparse --sample 10% --html sparse.html\n  \
     treering layout --trace zipf.trz\n\n\
-    A page has its size for the layout alone; the envelope of a page in a store, 28 bytes, is not counted.")]
+    The page size counts only the space of the layout: the 28-byte envelope that a page has in a store \
+    is not included.")]
 pub(crate) struct LayoutArgs {
-    /// A file of one key a line, plain, .gz, .xz or .zst; dense: numbers of four bytes one after the other; sparse: random ones
+    /// File with one key per line (plain, .gz, .xz or .zst), or generated keys. dense: consecutive
+    /// four-byte numbers; sparse: random four-byte numbers
     #[arg(value_name = "KEYFILE|dense|sparse")]
     pub(crate) keys: Option<PathBuf>,
-    /// Lay out what a trace puts, .trz or .jsonl, with its values
+    /// Lay out the puts of a trace (.trz or .jsonl), with their values
     #[arg(long, value_name = "TRACE", conflicts_with = "keys")]
     pub(crate) trace: Option<PathBuf>,
-    /// So many records, at most, of a file or a trace
+    /// Maximum number of records taken from a file or trace
     #[arg(long, value_name = "N", default_value = "1M", value_parser = units::count)]
     pub(crate) records: u64,
-    /// Of dense: share of the numbers that are there
+    /// For dense: share of the numbers that are present
     #[arg(long, value_name = "SHARE", default_value = "1", value_parser = units::share)]
     pub(crate) density: f64,
-    /// Value length where no trace says it
+    /// Value length, unless a trace gives it
     #[arg(long, value_name = "N", default_value = "8", value_parser = units::small_size)]
     pub(crate) value_size: u32,
-    /// In which order keys come; a trace has its own
+    /// Order in which keys are inserted; a trace keeps its own order
     #[arg(long, value_enum, default_value = "random")]
     pub(crate) order: LayoutOrder,
     /// Page size without its envelope, a power of two from 4KiB to 32KiB
     #[arg(long, value_name = "SIZE", default_value = "4KiB", value_parser = units::size)]
     pub(crate) page: u64,
-    /// Predict from this share of the keys, which are those of some ranges; 1: from all
+    /// Predict from a sample: this share of the keys, taken as whole key ranges; 1 takes all
     #[arg(long, value_name = "SHARE", default_value = "1", value_parser = units::share)]
     pub(crate) sample: f64,
-    /// What is random follows from it
+    /// Seed of everything random
     #[arg(long, value_name = "N", default_value = "0")]
     pub(crate) seed: u64,
-    /// Write it as JSON; - is stdout
+    /// Write the result as JSON; - is stdout
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
-    /// Write a page with pictures, whole in itself
+    /// Write a self-contained HTML page with charts
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-    /// Write its pictures, as one SVG
+    /// Write the charts as one SVG
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
 }
@@ -147,9 +150,9 @@ pub(crate) struct LayoutArgs {
     treering verify /mnt/store\n  \
     treering verify /mnt/store --json - | jq .damage")]
 pub(crate) struct VerifyArgs {
-    /// The store file; it is not changed
+    /// The store file, which is not changed
     pub(crate) store: PathBuf,
-    /// Write it as JSON; - is stdout
+    /// Write the result as JSON; - is stdout
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 }
@@ -160,7 +163,7 @@ pub(crate) struct VerifyArgs {
     treering completions bash > ~/.local/share/bash-completion/completions/treering\n  \
     treering completions fish > ~/.config/fish/completions/treering.fish")]
 pub(crate) struct CompletionsArgs {
-    /// The shell
+    /// Shell to write the completion script for
     pub(crate) shell: clap_complete::Shell,
 }
 
@@ -169,19 +172,19 @@ pub(crate) struct CompletionsArgs {
 pub(crate) struct CrashWriterArgs {
     /// The store file, created if it is missing
     pub(crate) store_file: PathBuf,
-    /// Where intents and acknowledgements are appended
+    /// File to which intents and acknowledgements are appended
     #[arg(long)]
     pub(crate) ack: PathBuf,
-    /// Decides keys and kinds of operations
+    /// Seed of keys and kinds of operations
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
-    /// The tree, one of pages
+    /// The tree; it must be one of pages
     #[arg(long, value_name = "SPEC", default_value = "btree", value_parser = tree::of_pages)]
     pub(crate) tree: TreeSpec,
-    /// Operations of each thread
+    /// Number of operations of each thread
     #[arg(long, default_value = "1M", value_parser = units::count)]
     pub(crate) ops: u64,
-    /// The first sequence number: above all that earlier runs on this store used
+    /// The first sequence number; it must be above all that earlier runs on this store used
     #[arg(long, default_value_t = 1)]
     pub(crate) first: u64,
 }

@@ -1,4 +1,4 @@
-//! `treering layout`: which page layout suits these keys?
+//! `treering layout`: compares how much space page layouts need for a set of keys.
 
 mod report;
 
@@ -19,40 +19,40 @@ use crate::interrupt;
 use crate::output::{self, Output};
 use crate::progress::Progress;
 
-/// Most bytes of a value that is made up.
+/// Maximum length of a generated value.
 static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 
 /// Records in the order in which they are put: keys, and lengths of values.
 struct Records {
     name: String,
     puts: Vec<(Vec<u8>, u32)>,
-    /// Operations of a trace that are neither put nor read.
+    /// Operations of a trace that are neither puts nor reads, and were skipped.
     left_out: u64,
 }
 
-/// One layout's line.
+/// The results of one layout.
 struct Row {
     layout: LayoutChoice,
     counts: Counts,
     predicted: Forecast,
 }
 
-/// What is said of the records.
+/// The results of all layouts.
 struct Results {
     records: Arc<Records>,
     /// Page size without the envelope.
     page: usize,
-    /// The share of the keys that was asked for to predict from, and how many that was.
+    /// The share of the keys to sample for predictions, and the number of keys in the sample.
     sample: f64,
     sampled: usize,
-    /// Distinct keys.
+    /// Number of distinct keys.
     distinct: usize,
     rows: Vec<Row>,
-    /// Whether there is a row of each layout.
+    /// Whether every layout has its row.
     complete: bool,
 }
 
-/// Where to.
+/// The requested outputs.
 #[derive(Clone)]
 struct Outputs {
     json: Option<Output>,
@@ -60,11 +60,11 @@ struct Outputs {
     svg: Option<Output>,
 }
 
-/// Puts the records into a tree of each layout and counts.
+/// Puts the records into a tree of each layout and measures the space.
 pub(crate) fn run(args: &LayoutArgs) -> Result<(), Failure> {
     let outputs = outputs(args)?;
     let page = usize::try_from(args.page).unwrap_or(usize::MAX);
-    // Behind the envelope the largest page would be too large.
+    // A larger page would exceed the maximum once the envelope is added.
     if !(4096..=32 << 10).contains(&page) || !page.is_power_of_two() {
         return Err(Failure::usage(
             "--page: expected a power of two from 4KiB to 32KiB",
@@ -76,22 +76,22 @@ pub(crate) fn run(args: &LayoutArgs) -> Result<(), Failure> {
     let records = records(args)?;
     if records.puts.is_empty() {
         return Err(Failure::usage(format!(
-            "{}: no record to lay out; expected one or more",
+            "{}: found no records to lay out; expected at least one",
             records.name
         )));
     }
     let results = lay_out(args, page, Arc::new(records), &outputs)?;
     if results.records.left_out > 0 {
         output::warn(&format!(
-            "{}: {} deletes left out; every key keeps its room",
+            "{}: {} deletes skipped; deleted keys still take space",
             results.records.name, results.records.left_out
         ));
     }
     write(&results, &outputs)
 }
 
-/// Counts and forecasts of each layout. If there is a signal, those so far are written while the next goes on, for a forecast cannot be
-/// interrupted.
+/// Measures and predicts each layout. A prediction cannot be interrupted, so on a signal the
+/// watcher writes the rows so far.
 fn lay_out(
     args: &LayoutArgs,
     page: usize,
@@ -126,7 +126,7 @@ fn lay_out(
     for (number, layout) in LayoutChoice::all().enumerate() {
         let before = number * records.puts.len();
         let counts = count(&records, page, layout, &mut |done| {
-            progress.tell("laying out", (before + done) as u64, all as u64);
+            progress.tell("measuring layouts", (before + done) as u64, all as u64);
         })?;
         let row = Row {
             layout,
@@ -145,7 +145,7 @@ fn lay_out(
     })
 }
 
-/// Lays the records out.
+/// Builds the tree and measures it.
 fn count(
     records: &Records,
     page: usize,
@@ -214,7 +214,7 @@ fn write(results: &Results, outputs: &Outputs) -> Result<(), Failure> {
 
 fn too_large(records: &Records, key: &[u8]) -> Failure {
     Failure::usage(format!(
-        "{}: expected keys and records within the limits of such pages, found one with a key of {} bytes",
+        "{}: a record does not fit into such a page; found a key of {} bytes",
         records.name,
         key.len()
     ))
@@ -250,7 +250,7 @@ fn records(args: &LayoutArgs) -> Result<Records, Failure> {
     }
 }
 
-/// One key a line, each once.
+/// Reads one key per line; duplicates are dropped.
 fn of_file(path: &Path, order: Order, args: &LayoutArgs) -> Result<Records, Failure> {
     let name = path.display().to_string();
     let mut text = Vec::new();
@@ -272,7 +272,7 @@ fn of_file(path: &Path, order: Order, args: &LayoutArgs) -> Result<Records, Fail
     })
 }
 
-/// What a trace puts, in its order.
+/// Reads the puts of a trace, in their order.
 fn of_trace(path: &Path, most: u64) -> Result<Records, Failure> {
     let mut reader = treering_traces::open(path)?;
     let (mut op, mut puts, mut left_out) = (Op::default(), Vec::new(), 0);

@@ -1,4 +1,4 @@
-//! What `treering layout` says: a table, a document, a page.
+//! The outputs of `treering layout`: a table, a JSON document and a page with charts.
 
 use serde_json::{Map, Value, json};
 use treering_engine::node::PageLayout;
@@ -28,7 +28,7 @@ pub(super) fn document(results: &Results) -> Value {
 }
 
 impl Results {
-    /// Whether what is predicted comes from a sample of the keys.
+    /// Whether the predictions come from a sample of the keys.
     fn is_estimated(&self) -> bool {
         self.sampled < self.distinct
     }
@@ -76,8 +76,10 @@ const HEAD: [&str; 11] = [
     "predicted",
 ];
 
-const LEGEND: &str = "≈: estimated from a sample of the keys. prefix: bytes left out of keys, on average over leaves. heads: neighbours in a leaf whose heads differ. \
-    dense: leaves that are. error: measured over predicted.";
+const LEGEND: &str = "≈: estimated from a sample of the keys. \
+    prefix: mean bytes of each key saved by prefix truncation, over all leaves. \
+    heads: adjacent keys in a leaf whose heads differ. \
+    dense: share of leaves in the dense layout. error: measured divided by predicted, minus 1.";
 
 fn cells(row: &Row, results: &Results) -> Vec<String> {
     let about = if results.is_estimated() { "≈" } else { "" };
@@ -103,7 +105,7 @@ fn cells(row: &Row, results: &Results) -> Vec<String> {
 fn about(results: &Results) -> Vec<String> {
     let (all, sampled) = (results.distinct, results.sampled);
     let mut about = vec![format!(
-        "{}: {all} records in pages of {} bytes without their envelopes; predicted from {sampled} keys{}",
+        "{}: {all} records in pages of {} bytes (without envelopes); predicted from {sampled} keys{}",
         results.records.name,
         results.page,
         if results.is_estimated() {
@@ -130,7 +132,7 @@ fn about(results: &Results) -> Vec<String> {
     about
 }
 
-/// Which layouts take the fewest bytes, inner nodes included: all of them, if several take the same.
+/// The layouts that take the fewest bytes, including inner nodes; all of them on a tie.
 fn least_space(rows: &[Row]) -> Option<String> {
     let all = |row: &Row| row.counts.bytes_per_record_with_inner();
     let least = rows.iter().map(all).min_by(f64::total_cmp)?;
@@ -138,11 +140,7 @@ fn least_space(rows: &[Row]) -> Option<String> {
         .filter(|row| all(row) == least)
         .map(|row| row.layout.name())
         .collect();
-    let same = if best.len() > 1 {
-        ", the same each"
-    } else {
-        ""
-    };
+    let same = if best.len() > 1 { " (equal)" } else { "" };
     Some(format!("Least space: {}{same}", best.join(", ")))
 }
 
@@ -168,7 +166,7 @@ pub(super) fn text(results: &Results) -> String {
     text
 }
 
-/// What pictures show.
+/// The data for the charts.
 pub(super) fn pictured(results: &Results) -> Vec<LayoutRow> {
     let row = |row: &Row| LayoutRow {
         name: row.layout.name().into(),
@@ -192,7 +190,7 @@ pub(super) fn page(results: &Results) -> String {
     about.push(LEGEND.into());
     let lines: Vec<_> = results.rows.iter().map(|row| cells(row, results)).collect();
     LayoutPage {
-        title: &format!("What page layouts take of {}", results.records.name),
+        title: &format!("Space that page layouts need for {}", results.records.name),
         about: &about,
         rows: &pictured(results),
         head: &HEAD,

@@ -1,5 +1,5 @@
-//! `--coverage`: a page of what the runs have met, a column an engine, a row a thing; what was to be
-//! met and never was stands out, and is named at the head.
+//! `--coverage`: a page that shows how often the runs met each thing that they should meet: one
+//! column per engine, one row per thing. What was never met is highlighted and listed at the top.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -21,7 +21,7 @@ th{vertical-align:bottom;font-weight:600}thead th+th{writing-mode:vertical-rl;tr
 td:first-child,th:first-child{text-align:left}td.never{background:#d55e00;color:#fff;font-weight:600}\
 ul{margin:.3rem 0;padding-left:1.2rem}li{margin:.1rem 0}";
 
-/// Three digits at most, and the power of a thousand.
+/// Formats a number with at most three digits and a suffix for the power of a thousand.
 fn short(n: u64) -> String {
     let mut scaled = n as f64;
     for unit in ["", "k", "M", "G"] {
@@ -36,7 +36,7 @@ fn short(n: u64) -> String {
     format!("{scaled:.0}T")
 }
 
-/// Counts by thing and engine, of one mode and area.
+/// Counts by thing and engine, for one mode and area.
 #[derive(Default)]
 struct Table {
     counts: BTreeMap<String, BTreeMap<String, u64>>,
@@ -56,8 +56,8 @@ impl Table {
                     None => page.push_str("<td></td>"),
                     Some(0) => page.push_str("<td class=\"never\">never</td>"),
                     Some(n) => {
-                        // By the number of digits: a few are as good as none, a million is no
-                        // better than a thousand.
+                        // The shade follows the number of digits: a few hits are hardly better than
+                        // none, and a million is no better than a thousand.
                         let heat = ((*n as f64).log10() / 8.0).clamp(0.03, 0.6);
                         let _ = write!(
                             page,
@@ -73,7 +73,7 @@ impl Table {
     }
 }
 
-/// The page. The same report gives the same bytes.
+/// Renders the page. The same report always gives the same bytes.
 pub(super) fn page(report: &Report) -> String {
     let mut tables: BTreeMap<(usize, Area), Table> = BTreeMap::new();
     let mut engines: BTreeMap<(usize, Area), BTreeSet<String>> = BTreeMap::new();
@@ -105,19 +105,19 @@ pub(super) fn page(report: &Report) -> String {
     }
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" \
-         content=\"width=device-width,initial-scale=1\"><title>What the oracle has met</title>\
-         <style>{STYLE}</style></head><body>\n<h1>What the oracle has met</h1>\n"
+         content=\"width=device-width,initial-scale=1\"><title>Coverage of the oracle</title>\
+         <style>{STYLE}</style></head><body>\n<h1>Coverage of the oracle</h1>\n"
     );
     let programs: u64 = report.rows.iter().map(|row| row.runs).sum();
     let operations: u64 = report.rows.iter().map(|row| row.tally.operations).sum();
     let _ = writeln!(
         page,
-        "<p class=\"soft\">{programs} programs, {operations} operations; of {wanted} things, counted by mode and \
-         engine, {met} were met.</p>"
+        "<p class=\"soft\">{programs} programs, {operations} operations. Of {wanted} things to meet \
+         (counted by mode and engine), {met} were met.</p>"
     );
     page.push_str("<h2>Never met</h2>\n");
     if never.is_empty() {
-        page.push_str("<p>Nothing: all that was wanted was met.</p>\n");
+        page.push_str("<p>Nothing is missing: everything was met.</p>\n");
     } else {
         page.push_str("<ul>\n");
         for ((mode, what), engines) in &never {

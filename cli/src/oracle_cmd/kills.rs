@@ -1,4 +1,4 @@
-//! `treering oracle --mutations`: the kill table.
+//! `treering oracle --mutations`: checks that each seeded bug is caught, and prints the kill table.
 
 use crate::args::OracleArgs;
 use crate::failure::Failure;
@@ -7,7 +7,8 @@ use crate::output::Output;
 #[cfg(not(feature = "mutations"))]
 pub(super) fn run(_: &OracleArgs, _: Option<&Output>) -> Result<(), Failure> {
     Err(Failure::cannot_run(
-        "this build has no seeded bugs: `cargo run --release --features mutations -- oracle --mutations` builds one that has",
+        "this build has no seeded bugs; build with them: \
+         `cargo run --release --features mutations -- oracle --mutations`",
     ))
 }
 
@@ -43,7 +44,7 @@ mod table {
         )
     }
 
-    /// Runs all of them, or those that are named.
+    /// Runs all mutations, or those that are named.
     pub(in super::super) fn run(args: &OracleArgs, json: Option<&Output>) -> Result<(), Failure> {
         let known: Vec<&str> = (mutations::TABLE.iter().map(|m| m.name))
             .chain(mutations::harmless().iter().copied())
@@ -67,7 +68,7 @@ mod table {
             if !kill.is_right()
                 && let Some(finding) = &kill.finding
             {
-                // Nobody is left to tell if this fails.
+                // Nothing can be reported if stderr is gone.
                 let _ = writeln!(std::io::stderr(), "  {}: {finding}", kill.name);
             }
             kills.push(kill);
@@ -90,7 +91,7 @@ mod table {
             .collect();
         let median = seconds.get(seconds.len() / 2).copied().unwrap_or_default();
         say(format!(
-            "{} of {} as they should be; {median:.1} s in the median\n",
+            "{} of {} mutations gave the expected result; median {median:.1} s\n",
             kills.len() - wrong.len(),
             kills.len()
         )
@@ -111,7 +112,7 @@ mod table {
             return Ok(());
         }
         Err(Failure::found(format!(
-            "not as they should be: {}",
+            "these mutations gave an unexpected result: {}",
             wrong.join(", ")
         )))
     }

@@ -1,13 +1,13 @@
-//! `treering oracle`: breaks key-value engines.
+//! `treering oracle`: tries to break key-value engines.
 //!
-//! | room | what |
+//! | module | contents |
 //! |---|---|
 //! | [`engines`] | engines by name |
-//! | [`rounds`], [`turns`] | which mode on which engine when, and for how long |
-//! | [`runs`] | one mode on one engine |
-//! | [`kills`] | seeded bugs, and what catches them |
-//! | [`report`] | what is printed, and the JSON |
-//! | [`coverage`] | the page of what was met |
+//! | [`rounds`], [`turns`] | scheduling of modes and engines within the time budget |
+//! | [`runs`] | running one mode on one engine |
+//! | [`kills`] | seeded bugs and the checks that catch them |
+//! | [`report`] | text and JSON reports |
+//! | [`coverage`] | the page of what the runs have met |
 
 mod coverage;
 mod engines;
@@ -68,7 +68,8 @@ pub(crate) fn run(args: &OracleArgs) -> Result<(), Failure> {
         }
     }
     rounds::mix(&mut jobs);
-    // Some of what was asked for can be done: what cannot is said. None of it: that was no sense.
+    // If only some of the modes can run on the engine, the others are reported as skipped. If none
+    // can, the request is an error.
     for (engine, mode, why) in skipped {
         if jobs.is_empty() {
             return Err(Failure::usage(format!("{}: {why}", engine.name())));
@@ -109,10 +110,10 @@ pub(crate) fn run(args: &OracleArgs) -> Result<(), Failure> {
 }
 
 fn say_skipped(engine: &dyn Engine, mode: runs::Mode, why: &str) -> Result<(), Failure> {
-    say(format!("{} {}: not judged, as {why}\n", engine.name(), mode.name()).as_bytes())
+    say(format!("{} {}: skipped: {why}\n", engine.name(), mode.name()).as_bytes())
 }
 
-/// Says what was found in a run, as soon as it was.
+/// Reports a finding of a run at once.
 fn tell(engine: &dyn Engine, row: &Row, save: Option<&Output>) -> Result<(), Failure> {
     say(row.line().as_bytes())?;
     if let Some((seed, found)) = &row.failure {
@@ -155,7 +156,7 @@ fn keep(
     Ok(name)
 }
 
-/// Saves a history that nothing explains.
+/// Saves a history that is not linearizable.
 fn keep_history(
     engine: &dyn Engine,
     seed: u64,
@@ -232,7 +233,7 @@ fn verdict(report: &Report) -> Result<(), Failure> {
     Err(Failure::not_reached(missing.join("; ")))
 }
 
-/// A finding's first line, and not too much of that: the story has been told.
+/// The first line of a finding, shortened; the full finding was printed before.
 fn in_brief(finding: &Finding) -> String {
     const MOST: usize = 300;
     let text = finding.to_string();
@@ -243,7 +244,7 @@ fn in_brief(finding: &Finding) -> String {
     }
 }
 
-/// Runs a saved program on the engine that it was found on, or on another.
+/// Runs a saved program on the engine on which it failed, or on another.
 fn replay(file: &Path, other: Option<&str>, json: Option<&Output>) -> Result<(), Failure> {
     let name = file.display().to_string();
     let text = std::fs::read_to_string(file).map_err(|e| Failure::file(&name, &e))?;

@@ -1,4 +1,5 @@
-//! What `treering oracle` says: a line for each run, a story for each violation, and `treering.oracle/1`.
+//! The output of `treering oracle`: a line for each run, the full account of each violation, and
+//! the JSON document `treering.oracle/1`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,8 +16,8 @@ use treering_oracle::{Finding, Program, Tally};
 
 use super::runs::Mode;
 
-/// A run of so many programs has been at every limit, or has missed it. Of histories one in six
-/// goes there, thousands of times.
+/// The number of programs after which a run should have come to every limit. Of histories, one in
+/// six goes to the limits, thousands of times.
 fn limits_want(mode: Mode) -> u64 {
     match mode {
         Mode::Concurrent => 12,
@@ -24,59 +25,59 @@ fn limits_want(mode: Mode) -> u64 {
     }
 }
 
-/// Columns of the text.
+/// Maximum width of the text.
 const WIDTH: usize = 100;
 
-/// How many different actions of a spec were taken.
+/// Name of the count of different spec actions that were taken.
 pub(super) const ACTIONS_TAKEN: &str = "actions of the spec taken";
 
-/// One mode on one engine.
+/// The results of one mode on one engine.
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) engine: String,
     pub(super) mode: Mode,
-    /// Programs that were begun.
+    /// Programs started.
     pub(super) runs: u64,
-    /// Of these: how many were interrupted as time was up.
+    /// Programs that were interrupted because the time was up.
     pub(super) interrupted: u64,
-    /// How often it did what its mode is for, see [`Mode::purpose`].
+    /// How often the run did what its mode is for; see [`Mode::purpose`].
     pub(super) did: u64,
-    /// There was a budget: what never happened had no time to.
+    /// The run had a time budget, so what it never did may only have lacked the time.
     pub(super) lenient: bool,
     pub(super) elapsed: Duration,
     pub(super) tally: Tally,
-    /// Distinct ones.
+    /// Number of distinct crash states.
     pub(super) crash_states: u64,
-    /// Times that a store was opened after a crash and judged.
+    /// How often a store was opened after a crash and judged.
     pub(super) recoveries: u64,
     pub(super) points: BTreeMap<(Phase, Point), u64>,
-    /// Judged for linearizability.
+    /// Histories judged for linearizability.
     pub(super) histories: u64,
-    /// More of what happened.
+    /// Further counts.
     pub(super) counts: Vec<(String, u64)>,
-    /// The history that no order explains, and its seed.
+    /// A history that is not linearizable, and its seed.
     pub(super) history: Option<(u64, History)>,
-    /// Actions of a spec that were to be taken, and how often each was.
+    /// Spec actions that should be taken, and how often each was.
     pub(super) actions: Reach,
-    /// Steps that the engine does not have.
+    /// Spec actions that the engine does not have.
     pub(super) never_does: Vec<&'static str>,
-    /// What was to be exercised and never was, limits aside.
+    /// What should be exercised and never was, apart from limits.
     pub(super) never: Vec<String>,
-    /// The limits of the engine that programs should be at.
+    /// The limits of the engine that programs should come to.
     pub(super) limits: Edges,
     pub(super) finding: Option<Finding>,
-    /// The seed of the program that failed, and the smallest program that does.
+    /// The seed of the program that failed, and the smallest program that fails in the same way.
     pub(super) failure: Option<(u64, Box<Found>)>,
 }
 
-/// All of them.
+/// The results of all runs.
 #[derive(Debug, Default)]
 pub(super) struct Report {
     pub(super) rows: Vec<Row>,
     pub(super) budget: Option<Spent>,
 }
 
-/// A budget, and what was spent.
+/// The time budget, and the time used.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spent {
     pub(super) wanted: Duration,
@@ -109,7 +110,7 @@ impl Row {
         }
     }
 
-    /// A program that was run again.
+    /// The result of a program that was run again.
     pub(super) fn replayed(engine: String, program: &Program, finding: Option<Finding>) -> Row {
         let mut row = Row::new(engine, Mode::of(program));
         row.runs = 1;
@@ -118,20 +119,20 @@ impl Row {
         row
     }
 
-    /// How much was done.
+    /// Adds to the amount of work done.
     pub(super) fn note<T, E>(&mut self, outcome: &Outcome<T, E>) {
         self.runs = outcome.runs;
         self.interrupted = outcome.interrupted;
         self.elapsed = outcome.elapsed;
     }
 
-    /// What was found, if anything.
+    /// The finding, if there is one.
     pub(super) fn fail(&mut self, failure: Option<(u64, Box<Found>)>) {
         self.finding = failure.as_ref().map(|(_, found)| found.finding.clone());
         self.failure = failure;
     }
 
-    /// Another turn of the same job, which came after: its programs are others.
+    /// Adds a later turn of the same job, which ran other programs.
     pub(super) fn add(&mut self, turn: Row) {
         self.runs += turn.runs;
         self.interrupted += turn.interrupted;
@@ -146,7 +147,7 @@ impl Row {
         }
         for (what, n) in turn.counts {
             match self.counts.iter_mut().find(|(known, _)| *known == what) {
-                // How many different ones there were is no sum.
+                // The count of different actions cannot be added up.
                 Some((_, sum)) if what == ACTIONS_TAKEN => *sum = n.max(*sum),
                 Some((_, sum)) => *sum += n,
                 None => self.counts.push((what, n)),
@@ -160,7 +161,7 @@ impl Row {
         self.failure = turn.failure;
     }
 
-    /// How often everything was met that this run could meet.
+    /// How often the run met each thing that it could meet.
     pub(super) fn reach(&self) -> Reach {
         let mut reach = self.actions.clone();
         reach.add(&self.tally.reach);
@@ -178,7 +179,7 @@ impl Row {
         reach
     }
 
-    /// What was to be exercised and never was.
+    /// What should be exercised and never was.
     pub(super) fn never_reached(&self) -> Vec<String> {
         let mut never = self.never.clone();
         if self.runs - self.interrupted >= limits_want(self.mode) {
@@ -187,7 +188,8 @@ impl Row {
         never
     }
 
-    /// Whether everything was reached, or with a budget at least what the mode is for.
+    /// Whether everything was reached; with a time budget, whether at least the purpose of the mode
+    /// was.
     fn exercised(&self) -> bool {
         match self.lenient {
             true => self.did > 0,
@@ -203,7 +205,7 @@ impl Row {
         }
     }
 
-    /// As it is printed.
+    /// The lines that are printed for the run.
     pub(super) fn line(&self) -> String {
         let mut line = format!(
             "{:<16} {:<13} {:<13}",
@@ -319,7 +321,8 @@ impl Row {
     }
 }
 
-/// A heading and what belongs below it, in lines of at most [`WIDTH`]; nothing if that is nothing.
+/// A heading and indented names below it, in lines of at most [`WIDTH`]; empty if there are no
+/// names.
 fn listed(what: &str, names: &[String]) -> String {
     let mut text = String::new();
     if names.is_empty() {
@@ -339,12 +342,12 @@ fn listed(what: &str, names: &[String]) -> String {
 }
 
 impl Report {
-    /// Modes on engines that had no turn within the budget.
+    /// Number of jobs (a mode on an engine) that had no turn within the budget.
     fn without_a_turn(&self) -> usize {
         self.rows.iter().filter(|row| row.runs == 0).count()
     }
 
-    /// With a budget: whether it was kept, and what had no room in it.
+    /// With a budget: a line that says whether it was kept, and what did not fit into it.
     pub(super) fn account(&self) -> Option<String> {
         let budget = self.budget?;
         let (wanted, took) = (budget.wanted.as_secs_f64(), budget.took.as_secs_f64());
@@ -355,14 +358,14 @@ impl Report {
             .iter()
             .filter(|row| !row.never_reached().is_empty());
         Some(format!(
-            "{took:.1} s of a budget of {wanted:.1} s: {} of {all} modes on engines had turns, \
-             {interrupted} programs were interrupted, {} did not reach everything\n",
+            "{took:.1} s used of a budget of {wanted:.1} s: {} of {all} jobs (a mode on an engine) had turns, \
+             {interrupted} programs were interrupted, {} jobs did not reach everything\n",
             all - not,
             missing.count(),
         ))
     }
 
-    /// Modes that were asked for, and on no engine did what they are for.
+    /// Modes that were requested, but on no engine did what they are for.
     pub(super) fn idle_modes(&self) -> Vec<Mode> {
         let idle = |mode: &Mode| {
             let mut rows = self.rows.iter().filter(|row| row.mode == *mode).peekable();
@@ -392,18 +395,15 @@ impl Report {
     }
 }
 
-/// Operations of a story that are printed.
+/// Maximum number of operations of a failing program that are printed.
 const MOST: usize = 40;
 
-/// A violation: the program, what was expected and what was found, and how to see it again.
+/// The account of a violation: the program, what was expected and found, and how to repeat it.
 pub(super) fn story(program: &Program, finding: &Finding, file: &str) -> String {
     let mut text = String::new();
     let skipped = program.ops.len().saturating_sub(MOST);
     if skipped > 0 {
-        let _ = writeln!(
-            text,
-            "     … {skipped} operations before these, in the file"
-        );
+        let _ = writeln!(text, "     … {skipped} earlier operations are in the file");
     }
     for (i, op) in program.ops.iter().enumerate().skip(skipped) {
         let mark = if finding.operation == Some(i + 1) {
@@ -417,7 +417,7 @@ pub(super) fn story(program: &Program, finding: &Finding, file: &str) -> String 
         let place = if i == 0 { "the run" } else { "recovery" };
         let _ = writeln!(
             text,
-            "      the power goes after device request {} of {place}",
+            "      the power is cut after device request {} of {place}",
             crash.after_request
         );
     }
@@ -429,7 +429,7 @@ pub(super) fn story(program: &Program, finding: &Finding, file: &str) -> String 
     text
 }
 
-/// A violation without a program: many lines, as they are.
+/// The account of a violation without a program; it can have many lines.
 pub(super) fn tale(finding: &Finding, file: Option<&str>) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "  check     {}", finding.check);

@@ -1,11 +1,12 @@
-//! Which job, a mode on an engine, has its turn when.
+//! Decides the order in which jobs (a mode on an engine) have turns.
 //!
-//! A bug is found where it is, which nobody knows. So all jobs have a short turn first, those that
-//! differ most from one another one after the other; from then on whoever has had least, by its
-//! weight, has the next turn, as long as all its turns before ([`super::turns`]): what is found quickly in any job is
-//! found within the first seconds, and no mode whose programs are long takes the time of the others.
-//! The programs of a turn follow those of the job's turn before, so that the turns together are the
-//! same programs as one long turn, and runs without a budget repeat exactly.
+//! Nobody knows which job will find a bug. So each job first has a short turn, and jobs that follow
+//! one another differ as much as possible. From then on the job that has had the least time,
+//! relative to its weight, has the next turn, which is as long as all its earlier turns together
+//! ([`super::turns`]). A bug that a job finds quickly is thus found within the first seconds, and a
+//! mode with long programs does not take time from the others. The programs of a turn continue
+//! those of the job's previous turn, so all turns together run the same programs as one long turn,
+//! and runs without a budget repeat exactly.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,16 +25,16 @@ use crate::interrupt;
 /// A mode on an engine.
 pub(super) type Job<'e> = (&'e dyn Engine, Mode);
 
-/// Without a budget the first turns are of one program in so many.
+/// Without a budget, the first turns run one program in this many.
 const FIRST_RUNS: u64 = 25;
 
-/// What share of the time a job has beside the others.
+/// The job's share of the time, relative to other jobs.
 fn weight((engine, mode): Job<'_>) -> f64 {
-    // What differs from another engine in the layout of its leaves alone shares what goes on above
+    // An engine that differs from another only in the layout of its leaves shares the code above
     // and below them.
     let layout = engine.name().contains('+');
     match mode {
-        // Two in three of the bugs that were planted by hand died in it.
+        // This mode found two thirds of the bugs that were planted by hand.
         Mode::Differential => 3.0,
         Mode::Concurrent if layout => 0.7,
         Mode::Damage if layout => 0.4,
@@ -43,7 +44,7 @@ fn weight((engine, mode): Job<'_>) -> f64 {
     }
 }
 
-/// Brings jobs into an order in which neighbours have different modes and different engines.
+/// Orders jobs so that neighbours have different modes and different engines.
 pub(super) fn mix(jobs: &mut [Job<'_>]) {
     let mut seen: Vec<String> = Vec::new();
     let mut place = |name: String| match seen.iter().position(|known| *known == name) {
@@ -65,7 +66,7 @@ pub(super) fn mix(jobs: &mut [Job<'_>]) {
     };
     let mut keyed: Vec<(usize, usize, Job<'_>)> = (jobs.iter().zip(places))
         .map(|(job, engine)| {
-            // Round after round, each engine has the mode after the one it had before, and its
+            // In each round, an engine gets the mode after its mode in the previous round, and its
             // neighbour another one.
             let mode = of_mode(job.1);
             let turn = (mode + Mode::ALL.len() - engine % Mode::ALL.len()) % Mode::ALL.len();
@@ -83,15 +84,15 @@ struct Turns<'e> {
     plan: Plan,
     kept: Kept,
     row: Option<Row>,
-    /// What one program in how many its next turn is, without a budget.
+    /// Without a budget: the next turn runs one program in this many.
     share: u64,
 }
 
-/// Who is told of a job in which something was found.
+/// Callback that is told of each job in which something was found.
 pub(super) type Found<'f> = dyn FnMut(&dyn Engine, &Row) -> Result<(), Failure> + Send + 'f;
 
-/// Runs all jobs until the budget is spent, or each has had its programs, several at a time. A job
-/// in which something is found has no more turns; `found` is told at once.
+/// Runs all jobs, several at a time, until the budget is spent or each job has run its programs. A
+/// job with a finding has no more turns; `found` is told of it at once.
 pub(super) fn run(
     args: &OracleArgs,
     jobs: Vec<Job<'_>>,
@@ -116,7 +117,7 @@ pub(super) fn run(
         })
         .collect();
     let found = Mutex::new((found, Ok(())));
-    // With `--fail-fast`, when the first violation is told.
+    // Set with `--fail-fast`, once the first violation is reported.
     let enough = AtomicBool::new(false);
     let lock = || accounts.lock().expect("accounts do not panic");
     let next = || lock().next(began.elapsed());
@@ -164,7 +165,8 @@ pub(super) fn run(
 }
 
 impl Turns<'_> {
-    /// One turn: so long, or the next of all programs. Whether it was the last.
+    /// Runs one turn: for the given time, or the next part of all programs. Returns whether it was
+    /// the last.
     fn take(&mut self, turn: Option<Turn>) -> bool {
         let before = self.row.as_ref().map_or(0, |row| row.runs);
         let left = self.plan.runs.saturating_sub(before);
@@ -192,7 +194,7 @@ impl Turns<'_> {
         }
         let row = self.row.as_ref();
         let through = row.is_none_or(|row| row.finding.is_some() || row.runs >= self.plan.runs);
-        // A mode that did nothing in its turn will not do more in the next.
+        // A mode that did nothing in its turn will do nothing in the next.
         let idle = row.is_some_and(|row| row.runs == before);
         through || idle && turn.is_none()
     }

@@ -1,4 +1,4 @@
-//! One mode on one engine.
+//! Runs one mode on one engine.
 
 use std::cell::OnceCell;
 use std::sync::Mutex;
@@ -21,7 +21,7 @@ use treering_specs::conformance::{
 use super::report::{ACTIONS_TAKEN, Row};
 use crate::progress::Progress;
 
-/// A way of judging.
+/// A way to judge an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     Differential,
@@ -40,7 +40,7 @@ impl Mode {
         Mode::Damage,
     ];
 
-    /// The one that makes such programs.
+    /// The mode that runs programs like this one.
     pub(super) fn of(program: &Program) -> Mode {
         match program.crashes.is_empty() {
             true => Mode::Differential,
@@ -58,7 +58,7 @@ impl Mode {
         }
     }
 
-    /// What it is for: a run in which that never happened has shown nothing.
+    /// What the mode must do at least; a run in which it never happened has shown nothing.
     pub(super) fn purpose(self) -> &'static str {
         match self {
             Mode::Differential => "an operation beside the reference map",
@@ -69,35 +69,36 @@ impl Mode {
         }
     }
 
-    /// Programs, and operations of each.
+    /// The number of programs, and of operations in each.
     pub(super) fn defaults(self, engine: &dyn Engine) -> (u64, usize) {
         match self {
             Mode::Differential => (500, 1_000),
-            // There are crash points at each line of persistent memory, ten times as many.
+            // Persistent memory has crash points at every line, ten times as many as other devices.
             Mode::Crash if matches!(engine.disk(), DiskKind::Pm(_)) => (12, 200),
             Mode::Crash => (60, 200),
             Mode::Concurrent if matches!(engine.disk(), DiskKind::Pm(_)) => (24, 10_000),
             Mode::Concurrent => (12, 20_000),
-            // Episodes have their own length.
+            // Episodes have a length of their own.
             Mode::Events => (200, 0),
-            // A hundred harms to each store, 25 in persistent memory, where each costs more.
+            // Each store is damaged a hundred times; 25 times in persistent memory, where a case
+            // costs more.
             Mode::Damage => (20, 1_500),
         }
     }
 
-    /// Whether some of its stores have hundreds or thousands of leaves.
+    /// Whether some of the mode's stores have hundreds or thousands of leaves.
     pub(super) fn grows(self) -> bool {
         self == Mode::Differential
     }
 
-    /// Whether it can judge an engine; if not, why.
+    /// Whether the mode can judge this engine; the error is the reason why not.
     pub(super) fn judges(self, engine: &dyn Engine) -> Result<(), &'static str> {
         match (self, engine.disk()) {
             (Mode::Crash, DiskKind::Folder) => {
-                Err("it keeps its files itself, where the power cannot be cut")
+                Err("it manages its own files, so power cuts cannot be simulated")
             }
             (Mode::Concurrent, _) if engine.name().ends_with("-16k") => Err(
-                "its large pages hardly ever split or merge; the same code with small pages is judged",
+                "its large pages hardly ever split or merge; the same code is tested with small pages",
             ),
             (Mode::Events, _)
                 if variant(engine).is_none()
@@ -112,7 +113,7 @@ impl Mode {
                 if BTree::named(&engine.name(), Geometry::Tiny).is_none()
                     && PmTree::named(&engine.name(), Geometry::Tiny).is_none() =>
             {
-                Err("it does not promise to notice rotten bits and lost writes")
+                Err("it does not promise to detect bit rot and lost writes")
             }
             _ => Ok(()),
         }
@@ -126,7 +127,7 @@ fn variant(engine: &dyn Engine) -> Option<Variant> {
         .find(|variant| variant.name() == name)
 }
 
-/// Where a `bf` tree has its leaves.
+/// The page store of a `bf` tree's leaves.
 fn bf_store(engine: &dyn Engine) -> Option<PageStoreKind> {
     let table = match engine.name().as_str() {
         "bf:in-place" => return Some(PageStoreKind::InPlace),
@@ -138,7 +139,7 @@ fn bf_store(engine: &dyn Engine) -> Option<PageStoreKind> {
     Some(PageStoreKind::CopyOnWrite { table })
 }
 
-/// Which store of shadowed pages.
+/// The variant of the page store with shadowed pages.
 fn shadows(engine: &dyn Engine) -> Option<shadow::Variant> {
     match engine.name().as_str() {
         "btree:shadow" => Some(shadow::Variant::Plain),
@@ -147,9 +148,10 @@ fn shadows(engine: &dyn Engine) -> Option<shadow::Variant> {
     }
 }
 
-/// What a tiny store must have gone through; engines that count nothing are not asked.
+/// What a tiny store must have done and has not. Engines without counters are not asked.
 fn never_done(engine: &dyn Engine, tally: &Tally) -> Vec<String> {
-    // A store in persistent memory has no cache to evict from, no checkpoints, and a log that does not go round.
+    // A store in persistent memory has no cache to evict from, no checkpoints, and a log that does
+    // not wrap.
     let asked = match engine.disk() {
         DiskKind::Pm(_) => 2,
         DiskKind::Blocks(_) | DiskKind::Folder => 5,
@@ -170,7 +172,8 @@ fn never_done(engine: &dyn Engine, tally: &Tally) -> Vec<String> {
     missing.map(|(name, _)| (*name).to_owned()).collect()
 }
 
-/// Only our engines say what a write is for; of the others all writes are of one kind.
+/// Crash points that were never hit. Only our engines say what a write is for; the writes of other
+/// engines all count as one kind.
 fn never_crashed(engine: &dyn Engine, coverage: &Coverage) -> Vec<String> {
     let name = engine.name();
     let classes = name.starts_with("btree") || name.starts_with("bminus");
@@ -180,7 +183,7 @@ fn never_crashed(engine: &dyn Engine, coverage: &Coverage) -> Vec<String> {
         .collect()
 }
 
-/// Tells who waits how far it is, by a bar; and ends the command if nothing goes on any more.
+/// Shows progress in a bar, and ends the process if a program hangs.
 struct Watcher<'a> {
     engine: &'a dyn Engine,
     mode: Mode,
@@ -225,13 +228,13 @@ impl Watch for Watcher<'_> {
         let mode = self.mode.name();
         let kept = saved.map_or_else(|e| format!("not saved: {e}"), |()| file);
         eprintln!("treering: {name} {mode}: {what} ({kept})");
-        // Nothing can end its thread but the end of the process.
+        // A hanging thread can only be ended by ending the process.
         std::process::exit(1);
     }
 }
 
-/// The engine with as much persistent memory as the programs of a mode need: logs outgrow a tiny one
-/// in long programs, and full is not wrong. `None`: it is in no persistent memory.
+/// The engine with as much persistent memory as the programs of a mode need: in long programs logs
+/// outgrow a small memory, and a full one is not a bug. `None` if it is not in persistent memory.
 pub(super) fn roomy(engine: &dyn Engine, mode: Mode) -> Option<PmTree> {
     let geometry = match mode {
         Mode::Crash => Geometry::Tiny,
@@ -241,15 +244,15 @@ pub(super) fn roomy(engine: &dyn Engine, mode: Mode) -> Option<PmTree> {
     PmTree::named(&engine.name(), geometry)
 }
 
-/// What programs of a job begin with and one turn leaves to the next, for it takes a while to make:
-/// stores of [`Mode::Events`].
+/// State that a job keeps from turn to turn because it takes long to build: the stores of
+/// [`Mode::Events`].
 #[derive(Default)]
 pub(super) struct Kept {
     setups: OnceCell<Vec<events::Setup>>,
     shadows: OnceCell<Vec<shadow::Setup>>,
 }
 
-/// What was kept, or is made now, to be kept.
+/// Returns the kept value, building it first if necessary.
 fn kept<T>(cell: &OnceCell<T>, make: impl FnOnce() -> EngineResult<T>) -> EngineResult<&T> {
     if let Some(made) = cell.get() {
         return Ok(made);
@@ -258,7 +261,7 @@ fn kept<T>(cell: &OnceCell<T>, make: impl FnOnce() -> EngineResult<T>) -> Engine
     Ok(cell.get_or_init(|| made))
 }
 
-/// Runs it; so many of its programs were run before.
+/// Runs the mode; `before` of its programs were run in earlier turns.
 pub(super) fn run(
     engine: &dyn Engine,
     mode: Mode,
@@ -319,7 +322,7 @@ pub(super) fn run(
     row
 }
 
-/// Stores that are harmed.
+/// Runs [`Mode::Damage`].
 fn by_damage(engine: &dyn Engine, plan: &Plan, watch: &dyn Watch, row: &mut Row) {
     let outcome = campaign::damage(engine, plan, watch);
     row.note(&outcome);
@@ -329,7 +332,7 @@ fn by_damage(engine: &dyn Engine, plan: &Plan, watch: &dyn Watch, row: &mut Row)
     row.never = done.never();
     row.tally.operations = done.operations;
     for (kind, (cases, told)) in HarmKind::ALL.iter().zip(done.harms) {
-        // In persistent memory there is no other store to take a block from.
+        // In persistent memory there is no second store from which a stale block could be taken.
         if cases > 0 || *kind != HarmKind::Foreign || done.unguarded == 0 {
             row.actions.want(Area::Fault, format!("harm: {kind}"));
             row.actions
@@ -357,8 +360,8 @@ fn by_damage(engine: &dyn Engine, plan: &Plan, watch: &dyn Watch, row: &mut Row)
         .collect();
 }
 
-/// The faults that programs put in on purpose, which a store on blocks should meet: a write of each
-/// kind that fails where such writes are.
+/// Registers the faults that programs inject on purpose and that a store on blocks should meet: a
+/// failing write of each kind, wherever such writes occur.
 fn faults_wanted(engine: &dyn Engine, reach: &mut Reach) {
     if !matches!(engine.disk(), DiskKind::Blocks(_)) {
         return;
@@ -381,10 +384,10 @@ fn faults_wanted(engine: &dyn Engine, reach: &mut Reach) {
     }
 }
 
-/// Threads on one store; more clients than processors, so that they meet.
+/// Runs threads on one store. There are more clients than processors, so that their calls overlap.
 fn concurrently(engine: &dyn Engine, plan: &Plan, before: u64, row: &mut Row) {
     let plan = concurrent::Plan {
-        // Histories have numbers, and the same seed for all.
+        // Histories are numbered, and all have the same seed.
         seed: plan.seed.wrapping_sub(before),
         first: before,
         clients: (plan.threads as u32).max(4),
@@ -448,7 +451,7 @@ fn finding(check: Check, what: &str, expected: &str, found: impl ToString) -> Fi
     }
 }
 
-/// One episode in so many has threads, and then its events come in an order of its own.
+/// One episode in this many uses threads; its events then come in an order of their own.
 const WITH_THREADS: u64 = 8;
 
 fn by_events(engine: &dyn Engine, plan: &Plan, stores: &Kept, row: &mut Row) {
@@ -513,7 +516,7 @@ fn by_events(engine: &dyn Engine, plan: &Plan, stores: &Kept, row: &mut Row) {
     });
 }
 
-/// As many episodes of mini-pages, over leaves in this store, as of the ring alone.
+/// Runs as many episodes of mini-pages over leaves in this store as of the ring alone.
 fn by_events_of_bf(store: PageStoreKind, seed: u64, budget: Budget, row: &mut Row) {
     let part = match budget {
         Budget::Within {
@@ -571,7 +574,7 @@ fn by_events_of_shadows(
     });
 }
 
-/// What a part has done, and what of its actions it has not.
+/// Records what a part has done, and which of its actions it has not.
 fn note_tally(row: &mut Row, part: &str, tally: &refused::Tally, actions: &[&str]) {
     let said = |label: &str| format!("{part}: {label}");
     row.tally.operations += tally.heard;

@@ -1,24 +1,26 @@
-//! Who has the next turn, and how long: the accounts of jobs, without the jobs.
+//! Decides which job has the next turn and how long it is. This module keeps accounts only and
+//! knows nothing about the jobs themselves.
 //!
-//! Each job has a weight. Whoever has had least, by its weight, is next, for as long as all its turns
-//! before, and at first for a short turn. With a budget a turn has two ends. Behind the first no
-//! program is begun; at the second what is under way is interrupted. The second is the job's share:
-//! what it would have in the end if all jobs that go on came to the same level, by their weights. So
-//! a job whose first program is long has its share at once, and no more than that, and whatever
-//! jobs are through with leave is shared by the others.
+//! Each job has a weight. The job that has had the least time, relative to its weight, is next. Its
+//! first turn is short; later turns are as long as all its earlier ones together. With a budget, a
+//! turn has two ends: after the first, no new program starts; at the second, the running program is
+//! interrupted. The second end is the job's share: the time that it would have in the end if all
+//! running jobs reached the same level, by their weights. So a job whose first program is long gets
+//! its share at once, and no more, and the other jobs share the time that finished jobs leave.
 
 use std::time::Duration;
 
-/// Of a budget each first turn takes this share of what would be the job's, or at least [`LEAST`].
+/// Each first turn takes this share of the time that the job would get of the budget, or at least
+/// [`LEAST`].
 const FIRST: f64 = 0.06;
 const LEAST: Duration = Duration::from_millis(20);
 
-/// How long a turn may take.
+/// The length of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Turn {
-    /// After this no program is begun.
+    /// After this time, no new program starts.
     pub(super) begins_for: Duration,
-    /// After this what is under way is interrupted.
+    /// After this time, the running program is interrupted.
     pub(super) at_most: Duration,
 }
 
@@ -33,7 +35,7 @@ struct Account {
     weight: f64,
     spent: Duration,
     state: State,
-    /// When its last turn began.
+    /// When its latest turn began.
     since: Duration,
 }
 
@@ -43,10 +45,10 @@ impl Account {
     }
 }
 
-/// The accounts of all jobs, by their number.
+/// The accounts of all jobs, by number.
 pub(super) struct Accounts {
     budget: Option<Duration>,
-    /// So many jobs have a turn at a time.
+    /// Number of jobs that can have a turn at the same time.
     workers: usize,
     accounts: Vec<Account>,
 }
@@ -66,8 +68,9 @@ impl Accounts {
         }
     }
 
-    /// The job whose turn it is when so much time has passed, and with a budget how long; the job has
-    /// it until [`Accounts::settle`]. `None`: nobody waits, or the budget is spent.
+    /// The next job to have a turn at the time `now` and, with a budget, the length of the turn;
+    /// the job keeps the turn until [`Accounts::settle`]. `None` if no job waits or the budget is
+    /// spent.
     pub(super) fn next(&mut self, elapsed: Duration) -> Option<(usize, Option<Turn>)> {
         let left = self.budget.map(|budget| budget.saturating_sub(elapsed));
         if left.is_some_and(|left| left.is_zero()) {
@@ -75,7 +78,7 @@ impl Accounts {
         }
         let waiting = self.accounts.iter().enumerate();
         let waiting = waiting.filter(|(_, account)| account.state == State::Waits);
-        // The first of those that have had least.
+        // Of several jobs that have had the least, take the first.
         let (job, _) = waiting.min_by(|(_, a), (_, b)| a.level().total_cmp(&b.level()))?;
         let turn = left.map(|left| self.turn(job, left, elapsed));
         self.accounts[job].state = State::HasTurn;
@@ -96,8 +99,7 @@ impl Accounts {
         }
     }
 
-    /// The level that all come to that go on, if what is left of the time is given to those that are
-    /// below it.
+    /// The level that all running jobs reach if the rest of the time is given to those below it.
     fn final_level(&self, left: Duration, now: Duration) -> f64 {
         let live = self.accounts.iter();
         let live = live.filter(|account| account.state != State::Through);
@@ -113,7 +115,7 @@ impl Accounts {
         let (mut time, mut weights, mut level) =
             (left.as_secs_f64() * self.workers as f64, 0.0, 0.0);
         for (spent, weight) in live {
-            // This one has more than that already, and so have all after it.
+            // This job is above the level already, and so are all after it.
             if weights > 0.0 && spent / weight >= level {
                 break;
             }
@@ -124,10 +126,10 @@ impl Accounts {
         level
     }
 
-    /// The job's turn is over; it took so long, and the job goes on or is through.
+    /// Ends a job's turn of length `took`; the job goes on or is finished.
     pub(super) fn settle(&mut self, job: usize, took: Duration, through: bool) {
         let account = &mut self.accounts[job];
-        // A turn of nothing counts, too, or it would be this job's turn for ever.
+        // An empty turn counts, too; otherwise this job would have every turn.
         account.spent += took.max(Duration::from_millis(1));
         account.state = match through {
             true => State::Through,
@@ -144,9 +146,9 @@ mod tests {
         Duration::from_millis(n)
     }
 
-    /// One worker, whose clock moves only by what programs take: job `n` has programs of
-    /// `programs[n]`, each of which stops `late` after it is told to. What each job had, and how
-    /// much time passed.
+    /// Simulates one worker whose clock is advanced only by programs: job `n` has programs of
+    /// length `programs[n]`, each of which stops `late` after it is told to. Returns the time that
+    /// each job had, and the total.
     fn played(
         weights: &[f64],
         programs: &[Duration],
@@ -185,7 +187,7 @@ mod tests {
             for (had, weight) in had.iter().zip(weights) {
                 let share = budget.mul_f64(weight / all).as_secs_f64();
                 let ratio = had.as_secs_f64() / share;
-                // A program that is begun near the end of a share is as long as it is.
+                // A program that starts near the end of a share still runs in full.
                 assert!((0.4..1.6).contains(&ratio), "{seconds} s: {had:?}");
             }
         }
@@ -193,7 +195,7 @@ mod tests {
 
     #[test]
     fn what_is_late_is_taken_from_what_is_left_and_all_have_their_turns() {
-        // Each stops too late by a fifth of its share.
+        // Each program stops too late by a fifth of its share.
         let weights = [1.0; 10];
         let (had, now) = played(&weights, &[ms(10_000); 10], ms(100), ms(5_000));
         assert!(now <= ms(5_100), "{now:?}");
@@ -208,7 +210,7 @@ mod tests {
         accounts.settle(0, ms(100), true);
         let (job, turn) = accounts.next(ms(100)).unwrap();
         assert_eq!((job, turn.unwrap().at_most), (1, ms(900)));
-        // It has its turn, and the other is through.
+        // It has its turn, and the other has finished.
         assert!(accounts.next(ms(100)).is_none());
         accounts.settle(1, ms(900), false);
         assert!(accounts.next(ms(1_000)).is_none());
