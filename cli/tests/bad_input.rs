@@ -1,4 +1,5 @@
-//! Bad input of every kind: exit status 2, one sentence that names the culprit, and nothing left behind.
+//! Bad input of every kind ends with exit status 2 and one sentence that names the culprit, and
+//! leaves no files behind.
 
 mod support;
 
@@ -50,7 +51,7 @@ fn furnish(folder: &Path) {
     put("blank-store", &vec![0u8; 64 * 4096]);
     put("short-store", &vec![7u8; 5000]);
     std::fs::create_dir(folder.join("directory.trz")).expect("made");
-    // A record that no 4 KiB page holds.
+    // A record that fits into no 4 KiB page.
     ok(
         folder,
         &[
@@ -241,7 +242,7 @@ const BAD: &[(&str, &str)] = &[
         "--json directory.trz",
     ),
     ("replay good.trz --json good.trz", "--json good.trz"),
-    // Known, but not there yet.
+    // Known, but not implemented yet.
     ("replay good.trz --tree b-", "'--tree"),
     ("replay good.trz --tree oak", "'--tree"),
     ("replay good.trz --store shadows", "'--store"),
@@ -255,7 +256,7 @@ const BAD: &[(&str, &str)] = &[
     ("replay good.trz --device pm.toml", "--device pm.toml"),
     ("replay good.trz --device bad-pm.toml", "buffer.lines = 0"),
     ("replay good.trz --device nosuch", "--device nosuch"),
-    // Before any work: the run would be lost.
+    // These are checked before any work, so that a long run is not lost.
     (
         "replay good.trz --json /proc/x.json",
         "--json /proc/x.json: its folder cannot be written",
@@ -278,7 +279,8 @@ const BAD: &[(&str, &str)] = &[
         "--reset",
     ),
     ("replay good.trz --eadr", "--eadr"),
-    // Of block devices, and so of no use to trees in persistent memory, even as the default says.
+    // These apply to block devices only, so trees in persistent memory refuse them even as
+    // defaults.
     (
         "replay good.trz --tree ccl --cache 10%",
         "--cache: --tree ccl has none of that; it belongs to trees on block devices; expected --nbatch",
@@ -407,7 +409,7 @@ fn a_damaged_store_is_status_1_and_the_damage_is_named() {
     );
     assert!(ok(folder, &["verify", "store"]).contains("sound"));
     let mut bytes = std::fs::read(folder.join("store")).expect("read");
-    // The page space is at the end; every page of its middle gets a flipped byte.
+    // The page space is at the end of the file; every page in its middle gets a flipped byte.
     let (from, to) = (bytes.len() / 2 / 4096, bytes.len() / 4096);
     for block in from..to {
         bytes[block * 4096 + 2000] ^= 0xff;

@@ -1,4 +1,5 @@
-//! `treering check` as a stranger meets it: the mirrors alone, which need nothing installed; what is missing; what is not as expected.
+//! `treering check` for a user who has installed nothing: it runs the mirrors, and reports missing
+//! tools and unexpected results.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -17,7 +18,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A copy of the contract's folder, to be damaged.
+/// A copy of the contract's folder, for tests to damage.
 fn copied() -> tempfile::TempDir {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../specs");
     let folder = tempfile::tempdir().unwrap();
@@ -69,7 +70,8 @@ fn every_mirror_agrees_with_the_manifest() {
     }
 }
 
-/// Checkers run in folders of their own, so where they are must not depend on that.
+/// Checkers run in other working directories, so the specs' folder must not depend on the current
+/// one.
 #[cfg(unix)]
 #[test]
 fn a_relative_folder_of_specs_is_as_good_as_an_absolute_one() {

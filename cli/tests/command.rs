@@ -1,4 +1,4 @@
-//! The command as its users see it: round trips, determinism, documents.
+//! The command as its users see it: round trips, determinism, JSON documents.
 
 mod support;
 
@@ -356,7 +356,8 @@ fn equal_operations_in_two_formats_give_equal_reports() {
     }
 }
 
-/// As traces of caches have them: 16 MiB is the longest value, and one byte more is told.
+/// Cache traces have values of up to 16 MiB, the limit; a value one byte longer is shortened with a
+/// warning.
 #[test]
 fn values_of_megabytes_are_replayed_and_longer_ones_told() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -390,7 +391,8 @@ fn values_of_megabytes_are_replayed_and_longer_ones_told() {
     ok(folder, &["replay", "over.trz", "--oversize", "clamp"]);
 }
 
-/// Of the clocks of trace, device and machine only one decides when the log is flushed.
+/// Of the clocks of the trace, the device and the machine, only one decides when the log is
+/// flushed.
 #[test]
 fn an_interval_of_durability_names_its_clock() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,4 @@
-//! Traces at the edge of what a trace can be, on every tree and every device: the right report, or one sentence.
+//! Extreme traces, on every tree and every device: each gives a correct report or a one-line error.
 
 mod support;
 
@@ -12,9 +12,10 @@ use support::treering;
 
 /// What a replay of a trace must give.
 enum Gives {
-    /// A report of so many measured operations of each kind (get, put, delete, scan) and user bytes.
+    /// A report with these numbers of measured operations of each kind (get, put, delete, scan) and
+    /// user bytes.
     Report([u64; 4], u64),
-    /// Exit status 2 and a sentence with this in it.
+    /// Exit status 2, and an error that contains this text.
     Sentence(&'static str),
 }
 
@@ -22,7 +23,7 @@ use Gives::{Report, Sentence};
 
 struct Edge {
     name: &'static str,
-    /// Lines of the trace behind its header.
+    /// Lines of the trace after its header.
     lines: Vec<String>,
     /// Whether keys are addresses of a block device.
     addresses: bool,
@@ -30,7 +31,7 @@ struct Edge {
     in_memory: Gives,
 }
 
-/// Bytes of the keys below.
+/// Length of the keys below, in bytes.
 const KEY: u64 = 8;
 
 fn put(key: u64, value: u64) -> String {
@@ -222,12 +223,12 @@ fn traces_at_the_edge_give_the_right_report_or_one_sentence() {
     }
 }
 
-/// What no disk has room for is refused before the first operation, not after hours.
+/// A replay that no disk has room for is refused before the first operation, not after hours.
 #[test]
 fn a_trace_that_cannot_fit_is_refused_before_it_is_generated() {
     let folder = tempfile::tempdir().expect("a folder");
     let line = "gen uniform --records 1M --ops 1000G --key-size 4096 -o large.jsonl";
-    // A command that does not refuse it would fill the disk: it is ended soon.
+    // If the command does not refuse it, it fills the disk, so it is killed soon.
     let mut child = Command::new(env!("CARGO_BIN_EXE_treering"))
         .args(line.split(' '))
         .current_dir(folder.path())

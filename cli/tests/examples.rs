@@ -1,9 +1,9 @@
-//! What readers are told to type works: every example of `--help`, and the shell blocks of the
+//! Commands in the documentation work: every example of `--help`, and the shell blocks of the
 //! documents.
 //!
-//! Each line is run as it stands, by a shell, in a folder that has the inputs that it names. What
-//! would take minutes is made smaller by the tables below, and by nothing else. Every `treering` in a
-//! line, also one that feeds a pipe, must end with 0.
+//! Each line is run unchanged by a shell, in a folder that has the inputs that it names. Only the
+//! tables below make slow commands smaller. Every `treering` in a line must exit with 0, also one
+//! that feeds a pipe.
 
 #[path = "support/inputs.rs"]
 mod inputs;
@@ -21,7 +21,7 @@ use std::process::Command;
 
 use told::Help;
 
-/// Values of flags that are made smaller: command, flag, value, why.
+/// Values of flags to reduce: command, flag, value, reason.
 const SMALLER: &[(&str, &str, &str, &str)] = &[
     (
         "gen",
@@ -64,7 +64,7 @@ const SMALLER: &[(&str, &str, &str, &str)] = &[
     ("check", "--budget", "2s", "minutes"),
 ];
 
-/// What is added where the flag is not given: command, unless one of these is there, flag, why.
+/// Flags to add: command (unless it has one of these flags), flag, reason.
 const ADDED: &[(&str, &[&str], &str, &str)] = &[
     (
         "layout",
@@ -92,10 +92,10 @@ const ADDED: &[(&str, &[&str], &str, &str)] = &[
     ),
 ];
 
-/// What is left out: command, flag, why.
+/// Flags to remove: command, flag, reason.
 const DROPPED: &[(&str, &str, &str)] = &[("check", "--graph", "needs TLC, which is fetched")];
 
-/// Text that is replaced before all else: text, replacement, why.
+/// Replacements made before all others: text, replacement, reason.
 const REPLACED: &[(&str, &str, &str)] = &[
     ("/mnt/", "mnt/", "a mount of its own is not for tests"),
     (
@@ -105,7 +105,7 @@ const REPLACED: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Lines that are not run, by how they begin: beginning, why.
+/// Lines that are not run: how they begin, and the reason.
 const SKIPPED: &[(&str, &str)] = &[
     (
         "treering check WalRecovery --only NAME",
@@ -122,7 +122,8 @@ const SKIPPED: &[(&str, &str)] = &[
     ("export ROCKSDB_LIB_DIR", "for a RocksDB that is installed"),
 ];
 
-/// One status more than 0, where a cut-short run has not reached everything: why.
+/// An exit status that is accepted besides 0, for shortened runs that do not reach everything, and
+/// the reason.
 const CUT_SHORT: &[(&str, &str)] = &[
     (
         "oracle",
@@ -131,14 +132,14 @@ const CUT_SHORT: &[(&str, &str)] = &[
     ("check --against-engine", "two seconds leave edges (4)"),
 ];
 
-/// Does `line` have all these words?
+/// Whether `line` has all these words.
 fn has(line: &[String], words: &str) -> bool {
     words
         .split(' ')
         .all(|word| line.iter().any(|other| other == word))
 }
 
-/// A line as it is run here: made smaller, if `small`.
+/// The line that is run; reduced if `small` is set.
 fn adapted(line: &str, small: bool) -> String {
     let mut line = line.to_owned();
     for (text, instead, _) in REPLACED {
@@ -147,7 +148,7 @@ fn adapted(line: &str, small: bool) -> String {
     if !small || !line.starts_with("treering ") {
         return line;
     }
-    // What is behind a pipe or goes to a file stays behind.
+    // What follows a pipe or a redirection stays as it is.
     let end = line.find(" | ").or(line.find(" > ")).unwrap_or(line.len());
     let rest = line.split_off(end);
     let mut words: Vec<String> = line.split(' ').map(str::to_owned).collect();
@@ -182,7 +183,7 @@ impl Place {
         Place { folder }
     }
 
-    /// Another one with the same inputs.
+    /// Another folder with the same inputs.
     fn again(&self) -> Place {
         let folder = tempfile::tempdir().expect("a folder");
         let copied = Command::new("cp")
@@ -198,8 +199,8 @@ impl Place {
         self.folder.path()
     }
 
-    /// A `treering` that notes how each of its runs ended: a shell only says how the last of a pipe
-    /// did.
+    /// A wrapper named `treering` that records the exit status of each run, because a shell returns
+    /// only that of the last command in a pipe.
     fn shim(&self) -> PathBuf {
         let bin = self.path().join("bin");
         std::fs::create_dir_all(&bin).expect("a folder");
@@ -218,7 +219,7 @@ impl Place {
         self.path().join("bin/statuses")
     }
 
-    /// Runs a line and says what is wrong with it, if anything is.
+    /// Runs a line and returns what is wrong with it, if anything.
     fn run(&self, line: &str, small: bool) -> Result<(), String> {
         if let Some((_, why)) = SKIPPED.iter().find(|(start, _)| line.starts_with(start)) {
             eprintln!("not run: {line}: {why}");
@@ -234,7 +235,7 @@ impl Place {
             return serving::explore(self.path(), &command);
         }
         let words: Vec<String> = command.split(' ').map(str::to_owned).collect();
-        // A store that it makes must not be there.
+        // A store that the line creates must not exist.
         let replayed = words.iter().find_map(|word| word.strip_prefix("file:"));
         let loaded = command.split_once("treering load ").map(|(_, rest)| rest);
         let made = replayed.or(loaded.and_then(|rest| rest.split(' ').next()));
@@ -263,7 +264,7 @@ impl Place {
         self.judge(&command, &stdout)
     }
 
-    /// On stdout there is nothing but results, and a file that was asked for has some.
+    /// Checks that stdout has only results, and that requested files are not empty.
     fn judge(&self, command: &str, stdout: &str) -> Result<(), String> {
         let fail = |what: &str| Err(format!("{command}\n{what}\n{stdout}"));
         if stdout.contains(['\r', '\u{1b}']) || stdout.contains("treering: ") {
@@ -301,7 +302,8 @@ fn is_installed(program: &str) -> bool {
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-/// Without jq its part is `cat`, without xz a line is not run; either is said where no harness hides it.
+/// Without jq, `cat` replaces it; without xz, the line is not run. Either prints a notice past the
+/// test harness.
 fn runnable(command: &str) -> Option<String> {
     let note = |text: &str| {
         let _ = writeln!(std::io::stderr(), "SKIPPED: {text}: {command}");
@@ -319,7 +321,7 @@ fn runnable(command: &str) -> Option<String> {
     }
 }
 
-/// Fails with all stories at once.
+/// Fails with all problems at once.
 fn none_of(stories: Vec<String>) {
     assert!(stories.is_empty(), "{}", stories.join("\n---\n"));
 }
@@ -365,7 +367,7 @@ fn every_example_of_help_does_what_it_says() {
     none_of(stories);
 }
 
-/// What the other test makes small, at its size: the large models, and the engine along the edges.
+/// Runs at full size what the other test reduces: the large models, and the engine along the edges.
 #[test]
 #[ignore = "minutes; .ci/run runs it"]
 fn examples_of_check_do_what_they_say_at_full_size() {
@@ -385,7 +387,8 @@ fn examples_of_check_do_what_they_say_at_full_size() {
     none_of(stories);
 }
 
-/// Does it need nothing from the lines before it? Then once is enough, whoever tells it.
+/// Whether the command needs nothing from earlier lines; then it is run once, even if several
+/// documents have it.
 fn stands_alone(line: &str) -> bool {
     ["check", "explore", "oracle"]
         .iter()
@@ -398,7 +401,7 @@ fn the_shell_blocks_of_documents_do_what_they_say() {
     let mut stories = Vec::new();
     let mut seen = HashSet::new();
     for document in told::documents() {
-        // The lines of a document build on those before.
+        // The lines of a document depend on earlier ones.
         let place = prepared.again();
         for line in told::shell_lines(&document) {
             let is_ours =

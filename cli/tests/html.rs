@@ -1,7 +1,6 @@
-//! The pages of `--html`, as a browser shows them, and the command that they say makes them again.
+//! The pages of `--html` as a browser shows them, and the command in them that repeats the run.
 //!
-//! Pictures of all pages are left in the folder that the first test names on stderr, to be looked
-//! at.
+//! Screenshots of all pages are kept in a folder, whose path the first test prints on stderr.
 
 #[path = "support/browser.rs"]
 mod browser;
@@ -37,15 +36,15 @@ const VIEWS: [View; 4] = [
     },
 ];
 
-/// Where pictures are left.
+/// The folder of the screenshots.
 fn pictures() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pages");
     std::fs::create_dir_all(&folder).expect("a folder");
     folder
 }
 
-/// A page around another: no window is as narrow as a phone, but a frame is. What the probe in it
-/// has to say is put where the browser prints it.
+/// A page that contains another in a frame, because browser windows cannot be as narrow as a phone.
+/// It shows the results of the probe script in it.
 fn frame(page: &Path, width: u32) -> String {
     let name = page.file_name().expect("a name").to_string_lossy();
     format!(
@@ -57,9 +56,9 @@ fn frame(page: &Path, width: u32) -> String {
     )
 }
 
-/// What the probe says of a page in this view.
+/// The results of the probe script for a page in this view.
 fn probed(browser: &Path, page: &Path, view: View) -> Value {
-    // Were anything fetched, it would come here.
+    // If the page fetched anything, it would show up here.
     let server = TcpListener::bind("127.0.0.1:0").expect("a port");
     server.set_nonblocking(true).expect("it does not wait");
     let host = server.local_addr().expect("an address").to_string();
@@ -88,7 +87,7 @@ fn numbers(list: &Value) -> Vec<f64> {
     list.iter().map(|n| n.as_f64().expect("a number")).collect()
 }
 
-/// Fits, follows the reader's preference, has letters that can be read.
+/// The page fits its window, follows the reader's colour preference, and has readable letters.
 fn check_looks(name: &str, view: View, found: &Value) {
     assert_eq!(found["width"], view.width, "{name}");
     assert_eq!(found["overflow"], 0, "{name} scrolls: {}", found["out"]);
@@ -122,7 +121,7 @@ fn check_hands(name: &str, found: &Value) {
         let text = found[what].as_str();
         text.unwrap_or_else(|| panic!("{name}: nothing {what}: {found}"))
     };
-    // The second mark, by pointer and by keyboard; each says a number.
+    // Select the second mark, by pointer and by keyboard; each shows a number.
     assert_eq!(said("pointed"), said("next"), "{name}");
     assert_ne!(said("focused"), said("next"), "{name}");
     for what in ["pointed", "focused"] {
@@ -202,7 +201,7 @@ fn the_page_of_layouts_has_the_same_manners() {
     check_in_browser(&browser, &page_of(folder.path(), "layout.html", &args));
 }
 
-/// Without a script, what a mark tells is its title, and every table is there.
+/// Without scripts, marks have their values as titles, and every table is visible.
 #[test]
 fn a_page_without_scripts_still_has_every_value() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -243,7 +242,7 @@ fn unescaped(text: &str) -> String {
     })
 }
 
-/// The command of a page, given to a shell as it stands, makes the same report.
+/// The command in a page, run unchanged by a shell, makes the same report.
 #[test]
 fn the_command_of_a_page_makes_its_report_again() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -328,7 +327,7 @@ fn report(folder: &Path, args: &[&str]) -> (Value, String) {
     (serde_json::from_slice(&json).expect("JSON"), text)
 }
 
-/// Text, JSON and page say how long the drive lasts, or that nobody knows.
+/// Text, JSON and page give the drive's lifetime, or say that it is unknown.
 #[test]
 fn a_lifetime_is_told_at_a_daily_volume_or_unknown() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -341,7 +340,7 @@ fn a_lifetime_is_told_at_a_daily_volume_or_unknown() {
     assert_eq!(life["user_bytes_per_day_from"]["source"], "capacity");
     let host = &once["wa"]["host"]["total"];
     assert_eq!(&life["drive_writes_per_day"], host);
-    // Endurance over what a day takes of it.
+    // Lifetime = endurance divided by the bytes written per day.
     let number = |value: &Value| value.as_f64().expect("a number");
     let years = number(&life["drive_writes"]) / number(host) / 365.25;
     let said = number(&life["years_until_pe_limit"]);
@@ -385,12 +384,12 @@ fn a_lifetime_is_told_at_a_daily_volume_or_unknown() {
     assert!(String::from_utf8_lossy(&zero.stderr).contains("expected a size above 0"));
 }
 
-/// Where a trace has times, they say what is written a day.
+/// If a trace has times, they determine the bytes written per day.
 #[test]
 fn the_times_of_a_trace_say_what_is_written_a_day() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    // A put of a block each second.
+    // A put of one block every second.
     let lines: String = (0..2000)
         .map(|i| format!("{i},W,{},4096\n", i % 50 * 4096))
         .collect();

@@ -85,8 +85,8 @@ fn what_lcs_leaves_open_is_an_option_and_of_other_formats_is_not() {
     assert_eq!(listing(folder.path()), ["t.trz"]);
 }
 
-/// Nobody expects writes of 4 KiB to be replayed as records of 128 bytes: import, info and replay
-/// say so, and of key-value traces they say nothing.
+/// Writes of 4 KiB that are replayed as records of 128 bytes would surprise users: import, info and
+/// replay report this for block traces, and say nothing for key-value traces.
 #[test]
 fn what_a_block_becomes_is_said_wherever_the_trace_is_described() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,5 +1,5 @@
-//! Commands that are told to stop: within a second, with nothing left half made, and with what they
-//! did so far.
+//! Commands that are stopped by a signal end within a second, leave no half-written files, and
+//! report what they did so far.
 
 mod support;
 
@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use support::{listing, ok};
 
-/// A command ends within a second; what a crowded machine adds to that is not the command's.
+/// Time for a command to end: one second, and a margin for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// What became of a command that was told to stop.
+/// The result of a command that was stopped.
 struct Stopped {
     status: Option<i32>,
     stdout: String,
@@ -56,7 +56,7 @@ fn stop(mut child: Child, signal: &str, ready: impl Fn() -> bool) -> Stopped {
     }
 }
 
-/// Long enough to be at work.
+/// Time after which a command is certainly working.
 fn after(time: Duration) -> impl Fn() -> bool {
     let began = Instant::now();
     move || began.elapsed() >= time
@@ -99,7 +99,7 @@ fn long_trace(folder: &Path) {
     ok(folder, &args);
 }
 
-/// The part of a replay that was done is reported.
+/// The report of a stopped replay covers the operations that were done.
 #[test]
 fn a_replay_reports_what_it_did_so_far() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -145,11 +145,11 @@ fn a_replay_reports_what_it_did_so_far() {
     }
 }
 
-/// So many operations have written something, whatever the buffers.
+/// After this many operations something was written, whatever the buffers hold.
 const ENOUGH_OPS: u64 = 1000;
 
-/// Stops a replay when it has looked through its trace, which it does not show: told too early, it
-/// has next to nothing to report, and is told later.
+/// Stops a replay after it has analysed its trace. The end of the analysis is not visible, so if
+/// the signal comes too early and the report is nearly empty, this tries again later.
 fn while_replaying(folder: &Path, args: &[&str], signal: &str) -> Stopped {
     let store = folder.join("store");
     let on_file = args.iter().any(|arg| arg.starts_with("file:"));
@@ -172,7 +172,7 @@ fn while_replaying(folder: &Path, args: &[&str], signal: &str) -> Stopped {
     panic!("{args:?} never began to replay");
 }
 
-/// Before it replays it has no figures, but it says how far it came.
+/// Before the first operation a replay has no figures, but it reports how far it came.
 #[test]
 fn a_replay_that_is_stopped_in_its_survey_or_analysis_reports_that() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -203,7 +203,7 @@ fn a_replay_that_is_stopped_in_its_survey_or_analysis_reports_that() {
     }
 }
 
-/// Stops a replay in this phase, whenever that is: told in another one, it is told later or earlier.
+/// Stops a replay in this phase; if the signal hits another one, tries again earlier or later.
 fn told_early(folder: &Path, args: &[&str], phase: &str, signal: &str, status: i32) -> Value {
     let mut wait = Duration::from_millis(300);
     for _ in 0..12 {
@@ -220,7 +220,7 @@ fn told_early(folder: &Path, args: &[&str], phase: &str, signal: &str, status: i
             );
             return report;
         }
-        // Too early, or too late.
+        // The signal came too early or too late.
         wait = match report["phase"] == Value::Null || phase == "survey" && report["phase"] != phase
         {
             true => wait.mul_f64(0.6),
@@ -230,7 +230,7 @@ fn told_early(folder: &Path, args: &[&str], phase: &str, signal: &str, status: i
     panic!("{args:?} was never met in its {phase}");
 }
 
-/// A trace that is not whole is not there.
+/// A trace that is not complete is not created.
 #[test]
 fn traces_that_are_not_whole_are_not_there() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -273,7 +273,7 @@ fn traces_that_are_not_whole_are_not_there() {
     assert_eq!(listing(folder), ["long.csv"]);
 }
 
-/// A store that waits for lines that do not come, and one that is dumped to a reader that reads on.
+/// Stops a load that waits for input, and a dump whose reader is slow.
 #[test]
 fn stores_on_their_way_are_removed_and_lines_are_whole() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -379,7 +379,7 @@ fn an_oracle_tells_the_programs_that_it_ran() {
     );
 }
 
-/// The checkers end with the check.
+/// The checkers end together with the check.
 #[test]
 fn a_check_ends_its_checkers() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -392,7 +392,7 @@ fn a_check_ends_its_checkers() {
         );
         return;
     }
-    // TLC is fetched before the clock runs.
+    // TLC is fetched first, so that the time does not count.
     let specs = concat!(env!("CARGO_MANIFEST_DIR"), "/../specs");
     let args = [
         "check",

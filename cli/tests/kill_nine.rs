@@ -1,8 +1,9 @@
-//! `kill -9` at a random moment, round after round on the same store: what was acknowledged is there, and nothing is there that
-//! was never intended.
+//! `kill -9` at a random moment, round after round on the same store: what was acknowledged is
+//! there, and nothing is there that was never intended.
 //!
-//! After each round the store's state is the next round's baseline. Of a key's operations in a round, the ones that may be seen
-//! are the last acknowledged one and those intended after it; without an acknowledged one also the baseline.
+//! The state of the store after each round is the baseline of the next. Of a key's operations in a
+//! round, a reader may see the last acknowledged one or any intended after it; without an
+//! acknowledged one, also the baseline.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -18,15 +19,15 @@ use treering_engine::{BfOptions, Error, Kv, Options, Store, SystemClock, TreeKin
 /// What a key is seen to hold: the sequence number of its last put.
 type State = HashMap<u64, u64>;
 
-/// A key's operations of one round that may have been the last.
+/// The operations on a key in one round that may have been the last.
 #[derive(Default)]
 struct Candidates {
     acknowledged: bool,
-    /// Sequence number and whether it is a put; the acknowledged one first, then the later ones.
+    /// Sequence number, and whether it is a put: the acknowledged operation first, then later ones.
     ops: Vec<(u64, bool)>,
 }
 
-/// Reads what the killed writer said. A last line without its end was cut by the kill.
+/// Reads the killed writer's notes. The kill may have cut the last line.
 fn candidates(ack: &str) -> (HashMap<u64, Candidates>, u64, u64) {
     let mut keys: HashMap<u64, Candidates> = HashMap::new();
     let (mut highest, mut acknowledged) = (0, 0);
@@ -52,7 +53,8 @@ fn candidates(ack: &str) -> (HashMap<u64, Candidates>, u64, u64) {
     (keys, highest, acknowledged)
 }
 
-/// Opens the store as a survivor would and reads all of it; `None` if it was killed before there was one.
+/// Opens the store after a kill and reads all of it; `None` if it was killed before the store
+/// existed.
 fn survivors(path: &Path, tree: TreeKind) -> Option<State> {
     if path.metadata().map_or(0, |meta| meta.len()) == 0 {
         return None;
@@ -87,7 +89,7 @@ fn survivors(path: &Path, tree: TreeKind) -> Option<State> {
             ControlFlow::Continue(())
         })
         .expect("the scan succeeds");
-    // Without `close`: what recovery has done must do.
+    // No `close`: recovery alone must be enough.
     store.abandon();
     Some(state)
 }
@@ -120,7 +122,7 @@ fn rounds() -> u64 {
         .map_or(5, |n| n.parse().expect("TREERING_KILL_ROUNDS is a number"))
 }
 
-/// The writer's tree is the first survivor's, too; a survivor of the other kind finds the same.
+/// Uses the writer's tree for the first reader; a reader with the other tree finds the same.
 fn kill_rounds(tree: &str, seed: u64) {
     let mut kinds = [TreeKind::BTree, TreeKind::Bf(BfOptions::default())];
     if tree.starts_with("bf") {
@@ -176,7 +178,7 @@ fn kill_rounds(tree: &str, seed: u64) {
     );
 }
 
-/// `treering verify` before anything is repaired; a store that never came to be is not damaged.
+/// `treering verify` runs before recovery; a store that was never finished is not damaged.
 fn support_verify(path: &Path) -> bool {
     let output = Command::new(env!("CARGO_BIN_EXE_treering"))
         .arg("verify")

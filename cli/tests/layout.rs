@@ -99,7 +99,7 @@ fn a_key_file_and_a_trace_are_laid_out_as_well() {
         ],
     ));
     assert_eq!(rows(&document).len(), NAMES.len());
-    // The first 2000 puts are of as many keys.
+    // The first 2000 puts have 2000 different keys.
     let whole = json(&ok(
         folder.path(),
         &["layout", "--trace", SAMPLE, "--json", "-"],
@@ -136,7 +136,7 @@ fn a_sample_predicts_and_pictures_are_whole() {
     let read = |file: &str| std::fs::read_to_string(folder.path().join(file)).expect("is there");
     let (page, svg) = (read("page.html"), read("all.svg"));
     assert!(page.starts_with("<!doctype html>") && page.trim_end().ends_with("</html>"));
-    // Two pictures, each for wide and for narrow pages.
+    // Two charts, each for wide and for narrow pages.
     assert!(svg.starts_with("<svg") && page.matches("<svg").count() == 4);
     for name in NAMES {
         assert!(page.contains(name) && svg.contains(name), "{name}: {page}");
@@ -195,7 +195,7 @@ fn a_trace_is_replayed_with_leaves_of_any_layout_and_adaptive_ones_by_itself() {
     replayed(&["--tree", "bf"], "compact");
 }
 
-/// Whoever reads of one layout alone takes the others for worse.
+/// A report on a single layout must not look as if the others needed more space.
 #[test]
 fn layouts_that_take_the_same_space_are_all_named() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,4 @@
-//! Records leave a store and enter another one: `dump`, `load`, `repair`.
+//! Records leave a store and enter another: `dump`, `load`, `repair`.
 
 mod support;
 
@@ -18,10 +18,10 @@ fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder")
 }
 
-/// `count` lines, in order, some of them of bytes that are no text.
+/// Makes `count` lines, in key order, some with bytes that are not UTF-8.
 fn lines(count: u32) -> String {
     let line = |n: u32| match n % 10 {
-        // One that takes a few overflow blocks.
+        // A value of several overflow blocks.
         7 if n % 100 == 7 => format!(
             "{{\"key\":\"key-{n:06}\",\"value\":\"{}\"}}\n",
             format!("long {n} ").repeat(4_000)
@@ -84,7 +84,7 @@ fn what_is_dumped_is_what_was_loaded_whatever_the_store() {
     assert_eq!(listing(folder), names);
 }
 
-/// More than a new store of unknown size has room for at first, in no order.
+/// More lines, in random order, than a new store of unknown size has room for at first.
 #[test]
 fn a_stream_of_unknown_length_in_any_order_is_loaded() {
     let folder = folder();
@@ -152,8 +152,8 @@ fn a_bad_line_is_named_and_leaves_nothing() {
     assert_eq!(treering(folder, &["dump", "there"]).status.code(), Some(2));
 }
 
-/// A leaf is damaged: the log still has it, and without the log the rest is saved and the gap
-/// named.
+/// A leaf is damaged. With the log nothing is lost; without it the rest is saved and the gap is
+/// reported.
 #[test]
 fn a_damaged_store_is_saved_but_for_what_is_named() {
     let folder = folder();
@@ -171,14 +171,15 @@ fn a_damaged_store_is_saved_but_for_what_is_named() {
 
     let store = folder.join("store");
     let mut bytes = std::fs::read(&store).expect("reads");
-    // The last leaf on the file: behind log and journal, where homes are.
+    // The last leaf in the file: leaves are written to their homes, which come after log and
+    // journal.
     let leaf = (0..bytes.len() / 4096)
         .rfind(|i| &bytes[i * 4096 + 24..i * 4096 + 26] == b"TR")
         .expect("a leaf");
     bytes[leaf * 4096 + 1_000] ^= 1;
     std::fs::write(&store, &bytes).expect("writes");
 
-    // The log is given up when a store is closed, so nothing else says what the leaf held.
+    // Closing a store discards its log, so the leaf's records are nowhere else.
     let refused = treering(folder, &["dump", "store"]);
     assert_eq!(refused.status.code(), Some(1));
     let said = String::from_utf8_lossy(&refused.stderr);
@@ -232,7 +233,8 @@ fn a_damaged_store_is_saved_but_for_what_is_named() {
         );
     }
 
-    // Neither superblock: pages and log say it all, and nothing is proved.
+    // Both superblocks are damaged: pages and log have all records, but none is proved to be
+    // current.
     bytes[..8192].fill(0x5a);
     std::fs::write(&store, &bytes).expect("writes");
     let done = treering(folder, &["repair", "store", "-o", "blind"]);
@@ -241,8 +243,7 @@ fn a_damaged_store_is_saved_but_for_what_is_named() {
     assert!(rows(&ok(folder, &["dump", "blind"])).len() >= saved.len());
 }
 
-/// The first damage does not hide the others: without a superblock the pages are looked at all the
-/// same.
+/// The first damage does not hide others: even without a superblock, all pages are checked.
 #[test]
 fn a_store_that_does_not_open_is_verified_block_by_block() {
     let folder = folder();
@@ -279,7 +280,8 @@ fn a_store_that_does_not_open_is_verified_block_by_block() {
     );
 }
 
-/// What begins as a store does is one; what does not is bad input, whatever its length.
+/// A file that begins as a store does counts as a store; any other is bad input, whatever its
+/// length.
 #[test]
 fn a_store_that_was_cut_within_a_block_is_damaged_and_no_bad_input() {
     let folder = folder();

@@ -1,8 +1,8 @@
-//! Numbers in the documents are those that the commands beside them give.
+//! Checks that numbers in the documents equal the results of the commands beside them.
 //!
-//! What takes seconds is counted anew here. Tables that take longer are filled in by the examples that
-//! their document names (`.ci/numbers` runs the short ones); here the sentences about them are held
-//! against the tables.
+//! Numbers that take seconds are computed again here. Longer tables are filled in by the examples
+//! that their document names (`.ci/numbers` runs the short ones); here the sentences about them are
+//! compared with the tables.
 
 mod support;
 #[path = "support/tables.rs"]
@@ -18,7 +18,7 @@ use support::ok;
 use tables::Document;
 use told::{read, root};
 
-/// Documents whose tables an example fills in, and its folder.
+/// Documents with tables that an example fills in, and the example's folder.
 const MEASURED: [(&str, &str); 6] = [
     ("sim/BMINUS.md", "bminus_figures"),
     ("sim/CCL.md", "ccl_figures"),
@@ -58,7 +58,7 @@ fn each_table_stands_under_the_command_that_fills_it() {
             source += &std::fs::read_to_string(entry.expect("an entry").path()).expect("source");
         }
         for table in document.tables() {
-            // Some names are put together of a kind and what is measured: `copy-on-access-reads-only`.
+            // Some names are composed of a kind and a measure: `copy-on-access-reads-only`.
             let parts: Vec<&str> = table.split('-').collect();
             let starts = (1..=parts.len()).map(|n| parts[..n].join("-"));
             let is_filled = starts.into_iter().any(|start| {
@@ -103,7 +103,7 @@ fn lengths_of_counterexamples_are_those_of_the_manifest() {
             .iter()
             .filter(|m| m["model"] == model && (spec.is_empty() || m["spec"] == spec))
             .collect();
-        // Of a violated temporal property the manifest has no length.
+        // The manifest has no length for violated temporal properties.
         let is_so = of_name
             .iter()
             .any(|m| m["trace_length"].is_null() || m["trace_length"] == length);
@@ -122,7 +122,7 @@ fn is_spec(models: &[Value], name: &str) -> bool {
     models.iter().any(|model| model["spec"] == name)
 }
 
-/// The last text between backticks, if little stands behind it.
+/// The last text in backticks, if little follows it.
 fn last_span(text: &str) -> Option<&str> {
     let (before, behind) = text.rsplit_once('`')?;
     let (_, span) = before.rsplit_once('`')?;
@@ -190,9 +190,9 @@ fn shares_of_covered_lines_add_up() {
     assert!(sums.0 > 0.0, "no table");
 }
 
-/// Share of the accesses that the most popular `share` of `n` records get under Zipf's law.
+/// Share of accesses that go to the most popular `share` of `n` records under Zipf's law.
 fn zipf_share(n: u64, share: f64, theta: f64) -> f64 {
-    // Terms one by one, then Euler and Maclaurin's integral.
+    // The first terms one by one, the rest by the Euler-Maclaurin formula.
     let sum = |n: u64| {
         let exact = n.min(100_000);
         let head: f64 = (1..=exact).map(|k| (k as f64).powf(-theta)).sum();

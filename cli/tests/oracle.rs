@@ -16,7 +16,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Refused with status 2 and one sentence that holds `expected`.
+/// Checks that the command is refused with status 2 and one sentence that contains `expected`.
 fn refused(folder: &Path, args: &[&str], expected: &str) {
     let output = oracle(folder, args);
     let said = text(&output.stderr);
@@ -25,11 +25,11 @@ fn refused(folder: &Path, args: &[&str], expected: &str) {
     assert_eq!(said.lines().count(), 1, "{args:?}: {said}");
 }
 
-/// On any number of threads.
+/// The result does not depend on the number of threads.
 fn passes_and_the_same_seed_gives_the_same_report(tree: &str, runs: &str) {
     let folder = tempfile::tempdir().unwrap();
     let report = |file: &str, threads: &str| {
-        // Programs that are large enough for evictions, and for a log that goes round.
+        // Programs large enough for evictions and a log that wraps.
         let what = [
             "--tree", tree, "--mode", "crash", "--seed", "1", "--runs", runs,
         ];
@@ -51,7 +51,7 @@ fn passes_and_the_same_seed_gives_the_same_report(tree: &str, runs: &str) {
     assert_eq!(once, report("two.json", "2"));
 }
 
-// One of each kind of device; the others have their turn in CI.
+// One engine of each kind of device; CI runs the others.
 
 #[test]
 fn an_engine_on_blocks_passes_and_the_same_seed_gives_the_same_report() {
@@ -89,7 +89,7 @@ fn a_program_is_replayed_and_what_never_happened_is_status_4() {
 #[test]
 fn with_a_budget_what_had_no_time_is_named_and_only_strictly_status_4() {
     let folder = tempfile::tempdir().unwrap();
-    // A program of three operations, which never splits a leaf, and time to spare.
+    // A program of three operations never splits a leaf, however much time there is.
     let small =
         "--engine btree:cow --mode differential --runs 1 --ops 3 --budget 60s --json met.json";
     let small: Vec<&str> = small.split(' ').collect();
@@ -115,7 +115,7 @@ fn with_a_budget_what_had_no_time_is_named_and_only_strictly_status_4() {
 #[test]
 fn a_mode_that_never_did_what_it_is_for_is_status_4_with_a_budget_too() {
     let folder = tempfile::tempdir().unwrap();
-    // A store that nothing was written to has nothing to be harmed.
+    // A store that was never written has nothing to damage.
     let args = "--engine btree:cow --mode damage --runs 0 --budget 60s";
     let output = oracle(folder.path(), &args.split(' ').collect::<Vec<_>>());
     let said = text(&output.stderr);
@@ -132,7 +132,7 @@ fn a_small_budget_is_kept_and_each_mode_has_its_part_of_it() {
     let began = std::time::Instant::now();
     let args = "--tree bminus --budget 4s --threads 1 --json met.json";
     let output = oracle(folder.path(), &args.split(' ').collect::<Vec<_>>());
-    // A step on a busy machine may take long, a program takes longer.
+    // A step may take long on a busy machine; a whole program takes longer.
     assert!(began.elapsed().as_secs() < 30, "{:?}", began.elapsed());
     let said = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -177,7 +177,7 @@ fn events_of_a_bf_tree_are_judged_by_the_mirrors_of_mini_pages_and_ring() {
         assert!(count["n"].as_u64().unwrap() > 0, "{what}");
         assert!(text(&output.stdout).contains(what), "{what}");
     }
-    // One episode, of one client: nobody is ever in its way.
+    // One episode with a single client, so that no conflict occurs.
     let (output, run) = judge("1");
     assert_eq!(output.status.code(), Some(4), "{}", text(&output.stdout));
     assert_eq!(run["verdict"], "not-exercised");

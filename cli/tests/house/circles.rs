@@ -1,12 +1,12 @@
-//! Circles of a graph: its strongly connected components of more than one node (Tarjan).
+//! Import cycles: strongly connected components of more than one node (Tarjan).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-/// Who imports whom.
+/// The graph of imports.
 pub(crate) type Arrows = BTreeMap<PathBuf, BTreeSet<PathBuf>>;
 
-/// The components of more than one file, the largest first.
+/// The components of more than one file, largest first.
 pub(crate) fn of(arrows: &Arrows) -> Vec<Vec<PathBuf>> {
     let mut walk = Walk {
         arrows,

@@ -1,24 +1,24 @@
-//! Who imports whom in a crate, from its `use` declarations and its paths.
+//! The graph of imports between a crate's files, from its `use` declarations and paths.
 //!
-//! Re-exports are followed: an arrow goes to the file that defines the name. What is only re-exported
-//! is no arrow, nor is what tests import. This reads text, not types, so a method call is no arrow
-//! either.
+//! Re-exports are followed: an edge leads to the file that defines the name. A re-export itself is
+//! no edge, and imports of tests are ignored. This reads text, not types, so method calls are no
+//! edges either.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::circles::Arrows;
 
-/// A module as the names on the way to it, from the crate's root.
+/// A module path: the names from the crate's root.
 type Module = Vec<String>;
-/// A path as it is written: `crate`, `super`, names.
+/// A path as written in the source: `crate`, `super`, names.
 type Names = Vec<String>;
 
 /// The imports of a crate.
 pub(crate) struct Imports {
     /// The file of each module.
     modules: BTreeMap<Module, PathBuf>,
-    /// What a module calls by a name that it has imported.
+    /// The paths behind the names that a module imports.
     imported: BTreeMap<Module, BTreeMap<String, Names>>,
     /// Paths that a module mentions.
     mentioned: BTreeMap<Module, Vec<Names>>,
@@ -48,12 +48,13 @@ impl Imports {
         self.modules.len()
     }
 
-    /// Who imports whom.
+    /// The graph of imports.
     pub(crate) fn arrows(&self) -> &Arrows {
         &self.arrows
     }
 
-    /// The folder that a file belongs to: a `name.rs` beside a folder `name` belongs to that.
+    /// The folder that a file belongs to; a `name.rs` beside a folder `name` belongs to that
+    /// folder.
     pub(crate) fn folder(&self, file: &Path) -> PathBuf {
         let inner = file.with_extension("");
         match inner.is_dir() {
@@ -81,7 +82,7 @@ impl Imports {
         self.modules.insert(module, file.to_owned());
     }
 
-    /// Notes what a module imports and mentions.
+    /// Records what a module imports and mentions.
     fn note(&mut self, module: &Module, text: &str) {
         let (uses, rest) = split_uses(text);
         let imported = self.imported.entry(module.clone()).or_default();
@@ -120,7 +121,7 @@ impl Imports {
         self.arrows = arrows;
     }
 
-    /// The module in which `path`, as `module` writes it, is defined; `None` if that is elsewhere.
+    /// The module that defines `path` as written in `module`; `None` if it is outside the crate.
     fn resolve(
         &self,
         module: &Module,
@@ -233,7 +234,7 @@ pub(crate) fn without_comments(text: &str) -> String {
     out
 }
 
-/// Where the block that opens just before `from` ends.
+/// The end of the block that opens just before `from`.
 pub(crate) fn block_end(text: &str, from: usize) -> usize {
     let mut depth = 1;
     for (at, c) in text[from..].char_indices() {
@@ -249,8 +250,8 @@ pub(crate) fn block_end(text: &str, from: usize) -> usize {
     text.len()
 }
 
-/// The text without the modules that are compiled for tests only, and with the `super` of other
-/// inline modules resolved: that is the file itself.
+/// The text without modules that are compiled for tests only. The `super` of other inline modules
+/// is resolved to the file itself.
 pub(crate) fn without_tests(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -294,8 +295,8 @@ fn children(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// The trees of the `use` declarations, each with whether it is public; and the text without them,
-/// and without declarations of modules.
+/// The trees of the `use` declarations, each with whether it is public; and the text without `use`
+/// declarations and module declarations.
 pub(crate) fn split_uses(text: &str) -> (Vec<(bool, String)>, String) {
     let mut uses = Vec::new();
     let mut rest = String::new();
@@ -333,7 +334,7 @@ pub(crate) fn split_uses(text: &str) -> (Vec<(bool, String)>, String) {
     (uses, rest)
 }
 
-/// The paths of a `use` tree, each with the name that it has here.
+/// The paths of a `use` tree, each with its local name.
 pub(crate) fn flatten(tree: &str) -> Vec<(Names, String)> {
     fn walk(before: &[String], tree: &str, found: &mut Vec<(Names, String)>) {
         let tree = tree.trim();
@@ -373,10 +374,10 @@ pub(crate) fn flatten(tree: &str) -> Vec<(Names, String)> {
     found
 }
 
-/// The paths of two names and more that the text mentions.
+/// The paths of two or more names that the text mentions.
 fn paths(text: &str) -> Vec<Names> {
     let is_path = |c: char| is_name(c) || c == ':';
-    // `pub(in crate::node)` says who may see an item; it imports nothing.
+    // `pub(in crate::node)` is a visibility, not an import.
     let text = text.replace("pub(in crate::", "pub(");
     let words = text.split(|c| !is_path(c));
     let long = words.filter(|word| word.contains("::") && !word.starts_with("::"));

@@ -1,5 +1,5 @@
-//! What a crate offers to others, as a list of names: its public items, and the public functions of
-//! its types. Reads text, as [`crate::imports`] does.
+//! The public interface of a crate as a list of names: its public items, and the public functions
+//! of its types. Like [`crate::imports`], this reads text.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub(crate) fn of(src: &Path) -> Vec<String> {
 
 struct Listing {
     names: BTreeSet<String>,
-    /// Public types by their last name, and how a user names them.
+    /// Public types by their last name, with the path by which users name them.
     types: BTreeMap<String, String>,
 }
 
@@ -36,7 +36,7 @@ fn read(file: &Path) -> String {
 }
 
 impl Listing {
-    /// Notes how a type is named; of several ways the shortest.
+    /// Records a path of a type, and keeps the shortest.
     fn name(&mut self, last: &str, path: String) {
         let known = self.types.get(last);
         if known.is_none_or(|known| path.len() < known.len()) {
@@ -125,7 +125,7 @@ fn functions(text: &str) -> Vec<(String, String)> {
         let end = block_end(text, start + open + 1);
         let head = &text[start..start + open];
         from = end;
-        // Functions of traits are the traits' own.
+        // Functions of a trait's implementation belong to the trait.
         if head.contains(" for ") {
             continue;
         }
@@ -143,7 +143,7 @@ fn functions(text: &str) -> Vec<(String, String)> {
     found
 }
 
-/// What follows the angle bracket that closes an opened one.
+/// The text after the angle bracket that closes an opened one.
 fn skip_angles(text: &str) -> &str {
     let mut depth = 1;
     for (at, c) in text.char_indices() {

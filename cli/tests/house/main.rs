@@ -1,7 +1,7 @@
-//! The house keeps its plan: imports have no large circle, and none across folders; crates depend on
-//! each other one way; no file is too long to read in one go.
+//! The code follows its architecture: no large import cycles, no cycles across folders, acyclic
+//! dependencies between crates, and no file that is too long to read in one go.
 //!
-//! The plan itself is `docs/ARCHITECTURE.md`.
+//! `docs/ARCHITECTURE.md` describes the architecture.
 
 mod circles;
 mod imports;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use imports::Imports;
 
-/// The crates, and which of the others each may depend on. Whatever is not here is not allowed.
+/// The crates, and the others that each may depend on. All other dependencies are forbidden.
 const CRATES: &[(&str, &[&str])] = &[
     ("traces", &[]),
     ("engine", &[]),
@@ -47,10 +47,10 @@ const CRATES: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Most files that may import each other in a circle.
+/// Maximum number of files in an import cycle.
 const LARGEST_CIRCLE: usize = 3;
 
-/// Most lines of a file.
+/// Maximum number of lines in a file.
 const MOST_LINES: usize = 600;
 
 fn root() -> PathBuf {
@@ -98,7 +98,7 @@ fn crates_depend_on_each_other_one_way() {
     for (name, allowed) in CRATES {
         let manifest = root().join(name).join("Cargo.toml");
         let text = std::fs::read_to_string(&manifest).expect("is there");
-        // Tests may use more: `[dev-dependencies]` is not looked at.
+        // `[dev-dependencies]` are not checked: tests may use more crates.
         let mut in_dependencies = false;
         for line in text.lines() {
             if let Some(section) = line.trim().strip_prefix('[') {
@@ -140,8 +140,8 @@ fn no_file_is_longer_than_six_hundred_lines() {
 /// The crates that others use as libraries.
 const LIBRARIES: &[&str] = &["engine", "traces", "sim", "model/oracle", "model/specs"];
 
-/// What a crate offers is listed in its `API.txt`. A change of that list is a change for users: it
-/// belongs in `CHANGELOG.md`. Write the lists anew with `TREERING_WRITE_API=1`.
+/// The public interface of a crate is listed in its `API.txt`. A change of that list affects users
+/// and belongs in `CHANGELOG.md`. Run with `TREERING_WRITE_API=1` to rewrite the lists.
 #[test]
 fn the_interface_of_each_library_is_the_listed_one() {
     let write = std::env::var_os("TREERING_WRITE_API").is_some();

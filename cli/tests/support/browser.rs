@@ -6,16 +6,16 @@ use std::process::Command;
 
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
-/// What a page looks like to its reader.
+/// How a reader views a page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View {
-    /// Pixels from left to right.
+    /// Width in pixels.
     pub(crate) width: u32,
-    /// Whether the reader prefers dark.
+    /// Whether the reader prefers dark colours.
     pub(crate) dark: bool,
 }
 
-/// The browser; without one, a sentence on stderr that no test harness keeps to itself.
+/// The browser; without one, prints a notice on stderr that no test harness captures.
 pub(crate) fn find() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path)
@@ -31,7 +31,7 @@ pub(crate) fn find() -> Option<PathBuf> {
     found
 }
 
-/// Opens `page` and takes a picture of it; gives the page as its scripts have left it.
+/// Opens `page`, takes a screenshot, and returns the page as its scripts have left it.
 pub(crate) fn open(browser: &Path, page: &Path, view: View, picture: &Path) -> String {
     let profile = tempfile::tempdir().expect("a folder");
     let scheme = u8::from(!view.dark);

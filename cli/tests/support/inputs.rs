@@ -1,4 +1,4 @@
-//! A folder with the inputs that examples name: small ones.
+//! A folder with small versions of the inputs that examples name.
 
 use std::fmt::Write as _;
 use std::io::Read as _;
@@ -7,13 +7,13 @@ use std::path::Path;
 use super::support::ok;
 use super::told::root;
 
-/// A program that found something; here nothing is found any more.
+/// A program that once failed; the bug is fixed, so it finds nothing.
 const PROGRAM: &str = concat!(
     "{\"schema\":\"treering.program/1\",\"engine\":\"btree:cow\"}\n",
     "put \"k\" 100\nsync\nget \"k\"\ncrash keep-oldest\nget \"k\"\n"
 );
 
-/// Makes all of them in `folder`. What an example writes is not among them.
+/// Creates all inputs in `folder`, except for files that examples write themselves.
 pub(crate) fn prepare(folder: &Path) {
     let write = |name: &str, bytes: &[u8]| std::fs::write(folder.join(name), bytes).expect("write");
     for below in [
@@ -61,7 +61,8 @@ fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()
 }
 
-/// Blocks that come again, in no order: a multiplier that is coprime to their number scatters them.
+/// Block numbers that recur in scattered order: they are multiplied by a number coprime to their
+/// count.
 fn scattered(count: u64) -> impl Iterator<Item = u64> {
     (0..count).map(|i| i.wrapping_mul(2_654_435_761) % 1500)
 }
@@ -84,7 +85,7 @@ fn cloudphysics() -> String {
     text
 }
 
-/// Time, host, operation, device, offset and size.
+/// Columns: time, host, operation, device, offset and size.
 fn columns() -> String {
     let mut text = String::new();
     for (i, block) in scattered(1000).enumerate() {

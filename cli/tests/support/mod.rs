@@ -1,10 +1,10 @@
-//! Running the command and holding it to its manners.
+//! Runs the command and checks the basic rules of its output.
 #![allow(dead_code)] // each test file uses its own part
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The command, in `folder`.
+/// The command, run in `folder`.
 pub(crate) fn treering(folder: &Path, args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_treering"))
         .args(args)
@@ -13,7 +13,7 @@ pub(crate) fn treering(folder: &Path, args: &[&str]) -> Output {
         .expect("the command starts")
 }
 
-/// Runs it and expects success; its stdout.
+/// Runs it, expects success, and returns its stdout.
 pub(crate) fn ok(folder: &Path, args: &[&str]) -> String {
     let output = treering(folder, args);
     assert!(

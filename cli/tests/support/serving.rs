@@ -1,4 +1,4 @@
-//! `treering explore` serves until it is told to stop.
+//! Checks that `treering explore` serves until it is stopped.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Starts it on an address that is free (those of the examples may be in use), looks whether it
-/// answers there, and ends it by SIGTERM, after which 143 is right.
+/// Starts it on a free address (those of the examples may be in use), checks that it answers, and
+/// stops it by SIGTERM, after which exit status 143 is right.
 pub(crate) fn explore(folder: &Path, command: &str) -> Result<(), String> {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("an address");
@@ -40,7 +40,7 @@ pub(crate) fn explore(folder: &Path, command: &str) -> Result<(), String> {
     }
 }
 
-/// The head of what it answers, within a minute.
+/// The head of its answer, waiting up to a minute.
 fn answer(address: SocketAddr, mut is_alive: impl FnMut() -> bool) -> Option<String> {
     let began = Instant::now();
     while is_alive() && began.elapsed() < Duration::from_secs(60) {

@@ -1,15 +1,15 @@
-//! Tables of the documents, by their names and cells.
+//! Access to the tables of documents by names and cells.
 
 use super::told::read;
 
-/// A document and the tables that a command fills in, each between `<!-- NAME -->` and `<!-- end -->`.
+/// A document with tables that a command fills in, each between `<!-- NAME -->` and `<!-- end -->`.
 pub(crate) struct Document {
     name: String,
     text: String,
 }
 
 impl Document {
-    /// A document by its path from the root.
+    /// Reads a document by its path from the project's root.
     pub(crate) fn open(name: &str) -> Document {
         Document {
             name: name.to_owned(),
@@ -26,7 +26,7 @@ impl Document {
         marks.collect()
     }
 
-    /// Rows of a table below its head.
+    /// Rows of a table, without its head.
     fn rows(&self, table: &str) -> Vec<Vec<&str>> {
         let start = format!("<!-- {table} -->");
         let lines = self.text.lines().skip_while(|line| *line != start).skip(1);
@@ -38,7 +38,7 @@ impl Document {
         rows[2..].to_vec()
     }
 
-    /// The number in a column of the row that begins with `row` (cells with ` | ` between them).
+    /// The number in a column of the row that begins with `row` (cells are separated by ` | `).
     pub(crate) fn cell(&self, table: &str, row: &str, column: usize) -> f64 {
         let wanted: Vec<&str> = row.split(" | ").collect();
         let rows = self.rows(table);
@@ -55,19 +55,19 @@ impl Document {
             .collect()
     }
 
-    /// The text with one blank wherever there are blanks or a new line.
+    /// The text with all runs of white space replaced by one blank.
     pub(crate) fn flat(&self) -> String {
         self.text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
-    /// What is wrong if the text has no such sentence.
+    /// An error if the text does not contain the sentence.
     pub(crate) fn says(&self, sentence: &str) -> Option<String> {
         let missing = !self.flat().contains(sentence);
         missing.then(|| format!("{}: its tables say: {sentence}", self.name))
     }
 }
 
-/// A cell as a number, whatever its unit.
+/// Parses a cell as a number, whatever its unit.
 fn number(cell: &str) -> Option<f64> {
     let digits: String = cell
         .chars()

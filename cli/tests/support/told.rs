@@ -1,19 +1,19 @@
-//! Commands that texts tell their readers to type: the examples of `--help`, the shell blocks of
+//! Commands that texts tell their readers to type: examples of `--help`, and shell blocks of
 //! documents.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A command with subcommands left out, and what its help says.
+/// A command without its subcommands, and its help text.
 pub(crate) struct Help {
-    /// The words behind `treering`.
+    /// The words after `treering`.
     pub(crate) path: Vec<String>,
-    /// As a terminal without end would show it.
+    /// The help as a terminal of unlimited width shows it.
     text: String,
 }
 
 impl Help {
-    /// Help of the command and of all that is below it.
+    /// Help of the command and all its subcommands.
     pub(crate) fn of_all() -> Vec<Help> {
         let mut found = Vec::new();
         let mut open = vec![Vec::new()];
@@ -31,7 +31,7 @@ impl Help {
         found
     }
 
-    /// Its name as a reader types it.
+    /// The command as a reader types it.
     pub(crate) fn name(&self) -> String {
         ["treering"]
             .into_iter()
@@ -40,7 +40,7 @@ impl Help {
             .join(" ")
     }
 
-    /// Names of the commands right below it.
+    /// Names of the direct subcommands.
     pub(crate) fn subcommands(&self) -> Vec<String> {
         section(&self.text, "Commands:")
             .iter()
@@ -49,7 +49,7 @@ impl Help {
             .collect()
     }
 
-    /// Its examples, without what is said behind them.
+    /// Its examples, without the text after them.
     pub(crate) fn examples(&self) -> Vec<String> {
         section(&self.text, "EXAMPLES:")
             .iter()
@@ -57,7 +57,7 @@ impl Help {
             .collect()
     }
 
-    /// What a terminal of a hundred columns shows.
+    /// The help as a terminal of a hundred columns shows it.
     pub(crate) fn on_a_terminal(&self) -> String {
         help_text(&self.path, 100)
     }
@@ -74,7 +74,7 @@ fn help_text(path: &[String], columns: usize) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// Lines behind a headline, up to an empty one.
+/// Lines after a heading, up to an empty one.
 fn section<'a>(text: &'a str, headline: &str) -> Vec<&'a str> {
     let lines = text.lines().skip_while(|line| *line != headline).skip(1);
     lines.take_while(|line| !line.trim().is_empty()).collect()
@@ -127,7 +127,7 @@ pub(crate) fn shell_lines(document: &str) -> Vec<String> {
     lines
 }
 
-/// Commands of cargo in the running text of a document.
+/// cargo commands in the running text of a document.
 pub(crate) fn cargo_spans(document: &str) -> Vec<String> {
     let text = read(document);
     let (mut prose, mut within) = (String::new(), false);
@@ -146,7 +146,7 @@ pub(crate) fn cargo_spans(document: &str) -> Vec<String> {
         .collect()
 }
 
-/// Folders of the workspace's packages, by their names.
+/// Folders of the workspace's packages, by name.
 fn packages() -> Vec<(String, PathBuf)> {
     let folders = [
         "bench",
@@ -169,8 +169,8 @@ fn packages() -> Vec<(String, PathBuf)> {
     folders.iter().map(package).collect()
 }
 
-/// Packages, features and targets that a command of cargo names are there. It is not run: that takes
-/// minutes, and a lock on the build that runs the test.
+/// Checks that packages, features and targets of a cargo command exist. The command is not run:
+/// that would take minutes, and the build that runs the test holds a lock.
 pub(crate) fn cargo_names(line: &str) -> Result<(), String> {
     let own = line.split(" -- ").next().unwrap_or(line);
     let words: Vec<&str> = own.split_whitespace().collect();
