@@ -100,8 +100,8 @@ fn measured_and_predicted_stand_side_by_side_unless_nobody_asked() {
     }
     for title in [
         "What answered lookups",
-        "How large the mini-pages are",
-        "Records merged at once",
+        "Sizes of mini-pages",
+        "Records per merge",
     ] {
         assert!(page.contains(title), "{title}");
     }

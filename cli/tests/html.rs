@@ -213,7 +213,7 @@ fn a_page_without_scripts_still_has_every_value() {
         "<title>measured, host page: ",
         "<title>after ",
         "% used: ",
-        "until the limit",
+        "time to P/E limit",
         "years",
         "<td>pe_limit</td><td>3000</td>",
         "<td>seed</td><td>0</td>",

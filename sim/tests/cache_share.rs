@@ -52,7 +52,7 @@ fn it_is_a_share_of_what_the_store_holds_at_the_end_of_the_warm_up() {
     assert_eq!(report.cache.frames, report.cache.budget_bytes / 4096);
     let text = text::render(&report);
     assert!(
-        text.contains("219.7 KiB asked for, 25.0 % of 878.9 KiB"),
+        text.contains("219.7 KiB requested, 25.0 % of 878.9 KiB"),
         "{text}"
     );
 }

@@ -1,4 +1,4 @@
-//! What mini-pages save, measured beside predicted.
+//! What mini-pages save: measured values beside predicted ones.
 
 use serde::Serialize;
 
@@ -7,17 +7,17 @@ use super::wa::{Row, error};
 use crate::predict::Prediction;
 use crate::predict::bf::MiniPagesPrediction;
 
-/// One figure: rates are per operation, shares of gets.
+/// One figure. Rates are per operation; shares are of gets.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Compared {
-    /// Which.
+    /// Name of the figure.
     pub name: &'static str,
-    /// Measured.
+    /// The measured value.
     pub measured: f64,
-    /// Predicted; `null` with `--no-predict`.
+    /// The predicted value; `null` with `--no-predict`.
     pub predicted: Option<f64>,
-    /// Measured over predicted, minus one; `null` where the figure is under 3 % of the one that it
-    /// is a part of.
+    /// Measured divided by predicted, minus one; `null` if the figure is less than 3 % of the total
+    /// that it belongs to.
     pub error: Option<f64>,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct PageIo {
     pub(crate) user_bytes: u64,
 }
 
-/// All figures.
+/// Computes all figures.
 pub(crate) fn compared(
     m: &MiniPagesReport,
     io: PageIo,

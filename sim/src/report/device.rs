@@ -1,4 +1,4 @@
-//! The device in a report: what it is, how it compresses, and what the kernel counted on a file.
+//! The device in a report: what it is, how it compresses, and, for files, what the kernel counted.
 
 use std::collections::BTreeMap;
 
@@ -13,15 +13,15 @@ pub struct DeviceReport {
     pub profile: String,
     /// Addressable 4 KiB blocks.
     pub logical_blocks: u64,
-    /// Which over-provisioning is meant, in words; empty on files.
+    /// The definition of over-provisioning that is used; empty on files.
     pub over_provisioning_definition: String,
     /// `T / U − 1`.
     pub over_provisioning: Option<f64>,
     /// `α = T / U`.
     pub alpha: Option<f64>,
-    /// `T / in use`, in use averaged over the measured part.
+    /// `T / in use`, where `in use` is averaged over the measured part.
     pub effective_alpha: Option<f64>,
-    /// Pages of an erase block.
+    /// Pages in an erase block.
     pub pages_per_block: Option<u32>,
     /// Garbage collection policy.
     pub gc: Option<String>,
@@ -29,56 +29,55 @@ pub struct DeviceReport {
     pub gc_reached: Option<bool>,
     /// How the drive compresses; `null` if it does not.
     pub compression: Option<CompressionReport>,
-    /// Every number of the profile as the run used it, by its key in the profile; empty on files.
+    /// Every value of the profile as the run used it, by its key in the profile; empty on files.
     pub profile_values: BTreeMap<String, serde_json::Value>,
 }
 
 /// Compression in the measured part.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CompressionReport {
-    /// `zlib`, `zstd` or `lz4`.
+    /// Codec: `zlib`, `zstd` or `lz4`.
     pub codec: String,
-    /// Its level.
+    /// Compression level.
     pub level: u32,
-    /// Logical bytes over nominal flash bytes; above 1 is thin provisioning.
+    /// Logical bytes divided by nominal flash bytes; thin provisioning if above 1.
     pub logical_over_physical: f64,
-    /// Bytes that may be live before the medium is full.
+    /// Live bytes that the medium can hold when it is full.
     pub capacity_bytes: u64,
-    /// Blocks of zeros written: they take no room.
+    /// Blocks of zeros written, which take no space.
     pub zero_blocks: u64,
-    /// Blocks that went through the codec.
+    /// Blocks that the codec compressed.
     pub compressed_blocks: u64,
-    /// Blocks whose size was known from the same content before.
+    /// Blocks whose compressed size was known from equal content before.
     pub remembered_blocks: u64,
-    /// Bytes left empty at the ends of erase blocks.
+    /// Bytes left unused at the ends of erase blocks.
     pub padding_bytes: u64,
 }
 
-/// What the operating system counted, on files.
+/// What the operating system counted; files only.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct KernelReport {
-    /// Bytes this process caused to be written while the store was measured; `null` if the kernel
-    /// does not say.
+    /// Bytes that this process caused to be written while the store was measured; `null` if the
+    /// kernel does not report it.
     pub write_bytes: Option<u64>,
-    /// The engine's bytes in the same span.
+    /// Bytes that the engine wrote in the same period.
     pub engine_bytes: u64,
     /// How the file was opened: direct or buffered, io_uring or not.
     pub how: String,
     /// Type of the file system; `null` if unknown.
     pub file_system: Option<String>,
-    /// The block device below it; `null` if it has none that is known.
+    /// The block device below the file system; `null` if there is none or it is unknown.
     pub block_device: Option<String>,
-    /// Bytes that this block device was given in the same span, by any program; `null` if unknown.
+    /// Bytes that all programs wrote to this block device in the same period; `null` if unknown.
     pub block_device_bytes: Option<u64>,
-    /// What lies between these numbers, as far as it has a cause that is known; the rest is
-    /// `unexplained`.
+    /// The known causes of differences between these numbers; the rest is `unexplained`.
     pub differences: Vec<WriteDifference>,
 }
 
-/// One cause for which two counts of written bytes differ.
+/// A cause by which two counts of written bytes differ.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct WriteDifference {
-    /// Which counts: `process - engine`, or `block device - process`.
+    /// The counts that differ: `process - engine`, or `block device - process`.
     pub between: &'static str,
     /// The cause.
     pub name: String,
@@ -86,10 +85,10 @@ pub struct WriteDifference {
     pub bytes: i64,
 }
 
-/// A profile's values by their keys; those of its tables as `table.key`.
+/// A profile's values by key; values of its tables have keys such as `table.key`.
 pub(crate) fn flat(profile: &impl Serialize) -> BTreeMap<String, serde_json::Value> {
     let mut found = BTreeMap::new();
-    // A profile is plain data, which always has a JSON form.
+    // A profile is plain data, so it always converts to JSON.
     if let Ok(serde_json::Value::Object(values)) = serde_json::to_value(profile) {
         for (key, value) in values {
             match value {

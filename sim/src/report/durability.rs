@@ -1,4 +1,4 @@
-//! When a replay acknowledged its writes, and by which clock.
+//! When a replay acknowledged its writes, and which clock it used.
 
 use super::ReplayReport;
 use super::numbers::duration;
@@ -7,8 +7,8 @@ use super::numbers::duration;
 pub(super) const OPTION: &str = "durability";
 
 impl ReplayReport {
-    /// When writes were acknowledged, in a few words. An interval names its clock, which is never
-    /// that of the trace. `None` if the tree had no choice.
+    /// A short description of when writes were acknowledged. An interval is given with its clock,
+    /// which is never that of the trace. `None` if the tree had no choice.
     pub(super) fn durability(&self) -> Option<String> {
         let policy = self.options.get(OPTION)?.as_str()?;
         let every = policy

@@ -1,13 +1,13 @@
-//! How long a drive lasts at a given daily volume.
+//! The lifetime of a drive at a given daily write volume.
 //!
 //! ```text
-//! endurance   = bytes of the medium × program/erase cycles      what the medium can be made to hold
-//! host bytes  = endurance ÷ (medium bytes over host bytes)      the drive's own write amplification
-//! user bytes  = host bytes ÷ (host bytes over user bytes)       the tree's write amplification
-//! years       = user bytes ÷ user bytes a day ÷ 365.25
+//! endurance   = bytes of the medium × program/erase cycles      total bytes that can be programmed
+//! host bytes  = endurance ÷ (medium bytes over host bytes)      by the drive's write amplification
+//! user bytes  = host bytes ÷ (host bytes over user bytes)       by the tree's write amplification
+//! years       = user bytes ÷ user bytes per day ÷ 365.25
 //! ```
 //!
-//! Wear levelling is taken to be perfect: every block reaches its limit at the same time.
+//! Wear levelling is assumed to be perfect: all blocks reach their limit at the same time.
 
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ use super::numbers::{bytes, duration};
 const DAYS_PER_YEAR: f64 = 365.25;
 const NS_PER_DAY: f64 = 86_400e9;
 
-/// Wear of the drive, and what is left at a daily volume.
+/// Wear of the drive, and its remaining lifetime at a daily write volume.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LifetimeReport {
     /// Erases in the measured part; `null` on persistent memory.
@@ -25,41 +25,41 @@ pub struct LifetimeReport {
     pub mean_erases: Option<f64>,
     /// Largest erase count of a block; `null` on persistent memory.
     pub max_erases: Option<u32>,
-    /// Program/erase cycles that a block endures, or writes that a line of persistent memory does;
-    /// `null` if the profile does not say.
+    /// Program/erase cycles that a block endures, or writes that a line of persistent memory
+    /// endures; `null` if the profile does not say.
     pub pe_limit_cycles: Option<f64>,
     /// Host bytes until the P/E limit at the measured WA; `null` without a limit or without writes.
     pub host_bytes: Option<f64>,
-    /// The same in writes of the whole drive.
+    /// The same, in drive writes (writes of the whole capacity).
     pub drive_writes: Option<f64>,
-    /// The same in user bytes.
+    /// The same, in user bytes.
     pub user_bytes: Option<f64>,
-    /// Bytes that the user is taken to write a day.
+    /// Bytes that the user is assumed to write per day.
     pub user_bytes_per_day: f64,
-    /// Where that is from.
+    /// The source of the daily volume.
     pub user_bytes_per_day_from: DailyFrom,
-    /// Writes of the whole drive a day (DWPD) at that volume; `null` if nothing was measured.
+    /// Drive writes per day (DWPD) at that volume; `null` if nothing was measured.
     pub drive_writes_per_day: Option<f64>,
     /// Years until the P/E limit at that volume; `null` without a limit or without writes.
     pub years_until_pe_limit: Option<f64>,
 }
 
-/// Where the daily volume is from.
+/// The source of the daily volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "source")]
 pub enum DailyFrom {
     /// `--daily`.
     Flag,
-    /// The measured operations of the trace and the time between the first and the last of them.
+    /// The measured operations of the trace, divided by the time between the first and the last.
     Trace {
-        /// That time.
+        /// That time, in nanoseconds.
         span_ns: u64,
     },
-    /// The trace has no times: as many user bytes as the drive's logical capacity.
+    /// The trace has no times, so the user is assumed to write the drive's logical capacity daily.
     Capacity,
 }
 
-/// Bytes that a user is taken to write a day.
+/// Bytes that a user is assumed to write per day.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Daily {
     bytes: f64,
@@ -67,8 +67,8 @@ pub(crate) struct Daily {
 }
 
 impl Daily {
-    /// What was asked for, or what the trace's times say, or once the drive's logical capacity,
-    /// which suits a drive of any size.
+    /// The volume that was requested; else the one that follows from the trace's times; else the
+    /// drive's logical capacity, which suits drives of any size.
     pub(crate) fn new(
         asked_bytes: Option<u64>,
         user_bytes: u64,
@@ -87,20 +87,20 @@ impl Daily {
     }
 }
 
-/// What a lifetime is computed from.
+/// The inputs for computing a lifetime.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Worn {
-    /// Erases in the measured part, mean and largest erase count of a block.
+    /// Erases in the measured part, and the mean and maximum erase count of a block.
     pub(crate) erases: Option<(u64, f64, u32)>,
-    /// Cycles that the medium endures.
+    /// Program/erase cycles that the medium endures.
     pub(crate) limit_cycles: Option<f64>,
     /// Bytes of the medium that share the wear.
     pub(crate) medium_bytes: f64,
     /// Bytes that the host can address.
     pub(crate) logical_bytes: f64,
-    /// Bytes written to the medium over host bytes.
+    /// Bytes written to the medium divided by host bytes.
     pub(crate) medium_over_host: f64,
-    /// Host bytes over user bytes.
+    /// Host bytes divided by user bytes.
     pub(crate) host_over_user: f64,
     /// The daily volume.
     pub(crate) daily: Daily,
@@ -129,12 +129,12 @@ impl LifetimeReport {
         }
     }
 
-    /// The daily volume and where it is from.
+    /// The daily volume and its source.
     fn daily(&self) -> String {
         let from = match self.user_bytes_per_day_from {
             DailyFrom::Flag => "--daily".to_string(),
             DailyFrom::Trace { span_ns } => {
-                format!("the trace's times, over {}", duration(span_ns as f64))
+                format!("from the trace's times, over {}", duration(span_ns as f64))
             }
             DailyFrom::Capacity => {
                 "the drive's logical capacity once a day, as the trace has no times".to_string()
@@ -143,7 +143,7 @@ impl LifetimeReport {
         format!("{} ({from})", bytes(self.user_bytes_per_day))
     }
 
-    /// Why there are no years, if there are none.
+    /// Why the years are unknown, if they are.
     fn unknown(&self) -> Option<&'static str> {
         match (self.pe_limit_cycles, self.years_until_pe_limit) {
             (None, _) => Some("unknown: the profile gives no P/E limit"),
@@ -152,17 +152,17 @@ impl LifetimeReport {
         }
     }
 
-    /// Names and values, as text and page show them.
+    /// Names and values, as shown by text and page.
     pub(super) fn rows(&self) -> Vec<(&'static str, String)> {
         let or_unknown = |value: Option<String>| value.unwrap_or_else(|| "unknown".into());
         let mut rows = vec![
-            ("user data a day", self.daily()),
+            ("user data per day", self.daily()),
             (
                 "drive writes/day",
                 or_unknown(self.drive_writes_per_day.map(significant)),
             ),
             (
-                "until the limit",
+                "time to P/E limit",
                 match (self.years_until_pe_limit, self.unknown()) {
                     (Some(years), None) => time(years),
                     (_, why) => why.unwrap_or("unknown").into(),
@@ -175,13 +175,13 @@ impl LifetimeReport {
                 bytes(user),
                 significant(drive_writes)
             );
-            rows.push(("which is", left));
+            rows.push(("data to P/E limit", left));
         }
         if let Some(limit) = self.pe_limit_cycles {
             let mut wear = format!("{} cycles", significant(limit));
             if let Some((erases, mean)) = self.erases.zip(self.mean_erases) {
                 wear += &format!(
-                    "; {} erases measured, {} a block over the whole run",
+                    "; {} erases measured, {} per block over the whole run",
                     super::numbers::grouped(erases),
                     significant(mean)
                 );
@@ -192,7 +192,7 @@ impl LifetimeReport {
     }
 }
 
-/// Years, or days where that says more.
+/// Formats years, and adds days if there are few.
 fn time(years: f64) -> String {
     if years >= 1.0 {
         format!("{} years", significant(years))
@@ -202,7 +202,7 @@ fn time(years: f64) -> String {
     }
 }
 
-/// Three digits that count.
+/// Formats a number with three significant digits.
 fn significant(n: f64) -> String {
     match n.abs() {
         0.0 => "0".into(),
@@ -230,7 +230,7 @@ mod tests {
         }
     }
 
-    /// 1280 bytes × 3000 cycles = 3.84 MB of programs, 1.92 MB from the host, 480 kB of the user's.
+    /// 1280 bytes × 3000 cycles = 3.84 MB programmed, 1.92 MB by the host, 480 kB by the user.
     #[test]
     fn a_lifetime_is_endurance_over_both_amplifications() {
         let daily = Daily::new(Some(500), 77, Some(9), 1000.0);
@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(life.years_until_pe_limit, None);
         assert_eq!(life.drive_writes_per_day, Some(4.0));
         let rows = life.rows();
-        let until = rows.iter().find(|(name, _)| *name == "until the limit");
+        let until = rows.iter().find(|(name, _)| *name == "time to P/E limit");
         let (_, said) = until.expect("a row");
         assert_eq!(said, "unknown: the profile gives no P/E limit");
     }

@@ -1,12 +1,12 @@
-//! The part of the report that only a Bf-Tree has: what its mini-pages did in the measured part,
-//! and what they are at its end.
+//! The part of the report that only a Bf-Tree has: the activity of mini-pages in the measured part,
+//! and their state at its end.
 
 use serde::Serialize;
 use treering_engine::BfStats;
 
 use super::numbers::{bytes, grouped};
 
-/// Mini-pages; counts are of the measured part.
+/// Statistics of mini-pages; counts are of the measured part.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MiniPagesReport {
     /// Share of lookups answered by a record of a mini-page.
@@ -15,14 +15,14 @@ pub struct MiniPagesReport {
     pub hits: HitsByKind,
     /// Lookups that read the leaf.
     pub misses: u64,
-    /// Leaves read, by lookups, scans and writes, in memory or not; those that merges change are
-    /// not among them.
+    /// Leaves read by lookups, scans and writes, in memory or not; leaves changed by merges are not
+    /// counted.
     pub leaf_reads: u64,
-    /// Records that a lookup of the leaf left in the mini-page.
+    /// Records that lookups copied from the leaf into the mini-page.
     pub promotions: u64,
     /// Mini-pages that became mirrors of their leaves.
     pub mirrors: u64,
-    /// Leaves that scans found in mirrors, without a look at the page.
+    /// Leaves that scans read from mirrors instead of the page.
     pub mirror_scans: u64,
     /// Mini-pages moved from near the head to the tail because they were used.
     pub copies_to_tail: u64,
@@ -30,33 +30,33 @@ pub struct MiniPagesReport {
     pub evictions: u64,
     /// Merges of a mini-page's dirty records into its leaf.
     pub merges: u64,
-    /// The same by cause.
+    /// The merges by cause.
     pub merges_by: MergesByCause,
-    /// Records that went down with them.
+    /// Records that these merges wrote to leaves.
     pub merged_records: u64,
-    /// Mean records of a merge; `null` without merges.
+    /// Mean number of records in a merge; `null` without merges.
     pub records_per_merge: Option<f64>,
-    /// Merges by their records, in bins that end below the next power of two; the last is the last
-    /// that is not empty.
+    /// Merges by number of records, in bins that end below the next power of two, up to the last
+    /// bin that is not empty.
     pub merge_sizes: Vec<MergeBin>,
     /// Mini-pages by size, ascending.
     pub sizes: Vec<SizeBin>,
-    /// The ring.
+    /// The ring buffer that holds the mini-pages.
     pub ring: RingReport,
     /// Bytes of the mapping table, which is not part of the cache.
     pub mapping_bytes: u64,
 }
 
-/// Lookups by the kind of record that answered.
+/// Lookups by the kind of record that answered them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct HitsByKind {
-    /// Written, and not in the leaf yet.
+    /// Written, and not yet in the leaf.
     pub insert: u64,
-    /// As the leaf has it.
+    /// Equal to the record in the leaf.
     pub cache: u64,
     /// Deleted, and perhaps still in the leaf.
     pub tombstone: u64,
-    /// Known not to be in the leaf.
+    /// Known to be absent from the leaf.
     pub phantom: u64,
 }
 
@@ -71,20 +71,20 @@ impl HitsByKind {
         ]
     }
 
-    /// All kinds together.
+    /// The sum of all kinds.
     pub fn total(&self) -> u64 {
         self.iter().into_iter().map(|(_, n)| n).sum()
     }
 }
 
-/// Merges by what made them necessary.
+/// Merges by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct MergesByCause {
     /// The mini-page was evicted at the ring's head.
     pub eviction: u64,
-    /// It was used near the head, and left records behind on its way to the tail.
+    /// It was used near the head, and left its dirty records to the leaf when it moved to the tail.
     pub copy_on_access: u64,
-    /// It had become too large, or its leaf might not have held what was to come.
+    /// It had become too large, or its leaf might not have had room for further records.
     pub room: u64,
     /// A checkpoint began.
     pub checkpoint: u64,
@@ -93,7 +93,7 @@ pub struct MergesByCause {
 }
 
 impl MergesByCause {
-    /// Cause, as a sentence has it, and count, in report order.
+    /// Cause (as part of a sentence) and count, in report order.
     pub fn iter(&self) -> [(&'static str, u64); 5] {
         [
             ("evicted", self.eviction),
@@ -108,11 +108,11 @@ impl MergesByCause {
 /// Merges of `least` to `most` records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct MergeBin {
-    /// A power of two.
+    /// The lower bound, a power of two.
     pub least: u64,
-    /// One below the next.
+    /// The upper bound, one below the next power of two.
     pub most: u64,
-    /// How many.
+    /// Number of merges.
     pub merges: u64,
 }
 
@@ -130,9 +130,9 @@ impl MergeBin {
 /// Mini-pages of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct SizeBin {
-    /// Bytes, without the block's header.
+    /// Size in bytes, without the block's header.
     pub bytes: u64,
-    /// Made or grown to this size in the measured part.
+    /// Allocated at or grown to this size in the measured part.
     pub allocated: u64,
     /// Grown, moved or dropped in the measured part.
     pub freed: u64,
@@ -142,31 +142,31 @@ pub struct SizeBin {
     pub live: u64,
 }
 
-/// The ring: counts are of the measured part, bytes in use are those at its end.
+/// The ring buffer: counts are of the measured part, bytes in use are those at its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RingReport {
-    /// Its size.
+    /// Its capacity.
     pub capacity_bytes: u64,
-    /// From its head to its tail: mini-pages, free blocks, padding and tombstones.
+    /// Bytes from head to tail: mini-pages, free blocks, padding and tombstones.
     pub used_bytes: u64,
-    /// Mini-pages, their blocks' headers included.
+    /// Bytes of mini-pages, including block headers.
     pub live_bytes: u64,
-    /// Blocks on free lists.
+    /// Bytes of blocks on free lists.
     pub free_list_bytes: u64,
-    /// Laid as padding before the physical end in the measured part.
+    /// Bytes of padding written before the physical end in the measured part.
     pub padding_bytes: u64,
-    /// Turned into tombstones in the measured part: left by mini-pages that moved or went.
+    /// Bytes of tombstones that moved or dropped mini-pages left in the measured part.
     pub tombstone_bytes: u64,
     /// Allocations that found the ring full.
     pub full_returns: u64,
-    /// Evictions that failed because the device did.
+    /// Evictions that failed because of a device error.
     pub failed_evictions: u64,
-    /// Whether the kernel took the advice to use huge pages; a ring below 2 MiB does not ask.
+    /// Whether the kernel accepted the advice to use huge pages; a ring below 2 MiB does not ask.
     pub huge_pages: bool,
 }
 
 impl MiniPagesReport {
-    /// What these counters, those of the measured part, say.
+    /// Builds the report from the counters of the measured part.
     pub(crate) fn new(stats: &BfStats) -> MiniPagesReport {
         let hits = HitsByKind {
             insert: stats.hits.insert,
@@ -219,7 +219,7 @@ impl MiniPagesReport {
 }
 
 impl MiniPagesReport {
-    /// Names and values, as text and HTML show them.
+    /// Names and values, as shown by text and HTML.
     pub(super) fn rows(&self) -> Vec<(&'static str, String)> {
         let list = |parts: Vec<String>| match parts.is_empty() {
             true => "none".to_string(),
@@ -249,9 +249,9 @@ impl MiniPagesReport {
                 ),
             ),
             (
-                "records in",
+                "promotions",
                 format!(
-                    "{} promoted by lookups; {} leaves read by all operations",
+                    "{} records by lookups; {} leaves read by all operations",
                     grouped(self.promotions),
                     grouped(self.leaf_reads)
                 ),
@@ -264,8 +264,8 @@ impl MiniPagesReport {
                     grouped(self.merged_records)
                 ),
             ),
-            ("merged because", list(causes.collect())),
-            ("records a merge", list(merges.collect())),
+            ("causes of merges", list(causes.collect())),
+            ("records per merge", list(merges.collect())),
             (
                 "ring",
                 format!(
@@ -278,15 +278,15 @@ impl MiniPagesReport {
                 ),
             ),
             (
-                "mirrors",
+                "leaf mirrors",
                 format!(
-                    "{} made; scans found {} leaves in one",
+                    "{} made; scans read {} leaves from one",
                     grouped(self.mirrors),
                     grouped(self.mirror_scans)
                 ),
             ),
             (
-                "at its head",
+                "head of the ring",
                 format!(
                     "{} evicted, {} copied to the tail, {} of tombstones, {} of padding",
                     grouped(self.evictions),
@@ -295,7 +295,7 @@ impl MiniPagesReport {
                     bytes(ring.padding_bytes as f64)
                 ),
             ),
-            ("sizes now", list(live.collect())),
+            ("sizes at the end", list(live.collect())),
         ]
     }
 }

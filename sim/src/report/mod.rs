@@ -1,9 +1,9 @@
-//! What a replay found: one structure, `treering.replay/1`, and its three faces: JSON (this
-//! structure as it is), [`text`] and [`html`].
+//! The report of a replay: one structure, `treering.replay/1`, with three renderings: JSON (the
+//! structure itself), [`text`] and [`html`].
 //!
-//! Every number is what the run measured *after warm-up*, unless its name says otherwise.
-//! Everything under `wa` is bytes over user bytes (key and value of puts, key of deletes). Nothing
-//! in here depends on wall-clock time, except on real files.
+//! Every number is measured *after warm-up*, unless its name says otherwise. Everything under `wa`
+//! is bytes divided by user bytes (key and value of puts, key of deletes). Except on real files,
+//! nothing here depends on wall-clock time.
 
 mod buffering;
 mod device;

@@ -1,6 +1,6 @@
-//! Numbers as text and pages show them.
+//! Formats numbers for text and pages.
 
-/// 1,234,567.
+/// Groups digits: 1,234,567.
 pub(super) fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -13,12 +13,12 @@ pub(super) fn grouped(n: u64) -> String {
     out
 }
 
-/// +1.2 %, three digits where it is small.
+/// Formats a share as +1.23 %.
 pub(super) fn percent(share: f64) -> String {
     format!("{:+.2} %", share * 100.0)
 }
 
-/// Bytes in binary units.
+/// Formats bytes in binary units.
 pub(super) fn bytes(n: f64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
     let mut n = n;
@@ -34,7 +34,7 @@ pub(super) fn bytes(n: f64) -> String {
     }
 }
 
-/// Nanoseconds in the unit that suits.
+/// Formats nanoseconds in a suitable unit.
 pub(super) fn duration(ns: f64) -> String {
     match ns {
         n if n < 1e3 => format!("{n:.0} ns"),

@@ -1,24 +1,24 @@
-//! Persistent memory in the report: amplification as CCL-BTree §2.1 defines it, and what tree and
-//! device did.
+//! Persistent memory in the report: amplification as CCL-BTree §2.1 defines it, and the activity of
+//! tree and device.
 
 use serde::Serialize;
 
 use super::numbers::{bytes, grouped};
 use super::wa::{PageCauses, Row};
 
-/// CLI-amplification, bytes that reach the XPBuffer over user bytes; XBI-amplification, bytes that
-/// reach the medium over user bytes.
+/// CLI-amplification is the bytes that reach the XPBuffer divided by user bytes; XBI-amplification
+/// is the bytes that reach the medium divided by user bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Amplification<T> {
     /// CLI-amplification.
     pub cli: T,
     /// XBI-amplification.
     pub xbi: T,
-    /// Of it, by leaves and records.
+    /// The part of XBI that leaves and records cause.
     pub xbi_leaf: T,
-    /// Of it, by logs.
+    /// The part of XBI that logs cause.
     pub xbi_log: T,
-    /// Of it, by the rest.
+    /// The rest of XBI.
     pub xbi_extra: T,
 }
 
@@ -34,67 +34,67 @@ impl<T: Copy> Amplification<T> {
     }
 }
 
-/// The measured part on persistent memory.
+/// Measurements on persistent memory.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PmReport {
-    /// Measured.
+    /// Measured amplification.
     #[serde(flatten)]
     pub measured: Amplification<f64>,
-    /// Predicted; `null` where nothing was.
+    /// Predicted amplification; `null` without a prediction.
     pub predicted: Option<Amplification<f64>>,
-    /// Measured over predicted, minus one; `null` where the component is under 3 % of the total.
+    /// Measured divided by predicted, minus one; `null` if the component is under 3 % of the total.
     pub error: Option<Amplification<Option<f64>>>,
-    /// Bytes read from the medium, those of read-modify-writes included.
+    /// Bytes read from the medium, including read-modify-writes.
     pub media_read_bytes: u64,
     /// Bytes written to the medium.
     pub media_write_bytes: u64,
-    /// Share of the lines written whose XPLine was in the XPBuffer.
+    /// Share of written lines whose XPLine was in the XPBuffer.
     pub buffer_hit_ratio: f64,
-    /// Media writes that needed a read first.
+    /// Media writes that needed a read first (read-modify-write).
     pub read_modify_writes: u64,
     /// Fences.
     pub fences: u64,
-    /// Flushes of a buffer node, or of one record where there is none, to a leaf.
+    /// Flushes to a leaf, of a buffer node or, without buffer nodes, of one record.
     pub leaf_flushes: u64,
     /// Writes that found their buffer node full.
     pub trigger_writes: u64,
-    /// Log entries, copies of cleaning included.
+    /// Log entries written, including copies made by cleaning.
     pub log_appends: u64,
     /// Cleanings of the logs.
     pub cleanings: u64,
-    /// Log entries that these copied.
+    /// Log entries that cleanings copied.
     pub cleaning_copies: u64,
-    /// Leaves that these flushed.
+    /// Leaves that cleanings flushed.
     pub cleaning_flushes: u64,
-    /// Bytes that these wrote to the medium; `null` where queues are modelled, for then others
-    /// write in between.
+    /// Bytes that cleanings wrote to the medium; `null` if queues are modelled, because other
+    /// writes then interleave.
     pub cleaning_media_write_bytes: Option<u64>,
-    /// Records that are in a buffer node only, at the end.
+    /// Records that are only in a buffer node, at the end.
     pub buffered: u64,
     /// Bytes of leaves, at the end.
     pub leaf_bytes: u64,
     /// Bytes of live log entries, at the end.
     pub log_bytes: u64,
-    /// The most of them since the store was made.
+    /// Maximum bytes of live log entries since the store was created.
     pub log_peak_bytes: u64,
-    /// Bytes of DRAM for buffer nodes, at the end.
+    /// DRAM used by buffer nodes, at the end.
     pub node_bytes: u64,
-    /// What only a LodgeTree has.
+    /// Statistics that only a LodgeTree has.
     pub lodge: Option<LodgeReport>,
 }
 
-/// A LodgeTree's last-level inner nodes and logs; its buffer nodes are those inner nodes.
+/// A LodgeTree's last-level inner nodes, which act as its buffer nodes, and its logs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct LodgeReport {
     /// Flushes of inner nodes.
     pub flushes: u64,
-    /// Changes that one brought to leaves, in the mean.
+    /// Mean number of changes that a flush brought to leaves.
     pub pairs_per_flush: f64,
-    /// Changes that a leaf got by a visit, in the mean.
+    /// Mean number of changes that a leaf received per visit.
     pub pairs_per_leaf: f64,
-    /// The most leaves that one flush went to without a split.
+    /// Maximum number of leaves that one flush visited without a split.
     pub most_leaves_flushed: u64,
-    /// Leaves in which bits were cleared before updates had room.
+    /// Leaves in which bits had to be cleared before updates had room.
     pub clears: u64,
     /// Splits of inner nodes into 2, 3, ... nodes.
     pub node_splits: Vec<u64>,
@@ -104,22 +104,22 @@ pub struct LodgeReport {
     pub free_share: f64,
     /// Share of their slots that buffer a change, at the end.
     pub buffered_share: f64,
-    /// Logs that were opened.
+    /// Logs opened.
     pub logs_opened: u64,
-    /// Entries that logs in use have room for, at the end.
+    /// Number of entries that fit into the logs in use, at the end.
     pub log_room_entries: u64,
-    /// What was predicted of them; `null` where there is no prediction.
+    /// The predicted values; `null` without a prediction.
     pub predicted: Option<LodgePredicted>,
 }
 
-/// What a predictor says of a LodgeTree's inner nodes: as in [`LodgeReport`].
+/// Predicted values of a LodgeTree's inner nodes; the fields are those of [`LodgeReport`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct LodgePredicted {
     /// Flushes of inner nodes.
     pub flushes: f64,
-    /// Changes that one brought to leaves, in the mean.
+    /// Mean number of changes that a flush brings to leaves.
     pub pairs_per_flush: f64,
-    /// Changes that a leaf got by a visit, in the mean.
+    /// Mean number of changes that a leaf receives per visit.
     pub pairs_per_leaf: f64,
     /// Inner nodes of the last level, at the end.
     pub nodes: f64,
@@ -152,9 +152,9 @@ impl LodgeReport {
                 ),
             ),
             (
-                "their flushes",
+                "inner node flushes",
                 format!(
-                    "{}, of {:.2} records to {} leaves at most, {:.2} a leaf; {} leaves cleared \
+                    "{}, with {:.2} records each, to at most {} leaves, {:.2} per leaf; {} leaves cleared \
                      first",
                     grouped(self.flushes),
                     self.pairs_per_flush,
@@ -175,7 +175,7 @@ impl LodgeReport {
         if let Some(p) = &self.predicted {
             let said = format!(
                 "{} inner nodes, {:.1} % of their slots index no leaf, {:.1} % buffer a record; \
-                 {} flushes of {:.2} records, {:.2} a leaf",
+                 {} flushes of {:.2} records, {:.2} per leaf",
                 grouped(p.nodes.round() as u64),
                 100.0 * p.free_share,
                 100.0 * p.buffered_share,
@@ -190,8 +190,9 @@ impl LodgeReport {
 }
 
 impl PmReport {
-    /// Amplification, measured beside predicted; `untried` marks what is predicted. What long
-    /// values have of the bytes that get to the XPBuffer is a row of its own.
+    /// Amplification, measured beside predicted; `untried` marks predictions outside the tested
+    /// range. The part of the bytes reaching the XPBuffer that long values cause has a row of its
+    /// own.
     pub(super) fn compared(&self, causes: Option<&PageCauses>, untried: bool) -> Vec<Row> {
         let predicted = self.predicted.as_ref().map(Amplification::rows);
         let error = self.error.as_ref().map(Amplification::rows);
@@ -217,7 +218,7 @@ impl PmReport {
         rows
     }
 
-    /// Names and values of the rest.
+    /// Names and values of the other statistics.
     pub(super) fn rows(&self) -> Vec<(&'static str, String)> {
         let mut rows = vec![
             (

@@ -1,4 +1,4 @@
-//! The report of one replay: the whole document, and the parts that every device has.
+//! The report of one replay: the whole document, and the parts that all devices have.
 
 use std::collections::BTreeMap;
 
@@ -15,20 +15,20 @@ use super::preload::PreloadReport;
 use super::wa::{HostWa, WaReport};
 use crate::predict::Prediction;
 
-/// A whole replay.
+/// The report of a replay.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ReplayReport {
     /// [`SCHEMA`](super::SCHEMA).
     pub schema: &'static str,
-    /// Whether the whole trace (or what `--limit` left of it) was replayed.
+    /// Whether the whole trace (or the part that `--limit` selects) was replayed.
     pub complete: bool,
-    /// What was replayed.
+    /// The trace that was replayed.
     pub trace: TraceInfo,
-    /// What was loaded before it.
+    /// The records that were loaded before the trace.
     pub preload: PreloadReport,
     /// The tree: `btree`, `bf`, `bminus`, `ccl`, `lodge` or `pmtree`.
     pub tree: String,
-    /// What it ran on.
+    /// The device.
     pub device: DeviceReport,
     /// Options in force, by flag name.
     pub options: BTreeMap<String, serde_json::Value>,
@@ -40,12 +40,12 @@ pub struct ReplayReport {
     pub wa: WaReport,
     /// Bytes of engine I/O.
     pub io_bytes: IoBytes,
-    /// Latency in virtual (files: real) nanoseconds; `null` without `--timing` on a simulated
-    /// device.
+    /// Latency in nanoseconds, virtual on simulated devices and real on files; `null` on a
+    /// simulated device without `--timing`.
     pub latency_ns: Option<ByOp<Option<Latency>>>,
-    /// Rates and time.
+    /// Throughput and elapsed time.
     pub time: TimeReport,
-    /// Space.
+    /// Space used.
     pub space: SpaceReport,
     /// The page store.
     pub store: StoreReport,
@@ -53,23 +53,23 @@ pub struct ReplayReport {
     pub cache: CacheReport,
     /// Persistent memory; `null` on other devices.
     pub pm: Option<PmReport>,
-    /// Wear, and how long the device lasts at a daily volume; `null` on files, whose drive is
+    /// Wear, and the device's lifetime at a daily write volume; `null` on files, whose drive is
     /// unknown.
     pub lifetime: Option<LifetimeReport>,
-    /// What the kernel says; files only.
+    /// What the kernel counted; files only.
     pub kernel: Option<KernelReport>,
-    /// What the predictors said, whole; `null` with `--no-predict`, and for trees that have none.
+    /// The full predictions; `null` with `--no-predict`, and for trees without a predictor.
     pub prediction: Option<Prediction>,
-    /// WA over the run, about a hundred points.
+    /// Write amplification during the run, in about a hundred points.
     pub series: Vec<SeriesPoint>,
-    /// Leaves by used share of the page: twenty bins of 5 %.
+    /// Leaves by used share of the page, in twenty bins of 5 %.
     pub page_fill: Vec<u64>,
-    /// Sentences a reader should know before believing a number.
+    /// Warnings that a reader should know before trusting the numbers.
     pub warnings: Vec<String>,
 }
 
 impl ReplayReport {
-    /// How time, cache, space and store were, in labelled sentences, as a terminal shows them.
+    /// Time, cache, space and store as labelled sentences, as a terminal shows them.
     pub(super) fn state(&self) -> Vec<(&'static str, String)> {
         let mut rows = vec![("Throughput:", self.throughput())];
         if self.pm.is_some() {
@@ -104,7 +104,7 @@ impl ReplayReport {
             None => "virtual",
         };
         let rate = match self.time.elapsed_ns {
-            0 => "no device time at all".to_string(),
+            0 => "no device time".to_string(),
             _ => format!(
                 "{} operations/s in {clock} time",
                 grouped(self.time.ops_per_second.round() as u64)
@@ -113,8 +113,7 @@ impl ReplayReport {
         format!("{rate}, {} elapsed", duration(self.time.elapsed_ns as f64))
     }
 
-    /// What the modification log did, beside what was predicted, in a sentence; nothing if pages
-    /// have none.
+    /// A sentence on the modification log, measured and predicted; `None` if pages have none.
     pub(super) fn mod_log(&self) -> Option<String> {
         let store = &self.store;
         let (beta, mean, whole) = (
@@ -132,8 +131,8 @@ impl ReplayReport {
             )
         });
         Some(format!(
-            "β {:.2} %, {mean:.0} bytes of differences a page, {:.2} % of page writes \
-             whole{predicted}",
+            "β {:.2} %, {mean:.0} bytes of differences per page, {:.2} % of page writes \
+                            write the whole page{predicted}",
             100.0 * beta,
             100.0 * whole
         ))
@@ -147,18 +146,18 @@ pub struct TraceInfo {
     pub name: String,
     /// Where it came from.
     pub source: String,
-    /// Operations replayed, warm-up included.
+    /// Operations replayed, including warm-up.
     pub ops: u64,
-    /// Of those, warm-up, with what is loaded before the trace.
+    /// Number of these that are warm-up, including records loaded before the trace.
     pub warmup_ops: u64,
-    /// Distinct keys that are put.
+    /// Number of distinct keys that are put.
     pub records: u64,
-    /// Of a block trace: what its blocks are replayed as.
+    /// How the blocks of a block trace are replayed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocks: Option<Blocks>,
 }
 
-/// Something for each kind of operation.
+/// A value for each kind of operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ByOp<T> {
     /// Lookups.
@@ -188,20 +187,20 @@ impl<T> ByOp<T> {
 pub struct IoBytes {
     /// Written to the log.
     pub log: u64,
-    /// Written to pages' homes.
+    /// Written to the pages' home locations.
     pub page: u64,
-    /// Written beside.
+    /// Written elsewhere: journal, page table, snapshots, superblocks.
     pub extra: u64,
-    /// Read, all classes.
+    /// Read, in all classes.
     pub read: u64,
     /// Trimmed.
     pub trimmed: u64,
 }
 
-/// Percentiles of one kind of operation.
+/// Latency percentiles of one kind of operation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Latency {
-    /// Operations measured.
+    /// Number of operations measured.
     pub count: u64,
     /// Mean.
     pub mean: f64,
@@ -213,27 +212,26 @@ pub struct Latency {
     pub p999: u64,
     /// Largest.
     pub max: u64,
-    /// Mean of the part spent waiting for the busy device (and, with `commit`, for the flush
-    /// before).
+    /// Mean time spent waiting for the busy device (and, with `commit`, for the previous flush).
     pub queue_mean: f64,
-    /// 99th percentile of that part.
+    /// 99th percentile of the waiting time.
     pub queue_p99: u64,
-    /// Points of the cumulative distribution: nanoseconds and share of operations at or below.
+    /// Points of the cumulative distribution: nanoseconds, and share of operations at or below.
     pub cdf: Vec<(u64, f64)>,
 }
 
-/// Time and rates.
+/// Elapsed time and throughput.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct TimeReport {
-    /// Length of the measured part in nanoseconds: virtual, or real on files.
+    /// Duration of the measured part in nanoseconds: virtual, or real on files.
     pub elapsed_ns: u64,
-    /// Operations a second in that time.
+    /// Operations per second in that time.
     pub ops_per_second: f64,
-    /// Whether queues were modelled (`--timing`), or each I/O counted at its nominal time.
+    /// Whether queues were modelled (`--timing`), or each I/O took its nominal time.
     pub queued: bool,
 }
 
-/// Space at the end.
+/// Space used at the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct SpaceReport {
     /// Bytes of all leaf pages.
@@ -242,11 +240,11 @@ pub struct SpaceReport {
     pub physical_bytes: u64,
     /// Leaves.
     pub leaves: u64,
-    /// Records in leaves; what only a mini-page has is not counted.
+    /// Records in leaves; records that are only in mini-pages are not counted.
     pub records: u64,
-    /// Mean records in a leaf.
+    /// Mean number of records in a leaf.
     pub records_per_leaf: f64,
-    /// Mean used share of a leaf, header and fences included.
+    /// Mean used share of a leaf, including header and fence keys.
     pub fill: f64,
     /// Bytes of the in-memory index.
     pub index_bytes: u64,
@@ -255,7 +253,7 @@ pub struct SpaceReport {
 impl SpaceReport {
     fn said(&self) -> String {
         format!(
-            "{} leaves, {:.1} records each, {:.0} % full; {} of pages, {} in use on the device",
+            "{} leaves, {:.1} records each, {:.0} % full; {} in pages, {} in use on the device",
             grouped(self.leaves),
             self.records_per_leaf,
             self.fill * 100.0,
@@ -265,7 +263,7 @@ impl SpaceReport {
     }
 }
 
-/// The page store's doings in the measured part.
+/// The activity of the page store in the measured part.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct StoreReport {
     /// `in-place`, `cow` or `shadow`.
@@ -278,9 +276,9 @@ pub struct StoreReport {
     pub checkpoints: u64,
     /// Leaf splits.
     pub splits: u64,
-    /// Those of them that parted what writers waited for.
+    /// Leaf splits that were made because writers waited for the same leaf.
     pub contention_splits: u64,
-    /// Writes that waited for the latch of their leaf: on a file; simulated clients never wait.
+    /// Writes that waited for their leaf's latch; files only, as simulated clients never wait.
     pub contended_writes: u64,
     /// Leaf merges.
     pub merges: u64,
@@ -295,14 +293,14 @@ pub struct StoreReport {
     pub beta: Option<f64>,
     /// Mean |Δ| of a page at the end, in bytes.
     pub delta_bytes_mean: Option<f64>,
-    /// Share of page writes that were of the whole page.
+    /// Share of page writes that wrote the whole page.
     pub full_flush_share: Option<f64>,
 }
 
 impl StoreReport {
     fn said(&self) -> String {
         format!(
-            "{} pages by eviction, {} by {} checkpoints; {} log flushes; {} splits, {} merges",
+            "{} pages written by eviction, {} by {} checkpoints; {} log flushes; {} splits, {} merges",
             grouped(self.pages_written_back),
             grouped(self.pages_checkpointed),
             grouped(self.checkpoints),
@@ -312,11 +310,11 @@ impl StoreReport {
         )
     }
 
-    /// What writers waited for; nothing if none did.
+    /// A sentence on waiting writers; `None` if none waited.
     fn latches(&self) -> Option<String> {
         (self.contended_writes > 0).then(|| {
             format!(
-                "{} writes waited for their leaf; {} splits were for that",
+                "{} writes waited for their leaf's latch; {} splits relieved such contention",
                 grouped(self.contended_writes),
                 grouped(self.contention_splits)
             )
@@ -327,7 +325,7 @@ impl StoreReport {
 /// The cache in the measured part.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CacheReport {
-    /// Share of page accesses answered from memory. A lookup that a mini-page answers is one.
+    /// Share of page accesses answered from memory. A lookup answered by a mini-page counts as one.
     pub hit_ratio: f64,
     /// Accesses answered from memory.
     pub hits: u64,
@@ -335,20 +333,20 @@ pub struct CacheReport {
     pub misses: u64,
     /// Pages evicted from their frames.
     pub evictions: u64,
-    /// Page frames.
+    /// Number of page frames.
     pub frames: u64,
-    /// Bytes of all frames, and of the ring of mini-pages.
+    /// Bytes of all frames and of the ring of mini-pages.
     pub bytes: u64,
-    /// Bytes that were asked for: the frames are the whole pages of it.
+    /// Requested bytes; the frames are the whole pages that fit.
     pub budget_bytes: u64,
-    /// The share of the data set that was asked for; `null` if bytes were.
+    /// Requested share of the data set; `null` if bytes were requested.
     pub share: Option<f64>,
-    /// Bytes of the keys and values that the store holds at the end of the warm-up, or without one
-    /// at the end: what a share of the data set is a share of.
+    /// Bytes of keys and values that the store holds at the end of the warm-up (without a warm-up,
+    /// at the end of the run). A requested share is a share of this.
     pub data_set_bytes: u64,
     /// Mini-pages; `null` for trees without.
     pub mini_pages: Option<MiniPagesReport>,
-    /// What they save, measured beside predicted.
+    /// What mini-pages save, measured beside predicted.
     pub compared: Vec<Compared>,
 }
 
@@ -369,35 +367,35 @@ impl CacheReport {
         [("Cache:", sizes), ("", hits)]
     }
 
-    /// What was asked for, in words.
+    /// The requested cache size, in words.
     pub(super) fn asked(&self) -> String {
         let budget = bytes(self.budget_bytes as f64);
         let data_set = bytes(self.data_set_bytes as f64);
         match self.share {
-            None => format!("{budget} asked for; the data set is {data_set}"),
+            None => format!("{budget} requested; the data set is {data_set}"),
             Some(share)
                 if (share * self.data_set_bytes as f64) < self.budget_bytes as f64 - 1.0 =>
             {
                 format!(
-                    "the least that works; {:.1} % of {data_set} asked for",
+                    "the minimum size; {:.1} % of {data_set} requested",
                     100.0 * share
                 )
             }
-            Some(share) => format!("{budget} asked for, {:.1} % of {data_set}", 100.0 * share),
+            Some(share) => format!("{budget} requested, {:.1} % of {data_set}", 100.0 * share),
         }
     }
 }
 
-/// One point of WA over time.
+/// One point of write amplification over time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct SeriesPoint {
     /// Measured operations so far.
     pub ops: u64,
-    /// Time of the point, from the first measured operation on.
+    /// Time of the point, since the first measured operation.
     pub elapsed_ns: u64,
-    /// Host WA since the point before; on persistent memory, what reached the medium, and on a
-    /// drive that compresses, what it stored.
+    /// Host WA since the previous point. On persistent memory: bytes that reached the medium; on a
+    /// compressing drive: compressed bytes.
     pub host: HostWa<f64>,
-    /// Garbage collection's WA since the point before.
+    /// Garbage collection's WA since the previous point.
     pub gc: f64,
 }

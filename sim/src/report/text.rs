@@ -1,4 +1,4 @@
-//! The report as text, for a terminal: at most 100 columns, nothing a pipe would mind.
+//! The report as plain text for a terminal, at most 100 columns wide.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use super::wa::Row;
 use super::{KernelReport, Latency, ReplayReport, WriteDifference};
 use crate::predict::tried::Decides;
 
-/// Columns of a line.
+/// Maximum length of a line.
 const COLUMNS: usize = 100;
 
 /// Renders the whole report.
@@ -63,7 +63,7 @@ fn header(r: &ReplayReport, out: &mut String) {
         line(
             out,
             &format!(
-                "  {} of flash shown, over-provisioning {:.1} % ({}), α {alpha:.3}, effective α {effective:.3}",
+                "  {} addressable, over-provisioning {:.1} % ({}), α {alpha:.3}, effective α {effective:.3}",
                 bytes(r.device.logical_blocks as f64 * 4096.0),
                 op * 100.0,
                 r.device.over_provisioning_definition
@@ -76,7 +76,7 @@ fn header(r: &ReplayReport, out: &mut String) {
 fn write_amplification(r: &ReplayReport, out: &mut String) {
     line(
         out,
-        "Write amplification (bytes over user bytes)      measured    predicted      error",
+        "Write amplification (bytes / user bytes)         measured    predicted      error",
     );
     let untried = r.wa.is_untried(Decides::All);
     match &r.pm {
@@ -86,12 +86,12 @@ fn write_amplification(r: &ReplayReport, out: &mut String) {
     if !r.cache.compared.is_empty() {
         line(
             out,
-            "Mini-pages (gets: shares; others: an operation)  measured    predicted      error",
+            "Mini-pages (gets: shares; others: per operation) measured    predicted      error",
         );
         rows(r.cache.compared.iter().map(|c| c.row(untried)), out);
     }
     if r.wa.error.is_some() || r.pm.as_ref().is_some_and(|pm| pm.error.is_some()) {
-        line(out, "error: measured over predicted, less one");
+        line(out, "error: measured / predicted − 1");
     }
     if let Some(note) = r.wa.untried_note() {
         wrapped("", &note, out);
@@ -99,8 +99,7 @@ fn write_amplification(r: &ReplayReport, out: &mut String) {
     }
 }
 
-/// A paragraph behind its head, in lines of at most [`COLUMNS`], the second and later ones
-/// indented.
+/// A paragraph after its label, in lines of at most [`COLUMNS`]; continuation lines are indented.
 fn wrapped(head: &str, text: &str, out: &mut String) {
     let indent = " ".repeat(head.chars().count().max(2));
     let mut row = head.to_string();
@@ -150,7 +149,7 @@ fn operations(r: &ReplayReport, out: &mut String) {
     };
     line(
         out,
-        "Operation       count       mean        p50        p99      p99.9        max  of it waiting",
+        "Operation       count       mean        p50        p99      p99.9        max  waiting share",
     );
     for (name, latency) in latency.iter() {
         let Some(l) = latency else { continue };
@@ -179,7 +178,7 @@ fn operations(r: &ReplayReport, out: &mut String) {
     if r.kernel.is_none() {
         line(
             out,
-            "  Latency is device and queueing time; CPU and waiting for latches are left out.",
+            "  Latency is device and queueing time, without CPU time and waits for latches.",
         );
     }
     out.push('\n');
@@ -201,20 +200,21 @@ fn state(r: &ReplayReport, out: &mut String) {
     }
 }
 
-/// Bytes as engine, kernel and block device count them, and what lies between.
+/// Bytes as counted by engine, kernel and block device, and the causes of the differences.
 fn written_by_the_kernel(kernel: &KernelReport, out: &mut String) {
     const INDENT: &str = "            ";
     let said = kernel.write_bytes.map_or("nothing".into(), grouped);
     let engine = grouped(kernel.engine_bytes);
     let sentence = format!(
-        "says {said} bytes written by this process, the engine {engine} ({})",
+        "counted {said} bytes written by this process; the engine counted {engine} ({})",
         kernel.how
     );
     wrapped("Kernel:     ", &sentence, out);
     if let (Some(device), Some(bytes)) = (&kernel.block_device, kernel.block_device_bytes) {
         let file_system = kernel.file_system.as_deref().unwrap_or("a file system");
         let bytes = grouped(bytes);
-        let sentence = format!("{device}, below {file_system}, was given {bytes} by all programs");
+        let sentence =
+            format!("{device}, below {file_system}, received {bytes} bytes from all programs");
         wrapped(INDENT, &sentence, out);
     }
     for difference in &kernel.differences {
@@ -231,7 +231,7 @@ fn lifetime(r: &ReplayReport, out: &mut String) {
     }
 }
 
-/// Names and values, values wrapped where the line is full.
+/// Names and values; long values continue on the next line.
 fn named(rows: &[(&'static str, String)], title: &str, out: &mut String) {
     line(out, title);
     for (name, value) in rows {

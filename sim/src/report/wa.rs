@@ -1,4 +1,4 @@
-//! Write amplification in a report: measured, predicted, and how far apart they are.
+//! Write amplification in a report: measured, predicted, and the error.
 
 use std::ops::Deref;
 
@@ -6,36 +6,35 @@ use serde::Serialize;
 
 use crate::predict::tried::{Decides, Untried};
 
-/// Components under this share of the total have no error in the report: a per cent of next to
-/// nothing says nothing.
+/// Components below this share of the total have no error in the report, because a relative error
+/// of a tiny value means nothing.
 pub const LEAST_SHARE: f64 = 0.03;
 
 /// Write amplification: measured, predicted, and the relative error.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct WaReport {
-    /// Bytes the engine wrote over user bytes; on persistent memory, bytes of lines that reached
-    /// the XPBuffer.
+    /// Bytes that the engine wrote divided by user bytes; on persistent memory, bytes of lines that
+    /// reached the XPBuffer.
     pub host: HostReport,
-    /// Bytes the drive programmed over user bytes; `null` on files.
+    /// Bytes that the drive programmed divided by user bytes; `null` on files.
     pub device: Option<DeviceWa<f64>>,
-    /// The same, predicted; `null` where there is no prediction.
+    /// The predicted values; `null` without a prediction.
     pub predicted: Option<WaSide<f64>>,
-    /// Measured over predicted, minus one; `null` where the component is under 3 % of the total.
+    /// Measured divided by predicted, minus one; `null` if the component is under 3 % of the total.
     pub error: Option<WaSide<Option<f64>>>,
-    /// What compression makes of it; `null` on drives without.
+    /// The effect of compression; `null` on drives without it.
     pub csd: Option<CsdWa>,
-    /// What of the prediction lies outside the bounds between which predictions were tried; empty
-    /// if nothing does.
+    /// The properties of the run for which predictions were not tested; empty if there are none.
     pub untried: Vec<Untried>,
 }
 
-/// By class, and what wrote the pages.
+/// The engine's writes by class, and the causes of page writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct HostReport {
     /// By class.
     #[serde(flatten)]
     pub by_class: HostWa<f64>,
-    /// The part of class page, by cause; `null` on persistent memory.
+    /// Class page by cause; `null` on persistent memory.
     pub page_causes: Option<PageCauses>,
 }
 
@@ -47,22 +46,21 @@ impl Deref for HostReport {
     }
 }
 
-/// Bytes of class page over user bytes, by what they hold.
+/// Bytes of class page divided by user bytes, by contents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct PageCauses {
     /// Leaves, and the differences of leaves in modification logs; in persistent memory also keys
-    /// and values of one piece.
+    /// and values of a single piece.
     pub leaf: f64,
-    /// Values that are longer than a quarter of a page, on blocks of their own; in persistent
-    /// memory those that are longer than a chunk.
+    /// Values longer than a quarter of a page, which have blocks of their own; in persistent
+    /// memory, values longer than a chunk.
     pub overflow: f64,
-    /// The same, predicted.
+    /// The predicted values.
     pub overflow_predicted: Option<f64>,
 }
 
 impl PageCauses {
-    /// The row of overflow blocks beside those of all pages, if there are any; `total`: measured,
-    /// all classes.
+    /// The row of overflow blocks, if there are any. `total` is the measured sum of all classes.
     pub(super) fn row(&self, total: f64, untried: bool) -> Option<Row> {
         let predicted = self.overflow_predicted;
         let any = self.overflow > 0.0 || predicted.is_some_and(|p| p > 0.0);
@@ -76,16 +74,15 @@ impl PageCauses {
     }
 }
 
-/// Write amplification on a compressing drive, both ways: over user bytes and over compressed
-/// bytes.
+/// Write amplification on a compressing drive, relative to user bytes and to compressed bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct CsdWa {
-    /// Compressed bytes over host bytes by class, α of B⁻-tree eq. (2); `null` where nothing was
-    /// written.
+    /// Compressed bytes divided by host bytes, by class: α of B⁻-tree eq. (2); `null` if nothing
+    /// was written.
     pub alpha: HostWa<Option<f64>>,
-    /// Compressed bytes over user bytes by class, α·WA of the same equation.
+    /// Compressed bytes divided by user bytes, by class: α·WA of the same equation.
     pub stored: HostWa<f64>,
-    /// Bytes programmed over compressed bytes: garbage collection (and extent headers) alone.
+    /// Bytes programmed divided by compressed bytes: only garbage collection and extent headers.
     pub gc_only: f64,
 }
 
@@ -109,24 +106,24 @@ impl CsdWa {
 /// Host and device together.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WaSide<T> {
-    /// By the engine.
+    /// Bytes written by the engine.
     pub host: HostWa<T>,
-    /// By the drive.
+    /// Bytes programmed by the drive.
     pub device: Option<DeviceWa<T>>,
-    /// Compressed, by class: α·WA of B⁻-tree eq. (2); `null` on drives that do not.
+    /// Compressed bytes by class: α·WA of B⁻-tree eq. (2); `null` on drives without compression.
     pub csd: Option<HostWa<T>>,
 }
 
-/// By class of the write, B⁻-tree eq. (1).
+/// Write amplification by class of write, B⁻-tree eq. (1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct HostWa<T> {
     /// Redo log.
     pub log: T,
-    /// Pages at their home.
+    /// Pages at their home locations.
     pub page: T,
     /// Journal, page table, snapshots, superblocks.
     pub extra: T,
-    /// All.
+    /// The sum.
     pub total: T,
 }
 
@@ -141,14 +138,14 @@ impl<T: Copy> HostWa<T> {
     }
 }
 
-/// Inside the drive.
+/// Write amplification inside the drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct DeviceWa<T> {
-    /// All programs.
+    /// All programmed bytes.
     pub total: T,
-    /// Programs of garbage collection.
+    /// Bytes programmed by garbage collection.
     pub gc: T,
-    /// The drive's own ratio: programs over host writes.
+    /// The drive's own write amplification: programmed bytes divided by host bytes.
     pub nand_over_host: T,
 }
 
@@ -162,32 +159,32 @@ impl<T: Copy> DeviceWa<T> {
     }
 }
 
-/// Name of the row of garbage collection alone.
+/// Name of the row for garbage collection only.
 const DEVICE_GC: &str = "device gc";
 
-/// One row of the table of components, as every face shows it.
+/// One row of the table of components, as in all renderings.
 pub(super) struct Row {
     pub(super) name: &'static str,
     pub(super) measured: f64,
     pub(super) predicted: Option<f64>,
     pub(super) error: Option<f64>,
-    /// Whether it is predicted outside the bounds between which predictions were tried.
+    /// Whether the prediction is outside the range in which predictions were tested.
     pub(super) untried: bool,
 }
 
 impl Row {
-    /// The predicted value as tables show it, with the mark of what was never tried.
+    /// The predicted value for tables, with a mark if it is outside the tested range.
     pub(super) fn predicted(&self) -> Option<String> {
         let mark = if self.untried { UNTRIED_MARK } else { "" };
         self.predicted.map(|p| format!("{p:.3}{mark}"))
     }
 }
 
-/// Stands beside a value predicted outside the bounds between which predictions were tried.
+/// Marks a value that is predicted outside the range in which predictions were tested.
 const UNTRIED_MARK: &str = " ?";
 
 impl WaReport {
-    /// What the mark means here, in a paragraph; nothing if no value has one.
+    /// A paragraph that explains the mark; `None` if no value has it.
     pub(super) fn untried_note(&self) -> Option<String> {
         if self.untried.is_empty() {
             return None;
@@ -207,19 +204,19 @@ impl WaReport {
             .filter(|p| !p.is_empty())
             .collect();
         Some(format!(
-            "? Predicted outside what the predictor was tried on: {}.",
+            "? The predictor was not tested for such runs: {}.",
             parts.join("; ")
         ))
     }
 
-    /// Whether what is predicted of the engine (or else of garbage collection) was never tried like
-    /// this.
+    /// Whether the prediction for the engine (or else for garbage collection) is outside the tested
+    /// range.
     pub(super) fn is_untried(&self, decides: Decides) -> bool {
         let mut untried = self.untried.iter();
         untried.any(|u| u.decides == Decides::All || u.decides == decides)
     }
 
-    /// All components, measured beside predicted.
+    /// The rows of all components, measured beside predicted.
     pub(super) fn rows(&self) -> Vec<Row> {
         let (predicted, error) = (self.predicted.as_ref(), self.error.as_ref());
         let host = (0..)
@@ -261,7 +258,7 @@ impl WaReport {
     }
 }
 
-/// `measured / predicted − 1`, or nothing for a component of little weight (on both sides).
+/// `measured / predicted − 1`; `None` for a component that is small in both.
 pub fn error(measured: f64, predicted: f64, measured_total: f64) -> Option<f64> {
     let counts = measured.max(predicted) >= LEAST_SHARE * measured_total;
     (counts && predicted > 0.0).then(|| measured / predicted - 1.0)

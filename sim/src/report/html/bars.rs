@@ -1,4 +1,4 @@
-//! Bars: side by side in groups, or shares of a whole upon each other.
+//! Bar charts: groups of bars, or stacked shares of a whole.
 
 use plotters::prelude::*;
 use plotters::style::FontTransform;
@@ -8,7 +8,7 @@ use super::chart::{
     Area, Drawn, LINE, NARROW, Picture, Plain, anchored, font, mark, number, up_to,
 };
 
-/// Bars side by side in groups, one group a name on the x axis.
+/// Bars in groups; each name on the x axis is a group.
 pub(super) struct Bars<'a> {
     pub(super) groups: Vec<String>,
     pub(super) series: Vec<Series<'a>>,
@@ -16,8 +16,8 @@ pub(super) struct Bars<'a> {
     pub(super) y: &'a str,
 }
 
-/// One bar of each group: what the legend calls them (nothing if there is but one), heights, and
-/// what stands above them.
+/// One bar of each group: its name in the legend (empty if it is the only series), heights, and
+/// labels above the bars.
 pub(super) struct Series<'a> {
     pub(super) name: &'a str,
     pub(super) colour: RGBColor,
@@ -35,7 +35,7 @@ pub(super) fn bars(all: Bars<'_>) -> Picture<'_> {
     }
 }
 
-/// Axes of bars, whose own names stand on the x axis.
+/// Axes of a bar chart, with names on the x axis.
 fn mesh(chart: &mut Plain<'_, '_>, x: Option<&str>, y: &str) -> Drawn {
     let mut mesh = chart.configure_mesh();
     mesh.disable_x_mesh()
@@ -52,14 +52,14 @@ fn mesh(chart: &mut Plain<'_, '_>, x: Option<&str>, y: &str) -> Drawn {
     mesh.draw()
 }
 
-/// Pixels of a row of names.
+/// Height of a row of names, in pixels.
 const ROW: u32 = 24;
 
-/// Names below bars, downwards where they would run into each other.
+/// The names below the bars, rotated if they would overlap.
 struct Below<'a> {
     names: &'a [String],
     upright: bool,
-    /// Pixels that they take.
+    /// Their height in pixels.
     height: u32,
 }
 
@@ -68,7 +68,7 @@ impl<'a> Below<'a> {
         Below::within(area.dim_in_pixel().0, names)
     }
 
-    /// How much more height than a row they take in a narrow picture.
+    /// The additional height that they need in a narrow chart.
     fn extra(names: &[String]) -> u32 {
         Below::within(NARROW, names).height - ROW
     }
@@ -124,7 +124,7 @@ fn groups(area: &Area<'_>, all: &Bars<'_>) -> Drawn {
                 chart.draw_series([bar])?;
                 Ok(())
             })?;
-            // Where there is no room for it, the bar's title says it.
+            // Without room for the label, only the bar's tooltip has it.
             if (8 * label.chars().count()) as f64 > 1.4 * bar_pixels {
                 continue;
             }
@@ -139,7 +139,7 @@ fn groups(area: &Area<'_>, all: &Bars<'_>) -> Drawn {
     below.draw(&mut chart)
 }
 
-/// What a bar tells.
+/// The tooltip of a bar.
 fn title(all: &Bars<'_>, series: &Series<'_>, group: usize) -> String {
     let mut title = all.groups[group].clone();
     if !series.name.is_empty() {
@@ -152,10 +152,10 @@ fn title(all: &Bars<'_>, series: &Series<'_>, group: usize) -> String {
     title
 }
 
-/// Shares of a whole, one bar a name on the x axis.
+/// Stacked bars of shares; each name on the x axis is a bar.
 pub(super) struct Stacks<'a> {
     pub(super) bars: Vec<String>,
-    /// Names of the parts, their colours, and what share of each bar they are.
+    /// Names of the parts, their colours, and their share of each bar.
     pub(super) parts: Vec<(&'a str, RGBColor, Vec<f64>)>,
     pub(super) y: &'a str,
 }

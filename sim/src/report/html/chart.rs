@@ -1,19 +1,20 @@
-//! What all pictures share: drawing by plotters into SVG, a legend, and marks.
+//! The base of all charts: drawing into SVG with plotters, a legend, and marks.
 //!
-//! A *mark* is a part of a picture that has a value to tell (a bar, a curve, a moment). In the page
-//! it is a `<g>` with the value as its title and, if it belongs to a component of the chart, that
-//! component's number; the page's script shows the one and hides the other. plotters knows no
-//! groups, so marks are drawn as texts of their own, and become groups when the picture is
+//! A *mark* is a part of a chart that has a tooltip: a bar, a curve, a point in time. In the page
+//! it is a `<g>` with the tooltip as its title and, if it belongs to a component of the chart, that
+//! component's number. The page's script shows tooltips and hides components. plotters has no
+//! groups, so marks are drawn as special texts that are replaced by groups when the chart is
 //! finished:
 //!
 //! ```text
-//! draw ──▶ <text>⟨open⟩0⟨title⟩page: 3.2</text> <rect/> <text>⟨close⟩</text> ──▶ <g data-s="0"><title>page: 3.2</title><rect/></g>
+//! draw ──▶ <text>⟨open⟩0⟨title⟩page: 3.2</text> <rect/> <text>⟨close⟩</text>
+//!      ──▶ <g data-s="0"><title>page: 3.2</title><rect/></g>
 //! ```
 //!
-//! A picture that stands alone has its legend in it and no marks. In a page the legend is made of
-//! buttons beside the picture, which is drawn twice: wide, and narrow for a phone.
+//! A stand-alone chart includes its legend and has no marks. In a page, the legend consists of
+//! buttons beside the chart, which is drawn twice: wide, and narrow for phones.
 //!
-//! Colours are those of Okabe and Ito, which stay apart for colour-blind readers.
+//! The colours are those of Okabe and Ito, which colour-blind readers can tell apart.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -32,7 +33,7 @@ pub(super) type Plain<'a, 'b> = ChartContext<
     Cartesian2d<plotters::coord::types::RangedCoordf64, plotters::coord::types::RangedCoordf64>,
 >;
 
-/// Host log, page, extra and the drive's garbage collection.
+/// Components: host log, page, extra, and the drive's garbage collection.
 pub(super) const PARTS: [(&str, RGBColor); 4] = [
     ("host log", RGBColor(0x00, 0x72, 0xb2)),
     ("host page", RGBColor(0xe6, 0x9f, 0x00)),
@@ -42,29 +43,29 @@ pub(super) const PARTS: [(&str, RGBColor); 4] = [
 pub(super) const INK: RGBColor = RGBColor(0x1b, 0x1f, 0x24);
 pub(super) const LINE: RGBColor = RGBColor(0xd8, 0xdd, 0xe3);
 const WIDE: u32 = 860;
-/// As wide as a phone shows it, so that its letters are as large as those of the page.
+/// The width on a phone, so that letters are as large as those of the page.
 pub(super) const NARROW: u32 = 340;
 const LEGEND_ROW: i32 = 24;
 
-// Private-use characters: in no name of a trace, and left alone by plotters.
+// Private-use characters occur in no trace's name, and plotters does not change them.
 const OPEN: char = '\u{e000}';
 const TITLE: char = '\u{e001}';
 const CLOSE: char = '\u{e002}';
 
-/// A picture that can be drawn at more than one width.
+/// A chart that can be drawn at several widths.
 pub(super) struct Picture<'a> {
-    /// Components and their colours; none if there is but one.
+    /// Components and their colours; empty if there is only one.
     pub(super) names: Vec<(String, RGBColor)>,
-    /// Height in pixels of what is drawn below the legend.
+    /// Height of the chart below the legend, in pixels.
     pub(super) height: u32,
-    /// By how much it is higher where it is narrow.
+    /// Additional height if the chart is narrow.
     pub(super) narrow_extra: u32,
     /// Draws it.
     pub(super) paint: Box<dyn Fn(&Area<'_>) -> Drawn + 'a>,
 }
 
 impl Picture<'_> {
-    /// The picture by itself: legend above, no marks. `height` counts the first row of the legend.
+    /// Draws a stand-alone chart: legend above, no marks. `height` includes one row of legend.
     pub(super) fn alone(&self) -> String {
         let first_row = if self.names.is_empty() {
             0
@@ -74,7 +75,7 @@ impl Picture<'_> {
         draw(self.height + first_row, |area| self.with_legend(area))
     }
 
-    /// Draws legend and picture.
+    /// Draws legend and chart.
     pub(super) fn with_legend(&self, area: &Area<'_>) -> Drawn {
         if self.names.is_empty() {
             return (self.paint)(area);
@@ -83,7 +84,7 @@ impl Picture<'_> {
         (self.paint)(&legend(area, names)?)
     }
 
-    /// The picture as a figure of a page.
+    /// The chart as a figure of a page.
     pub(super) fn figure(&self, label: &str) -> String {
         let mut out = format!("<figure aria-label=\"{}\">", escape(label));
         if !self.names.is_empty() {
@@ -105,7 +106,7 @@ impl Picture<'_> {
     }
 }
 
-/// A picture that stands alone.
+/// Draws a stand-alone chart.
 pub(super) fn draw(height: u32, picture: impl FnOnce(&Area<'_>) -> Drawn) -> String {
     unmarked(&svg((WIDE, height), picture))
 }
@@ -124,7 +125,7 @@ fn svg(size: (u32, u32), picture: impl FnOnce(&Area<'_>) -> Drawn) -> String {
     }
 }
 
-/// Draws a part that tells `title` and belongs to a component.
+/// Draws a part with the tooltip `title` that belongs to a component.
 pub(super) fn mark(
     area: &Area<'_>,
     component: Option<usize>,
@@ -138,7 +139,7 @@ pub(super) fn mark(
     note(CLOSE.into())
 }
 
-/// What replaces the text that a mark was noted as.
+/// The replacement for a text that stands for a mark.
 fn replace_notes(svg: &str, with: impl Fn(&str, Option<&str>) -> String) -> String {
     let mut out = String::with_capacity(svg.len());
     let mut rest = svg;
@@ -162,7 +163,8 @@ fn unmarked(svg: &str) -> String {
     replace_notes(svg, |_, _| String::new())
 }
 
-/// Marks become groups. A mark without a title is a component to switch off, and tells nothing.
+/// Turns marks into groups. A mark without a title is a component that can be hidden, and has no
+/// tooltip.
 fn grouped(svg: &str) -> String {
     replace_notes(svg, |component, title| {
         let Some(title) = title else {
@@ -175,7 +177,7 @@ fn grouped(svg: &str) -> String {
         if title.is_empty() {
             return group + ">\n";
         }
-        // plotters has escaped it.
+        // plotters has escaped the title.
         group + &format!(" class=\"m\"><title>{title}</title>\n")
     })
 }
@@ -188,13 +190,12 @@ pub(super) fn anchored(horizontal: HPos) -> TextStyle<'static> {
     font(15).pos(Pos::new(horizontal, VPos::Center))
 }
 
-/// Whether there is little room from left to right.
+/// Whether the chart is narrow.
 pub(super) fn is_narrow(area: &Area<'_>) -> bool {
     area.dim_in_pixel().0 < WIDE / 2
 }
 
-/// Names with their colours, side by side, in as many rows as they need; gives what is left below
-/// them.
+/// Draws the legend, in as many rows as it needs, and returns the area below it.
 pub(super) fn legend<'d, 'a>(
     area: &Area<'d>,
     names: impl Iterator<Item = (&'a str, RGBColor)>,
@@ -216,7 +217,7 @@ pub(super) fn legend<'d, 'a>(
     Ok(area.split_vertically(y + LEGEND_ROW).1)
 }
 
-/// From nothing to a little more than `most`, never empty.
+/// A range from zero to a little more than `most`, never empty.
 pub(super) fn up_to(most: f64, room: f64) -> Range<f64> {
     if most.is_finite() && most > 0.0 {
         0.0..most * room
@@ -225,7 +226,7 @@ pub(super) fn up_to(most: f64, room: f64) -> Range<f64> {
     }
 }
 
-/// Axes of two plain numbers.
+/// Axes for two plain numbers.
 pub(super) fn mesh(chart: &mut Plain<'_, '_>, (x, y): (&str, &str), narrow: bool) -> Drawn {
     chart
         .configure_mesh()
@@ -242,12 +243,12 @@ pub(super) fn mesh(chart: &mut Plain<'_, '_>, (x, y): (&str, &str), narrow: bool
         .draw()
 }
 
-/// How many numbers an axis from left to right may have.
+/// Number of labels that fit on the x axis.
 pub(super) fn x_labels(narrow: bool) -> usize {
     if narrow { 5 } else { 11 }
 }
 
-/// A number on an axis.
+/// Formats the label of an axis.
 pub(super) fn number(n: f64) -> String {
     match n.abs() {
         a if a >= 1e9 => format!("{}G", n / 1e9),
@@ -282,7 +283,7 @@ mod tests {
     fn marks_are_groups_with_titles_in_a_page() {
         let page = picture().figure("what & why");
         let group = "<g data-s=\"0\" class=\"m\"><title>a &amp; b</title>\n<rect";
-        // Wide and narrow.
+        // One in the wide chart and one in the narrow chart.
         assert_eq!(page.matches(group).count(), 2, "{page}");
         assert_eq!(page.matches("<g").count(), page.matches("</g>").count());
         assert!(page.contains("aria-label=\"what &amp; why\""), "{page}");

@@ -1,5 +1,5 @@
-//! What was run: the command that runs it again, every option after defaults, the trace, the
-//! device's profile.
+//! How the run was configured: the command that repeats it, every option including defaults, the
+//! trace, and the device's profile.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use super::tables::Table;
 use crate::report::numbers::{bytes, grouped};
 use crate::report::{ReplayReport, durability};
 
-/// Options that are bytes.
+/// Options that are sizes in bytes.
 const BYTES: [&str; 9] = [
     "cache",
     "capacity",
@@ -23,17 +23,17 @@ const BYTES: [&str; 9] = [
 
 /// The section of the page.
 pub(super) fn section(r: &ReplayReport, command: Option<&str>) -> String {
-    let mut out = heading("How to get this report again");
+    let mut out = heading("How to reproduce this report");
     out += &match command {
         Some(command) => format!("<pre><code>{}</code></pre>\n", escape(command)),
-        None => {
-            sentences(&["By the configuration below: no command line made this report.".into()])
-        }
+        None => sentences(&[
+            "Use the configuration below: this report was not made by a command line.".into(),
+        ]),
     };
     out += &heading("Configuration");
     out += &Table::named("The trace", ["trace", "value"], trace(r)).html();
     out += &Table::named(
-        "Options in force, defaults included",
+        "Options, including defaults",
         ["option", "value"],
         options(r),
     )
@@ -48,9 +48,9 @@ fn trace(r: &ReplayReport) -> Vec<(String, String)> {
         ("name", t.name.clone()),
         ("source", t.source.clone()),
         ("operations", grouped(t.ops)),
-        ("of them warm-up", grouped(t.warmup_ops)),
+        ("warm-up operations", grouped(t.warmup_ops)),
         ("records", grouped(t.records)),
-        ("records loaded before it", grouped(r.preload.keys)),
+        ("records loaded before the trace", grouped(r.preload.keys)),
     ];
     rows.extend(t.blocks.map(|blocks| ("blocks", blocks.to_string())));
     rows.extend(

@@ -1,5 +1,5 @@
-//! Pictures of what page layouts take: bytes per record, measured beside predicted, and which
-//! layouts leaves have (B-Trees Are Back, Figure 15).
+//! Charts of page layouts: bytes per record, measured beside predicted, and the share of leaves in
+//! each layout (B-Trees Are Back, Figure 15).
 
 use treering_engine::node::PageLayout;
 
@@ -9,36 +9,36 @@ use super::lines::colour;
 use super::page::{heading, page, sentences};
 use super::tables::{Cell, Table};
 
-/// What a tree of one layout takes.
+/// The results of one layout.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayoutRow {
     /// The layout's name.
     pub name: String,
-    /// Bytes of leaves a record.
+    /// Bytes of leaves per record.
     pub bytes_per_record: f64,
-    /// The same, predicted.
+    /// The predicted bytes per record.
     pub predicted: f64,
-    /// Names of the layouts that leaves have, and what share of the leaves has each.
+    /// The layouts of the leaves, and the share of leaves in each.
     pub kinds: Vec<(&'static str, f64)>,
 }
 
-/// Of which the page is made.
+/// The contents of the page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayoutPage<'a> {
     /// The key set's name.
     pub title: &'a str,
     /// Sentences below the title.
     pub about: &'a [String],
-    /// What the pictures show.
+    /// The data of the charts.
     pub rows: &'a [LayoutRow],
-    /// Names of the table's columns.
+    /// Column names of the table.
     pub head: &'a [&'a str],
-    /// Its lines.
+    /// Rows of the table.
     pub table: &'a [Vec<String>],
 }
 
 impl LayoutPage<'_> {
-    /// The page: pictures, and all numbers under them.
+    /// The page: charts, and all numbers below them.
     #[must_use]
     pub fn render(&self) -> String {
         let lines = self.table.iter();
@@ -59,7 +59,7 @@ impl LayoutPage<'_> {
     }
 }
 
-/// Bytes a record above, leaves by layout below.
+/// Both charts in one: bytes per record above, leaves by layout below.
 #[must_use]
 pub fn layouts_svg(rows: &[LayoutRow]) -> String {
     draw(620, |area| {
@@ -69,7 +69,7 @@ pub fn layouts_svg(rows: &[LayoutRow]) -> String {
     })
 }
 
-/// Leaves by layout alone.
+/// The chart of leaves by layout.
 #[must_use]
 pub fn leaf_kinds_svg(rows: &[LayoutRow]) -> String {
     stacks(kinds(rows)).alone()
@@ -85,7 +85,7 @@ fn bytes(rows: &[LayoutRow]) -> Picture<'_> {
     let measured: Vec<f64> = rows.iter().map(|r| r.bytes_per_record).collect();
     let labels = measured.iter().map(|bytes| format!("{bytes:.1}"));
     let labels = labels.collect();
-    // Two numbers would stand in each other's way.
+    // Two labels would overlap.
     let none = vec![String::new(); rows.len()];
     let predicted = rows.iter().map(|r| r.predicted).collect();
     bars(Bars {
@@ -95,7 +95,7 @@ fn bytes(rows: &[LayoutRow]) -> Picture<'_> {
             series("predicted", PARTS[1].1, predicted, none),
         ],
         x: "",
-        y: "bytes of leaves a record",
+        y: "bytes of leaves per record",
     })
 }
 

@@ -1,4 +1,4 @@
-//! Curves over one axis, for experiments that sweep something.
+//! Line charts, for experiments that sweep a parameter.
 
 use std::ops::Range;
 
@@ -7,44 +7,44 @@ use plotters::prelude::*;
 
 use super::chart::{Area, Drawn, LINE, PARTS, draw, font, legend, number, up_to};
 
-/// How far apart values are on an axis.
+/// Scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// By their difference.
+    /// Linear: equal differences are equally far apart.
     Linear,
-    /// By their ratio.
+    /// Logarithmic: equal ratios are equally far apart.
     Log,
 }
 
 /// One curve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
-    /// What the legend calls it.
+    /// Name in the legend.
     pub name: String,
-    /// From left to right.
+    /// Points from left to right.
     pub points: Vec<(f64, f64)>,
 }
 
-/// A picture of curves over one axis; a linear y axis begins at zero.
+/// A chart of curves over one axis; a linear y axis starts at zero.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lines<'a> {
-    /// What the x axis shows.
+    /// Label of the x axis.
     pub x: &'a str,
-    /// What the y axis shows.
+    /// Label of the y axis.
     pub y: &'a str,
-    /// The x axis. One of ratios takes positive values only, and is labelled where there are
-    /// points, if they are few.
+    /// Scale of the x axis. A logarithmic axis takes positive values only, and is labelled at the
+    /// points if they are few.
     pub scale: Scale,
-    /// The y axis. One of ratios takes positive values only.
+    /// Scale of the y axis. A logarithmic axis takes positive values only.
     pub y_scale: Scale,
-    /// At most as many as there are colours: 8.
+    /// The curves; at most 8, the number of colours.
     pub curves: Vec<Curve>,
 }
 
-/// Most points that an axis of ratios is labelled by.
+/// Maximum number of points at which a logarithmic axis is labelled.
 const MARKS: usize = 12;
 
-/// Least and greatest; a span even if there are no values.
+/// Minimum and maximum; a non-empty range even without values.
 fn span(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let (least, most) = values.fold((f64::INFINITY, 0.0), |(least, most): (f64, f64), x| {
         (least.min(x), most.max(x))
@@ -64,7 +64,7 @@ pub(super) fn colour(i: usize) -> RGBColor {
 }
 
 impl Lines<'_> {
-    /// The picture, as SVG.
+    /// Renders the chart as SVG.
     #[must_use]
     pub fn svg(&self) -> String {
         let all = || self.curves.iter().flat_map(|c| &c.points);
@@ -125,7 +125,7 @@ impl Lines<'_> {
         for (i, curve) in self.curves.iter().enumerate() {
             let points = curve.points.iter().copied();
             chart.draw_series(LineSeries::new(points.clone(), colour(i).stroke_width(2)))?;
-            // Of few points each is shown.
+            // If there are few points, draw each.
             if curve.points.len() <= 20 {
                 chart.draw_series(points.map(|at| Circle::new(at, 3, colour(i).filled())))?;
             }

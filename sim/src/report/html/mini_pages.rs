@@ -1,15 +1,14 @@
-//! Pictures of mini-pages: what answered lookups, how large they are, how many records they merge
-//! at once.
+//! Charts of mini-pages: what answered lookups, sizes of mini-pages, and records per merge.
 
 use super::bars::{Bars, Series, bars};
 use super::chart::{PARTS, Picture};
 use crate::report::MiniPagesReport;
 use crate::report::numbers::{bytes, grouped};
 
-/// Lookups by the kind of record that answered, and those that the leaf had to answer.
+/// Lookups by the kind of record that answered them, and those that read the leaf.
 pub(super) fn hits(m: &MiniPagesReport) -> Picture<'_> {
     let mut counts: Vec<(&str, u64)> = m.hits.iter().to_vec();
-    counts.push(("none: leaf read", m.misses));
+    counts.push(("none (leaf read)", m.misses));
     let all: u64 = counts.iter().map(|(_, n)| n).sum();
     let share = |n: u64| 100.0 * n as f64 / all.max(1) as f64;
     bars(Bars {
@@ -25,7 +24,7 @@ pub(super) fn hits(m: &MiniPagesReport) -> Picture<'_> {
     })
 }
 
-/// Mini-pages by size: those in the ring at the end, and those that were made.
+/// Mini-pages by size: those in the ring at the end, and those allocated during the run.
 pub(super) fn sizes(m: &MiniPagesReport) -> Picture<'_> {
     let series = |name, colour, of: &dyn Fn(usize) -> u64| {
         let counts: Vec<u64> = (0..m.sizes.len()).map(of).collect();
@@ -42,14 +41,16 @@ pub(super) fn sizes(m: &MiniPagesReport) -> Picture<'_> {
         groups: m.sizes.iter().map(|s| bytes(s.bytes as f64)).collect(),
         series: vec![
             series("in the ring at the end", PARTS[0].1, &|i| m.sizes[i].live),
-            series("made, all along", PARTS[1].1, &|i| m.sizes[i].allocated),
+            series("allocated during the run", PARTS[1].1, &|i| {
+                m.sizes[i].allocated
+            }),
         ],
         x: "size of the mini-page",
         y: "share of mini-pages, %",
     })
 }
 
-/// Merges by how many records went down together.
+/// Merges by the number of records that they wrote to the leaf.
 pub(super) fn merges(m: &MiniPagesReport) -> Picture<'_> {
     let share = |n: u64| 100.0 * n as f64 / m.merges.max(1) as f64;
     bars(Bars {
@@ -64,12 +65,12 @@ pub(super) fn merges(m: &MiniPagesReport) -> Picture<'_> {
                 .map(|bin| grouped(bin.merges))
                 .collect(),
         }],
-        x: "records merged at once",
+        x: "records per merge",
         y: "share of merges, %",
     })
 }
 
-/// 12,345, and 1.2M where that is shorter.
+/// Formats a count: 12,345, or 1.2M where that is shorter.
 fn short_count(n: u64) -> String {
     match n {
         0..10_000 => grouped(n),

@@ -1,16 +1,16 @@
-//! The report as one self-contained HTML page: pictures in inline SVG, and the numbers under them.
+//! The report as one self-contained HTML page: charts in inline SVG, and tables below them.
 //!
-//! | room | what |
+//! | module | contents |
 //! |---|---|
-//! | `page` | the frame: policy, style, script |
-//! | `chart`, `bars`, `lines` | drawing by plotters, and what of it can be pointed at |
-//! | `pictures`, `mini_pages` | the pictures of a replay |
-//! | `tables`, `configuration` | numbers; what was run, and how to run it again |
+//! | `page` | the frame: content policy, style, script |
+//! | `chart`, `bars`, `lines` | drawing with plotters, and marks with tooltips |
+//! | `pictures`, `mini_pages` | the charts of a replay |
+//! | `tables`, `configuration` | tables; the configuration and the command that repeats the run |
 //! | `layouts` | the page of `treering layout` |
 //!
-//! No font, no image, no script is fetched, and the page's policy forbids it. It follows the
-//! reader's light or dark preference and fits a phone. Its script shows values where one points,
-//! hides components and sorts tables; without it, the same values are in titles and tables.
+//! The page loads no fonts, images or scripts, and its content policy forbids it. It follows the
+//! reader's light or dark preference and fits a phone. Its script shows tooltips, hides components
+//! and sorts tables; without the script, the same values are in titles and tables.
 
 mod bars;
 mod chart;
@@ -37,7 +37,7 @@ pub use lines::{Curve, Lines, Scale};
 pub use page::escape;
 pub use pictures::write_amplification as wa_svg;
 
-/// Renders the page. `command` is the line that makes the same report again, if there is one.
+/// Renders the page. `command` is the command line that makes the same report, if there is one.
 pub fn render(r: &ReplayReport, command: Option<&str>) -> String {
     let title = format!("{} on {} ({})", r.trace.name, r.tree, r.store.kind);
     let mut out = sentences(&subtitle(r));
@@ -60,7 +60,7 @@ pub fn render(r: &ReplayReport, command: Option<&str>) -> String {
     out += &heading("Lifetime");
     out += &match &r.lifetime {
         Some(life) => named("Lifetime", life.rows()),
-        None => sentences(&["Unknown: nothing is known of the drive below a file.".into()]),
+        None => sentences(&["Unknown: the drive below a file is not known.".into()]),
     };
     out += &configuration::section(r, command);
     page::page(&title, &out)
@@ -123,7 +123,7 @@ fn section_amplification(r: &ReplayReport) -> String {
     };
     if !r.cache.compared.is_empty() {
         let rows = r.cache.compared.iter().map(|c| c.row(untried));
-        out += &compared("mini-pages (gets: shares; others: an operation)", rows);
+        out += &compared("mini-pages (gets: shares; others: per operation)", rows);
     }
     out += &sentences(&Vec::from_iter(r.wa.untried_note()));
     out += &heading(over_time);
@@ -147,14 +147,14 @@ fn table_over_time(r: &ReplayReport) -> Table<'static> {
         (None, None) => &["host log", "host page", "host extra", "device gc"],
     };
     Table {
-        label: "Write amplification since the point before, as a table",
+        label: "Write amplification since the previous point, as a table",
         head: [&["operations"], head, &["total"]].concat(),
         rows: r.series.iter().map(row).collect(),
     }
 }
 
 fn section_leaves(r: &ReplayReport) -> String {
-    let title = "How full the leaves are";
+    let title = "Fill of the leaves";
     let bins = fill_bins(r).map(|(bin, leaves)| vec![Cell::text(bin), Cell::count(leaves)]);
     let table = Table {
         label: "Leaves by used share of the page, as a table",
@@ -192,9 +192,9 @@ fn section_mini_pages(m: &MiniPagesReport) -> String {
     if m.hits.total() + m.misses > 0 {
         add("What answered lookups", mini_pages::hits(m));
     }
-    add("How large the mini-pages are", mini_pages::sizes(m));
+    add("Sizes of mini-pages", mini_pages::sizes(m));
     if m.merges > 0 {
-        add("Records merged at once", mini_pages::merges(m));
+        add("Records per merge", mini_pages::merges(m));
     }
     out + &named("Mini-pages", m.rows())
 }
@@ -236,10 +236,10 @@ fn table_latency(r: &ReplayReport) -> String {
             "p99",
             "p99.9",
             "max",
-            "waiting, mean",
+            "mean waiting",
         ],
         rows: rows.collect(),
     };
-    let left_out = "Latency is device and queueing time; CPU and waiting for latches are left out.";
+    let left_out = "Latency is device and queueing time, without CPU time and waits for latches.";
     table.html() + &sentences(&[left_out.into()])
 }

@@ -1,14 +1,14 @@
-//! What every page has: one file that fetches nothing, with its style and its script in it.
+//! The frame of all pages: a single file that includes its style and script and loads nothing.
 
 use std::fmt::Write as _;
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// Nothing may be fetched, not even by what somebody managed to put into a trace's name.
+/// Content policy: nothing may be loaded, not even if a trace's name contains HTML.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
 
-/// A page with this title, which is also its heading; `body` is HTML.
+/// Builds a page with this title, which is also its heading; `body` is HTML.
 pub(super) fn page(title: &str, body: &str) -> String {
     let title = escape(title);
     format!(
@@ -34,7 +34,7 @@ pub(super) fn heading(title: &str) -> String {
     format!("<h2>{}</h2>\n", escape(title))
 }
 
-/// `&`, `<`, `>` and quotes as entities.
+/// Escapes `&`, `<`, `>` and quotes as entities.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! The pictures of a replay: write amplification by component and over time, leaves, latencies.
+//! The charts of a replay: write amplification by component and over time, leaves, latencies.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
@@ -10,10 +10,10 @@ use super::chart::{
 use crate::report::numbers::{duration, grouped};
 use crate::report::{Amplification, ByOp, HostWa, Latency, ReplayReport, SeriesPoint};
 
-/// What covers a moment of a chart over time, so that its values can be asked for.
+/// An invisible mark over a point of a chart over time, which shows the values in its tooltip.
 const VEIL: f64 = 0.01;
 
-/// What the parts are called, and their colours.
+/// Names of the components, and their colours.
 pub(super) fn names(r: &ReplayReport) -> Vec<(String, RGBColor)> {
     let names = match (&r.pm, &r.wa.csd) {
         (Some(_), _) => vec!["medium, logs", "medium, leaves", "medium, the rest"],
@@ -38,7 +38,7 @@ fn parts(host: &HostWa<f64>, gc: f64) -> [f64; 4] {
     [host.log, host.page, host.extra, gc]
 }
 
-/// The parts of a point over time.
+/// The components of a point over time.
 pub(super) fn parts_of_point(point: &SeriesPoint) -> [f64; 4] {
     parts(&point.host, point.gc)
 }
@@ -53,10 +53,10 @@ pub(super) fn short(n: f64) -> String {
     }
 }
 
-/// Bars of write amplification, measured above predicted.
+/// The bars of write amplification, measured above predicted.
 fn bars(r: &ReplayReport) -> Vec<(&'static str, [f64; 4])> {
     let gc = |device: &Option<crate::report::DeviceWa<f64>>| device.as_ref().map_or(0.0, |d| d.gc);
-    // Garbage collection moves what is compressed, so below it stands what was compressed, too.
+    // Garbage collection moves compressed data, so the other components are compressed bytes, too.
     let host = r.wa.csd.as_ref().map_or(*r.wa.host, |csd| csd.stored);
     let mut bars = vec![("measured", parts(&host, gc(&r.wa.device)))];
     if let Some(p) = &r.wa.predicted {
@@ -108,7 +108,7 @@ fn stacked(
         .light_line_style(TRANSPARENT)
         .bold_line_style(LINE)
         .axis_style(LINE)
-        .x_desc("bytes written over user bytes")
+        .x_desc("bytes written / user bytes")
         .x_labels(x_labels(narrow))
         .label_style(font(14))
         .x_label_formatter(&|x| number(*x))
@@ -140,7 +140,7 @@ fn stacked(
     Ok(())
 }
 
-/// What can be read on this colour: the blue is darker than the others.
+/// A text colour that is readable on this colour: the blue is darker than the others.
 fn ink_on(colour: RGBColor) -> &'static RGBColor {
     if colour == PARTS[0].1 { &WHITE } else { &INK }
 }
@@ -187,7 +187,7 @@ fn areas(area: &Area<'_>, series: &[SeriesPoint], names: &[(String, RGBColor)]) 
         }
         base = top;
     }
-    // Above all, what tells the values of a moment.
+    // Drawn last, so that the tooltips are on top.
     let mut from = 0.0;
     for point in series {
         let to = point.ops as f64;
@@ -209,7 +209,7 @@ fn areas(area: &Area<'_>, series: &[SeriesPoint], names: &[(String, RGBColor)]) 
     Ok(())
 }
 
-/// Names of the bins of leaves, and how many leaves are in each.
+/// Names of the bins, and the number of leaves in each.
 pub(super) fn fill_bins(r: &ReplayReport) -> impl Iterator<Item = (String, u64)> {
     let width = 100.0 / r.page_fill.len().max(1) as f64;
     r.page_fill.iter().enumerate().map(move |(i, leaves)| {
@@ -218,7 +218,7 @@ pub(super) fn fill_bins(r: &ReplayReport) -> impl Iterator<Item = (String, u64)>
     })
 }
 
-/// Leaves by how full they are.
+/// Leaves by fill.
 pub(super) fn leaf_fill(r: &ReplayReport) -> Picture<'_> {
     let most = r.page_fill.iter().copied().max().unwrap_or(0) as f64;
     Picture {
@@ -251,7 +251,7 @@ pub(super) fn leaf_fill(r: &ReplayReport) -> Picture<'_> {
     }
 }
 
-/// Share of operations that took no longer, by kind.
+/// Cumulative distribution of latencies, by kind of operation.
 pub(super) fn latency(latency: &ByOp<Option<Latency>>) -> Picture<'_> {
     let kinds: Vec<_> = (latency.iter().into_iter())
         .filter_map(|(name, l)| l.as_ref().map(|l| (name, l)))
@@ -292,7 +292,7 @@ fn distributions(area: &Area<'_>, kinds: &[(&str, &Latency, RGBColor)]) -> Drawn
         .y_label_formatter(&|share| number(*share))
         .draw()?;
     for (i, (name, l, colour)) in kinds.iter().enumerate() {
-        // Operations that needed no I/O sit on the left edge; a staircase rises at each point.
+        // Operations without I/O are on the left edge; the curve steps up at each point.
         let mut height = 0.0;
         let mut stairs = Vec::with_capacity(2 * l.cdf.len() + 1);
         for (ns, share) in &l.cdf {
@@ -308,7 +308,7 @@ fn distributions(area: &Area<'_>, kinds: &[(&str, &Latency, RGBColor)]) -> Drawn
             duration(l.p999 as f64),
             duration(l.max as f64)
         );
-        // Thinner upon thicker: equal curves both show.
+        // Later curves are thinner, so that equal curves are both visible.
         let width = 2 * (kinds.len() - i) as u32;
         mark(area, Some(i), &title, || {
             chart.draw_series(LineSeries::new(stairs, colour.stroke_width(width)))?;

@@ -1,21 +1,21 @@
-//! Tables of the page. The page's script sorts them by what stands in `data-v`; without it they are
-//! as they are here.
+//! Tables of the page. The page's script sorts them by the attribute `data-v`; without the script
+//! they keep their order.
 
 use std::fmt::Write as _;
 
 use super::page::escape;
 
-/// A cell: its text, and the number that it says, if it says one.
+/// A cell: its text, and its numeric value if it has one.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Cell {
     text: String,
     value: Option<f64>,
-    /// Whether it stands where numbers do.
+    /// Whether it is aligned like a number.
     numeric: bool,
 }
 
 impl Cell {
-    /// Words.
+    /// A text cell.
     pub(super) fn text(text: impl Into<String>) -> Cell {
         Cell {
             text: text.into(),
@@ -24,7 +24,7 @@ impl Cell {
         }
     }
 
-    /// A number, as it is to be read.
+    /// A number, formatted as `text`.
     pub(super) fn number(text: impl Into<String>, value: f64) -> Cell {
         Cell {
             text: text.into(),
@@ -33,12 +33,12 @@ impl Cell {
         }
     }
 
-    /// A number in all its digits.
+    /// A number with all its digits.
     pub(super) fn count(n: u64) -> Cell {
         Cell::number(crate::report::numbers::grouped(n), n as f64)
     }
 
-    /// A number, or a dash.
+    /// A number, or a dash if there is none.
     pub(super) fn optional(value: Option<f64>, text: impl FnOnce(f64) -> String) -> Cell {
         let none = || Cell {
             numeric: true,
@@ -47,7 +47,7 @@ impl Cell {
         value.map_or_else(none, |v| Cell::number(text(v), v))
     }
 
-    /// Text that is a number if all of it, but for commas and a unit of per cent, is one.
+    /// A cell that is numeric if the whole text is a number, apart from commas and a per cent sign.
     pub(super) fn read(text: &str) -> Cell {
         let digits = text.trim_end_matches('%').trim_end().replace(',', "");
         match digits.parse() {
@@ -65,14 +65,14 @@ impl Cell {
 
 /// A table.
 pub(super) struct Table<'a> {
-    /// What it is of, for those who hear it.
+    /// Title of the table, for screen readers.
     pub(super) label: &'a str,
     pub(super) head: Vec<&'a str>,
     pub(super) rows: Vec<Vec<Cell>>,
 }
 
 impl Table<'_> {
-    /// Two columns of words.
+    /// A table of two text columns.
     pub(super) fn named<'a>(
         label: &'a str,
         head: [&'a str; 2],
@@ -86,7 +86,7 @@ impl Table<'_> {
         }
     }
 
-    /// The table, which scrolls within itself where it is wider than the page.
+    /// Renders the table, which scrolls if it is wider than the page.
     pub(super) fn html(&self) -> String {
         let mut out = format!(
             "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{}\"><table>\n<thead><tr>",
@@ -108,7 +108,7 @@ impl Table<'_> {
         out + "</tbody></table></div>\n"
     }
 
-    /// The table behind a line that opens it.
+    /// Renders the table in a section that can be opened.
     pub(super) fn folded(&self) -> String {
         let summary = escape(self.label);
         let table = self.html();
