@@ -70,7 +70,7 @@ fn edges() -> Vec<Edge> {
         r#"{{"op":"put","key":"{}","value":100}}"#,
         "k".repeat(65_535)
     );
-    let empty = || Sentence("trace.jsonl: the trace has no operation; expected one or more");
+    let empty = || Sentence("trace.jsonl: the trace has no operations; expected at least one");
     vec![
         Edge {
             on_pages: empty(),

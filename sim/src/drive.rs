@@ -1,14 +1,14 @@
-//! What a replay asks of a simulated drive, and of the profile that it is built from.
+//! The interface between a replay and a simulated drive, and the profile that builds the drive.
 //!
 //! ```text
 //! profile ──build──▶ drive ◀──read, write, trim, flush── store
 //!                      │ serve(now): when is what was asked done?
+//!                      │ serve(now): when is the requested work done?
 //!                      ▼
-//!              counters, wear, a report of itself, parameters for the predictors
-//! ```
+//!              counters, wear, a section of the report, parameters for the predictors
 //!
-//! A drive of your own is a [`BlockDevice`] that implements [`SimDrive`], and a [`DriveProfile`]
-//! that builds it. This one keeps two copies of each block:
+//! To add a drive of your own, implement [`SimDrive`] for a [`BlockDevice`], and [`DriveProfile`]
+//! to build it. This one keeps two copies of each block:
 //!
 //! ```
 //! use std::sync::{Arc, Mutex};
@@ -98,50 +98,50 @@ use crate::predict::{Before, Cleaning, DeviceParams};
 use crate::report::DeviceReport;
 use crate::ssd::{Served, SsdCounters, SsdProfile, TimingMode, Wear};
 
-/// Why a drive cannot be built.
+/// The reason why a drive cannot be built.
 pub type DriveError = Box<dyn Error + Send + Sync>;
 
-/// What a drive has been through before the store is made.
+/// The state of a drive before the store is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Precondition {
-    /// Fresh from the factory.
+    /// Factory-fresh.
     None,
-    /// Every page written once, in order, by somebody else.
+    /// Every page was written once, in order, with foreign data.
     Fill,
-    /// As [`Precondition::Fill`], then overwritten at random until garbage collection is steady.
+    /// As [`Precondition::Fill`], then randomly overwritten until garbage collection is steady.
     Steady,
 }
 
 /// A drive's counters at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DriveCounters {
-    /// Bytes from the host and to flash.
+    /// Bytes from the host, and bytes to flash.
     pub flash: SsdCounters,
-    /// What compression did, if the drive compresses.
+    /// Compression statistics, if the drive compresses.
     pub compression: Option<CompressionCounters>,
 }
 
-/// A block device that counts, and that says in virtual time when its work is done.
+/// A block device that counts its work and computes completion times in virtual time.
 ///
-/// Only [`SimDrive::serve`] and [`SimDrive::counters`] have no default; a drive that leaves the
-/// rest alone has no garbage collection, no wear and no time of its own.
+/// Only [`SimDrive::serve`] and [`SimDrive::counters`] have no default. With the other defaults, a
+/// drive has no garbage collection, no wear and no timing of its own.
 pub trait SimDrive: BlockDevice {
-    /// Serves what was asked of the drive since the last call, as if it was asked at `at`.
+    /// Serves the requests since the last call, as if they began at `at`.
     fn serve(&self, at: Nanos) -> Served;
 
-    /// Bytes from the host and to flash so far. The bytes of the host must be exact, by class:
-    /// a replay holds them against what the engine counted.
+    /// Bytes from the host and to flash so far. The host bytes must be exact for each class,
+    /// because a replay compares them with the engine's counts.
     fn counters(&self) -> SsdCounters;
 
-    /// What compression did so far, if the drive compresses.
+    /// Compression statistics so far, if the drive compresses.
     fn compression(&self) -> Option<CompressionCounters> {
         None
     }
 
-    /// Puts the drive through what it is to have been through before the run.
+    /// Brings the drive into this state before the run.
     fn prepare(&self, _how: Precondition, _seed: u64) {}
 
-    /// Begins another average of what is in use: the measured part begins.
+    /// Restarts the average of used space when the measured part begins.
     fn restart_mean(&self) {}
 
     /// Bytes of flash that hold data now.
@@ -163,17 +163,17 @@ pub trait SimDrive: BlockDevice {
         }
     }
 
-    /// Nanoseconds to read so many bytes at once on an idle drive.
+    /// Nanoseconds to read this many bytes at once on an idle drive.
     fn read_ns(&self, _bytes: usize) -> u64 {
         0
     }
 
-    /// Nanoseconds to write so many bytes at once on an idle drive.
+    /// Nanoseconds to write this many bytes at once on an idle drive.
     fn write_ns(&self, _bytes: usize) -> u64 {
         0
     }
 
-    /// The fresh drive as the predictors need it.
+    /// Parameters of the fresh drive for the predictors.
     fn params(&self) -> DeviceParams {
         let blocks = self.capacity_blocks();
         DeviceParams {
@@ -187,8 +187,8 @@ pub trait SimDrive: BlockDevice {
         }
     }
 
-    /// What the report says of the drive and of what it did between two moments; its name there is
-    /// the replay's to fill in.
+    /// The drive's section of the report, for the time between two moments. The replay fills in its
+    /// name.
     fn report(&self, _before: &DriveCounters, _after: &DriveCounters) -> DeviceReport {
         DeviceReport {
             kind: "own".into(),
@@ -198,12 +198,12 @@ pub trait SimDrive: BlockDevice {
     }
 }
 
-/// What a simulated drive is to be: builds it for a store of a known size.
+/// Parameters of a simulated drive; builds the drive for a store of a known size.
 pub trait DriveProfile: Debug + Send + Sync {
-    /// An empty drive that shows `blocks` blocks of 4 KiB.
+    /// Builds an empty drive with `blocks` addressable blocks of 4 KiB.
     ///
     /// # Errors
-    /// What cannot be built like this, and why.
+    /// [`DriveError`] that says why the drive cannot be built.
     fn build(
         &self,
         blocks: u64,
@@ -211,7 +211,7 @@ pub trait DriveProfile: Debug + Send + Sync {
         seed: u64,
     ) -> Result<Arc<dyn SimDrive>, DriveError>;
 
-    /// The size, not below `blocks`, that a drive fitted to a store of `blocks` blocks has.
+    /// The size, at least `blocks`, of a drive that is sized to a store of `blocks` blocks.
     fn fitted_blocks(&self, blocks: u64) -> u64 {
         blocks
     }
@@ -221,23 +221,23 @@ pub trait DriveProfile: Debug + Send + Sync {
         None
     }
 
-    /// What a reader should know of a drive as small as this.
+    /// A warning about a drive as small as this, if any.
     fn too_small(&self, _blocks: u64) -> Option<String> {
         None
     }
 
-    /// What of the drive no predictor knows.
+    /// A warning about properties that no predictor models, if any.
     fn unpredicted(&self) -> Option<String> {
         None
     }
 }
 
-/// Bytes that a drive shows.
+/// Addressable bytes of a drive.
 pub(crate) fn logical_bytes(drive: &(impl BlockDevice + ?Sized)) -> f64 {
     drive.capacity_blocks() as f64 * BLOCK_SIZE as f64
 }
 
-/// What a prepared drive holds, as predictors call it.
+/// The precondition, as predictors name it.
 pub(crate) fn before(how: Precondition) -> Before {
     match how {
         Precondition::None => Before::Nothing,

@@ -9,16 +9,16 @@
 //!    └──▶ predict: from the trace's statistics alone
 //! ```
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
-//! | [`replay`] | a trace through the real engine on a device |
-//! | [`report`] | what came out, as JSON, text and HTML |
-//! | [`predict`] | write amplification from a trace's statistics alone |
-//! | [`ssd`], [`csd`] | a page-mapped drive; one that compresses |
-//! | [`pm`] | persistent memory: write combining, XPLines, a CPU cache before them |
-//! | [`drive`] | what a replay asks of a drive, for drives of your own |
-//! | [`layouts`] | the bytes that page layouts take, for any keys |
-//! | [`clock`], [`queue`], [`values`] | virtual time, its events, and the contents of values |
+//! | [`replay`] | replays a trace through the real engine on a device |
+//! | [`report`] | the results, as JSON, text and HTML |
+//! | [`predict`] | predicts write amplification from a trace's statistics alone |
+//! | [`ssd`], [`csd`] | a page-mapped drive; a compressing drive |
+//! | [`pm`] | persistent memory: write combining, XPLines, and the CPU cache before them |
+//! | [`drive`] | the interface for drives of your own |
+//! | [`layouts`] | the space that page layouts need, for any keys |
+//! | [`clock`], [`queue`], [`values`] | virtual time, its events, and generated values |
 //!
 //! To replay a generated trace and print write amplification by cause:
 //!

@@ -1,12 +1,12 @@
-//! Codecs: one block in, its compressed form out.
+//! Codecs: they compress one block at a time.
 //!
-//! zlib is what the drive of B⁻-tree §4.1 runs ("zlib compression on each 4KB block"); the others
-//! are options of a profile. A block that does not shrink is stored as it is.
+//! The drive of B⁻-tree §4.1 uses zlib ("zlib compression on each 4KB block"); a profile can select
+//! the others. A block that does not shrink is stored uncompressed.
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use treering_engine::BLOCK_SIZE;
 
-/// How blocks are compressed.
+/// A compression codec and its level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Codec {
     /// zlib (RFC 1950), level 1 to 9.
@@ -18,10 +18,10 @@ pub enum Codec {
 }
 
 impl Codec {
-    /// Reads a profile's `codec` and `level`.
+    /// Parses the `codec` and `level` of a profile.
     ///
     /// # Errors
-    /// What was expected.
+    /// A message that says what was found and expected.
     pub fn parse(name: &str, level: u32) -> Result<Codec, String> {
         let within = |most: u32| {
             if (1..=most).contains(&level) {
@@ -47,8 +47,8 @@ impl Codec {
     }
 }
 
-/// Larger than what any of the codecs makes of a block (deflate and LZ4 grow by less than 1/128,
-/// zstd by less than 1/8).
+/// Size of a buffer for compressed blocks: no codec exceeds it (deflate and LZ4 grow a block by
+/// less than 1/128, zstd by less than 1/8).
 const MOST: usize = BLOCK_SIZE + BLOCK_SIZE / 8 + 64;
 
 enum Engine {
@@ -57,7 +57,7 @@ enum Engine {
     Lz4(Box<lz4_flex::block::CompressTable>),
 }
 
-/// Compresses blocks, one after the other.
+/// Compresses blocks one after another.
 pub struct Compressor {
     engine: Engine,
     out: Box<[u8; MOST]>,
@@ -82,7 +82,7 @@ impl Compressor {
         }
     }
 
-    /// The compressed form of one block; none if it is not smaller than the block.
+    /// The compressed form of one block; `None` if it is not smaller than the block.
     pub fn compress(&mut self, block: &[u8; BLOCK_SIZE]) -> Option<&[u8]> {
         let out = &mut self.out[..];
         let len = match &mut self.engine {
@@ -100,13 +100,14 @@ impl Compressor {
             .map(|len| &self.out[..len])
     }
 
-    /// Bytes that one block takes: its compressed form, or itself.
+    /// Stored size of a block: that of its compressed form or, if that is not smaller, of the
+    /// block.
     pub fn size(&mut self, block: &[u8; BLOCK_SIZE]) -> u16 {
         self.compress(block).map_or(BLOCK_SIZE, <[u8]>::len) as u16
     }
 }
 
-/// Turns compressed blocks back into blocks.
+/// Decompresses blocks.
 pub struct Decompressor {
     engine: Inverse,
 }
@@ -130,7 +131,7 @@ impl Decompressor {
         Decompressor { engine }
     }
 
-    /// Fills `block` from its compressed form; says whether that gave exactly one block.
+    /// Decompresses into `block`; returns whether the result is exactly one block.
     #[must_use]
     pub fn decompress(&mut self, compressed: &[u8], block: &mut [u8; BLOCK_SIZE]) -> bool {
         let found = match &mut self.engine {

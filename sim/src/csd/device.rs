@@ -1,17 +1,17 @@
 //! The simulated compressing drive: a data medium, a codec, an FTL of extents and counters behind
 //! the engine's `BlockDevice`.
 //!
-//! **What is kept.** Extents exist as sizes: the codec runs on every block whose content is new,
-//! the FTL packs and moves the sizes, and the data themselves stay in memory as they came, without
-//! the zeros at their end. A read is then a copy: 0.6 µs a half-random block where inflating it
-//! takes 6 µs more (example `csd_codecs`), and a page is two or three blocks. Tests hold the codecs
-//! to giving back what they took.
+//! **What is stored.** Extents exist only as sizes. The codec runs on every block with new content,
+//! and the FTL packs and moves the sizes. The data stay in memory uncompressed, without trailing
+//! zeros. A read is then a copy, which takes 0.6 µs for a half-random block; inflating it would
+//! take 6 µs more (example `csd_codecs`), and a page has two or three blocks. Tests check that the
+//! codecs round-trip.
 //!
-//! **When it is full** ([`DeviceError::Full`]), a write changes nothing: sizes are known before the
-//! first block of it is placed.
+//! **Full medium** ([`DeviceError::Full`]): a refused write changes nothing, because its sizes are
+//! known before its first block is placed.
 //!
-//! [`SimCsd::serve`] is as in [`crate::ssd::SimSsd`]: with queues (module `timing`), or at nominal
-//! times.
+//! [`SimCsd::serve`] works as in [`crate::ssd::SimSsd`]: with queues (module `timing`), or with
+//! nominal times.
 
 use parking_lot::Mutex;
 use treering_engine::device::{
@@ -27,38 +27,37 @@ use super::timing::{Pipeline, Recorder};
 use crate::ssd::timing::Taken;
 use crate::ssd::{CLASSES, GcPolicy, GeometryError, Served, SsdCounters, TimingMode, Wear};
 
-/// Blocks are kept in steps of so many bytes, so that content of about the same length need not
-/// move.
+/// Allocation granularity of stored blocks, so that new content of similar length fits in place.
 const KEEP_STEP: usize = 256;
 
-/// Why a compressing drive cannot be built.
+/// Reasons why a compressing drive cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum CsdError {
-    /// The geometry cannot work.
+    /// The flash geometry is invalid.
     #[error(transparent)]
     Geometry(#[from] GeometryError),
-    /// There is no such codec.
+    /// The codec does not exist.
     #[error("{0}")]
     Codec(String),
 }
 
-/// What compression has done since the counters were reset. Arrays are indexed by `IoClass` in the
+/// Compression statistics since the counters were reset. Arrays are indexed by `IoClass` in the
 /// order of `IoClass::ALL`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CompressionCounters {
-    /// Post-compression bytes of what the host wrote, by class: payloads, without extent headers.
+    /// Compressed bytes of the host's writes, by class: payloads without extent headers.
     pub stored: [u64; CLASSES],
-    /// Blocks of zeros that the host wrote.
+    /// All-zero blocks that the host wrote.
     pub zero_blocks: u64,
-    /// Blocks that went through the codec.
+    /// Blocks that the codec compressed.
     pub compressed_blocks: u64,
-    /// Blocks whose size was known, because the same content had been written before.
+    /// Blocks whose compressed size was known from equal content before.
     pub remembered_blocks: u64,
-    /// Bytes left empty at the ends of erase blocks.
+    /// Bytes left unused at the ends of erase blocks.
     pub padding: u64,
 }
 
-/// A block's content without the zeros at its end, and its size after compression.
+/// A block's content without trailing zeros, and its compressed size.
 struct Kept {
     bytes: Box<[u8]>,
     payload: u16,
@@ -67,20 +66,20 @@ struct Kept {
 struct State {
     medium: Vec<Option<Kept>>,
     sizes: Sizes,
-    /// Payloads of the write at hand.
+    /// Payload sizes of the current write.
     payloads: Vec<u16>,
     ftl: ExtentFtl,
-    /// Host bytes, trims and flushes; the rest is the FTL's.
+    /// Host bytes, trims and flushes; the FTL counts the rest.
     host: SsdCounters,
     compression: CompressionCounters,
     pipeline: Pipeline,
     time: Time,
-    /// Sum of live bytes over host writes, and the number of those: their mean.
+    /// Sum of live bytes over the host's writes, and the number of writes, for the mean.
     live_sum: u128,
     live_samples: u64,
 }
 
-/// How far the calls since the last `serve` have come.
+/// Completion time of the calls since the last `serve`.
 enum Time {
     Counting { ns: u64 },
     Queued(Recorder),
@@ -95,10 +94,10 @@ pub struct SimCsd {
 }
 
 impl SimCsd {
-    /// An empty drive that shows `logical_blocks` blocks.
+    /// Creates an empty drive with `logical_blocks` addressable blocks.
     ///
     /// # Errors
-    /// [`CsdError`] for a geometry or a codec that cannot work.
+    /// [`CsdError`] for an invalid geometry or codec.
     pub fn new(
         profile: &CsdProfile,
         logical_blocks: u64,
@@ -129,12 +128,12 @@ impl SimCsd {
         })
     }
 
-    /// How it compresses.
+    /// The drive's compression parameters.
     pub fn codec(&self) -> Codec {
         self.state.lock().sizes.codec()
     }
 
-    /// Serves what was asked of the drive since the last call, beginning at `at`.
+    /// Serves the requests since the last call, as if they began at `at`.
     pub fn serve(&self, at: Nanos) -> Served {
         let State { time, pipeline, .. } = &mut *self.state.lock();
         match time {
@@ -160,7 +159,7 @@ impl SimCsd {
         }
     }
 
-    /// Counters since the last reset. `nand_host` is post-compression bytes with extent headers.
+    /// Counters since the last reset. `nand_host` is compressed bytes including extent headers.
     pub fn counters(&self) -> SsdCounters {
         let state = self.state.lock();
         let ftl = state.ftl.counters();
@@ -173,7 +172,7 @@ impl SimCsd {
         }
     }
 
-    /// What compression did since the last reset.
+    /// Compression statistics since the last reset.
     pub fn compression(&self) -> CompressionCounters {
         let state = self.state.lock();
         CompressionCounters {
@@ -184,7 +183,7 @@ impl SimCsd {
         }
     }
 
-    /// Sets the counters to zero; data, mapping and wear stay.
+    /// Resets the counters; data, mapping and wear stay.
     pub fn reset_counters(&self) {
         let mut state = self.state.lock();
         state.host = SsdCounters::default();
@@ -193,7 +192,7 @@ impl SimCsd {
         state.ftl.reset_counters();
     }
 
-    /// Wear so far, and the lifetime at the counted ratio of flash to host bytes.
+    /// Wear so far, and the lifetime at the measured ratio of flash bytes to host bytes.
     pub fn wear(&self) -> Wear {
         let state = self.state.lock();
         let blocks = state.ftl.erase_counts().len() as f64;
@@ -209,13 +208,13 @@ impl SimCsd {
         }
     }
 
-    /// Nanoseconds to read so many bytes of data at once on an idle drive.
+    /// Nanoseconds to read this many bytes at once on an idle drive.
     pub fn read_ns(&self, bytes: usize) -> u64 {
         let blocks = (bytes / BLOCK_SIZE) as u64;
         self.state.lock().pipeline.read_ns(blocks, blocks)
     }
 
-    /// Nanoseconds to write so many bytes at once on an idle drive.
+    /// Nanoseconds to write this many bytes at once on an idle drive.
     pub fn write_ns(&self, bytes: usize) -> u64 {
         let blocks = (bytes / BLOCK_SIZE) as u64;
         self.state.lock().pipeline.write_ns(blocks)
@@ -226,8 +225,8 @@ impl SimCsd {
         self.state.lock().ftl.live_bytes()
     }
 
-    /// Bytes of live extents, averaged over the host's writes since the mean was restarted; now, if
-    /// there were none.
+    /// Bytes of live extents, averaged over the host's writes since the mean was restarted; the
+    /// current value if there were none.
     pub fn mean_live_bytes(&self) -> f64 {
         let state = self.state.lock();
         if state.live_samples == 0 {
@@ -236,13 +235,13 @@ impl SimCsd {
         state.live_sum as f64 / state.live_samples as f64
     }
 
-    /// Forgets the average of live bytes, to begin another.
+    /// Restarts the average of live bytes.
     pub fn restart_live_mean(&self) {
         let mut state = self.state.lock();
         (state.live_sum, state.live_samples) = (0, 0);
     }
 
-    /// Bytes of extents that the medium takes before it is full.
+    /// Maximum bytes of live extents before the medium is full.
     pub fn capacity_bytes(&self) -> u64 {
         self.state.lock().ftl.capacity_bytes()
     }
@@ -252,33 +251,33 @@ impl SimCsd {
         self.state.lock().ftl.log_bytes()
     }
 
-    /// Post-compression bytes of one block now, without its header; 0 for a block of zeros.
+    /// Compressed size of one block now, without its header; 0 for an all-zero block.
     pub fn stored_bytes(&self, lba: Lba) -> u64 {
         let state = self.state.lock();
         let kept = state.medium.get(lba.0 as usize).and_then(Option::as_ref);
         kept.map_or(0, |kept| u64::from(kept.payload))
     }
 
-    /// What decides everything random in it.
+    /// The seed of all randomness in the drive.
     pub(super) fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// Its parameters.
+    /// The drive's profile.
     pub fn profile(&self) -> &CsdProfile {
         &self.profile
     }
 
-    /// Lets the FTL be used behind the host's back.
+    /// Gives access to the FTL without going through the host interface.
     pub(super) fn with_ftl(&self, how: impl FnOnce(&mut ExtentFtl)) {
         how(&mut self.state.lock().ftl);
     }
 
-    /// Checks the FTL's invariants, and that it holds an extent for each block with data: for
+    /// Checks the FTL's invariants, and that it holds an extent for each block with data; for
     /// tests.
     ///
     /// # Errors
-    /// The first that does not hold, in words.
+    /// A description of the first violation.
     pub fn check_invariants(&self) -> Result<(), String> {
         let state = self.state.lock();
         state.ftl.check()?;
@@ -296,14 +295,13 @@ impl SimCsd {
     }
 }
 
-/// Bytes of an extent that somebody else has written: its part of the nominal flash, with the
-/// header.
+/// Size of a foreign extent, with header: its share of the nominal flash.
 pub(super) fn foreign_extent(profile: &CsdProfile) -> u16 {
     let payload = FLASH_PAGE as f64 / profile.logical_over_physical;
     profile.extent(payload.clamp(1.0, FLASH_PAGE as f64) as u16)
 }
 
-/// Flash that a logical block takes if somebody else has written it, in units of 4 KiB.
+/// Flash that a logical block with foreign data takes, in units of 4 KiB.
 pub fn foreign_share(profile: &CsdProfile) -> f64 {
     f64::from(foreign_extent(profile)) / FLASH_PAGE as f64
 }
@@ -332,7 +330,7 @@ fn geometry(
     Ok(ExtentFtlConfig {
         logical_blocks,
         pages_per_block: flash.pages_per_block,
-        // Too many for a `u32` saturate, and are refused there.
+        // Values too large for `u32` saturate, and are refused there.
         log_blocks: wanted.max(least).max(3.0) as u32,
         reserve_blocks: flash.reserve_blocks,
         max_extent,
@@ -341,7 +339,7 @@ fn geometry(
     })
 }
 
-/// Bytes up to the last one that is not zero.
+/// Length of the content without trailing zeros.
 fn significant(block: &[u8; BLOCK_SIZE]) -> usize {
     let (words, _) = block.as_chunks::<8>();
     let zeros = words.iter().rev().take_while(|w| **w == [0; 8]).count();
@@ -382,8 +380,8 @@ impl State {
         Ok(())
     }
 
-    /// Works out the payloads of a write, and refuses it if at any block of it too much would be
-    /// live.
+    /// Computes the payload sizes of a write; refuses it if the live bytes would exceed the
+    /// capacity at any of its blocks.
     fn make_room(
         &mut self,
         profile: &CsdProfile,
@@ -391,7 +389,7 @@ impl State {
         blocks: &[[u8; BLOCK_SIZE]],
     ) -> Result<(), DeviceError> {
         self.payloads.clear();
-        // What the blocks so far add to the live bytes, and what they take away.
+        // Changes of the live bytes by the blocks so far: bytes added and bytes freed.
         let (mut more, mut less) = (0, 0);
         for (i, block) in blocks.iter().enumerate() {
             let at = lba.0 as usize + i;
@@ -414,7 +412,7 @@ impl State {
         Ok(())
     }
 
-    /// What `block` at `at` takes after compression: 0 if it is all zeros.
+    /// Compressed size of `block` at `at`; 0 if it is all zeros.
     fn payload(&mut self, at: usize, block: &[u8; BLOCK_SIZE]) -> u16 {
         let end = significant(block);
         if end == 0 {
@@ -452,7 +450,7 @@ impl State {
         }
     }
 
-    /// A read has returned: the next call begins after it.
+    /// Records that a read has returned, so that the next call begins after it.
     fn end_read(&mut self, cost: &ReadCost) {
         match &mut self.time {
             Time::Counting { ns } => *ns += self.pipeline.read_ns(cost.blocks, cost.pages),
@@ -463,7 +461,7 @@ impl State {
         }
     }
 
-    /// A write of so many bytes has returned.
+    /// Records that a write of this many bytes has returned.
     fn end_write(&mut self, bytes: usize) {
         match &mut self.time {
             Time::Counting { ns } => {
@@ -475,7 +473,7 @@ impl State {
 }
 
 impl Kept {
-    /// Whether the content is `block`, whose last byte that is not zero lies before `end`.
+    /// Whether the content equals `block`, whose last non-zero byte lies before `end`.
     fn holds(&self, block: &[u8; BLOCK_SIZE], end: usize) -> bool {
         let len = self.bytes.len();
         end <= len && self.bytes[..] == block[..len]
@@ -498,7 +496,7 @@ fn keep(place: &mut Option<Kept>, block: &[u8; BLOCK_SIZE], payload: u16) {
     }
 }
 
-/// What one call reads: blocks with data, and flash pages.
+/// The work of one read call: blocks with data, and flash pages.
 #[derive(Default)]
 struct ReadCost {
     blocks: u64,
@@ -532,8 +530,8 @@ impl BlockDevice for SimCsd {
         self.write_batch(&[BlockWrite { lba, bytes, class }])
     }
 
-    /// Each write of the batch is done whole or not at all; those before one that does not fit are
-    /// done.
+    /// Each write of the batch is applied completely or not at all; if one does not fit, those
+    /// before it stay applied.
     fn write_batch(&self, writes: &[BlockWrite<'_>]) -> Result<(), DeviceError> {
         writes.iter().try_for_each(|w| {
             check_request("write", w.lba, w.bytes.len(), self.blocks).map(drop)

@@ -1,4 +1,4 @@
-//! The compressing drive as a replay uses it.
+//! The compressing drive as the replay uses it.
 
 use std::sync::Arc;
 

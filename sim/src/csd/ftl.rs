@@ -1,20 +1,21 @@
-//! A flash translation layer for extents of any length, which only counts.
+//! A flash translation layer for extents of any length. It keeps counts only, no data.
 //!
 //! ```text
 //! map: LBA ──▶ address of the extent, its length and I/O class
 //!
-//! erase block  |ext|extent|ext|exte|░░|     an extent never crosses the end of an erase block: the rest of it stays empty (padding)
+//! erase block  |ext|extent|ext|exte|░░|   an extent never crosses the end of an erase block:
+//!                                          the rest of the block stays unused (padding)
 //! blocks       [sealed] … [sealed]   [frontier]  [free] …
 //!              └── log blocks (T) ───────────┘   └ reserve ┘
 //! ```
 //!
 //! As in [`crate::ssd::Ftl`], host and garbage collection (GC) share one frontier. When an extent
-//! does not fit, the frontier is sealed and a free block opened; then a victim's live extents are
-//! appended to it as they are, until the reserve is whole again.
+//! does not fit, the frontier is sealed and a free block is opened; then live extents of victims
+//! are appended to it unchanged, until the reserve is complete again.
 //!
-//! **Room.** [`ExtentFtl::capacity_bytes`] is what the log blocks hold if each of them ends in the
-//! largest padding, less one block: with no more than that live, some sealed block always has room
-//! to give, so that GC makes progress. Callers refuse what goes beyond.
+//! **Capacity.** [`ExtentFtl::capacity_bytes`] is what the log blocks hold if each ends in the
+//! largest possible padding, less one block. As long as no more is live, some sealed block always
+//! has garbage, so that GC makes progress. Callers must refuse writes beyond it.
 //!
 //! Invariants: the live bytes of all blocks sum to those of the map; live extents do not overlap;
 //! `sealed + open + free == blocks`.
@@ -36,32 +37,32 @@ pub struct ExtentFtlConfig {
     pub pages_per_block: u32,
     /// Erase blocks of the log.
     pub log_blocks: u32,
-    /// Further erase blocks, from which frontiers come: at least 1.
+    /// Additional erase blocks, from which frontiers are taken: at least 1.
     pub reserve_blocks: u32,
-    /// Largest extent.
+    /// Size of the largest extent.
     pub max_extent: u32,
-    /// How victims are chosen.
+    /// The victim selection policy.
     pub policy: GcPolicy,
     /// Seed of the randomised policies.
     pub seed: u64,
 }
 
-/// What an FTL has done since its counters were last reset. Bytes, but for erases.
+/// Counts of an FTL since its counters were last reset; all in bytes except erases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExtentCounters {
     /// Appended for the host.
     pub host: u64,
     /// Appended by GC.
     pub gc: u64,
-    /// The moved bytes by class of their data.
+    /// The moved bytes by I/O class.
     pub gc_by_class: [u64; CLASSES],
-    /// Left empty at the ends of erase blocks.
+    /// Left unused at the ends of erase blocks.
     pub padding: u64,
     /// Blocks erased.
     pub erases: u64,
 }
 
-/// Sees the flash operations in order. `()` sees nothing and costs nothing.
+/// Observes the flash operations in order. `()` observes nothing and costs nothing.
 pub trait ExtentOps {
     /// A flash page is full, or its erase block has ended: it is programmed.
     fn program(&mut self, page: u64);
@@ -80,7 +81,7 @@ impl ExtentOps for () {
     fn erase(&mut self, _: u32) {}
 }
 
-/// Where a logical block lies. `len == 0`: nowhere.
+/// Location of a logical block's extent; `len == 0` means that it has none.
 #[derive(Clone, Copy, Debug, Default)]
 struct Extent {
     at: u64,
@@ -96,7 +97,7 @@ struct Unit {
     /// Bytes of live extents.
     live: u32,
     erases: u32,
-    /// Everything appended, in order: logical block and offset. Live if the map says so.
+    /// All extents appended, in order: logical block and offset. Live if the map points to it.
     appended: Vec<(u32, u32)>,
 }
 
@@ -110,7 +111,7 @@ pub struct ExtentFtl {
     map: Vec<Extent>,
     units: Vec<Unit>,
     free: Vec<u32>,
-    /// In the order of sealing, with the number of the seal.
+    /// In the order of sealing, with the seal's number.
     sealed: VecDeque<(u32, u64)>,
     seals: u64,
     frontier: Option<u32>,
@@ -121,7 +122,7 @@ pub struct ExtentFtl {
 }
 
 impl ExtentFtl {
-    /// An empty medium.
+    /// Creates an empty medium.
     ///
     /// # Errors
     /// [`GeometryError`] if a number is out of range or the log has fewer than three blocks.
@@ -146,12 +147,12 @@ impl ExtentFtl {
         })
     }
 
-    /// Writes `len` bytes as the extent of `lba`. The caller has made sure that no more than
-    /// [`ExtentFtl::capacity_bytes`] are live then. Panics if `lba` is outside or `len` is 0 or
-    /// above the largest extent.
+    /// Writes `len` bytes as the extent of `lba`. The caller must ensure that at most
+    /// [`ExtentFtl::capacity_bytes`] are live afterwards. Panics if `lba` is out of range, or if
+    /// `len` is 0 or above the largest extent.
     pub fn write<O: ExtentOps>(&mut self, lba: u32, len: u16, class: u8, ops: &mut O) {
         assert!(len > 0 && u32::from(len) <= self.max_extent);
-        // First, so that what is replaced needs no room: the buffer before the flash has the new
+        // Invalidate first, so that the old extent needs no space: the write buffer has the new
         // data.
         self.invalidate(lba);
         while self.room() < u32::from(len) {
@@ -162,7 +163,7 @@ impl ExtentFtl {
         self.counters.host += u64::from(len);
     }
 
-    /// Forgets the extent of `lba`; says how long it was.
+    /// Drops the extent of `lba`; returns its length.
     pub fn trim(&mut self, lba: u32) -> u16 {
         self.invalidate(lba)
     }
@@ -177,8 +178,8 @@ impl ExtentFtl {
         self.live == 0
     }
 
-    /// The programmed flash pages, first and last, that hold the extent of `lba`: none if it has no
-    /// extent, or if all of it is still in the buffer for the page at the frontier.
+    /// The programmed flash pages, first and last, that hold the extent of `lba`; `None` if it has
+    /// no extent or is still completely in the buffer for the frontier's page.
     pub fn pages(&self, lba: u32) -> Option<(u64, u64)> {
         let extent = self.map[lba as usize];
         if extent.len == 0 {
@@ -186,7 +187,7 @@ impl ExtentFtl {
         }
         let first = extent.at / FLASH_PAGE;
         let last = (extent.at + u64::from(extent.len) - 1) / FLASH_PAGE;
-        // The frontier's last page is not programmed before it is full.
+        // The frontier's last page is programmed only when it is full.
         let open = self.frontier.and_then(|block| {
             let used = u64::from(self.units[block as usize].used);
             (!used.is_multiple_of(FLASH_PAGE))
@@ -216,7 +217,7 @@ impl ExtentFtl {
     }
 
     fn append<O: ExtentOps>(&mut self, lba: u32, len: u16, class: u8, ops: &mut O) {
-        // invariant: whoever appends has looked at the room.
+        // invariant: callers of append have checked the free space.
         let block = self.frontier.expect("an open frontier");
         let unit = &mut self.units[block as usize];
         let offset = unit.used;
@@ -231,7 +232,7 @@ impl ExtentFtl {
         }
     }
 
-    /// Seals the frontier, opens the next one and collects garbage until the reserve is whole
+    /// Seals the frontier, opens the next one and collects garbage until the reserve is complete
     /// again.
     fn next_frontier<O: ExtentOps>(&mut self, ops: &mut O) {
         if let Some(full) = self.frontier.take() {
@@ -250,8 +251,8 @@ impl ExtentFtl {
         }
     }
 
-    /// Moves what lives in one victim to the frontier, which is empty and holds it all, and erases
-    /// the victim.
+    /// Moves the live extents of one victim to the frontier, which is empty and has room for all of
+    /// them, and erases the victim.
     fn collect<O: ExtentOps>(&mut self, ops: &mut O) {
         let victim = self.victim();
         let start = u64::from(victim) * self.block_bytes;
@@ -287,8 +288,7 @@ impl ExtentFtl {
         ops.erase(victim);
     }
 
-    /// Takes the next victim out of the sealed blocks: O(blocks), once for a block's worth of
-    /// writes.
+    /// Removes the next victim from the sealed blocks: O(blocks), once for each block of writes.
     fn victim(&mut self) -> u32 {
         let sealed = &self.sealed;
         let live = |i: usize| self.units[sealed[i].0 as usize].live;
@@ -315,8 +315,8 @@ impl ExtentFtl {
                     .unwrap_or(0)
             }
         };
-        // invariant: GC runs only when the free blocks are fewer than the reserve, and then all log
-        // blocks are sealed.
+        // invariant: GC runs only when there are fewer free blocks than the reserve, and then all
+        // log blocks are sealed.
         self.sealed.remove(at).expect("a sealed block").0
     }
 
@@ -330,7 +330,7 @@ impl ExtentFtl {
         self.live
     }
 
-    /// Bytes that may be live at once.
+    /// Maximum bytes that may be live at once.
     pub fn capacity_bytes(&self) -> u64 {
         u64::from(self.log_blocks - 1) * (self.block_bytes - u64::from(self.max_extent))
     }
@@ -350,7 +350,7 @@ impl ExtentFtl {
         &self.counters
     }
 
-    /// Sets the counters to zero; map and wear stay.
+    /// Resets the counters; map and wear stay.
     pub fn reset_counters(&mut self) {
         self.counters = ExtentCounters::default();
     }
@@ -363,7 +363,7 @@ impl ExtentFtl {
     /// Checks every invariant of the [module](self), for tests: O(extents log extents).
     ///
     /// # Errors
-    /// The first invariant that does not hold, in words.
+    /// A description of the first violated invariant.
     pub fn check(&self) -> Result<(), String> {
         let mut live: Vec<&Extent> = self.map.iter().filter(|e| e.len > 0).collect();
         live.sort_by_key(|e| e.at);
@@ -415,7 +415,7 @@ impl ExtentFtl {
     }
 }
 
-/// Refuses geometries that cannot work.
+/// Refuses invalid geometries.
 fn check(config: &ExtentFtlConfig) -> Result<(), GeometryError> {
     let block_bytes = u64::from(config.pages_per_block) * FLASH_PAGE;
     let most_extent = u64::from(u16::MAX).min(block_bytes / 2);

@@ -1,5 +1,5 @@
-//! Drives with built-in transparent compression: every 4 KiB block is compressed by itself, and
-//! what is left of it lies packed in flash.
+//! Drives with built-in transparent compression: every 4 KiB block is compressed separately, and
+//! the compressed extents are packed in flash.
 //!
 //! ```text
 //!  host        | 4 KiB | 4 KiB | 4 KiB |  logical space, may exceed the medium
@@ -9,8 +9,8 @@
 //!  erase block |…extent|extent|ext|extent|…      garbage collection moves extents as they are
 //! ```
 //!
-//! (B⁻-tree §2.3, fig. 3; DEVICES §3.) The page-mapped drive beside it is [`crate::ssd`]; flash,
-//! its times and the choice of victims are the same.
+//! (B⁻-tree §2.3, fig. 3; DEVICES §3.) [`crate::ssd`] is the drive without compression; flash, its
+//! times and victim selection are the same.
 
 mod codec;
 pub mod device;

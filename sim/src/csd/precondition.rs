@@ -1,16 +1,17 @@
-//! A compressing drive in use: before the store is made, somebody else has written all of it.
+//! Preconditioning of a compressing drive: before the store is created, the whole drive is filled
+//! with foreign data.
 //!
-//! As on a drive that does not compress ([`crate::ssd::SimSsd::fill`]) only the map knows of these
-//! data, and they read as zeros. Compressed they take the nominal flash `P`, an equal part for each
-//! logical block: where the drive shows no more than it has they are incompressible, and where it
-//! is thinly provisioned they shrink as much as it promises. So a filled drive is as full as its
+//! As on a drive without compression ([`crate::ssd::SimSsd::fill`]), only the map knows these data,
+//! which read as zeros. Their compressed extents take the nominal flash `P`, an equal part for each
+//! logical block: incompressible data on a drive that shows no more than its flash, and on a thinly
+//! provisioned drive data that compress as far as it assumes. So a filled drive is as full as its
 //! over-provisioning says.
 
 use super::device::{SimCsd, foreign_extent};
 use super::ftl::ExtentFtl;
 use crate::ssd::precondition::{FOREIGN, Foreign, fill, overwrite_until_steady};
 
-/// The FTL with the size of the extents that somebody else writes.
+/// The FTL, with the size of foreign extents.
 struct Prepared<'a> {
     ftl: &'a mut ExtentFtl,
     extent: u16,
@@ -42,8 +43,8 @@ impl SimCsd {
         self.prepare(|ftl| fill(ftl));
     }
 
-    /// [`SimCsd::fill`], then random overwrites until the write amplification of a turn of the
-    /// logical space hardly differs from that of the turn before.
+    /// [`SimCsd::fill`], then random overwrites until the write amplification hardly differs
+    /// between two passes over the logical space.
     pub fn fill_until_steady(&self, seed: u64) {
         self.prepare(|ftl| {
             fill(ftl);
@@ -100,7 +101,7 @@ mod tests {
         let mut random = SplitMix(6);
         let mut block = vec![0; BLOCK_SIZE];
         for _ in 0..3 * BLOCKS {
-            // Content that no codec shrinks.
+            // Incompressible content.
             for word in block.chunks_exact_mut(8) {
                 word.copy_from_slice(&random.below(u64::MAX).to_le_bytes());
             }

@@ -1,5 +1,5 @@
-//! Profiles of compressing drives: TOML files with `kind = "csd"`, and the flash below as a drive
-//! of its own in `[flash]`.
+//! Profiles of compressing drives: TOML files with `kind = "csd"`, and a section `[flash]` that
+//! describes the flash like a drive of its own.
 
 use serde::{Deserialize, Serialize};
 use treering_engine::BLOCK_SIZE;
@@ -22,13 +22,13 @@ pub fn builtin_names() -> impl Iterator<Item = &'static str> {
     BUILTIN.iter().map(|(name, _)| *name)
 }
 
-/// A compressing drive.
+/// Parameters of a compressing drive.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct CsdProfile {
     /// `csd`.
     pub kind: String,
-    /// One line for listings.
+    /// One-line description for listings.
     pub description: String,
     /// `zlib`, `zstd` or `lz4`.
     pub codec: String,
@@ -38,15 +38,15 @@ pub struct CsdProfile {
     pub compress_us: f64,
     /// Latency of decompressing one block, µs.
     pub decompress_us: f64,
-    /// Throughput of the codec each way, 10⁶ bytes a second.
+    /// Throughput of the codec in each direction, 10⁶ bytes per second.
     pub codec_mb_per_s: f64,
-    /// Logical bytes L over nominal flash bytes P; above 1 is thin provisioning.
+    /// Logical bytes L divided by nominal flash bytes P; thin provisioning if above 1.
     pub logical_over_physical: f64,
-    /// Flash bytes before each extent.
+    /// Header bytes of each extent.
     pub extent_header_bytes: u32,
     /// Extents are rounded up to a multiple of this.
     pub extent_granularity_bytes: u32,
-    /// Flash pages that the power-safe write buffer holds.
+    /// Capacity of the power-safe write buffer, in flash pages.
     pub buffer_pages: u32,
     /// The flash. Its over-provisioning is T/P − 1.
     pub flash: SsdProfile,
@@ -59,7 +59,7 @@ pub fn builtin(name: &str) -> Option<(&'static str, CsdProfile)> {
 }
 
 impl CsdProfile {
-    /// Whether a profile's text says that it is of a compressing drive.
+    /// Whether a profile's text describes a compressing drive.
     pub fn is_one(text: &str) -> bool {
         is_of_kind(text, KIND)
     }
@@ -67,7 +67,7 @@ impl CsdProfile {
     /// Parses and checks TOML text; `file` names it in errors.
     ///
     /// # Errors
-    /// [`ProfileError`] naming the key and what is expected of it.
+    /// [`ProfileError`], which names the key and what was expected.
     pub fn from_toml(file: &str, text: &str) -> Result<Self, ProfileError> {
         read(file, text, CsdProfile::check)
     }

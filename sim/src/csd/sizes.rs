@@ -1,25 +1,25 @@
-//! Compressed sizes of blocks, remembered by content: a page that goes to the journal and then to
-//! its home is compressed once.
+//! A cache of compressed sizes by content, so that a page written to the journal and then to its
+//! home is compressed once.
 //!
-//! A direct-mapped table keyed by the XXH3 hash of the block. Two blocks share a hash with a
-//! probability of 2⁻⁶⁴; a size could then be wrong, data never.
+//! It is a direct-mapped table keyed by the XXH3 hash of the block. Two blocks have the same hash
+//! with a probability of 2⁻⁶⁴; then a size could be wrong, but never the data.
 
 use treering_engine::BLOCK_SIZE;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::codec::{Codec, Compressor};
 
-/// Remembered sizes: a power of two. 16 bytes each.
+/// Number of remembered sizes, a power of two; each takes 16 bytes.
 const SLOTS: usize = 1 << 13;
 
-/// A codec with a memory.
+/// A codec with a cache of sizes.
 pub(super) struct Sizes {
     codec: Codec,
     compressor: Compressor,
     slots: Vec<(u64, u16)>,
-    /// Blocks that went through the codec.
+    /// Blocks that the codec compressed.
     pub(super) compressed: u64,
-    /// Blocks whose size was remembered.
+    /// Blocks whose size was cached.
     pub(super) remembered: u64,
 }
 
@@ -28,7 +28,7 @@ impl Sizes {
         Sizes {
             codec,
             compressor: Compressor::new(codec),
-            // No block has size 0 after compression, so an empty slot is told by it.
+            // No block compresses to size 0, so that marks an empty slot.
             slots: vec![(0, 0); SLOTS],
             compressed: 0,
             remembered: 0,
@@ -39,7 +39,7 @@ impl Sizes {
         self.codec
     }
 
-    /// Bytes that `block` takes after compression.
+    /// The compressed size of `block`.
     pub(super) fn of(&mut self, block: &[u8; BLOCK_SIZE]) -> u16 {
         let hash = xxh3_64(block);
         let slot = &mut self.slots[hash as usize % SLOTS];

@@ -1,15 +1,16 @@
-//! When a compressing drive is done: the codec before the flash, and a buffer between them.
+//! Completion times of a compressing drive: a codec before the flash, and a buffer in between.
 //!
 //! ```text
-//!  write   codec (latency, throughput) ──▶ buffer, acknowledged ──▶ flash page full: programmed, in nobody's way
-//!                                              └ full: the write waits for the oldest program
+//!  write   codec (latency, throughput) ──▶ buffer: acknowledged ──▶ full flash page: programmed
+//!                                              │                      in the background
+//!                                              └ buffer full: waits for the oldest program
 //!  read    flash pages of the extent ──▶ codec;  all zeros, or still in the buffer: no flash
-//!  gc      read and program; nobody waits for it, everybody queues behind it
+//!  gc      read and program; nobody waits for it, but other requests queue behind it
 //! ```
 //!
-//! A flash page holds parts of many extents, so it can be programmed only when it is full: the
-//! buffer before it must survive a loss of power, and a write is done, and durable, when it is in
-//! there. A flush waits for nothing more.
+//! A flash page holds parts of many extents, so it can be programmed only when it is full. The
+//! buffer before it must therefore survive a power loss, and a write is done and durable as soon as
+//! it is in the buffer. A flush does not wait for anything else.
 
 use std::collections::VecDeque;
 
@@ -20,9 +21,9 @@ use crate::ssd::timing::{Flash, Taken};
 /// One recorded operation.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// So many blocks went through the codec on their way in.
+    /// This many blocks were compressed.
     Compress(u32),
-    /// So many blocks went through it on their way out.
+    /// This many blocks were decompressed.
     Decompress(u32),
     Read(u32),
     Program(u32),
@@ -32,7 +33,7 @@ enum Step {
     EndOfCall,
 }
 
-/// Operations since the last time they were served.
+/// Operations since they were last served.
 #[derive(Default)]
 pub(super) struct Recorder {
     steps: Vec<Step>,
@@ -50,7 +51,7 @@ impl Recorder {
         }
     }
 
-    /// Neighbouring extents share a flash page: it is read once in a call.
+    /// Neighbouring extents share a flash page, which is read only once per call.
     pub(super) fn read(&mut self, page: u64) {
         if self.last_read != Some(page) {
             self.steps.push(Step::Read(page as u32));
@@ -85,22 +86,22 @@ impl ExtentOps for Recorder {
 struct CodecTimes {
     compress: u64,
     decompress: u64,
-    /// Between two blocks, at full throughput.
+    /// Time between two blocks at full throughput.
     block: u64,
 }
 
-/// Codec, buffer and flash, and when each is free.
+/// Codec, buffer and flash, and the times when each is free.
 pub(super) struct Pipeline {
     codec: CodecTimes,
     flash: Flash,
     compressor_free: u64,
     decompressor_free: u64,
-    /// When each flash page in the buffer is programmed, the oldest first.
+    /// Completion times of the flash pages in the buffer, oldest first.
     buffer: VecDeque<u64>,
     buffer_pages: usize,
 }
 
-/// What a call takes on an idle drive.
+/// Duration of a call on an idle drive.
 #[derive(Default)]
 struct Alone {
     compressed: u64,
@@ -125,7 +126,7 @@ impl Pipeline {
         }
     }
 
-    /// Nanoseconds to write so many blocks at once on an idle drive.
+    /// Nanoseconds to write this many blocks at once on an idle drive.
     pub(super) fn write_ns(&self, blocks: u64) -> u64 {
         let blocks = Alone {
             compressed: blocks,
@@ -134,7 +135,7 @@ impl Pipeline {
         self.alone(&blocks)
     }
 
-    /// Nanoseconds to read so many blocks that lie in so many flash pages at once on an idle drive.
+    /// Nanoseconds to read this many blocks from this many flash pages at once on an idle drive.
     pub(super) fn read_ns(&self, blocks: u64, pages: u64) -> u64 {
         let blocks = Alone {
             decompressed: blocks,
@@ -157,7 +158,7 @@ impl Pipeline {
     /// Serves everything recorded, beginning at `at`.
     pub(super) fn serve(&mut self, recorder: &mut Recorder, at: u64) -> Taken {
         let (mut begins, mut ends, mut service) = (at, at, 0);
-        // When the data of the call at hand has left the codec, and when the flash has been read.
+        // When the current call's data leaves the codec, and when its flash reads are done.
         let (mut compressed, mut sensed) = (at, at);
         let mut alone = Alone::default();
         for step in recorder.steps.drain(..) {
@@ -207,7 +208,7 @@ impl Pipeline {
         }
     }
 
-    /// Programs a page out of the buffer; says when the buffer had room for it.
+    /// Programs a page from the buffer; returns when the buffer had room for it.
     fn buffered_program(&mut self, page: u32, ready: u64) -> u64 {
         while self.buffer.front().is_some_and(|&done| done <= ready) {
             self.buffer.pop_front();
@@ -218,14 +219,14 @@ impl Pipeline {
             self.buffer.pop_front().unwrap_or(ready)
         };
         let done = self.flash.program(page, room);
-        // Dies finish in any order; the buffer frees its pages in the order of their programs.
+        // Dies finish in any order; the buffer frees its pages in program order.
         let done = self.buffer.back().map_or(done, |&last| last.max(done));
         self.buffer.push_back(done);
         room
     }
 }
 
-/// Sends blocks through one direction of the codec; says when the last is out.
+/// Sends blocks through one direction of the codec; returns when the last is done.
 fn pass(free: &mut u64, at: u64, (latency, block): (u64, u64), blocks: u32) -> u64 {
     let begins = at.max(*free);
     *free = begins + u64::from(blocks) * block;

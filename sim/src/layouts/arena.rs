@@ -1,22 +1,22 @@
-//! Memory for pages: found by a number, never moved.
+//! Memory for pages that are addressed by number and never move.
 //!
 //! ```text
 //!   chunk 0                        chunk 1
-//!   | page 0 | page 1 | ... |      | page 256 | ...          each from the beginning of a cache line on
+//!   | page 0 | page 1 | ... |      | page 256 | ...      each page starts on a cache line
 //! ```
 
-/// Pages of a chunk.
+/// Pages in a chunk.
 const CHUNK: usize = 1 << 8;
-/// Bytes of a cache line.
+/// Size of a cache line in bytes.
 const LINE: usize = 64;
 
-/// Pages of one size, numbered in the order in which they come.
+/// Pages of one size, numbered in the order of allocation.
 #[derive(Debug)]
 pub(super) struct Arena {
     page_bytes: usize,
-    /// Bytes from page to page.
+    /// Distance between pages in bytes.
     stride: usize,
-    /// Where each one's first page begins, for it to begin with a cache line, and its bytes.
+    /// The chunks: the offset of the first page, aligned to a cache line, and the bytes.
     chunks: Vec<(usize, Box<[u8]>)>,
     pages: usize,
 }
@@ -36,12 +36,12 @@ impl Arena {
         self.pages
     }
 
-    /// Bytes that pages take, with what is between them.
+    /// Bytes that pages take, including the gaps between them.
     pub(super) fn allocated_bytes(&self) -> usize {
         self.chunks.iter().map(|(_, bytes)| bytes.len()).sum()
     }
 
-    /// Takes over a page and says its number.
+    /// Copies a page into the arena and returns its number.
     pub(super) fn push(&mut self, page: &[u8]) -> u64 {
         if self.pages == self.chunks.len() * CHUNK {
             let bytes = vec![0; CHUNK * self.stride + LINE].into_boxed_slice();

@@ -1,10 +1,10 @@
-//! What a tree of pages takes.
+//! Space statistics of a tree of pages.
 
 use std::collections::BTreeMap;
 
 use treering_engine::node::{PageLayout, PageRef};
 
-/// The first four bytes behind a prefix: what heads are (§3.2).
+/// Heads: the first four key bytes after the prefix (§3.2).
 fn head(suffix: &[u8]) -> [u8; 4] {
     let mut head = [0; 4];
     let len = suffix.len().min(4);
@@ -15,28 +15,28 @@ fn head(suffix: &[u8]) -> [u8; 4] {
 /// Leaves of one layout in a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kind {
-    /// How many leaves.
+    /// Number of leaves.
     pub leaves: usize,
     /// Records in them.
     pub records: usize,
 }
 
-/// What a tree takes.
+/// Space statistics of a tree.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counts {
-    /// Bytes of a node, its envelope aside.
+    /// Bytes of a node, without its envelope.
     pub node_bytes: usize,
     /// Number of leaves.
     pub leaves: usize,
-    /// Number of nodes above them.
+    /// Number of inner nodes.
     pub inner: usize,
     /// Number of records.
     pub records: usize,
-    /// Sum over leaves of the bytes that their keys leave out.
+    /// Sum over leaves of the bytes that prefix truncation saves per key.
     pub prefix_bytes: usize,
-    /// Pairs of neighbours in a leaf.
+    /// Number of pairs of adjacent records in a leaf.
     pub pairs: usize,
-    /// Those of them whose heads differ.
+    /// Number of those pairs whose heads differ.
     pub distinct: usize,
     /// Leaves by layout (Figure 15).
     pub kinds: BTreeMap<&'static str, Kind>,
@@ -62,31 +62,31 @@ impl Counts {
         }
     }
 
-    /// Records in a leaf on average.
+    /// Mean number of records in a leaf.
     #[must_use]
     pub fn records_per_leaf(&self) -> f64 {
         self.records as f64 / self.leaves.max(1) as f64
     }
 
-    /// Bytes of leaves for each record.
+    /// Bytes of leaves per record.
     #[must_use]
     pub fn bytes_per_record(&self) -> f64 {
         self.node_bytes as f64 * self.leaves as f64 / self.records.max(1) as f64
     }
 
-    /// Bytes of all nodes for each record.
+    /// Bytes of all nodes per record.
     #[must_use]
     pub fn bytes_per_record_with_inner(&self) -> f64 {
         self.node_bytes as f64 * (self.leaves + self.inner) as f64 / self.records.max(1) as f64
     }
 
-    /// Bytes that keys of a leaf leave out, on average over leaves.
+    /// Bytes that prefix truncation saves per key, averaged over leaves.
     #[must_use]
     pub fn prefix_bytes_mean(&self) -> f64 {
         self.prefix_bytes as f64 / self.leaves.max(1) as f64
     }
 
-    /// Share of neighbours in leaves whose heads differ.
+    /// Share of adjacent records in leaves whose heads differ.
     #[must_use]
     pub fn distinct_heads(&self) -> f64 {
         self.distinct as f64 / self.pairs.max(1) as f64

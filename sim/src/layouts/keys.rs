@@ -1,18 +1,18 @@
-//! Key sets as the paper has them (B-Trees Are Back §4 "Experimental Setup", §4.6): numbers of four
-//! bytes, and of eight for partitions.
+//! Key sets of the paper (B-Trees Are Back §4 "Experimental Setup", §4.6): four-byte numbers, and
+//! eight-byte numbers for partitions.
 
 use crate::ssd::gc::SplitMix;
 
-/// In which order records come.
+/// Order in which records are inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// As chance will have it, from a seed.
+    /// Random order, from a seed.
     Random,
     /// Ascending.
     Sorted,
 }
 
-/// Puts things in random order.
+/// Shuffles a list.
 fn shuffle<T>(things: &mut [T], random: &mut SplitMix) {
     for i in (1..things.len()).rev() {
         things.swap(i, random.below(i as u64 + 1) as usize);
@@ -27,7 +27,7 @@ fn ordered(mut numbers: Vec<u32>, order: Order, random: &mut SplitMix) -> Vec<u3
     numbers
 }
 
-/// `records` different numbers out of `[0, records / density)`: all of `[0, records)` at density 1.
+/// `records` distinct numbers from `[0, records / density)`: all of `[0, records)` at density 1.
 #[must_use]
 pub fn dense(records: u32, density: f64, order: Order, seed: u64) -> Vec<u32> {
     let mut random = SplitMix(seed);
@@ -36,8 +36,8 @@ pub fn dense(records: u32, density: f64, order: Order, seed: u64) -> Vec<u32> {
         .max(f64::from(records)) as u64;
     let end = end.min(1 << 32);
     let mut numbers = Vec::with_capacity(records as usize);
-    // Selection sampling: each number is taken with the probability that leaves exactly so many to
-    // take.
+    // Selection sampling: each number is taken with the probability that gives exactly the wanted
+    // count.
     let mut left = u64::from(records);
     for number in 0..end {
         if left == 0 {
@@ -51,7 +51,7 @@ pub fn dense(records: u32, density: f64, order: Order, seed: u64) -> Vec<u32> {
     ordered(numbers, order, &mut random)
 }
 
-/// `records` different random numbers of 32 bits.
+/// `records` distinct random 32-bit numbers.
 #[must_use]
 pub fn sparse(records: u32, order: Order, seed: u64) -> Vec<u32> {
     let mut random = SplitMix(seed);
@@ -65,7 +65,7 @@ pub fn sparse(records: u32, order: Order, seed: u64) -> Vec<u32> {
     ordered(numbers, order, &mut random)
 }
 
-/// `records` keys of eight bytes, each a partition of `partitions`, chosen at random, and the next
+/// `records` eight-byte keys. Each consists of a random partition out of `partitions` and the next
 /// number in it (§4.6 "Partitioned Sequential Insert").
 #[must_use]
 pub fn partitioned(records: u32, partitions: u32, seed: u64) -> Vec<[u8; 8]> {
@@ -83,7 +83,7 @@ pub fn partitioned(records: u32, partitions: u32, seed: u64) -> Vec<[u8; 8]> {
     (0..records).map(|_| key()).collect()
 }
 
-/// The lines of a text, each once, in random order: a key file.
+/// The distinct lines of a text, in random order: a key file.
 #[must_use]
 pub fn lines(text: &[u8], seed: u64) -> Vec<&[u8]> {
     let mut keys: Vec<_> = text.split(|byte| *byte == b'\n').collect();

@@ -1,30 +1,31 @@
-//! What each page layout takes, and how fast it is: "which layout suits my keys?"
-//!
-//! A B-tree of real pages in memory, of any layout, without log, cache, device or latches: what
-//! B-Trees Are Back measures (§4, §5.2, §6). So its speed can be held beside that paper's and
-//! beside other ordered maps in memory, and its bytes are the layout's alone (Figures 7, 9, 12, 13,
-//! 15). Stores have more to do.
+//! Space and speed of page layouts: "which layout suits my keys?"
+//! A B-tree of real pages in memory, of any layout, without log, cache, device or latches, as
+//! measured in B-Trees Are Back (§4, §5.2, §6). Its speed can therefore be compared with that paper
+//! and with other ordered maps in memory, and its size is that of the layout alone (Figures 7, 9,
+//! 12, 13, 15). A store does more work.
 //!
 //! ```text
-//!   inner 1            first child | sep -> child | sep -> child        [ hints ]: searched once on the way down
+//!   inner 1      first child | sep -> child | sep -> child  [ hints ]: searched once on descent
 //!                       /                 |               \
-//!   leaves      [ hints ]           [ fully dense ]       [ hints ]      4 KiB each, behind an envelope that is not counted
+//!   leaves      [ hints ]           [ fully dense ]       [ hints ]
+//!               4 KiB each, behind an envelope that is not counted
 //! ```
 //!
-//! - **Inner nodes** (§2) are pages whose keys are separators and whose values, of eight bytes, are
-//!   numbers of children. One child more than there are separators: the first is in the header, as
-//!   in the paper, in the field of the envelope that has the LSN in a store. When an inner node is
-//!   split, one of its separators goes up and its child becomes the first of the new node. They
-//!   have the leaves' layout, or hints where leaves are dense or have fingerprints (§4.5).
-//! - **Operations** take and give whole keys. A get and a put into a leaf that has room allocate
-//!   nothing. A scan sorts what fingerprints left out of order, first (§3.4).
+//! - **Inner nodes** (§2) are pages whose keys are separators and whose eight-byte values are
+//!   numbers of children. There is one more child than separators: as in the paper, the first child
+//!   is in the header, in the field where the envelope of a stored page has the LSN. When an inner
+//!   node is split, one of its separators moves up, and that separator's child becomes the first
+//!   child of the new node. Inner nodes have the leaves' layout, or hints where leaves are dense or
+//!   have fingerprints (§4.5).
+//! - **Operations** take and return whole keys. A get, and a put into a leaf with room, allocate
+//!   nothing. A scan first sorts records that fingerprints left unordered (§3.4).
 //! - **Adaption** (§5.1) is that of the engine's trees ([`treering_engine::node::adapt`]): by keys
-//!   at splits, by operations with their chances, at once at the counter's ends.
+//!   at splits, by operations with a probability, and at once at the ends of the counter.
 //!
-//! *Counted as the paper does*: a node has 4096 bytes for the layout alone; the envelope of a page
-//! in a store (checksum, page id, LSN, magic: 28 bytes) comes on top. [`Counts::bytes_per_record`]
-//! is of leaves, [`Counts::bytes_per_record_with_inner`] of all nodes, which is what the paper's
-//! figures are. A page in a store that takes 4 KiB with its envelope holds 0.7 % less.
+//! *Counting follows the paper*: a node has 4096 bytes for the layout alone; the envelope of a page
+//! in a store (checksum, page id, LSN, magic: 28 bytes) is additional. [`Counts::bytes_per_record`]
+//! counts leaves only, [`Counts::bytes_per_record_with_inner`] counts all nodes, as the paper's
+//! figures do. A page in a store that takes 4 KiB with its envelope holds 0.7 % less.
 
 mod arena;
 mod counts;
@@ -39,10 +40,10 @@ use treering_engine::node::{
 };
 use treering_engine::{Lsn, PageId};
 
-/// A child's number in the value of an inner node's record.
+/// The number of a child, stored as the value of an inner node's record.
 type Child = [u8; 8];
 
-/// A B-tree of pages in memory; see the module's story.
+/// A B-tree of pages in memory; see the [module](self).
 #[derive(Debug)]
 pub struct PageTree {
     choice: LayoutChoice,
@@ -51,20 +52,20 @@ pub struct PageTree {
     root: u64,
     /// Levels of inner nodes.
     height: usize,
-    /// Operations, if some of them count.
+    /// State of operation adaption, if the layout adapts by operations.
     uses: u64,
-    /// Nobody asks what has changed.
+    /// A sink for changes that nobody needs.
     changes: ChangeMap,
-    /// The key that a scan is at, and the fence where it goes on; kept for their memory.
+    /// The current key and next fence of a scan; kept to reuse their memory.
     row: Vec<u8>,
     fence: Vec<u8>,
 }
 
 impl PageTree {
-    /// An empty tree whose nodes have so many bytes, envelopes aside.
+    /// Creates an empty tree with nodes of this many bytes, without envelopes.
     ///
     /// # Panics
-    /// If that is no page size, see [`treering_engine::node::is_page_size`].
+    /// If that is not a page size; see [`treering_engine::node::is_page_size`].
     #[must_use]
     pub fn new(choice: LayoutChoice, node_bytes: usize) -> PageTree {
         let page_bytes = node_bytes + ENVELOPE_BYTES;
@@ -89,7 +90,7 @@ impl PageTree {
     /// Sets a key.
     ///
     /// # Errors
-    /// [`Refused::TooLarge`] for a record that exceeds the limits of such pages.
+    /// [`Refused::TooLarge`] for a record that exceeds the limits of the pages.
     #[inline]
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Refused> {
         loop {
@@ -114,8 +115,7 @@ impl PageTree {
         self.view(leaf).get_covered(key)
     }
 
-    /// Visits the records from a key on as (key, value), in key order, as long as the visitor wants
-    /// more.
+    /// Visits records from a key on as (key, value), in key order, until the visitor stops.
     #[inline]
     pub fn scan(&mut self, from: &[u8], mut visit: impl FnMut(&[u8], &[u8]) -> bool) {
         let (mut row, mut fence) = (
@@ -148,7 +148,7 @@ impl PageTree {
         (self.row, self.fence) = (row, fence);
     }
 
-    /// The node at a height above the leaves that covers a key.
+    /// The node that covers a key, at a height above the leaves.
     #[inline]
     fn node_at(&self, height: usize, key: &[u8]) -> u64 {
         let mut node = self.root;
@@ -180,19 +180,19 @@ impl PageTree {
         if used.counts(number) {
             let mut page = self.edit(leaf);
             if let Some(layout) = page.count_use(used) {
-                // If it does not fit, the leaf stays as it is.
+                // If the records do not fit the other layout, the leaf stays as it is.
                 let _ = page.relayout(layout);
             }
         }
     }
 
-    /// Lays a leaf out anew that has refused a record, or splits it.
+    /// Changes the layout of a leaf that has refused a record, or splits it.
     #[cold]
     fn make_room(&mut self, leaf: u64, key: &[u8], value_len: usize) -> Result<(), Refused> {
         let (choice, size) = (self.choice, self.node_bytes + ENVELOPE_BYTES);
         let number = PageId(self.nodes.len() as u64);
         let mut page = self.edit(leaf);
-        // Whatever is done asks for the order, and more than once.
+        // Every remedy needs the records in order, some several times.
         page.sort();
         let plan = match choice.remedy(&page.view(), key, value_len) {
             Some(Remedy::Relayout(layout)) => return page.relayout(layout),
@@ -210,7 +210,7 @@ impl PageTree {
         self.insert_child(1, &plan.separator, right)
     }
 
-    /// Makes a node that was split off known at the height above it.
+    /// Inserts a node that was split off into the level above.
     fn insert_child(&mut self, height: usize, separator: &[u8], child: u64) -> Result<(), Refused> {
         if height > self.height {
             return self.grow(separator, child);
@@ -228,8 +228,8 @@ impl PageTree {
         }
     }
 
-    /// Splits an inner node where a leaf would be split, but at a whole separator: that goes up,
-    /// and its child is the first of the new node (§2).
+    /// Splits an inner node at the same position as a leaf, but at a whole separator: that moves
+    /// up, and its child becomes the first child of the new node (§2).
     fn split_inner(&mut self, node: u64) -> Result<(Vec<u8>, u64), Refused> {
         let mut right = vec![0; self.node_bytes + ENVELOPE_BYTES];
         let number = PageId(self.nodes.len() as u64);
@@ -250,7 +250,7 @@ impl PageTree {
         Ok((middle, self.nodes.push(&right)))
     }
 
-    /// A new root over the old one and its new neighbour.
+    /// Creates a new root above the old one and its new neighbour.
     fn grow(&mut self, separator: &[u8], child: u64) -> Result<(), Refused> {
         let layout = match self.choice.general() {
             PageLayout::Fingerprint => PageLayout::Hints,
@@ -267,13 +267,13 @@ impl PageTree {
         Ok(())
     }
 
-    /// Bytes of memory for nodes, their envelopes and what aligns them included.
+    /// Bytes of memory for nodes, including envelopes and alignment.
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
         self.nodes.allocated_bytes()
     }
 
-    /// Counts what is there.
+    /// Counts the tree's nodes and records.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let mut leaves = vec![self.root];
@@ -298,7 +298,7 @@ impl PageTree {
     }
 }
 
-/// Where an inner node's lowest keys are.
+/// Position of an inner node's lowest keys.
 #[inline]
 fn first_child(inner: PageRef<'_>) -> u64 {
     inner.lsn().0

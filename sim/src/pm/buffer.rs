@@ -1,22 +1,24 @@
-//! The XPBuffer of one DIMM: 64-byte lines in, whole XPLines out.
+//! The XPBuffer of one DIMM: it receives 64-byte lines and writes whole XPLines.
 //!
 //! ```text
-//!  slot    XPLine 7   dirty ▮▮▯▯  known ▮▮▯▯    two lines came since it was last written; the other two are on the medium only
-//!          XPLine 9   dirty ▯▯▯▯  known ▮▮▮▮    was full, has been written, stays: a line that comes again is dirt again
+//!  slot    XPLine 7   dirty ▮▮▯▯  known ▮▮▯▯    two lines arrived since the last write;
+//!                                               the other two are only on the medium
+//!          XPLine 9   dirty ▯▯▯▯  known ▮▮▮▮    was full, was written, stays as clean;
+//!                                               a line that arrives again is dirty again
 //! ```
 //!
-//! A line whose XPLine is there joins it. Otherwise the XPLine gets a slot, and if there is none
-//! left, others leave first. What leaves with all its lines dirty is written; with some of them,
-//! merged with the rest, which is read from the medium unless it is known, and written; with none,
-//! forgotten. An XPLine that becomes full is written at once and stays as a clean one
-//! ([`FullLines::AtOnce`]: CLAIMS, modelling note on the XPBuffer; write amplification never below
-//! 0.8 even if everything fits, DEVICES §2.3), or waits until it has to leave, as in a plain cache
-//! ([`FullLines::OnEviction`]).
+//! A line joins its XPLine if that is in the buffer. Otherwise the XPLine gets a slot, and if no
+//! slot is free, others are evicted first. On eviction, an XPLine with all lines dirty is written;
+//! one with some lines dirty is merged with the rest, which is read from the medium unless it is
+//! known, and then written; a clean one is dropped. An XPLine that becomes full is written at once
+//! and stays as clean ([`FullLines::AtOnce`]: CLAIMS, modelling note on the XPBuffer; write
+//! amplification never falls below 0.8 even if everything fits, DEVICES §2.3), or is written only
+//! on eviction, as in a plain cache ([`FullLines::OnEviction`]).
 //!
-//! Reads have a buffer of their own, first in, first out (DEVICES §2.3, EuroSys'22); an XPLine that
-//! is written moves from there to the write buffer, so that its rest is known.
+//! Reads have a FIFO buffer of their own (DEVICES §2.3, EuroSys'22). An XPLine that is written
+//! moves from there to the write buffer, so its other lines are known.
 //!
-//! [`XpBuffer`] counts nothing: it tells a [`MediaOps`] what happens to the medium.
+//! [`XpBuffer`] counts nothing; it reports media operations to a [`MediaOps`].
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -24,19 +26,19 @@ use std::fmt;
 use super::XPLINE_LINES;
 use crate::ssd::gc::SplitMix;
 
-/// Who leaves.
+/// Replacement policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replacement {
-    /// The one that was not written for the longest time.
+    /// Least recently written.
     Lru,
-    /// The one that came first.
+    /// First in, first out.
     Fifo,
-    /// Any.
+    /// A random one.
     Random,
 }
 
 impl Replacement {
-    /// Reads a profile's `replacement`.
+    /// Parses a profile's `replacement`.
     pub fn parse(text: &str) -> Option<Replacement> {
         match text {
             "lru" => Some(Replacement::Lru),
@@ -57,17 +59,17 @@ impl fmt::Display for Replacement {
     }
 }
 
-/// What becomes of an XPLine all of whose lines are dirty.
+/// When an XPLine with all lines dirty is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FullLines {
-    /// Written at once, and kept as a clean one.
+    /// At once; it stays in the buffer as clean.
     AtOnce,
-    /// Written when it leaves.
+    /// On eviction.
     OnEviction,
 }
 
 impl FullLines {
-    /// Reads a profile's `full_lines`.
+    /// Parses a profile's `full_lines`.
     pub fn parse(text: &str) -> Option<FullLines> {
         match text {
             "at-once" => Some(FullLines::AtOnce),
@@ -77,53 +79,53 @@ impl FullLines {
     }
 }
 
-/// Why the medium is written.
+/// Reason for a media write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MediaWrite {
-    /// All four lines of the XPLine are new.
+    /// All four lines of the XPLine are dirty.
     Full,
-    /// Some are.
+    /// Only some lines are dirty.
     Partial,
 }
 
-/// Why the medium is read.
+/// Reason for a media read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MediaRead {
-    /// Somebody loads from it.
+    /// A load needs it.
     Load,
-    /// An XPLine that is to be written has lines that the buffer does not know.
+    /// A merge needs lines that the buffer does not know.
     Merge,
 }
 
-/// What an [`XpBuffer`] does to the medium, and what it lets go; XPLines by their number in the
+/// Receives the media operations and evictions of an [`XpBuffer`]; XPLines are numbered within the
 /// DIMM.
 pub trait MediaOps {
     /// An XPLine is read.
     fn read(&mut self, xpline: u32, why: MediaRead);
     /// An XPLine is written.
     fn write(&mut self, xpline: u32, how: MediaWrite);
-    /// An XPLine has left the write buffer, dirty or not; if dirty, a write came before.
+    /// An XPLine was evicted from the write buffer; if it was dirty, its write was reported before.
     fn evicted(&mut self, dirty: bool);
 }
 
-/// How a buffer is made.
+/// Configuration of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferConfig {
-    /// XPLines of the write buffer, 1 to [`MAX_SLOTS`].
+    /// Slots of the write buffer, 1 to [`MAX_SLOTS`].
     pub lines: u32,
-    /// Who leaves.
+    /// The replacement policy.
     pub replacement: Replacement,
-    /// So many leave at a time, 1 to `lines`.
+    /// Number of XPLines evicted at a time, 1 to `lines`.
     pub evict_lines: u32,
-    /// What becomes of full ones.
+    /// When full XPLines are written.
     pub full_lines: FullLines,
-    /// XPLines of the read buffer; 0 is none.
+    /// XPLines of the read buffer; 0 for none.
     pub read_lines: u32,
-    /// Decides who leaves at random.
+    /// Seed of random replacement.
     pub seed: u64,
 }
 
-/// The most XPLines that a buffer holds.
+/// Maximum number of XPLines in a buffer.
 pub const MAX_SLOTS: u32 = 1 << 15;
 
 /// No slot.
@@ -135,19 +137,19 @@ const ALL: u8 = (1 << XPLINE_LINES) - 1;
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     xpline: u32,
-    /// Lines that the medium does not have yet.
+    /// Lines that are newer than the medium.
     dirty: u8,
-    /// Lines whose content is here.
+    /// Lines whose content is in the buffer.
     // invariant: dirty ⊆ known.
     known: u8,
-    /// When it last was written (LRU) or came (FIFO).
+    /// Time of the last write (LRU) or of arrival (FIFO).
     stamp: u64,
 }
 
-/// The buffers of one DIMM. See the module's story.
+/// The buffers of one DIMM; see the [module](self).
 pub struct XpBuffer {
     config: BufferConfig,
-    /// By XPLine: its slot, or [`NIL`].
+    /// The slot of each XPLine, or [`NIL`].
     slot_of: Vec<u16>,
     // invariant: slot_of[slots[i].xpline] == i, and NIL for all others; at most `config.lines` of
     // them.
@@ -158,7 +160,7 @@ pub struct XpBuffer {
 }
 
 impl XpBuffer {
-    /// Empty buffers before a medium of so many XPLines.
+    /// Creates empty buffers for a medium of this many XPLines.
     pub fn new(config: &BufferConfig, xplines: u32) -> XpBuffer {
         assert!((1..=MAX_SLOTS).contains(&config.lines), "slots");
         assert!((1..=config.lines).contains(&config.evict_lines), "victims");
@@ -172,7 +174,7 @@ impl XpBuffer {
         }
     }
 
-    /// Line `line` of the DIMM comes; whether its XPLine was there.
+    /// Line `line` of the DIMM is written; returns whether its XPLine was in the buffer.
     pub fn write(&mut self, line: u32, media: &mut impl MediaOps) -> bool {
         let (xpline, bit) = place(line);
         self.stamp += 1;
@@ -195,7 +197,7 @@ impl XpBuffer {
         hit
     }
 
-    /// Line `line` of the DIMM is wanted; whether a buffer had it.
+    /// Line `line` of the DIMM is read; returns whether a buffer had it.
     pub fn read(&mut self, line: u32, media: &mut impl MediaOps) -> bool {
         let (xpline, bit) = place(line);
         let at = self.slot_of[xpline as usize];
@@ -221,29 +223,29 @@ impl XpBuffer {
         hit
     }
 
-    /// Everything leaves, in the order in which it came into its slot.
+    /// Evicts everything, in order of arrival.
     pub fn write_out(&mut self, media: &mut impl MediaOps) {
         while !self.slots.is_empty() {
             self.evict(0, media);
         }
     }
 
-    /// XPLines with lines that the medium does not have yet.
+    /// Number of XPLines with lines that are newer than the medium.
     pub fn dirty_lines(&self) -> usize {
         self.slots.iter().filter(|slot| slot.dirty != 0).count()
     }
 
-    /// Bytes that the tables take.
+    /// Bytes of memory for the tables.
     pub fn memory_bytes(&self) -> usize {
         self.slot_of.len() * size_of::<u16>()
             + self.config.lines as usize * size_of::<Slot>()
             + self.config.read_lines as usize * size_of::<u32>()
     }
 
-    /// Checks the invariants: for tests.
+    /// Checks the invariants; for tests.
     ///
     /// # Errors
-    /// The first that does not hold, in words.
+    /// A description of the first violation.
     pub fn check(&self) -> Result<(), String> {
         if self.slots.len() > self.config.lines as usize {
             return Err(format!("{} slots are in use", self.slots.len()));
@@ -267,7 +269,7 @@ impl XpBuffer {
         Ok(())
     }
 
-    /// A slot for an XPLine that has none.
+    /// Returns a slot for an XPLine that has none, evicting others if necessary.
     fn allocate(&mut self, xpline: u32, media: &mut impl MediaOps) -> u16 {
         if self.slots.len() == self.config.lines as usize {
             for _ in 0..self.config.evict_lines {
@@ -394,8 +396,8 @@ mod tests {
         assert_eq!(writes(&mut at_once, &[0, 1, 2]), "");
         assert_eq!(writes(&mut at_once, &[3]), "F0");
         assert_eq!(at_once.dirty_lines(), 0);
-        // Clean, it leaves for nothing; with a line that came again it is written again, but
-        // nothing need be read.
+        // A clean XPLine is evicted without I/O. If one of its lines is written again, the XPLine
+        // is written again, but nothing has to be read.
         assert_eq!(writes(&mut at_once, &[3, 3, 4]), "P0");
         let mut lazy = buffer(1, Replacement::Lru, FullLines::OnEviction);
         assert_eq!(writes(&mut lazy, &[0, 1, 2, 3, 3, 4]), "F0");
@@ -463,8 +465,8 @@ mod tests {
         assert_eq!(log.0.join(" "), "R3 R4 R5 R3");
     }
 
-    /// How often each XPLine has to be written, told from the writes alone: dirty lines that are
-    /// merged leave together.
+    /// Number of writes of each XPLine, derived from the sequence of line writes alone: dirty lines
+    /// that are merged are written together.
     #[derive(Default)]
     struct Written(std::collections::BTreeMap<u32, u64>);
 

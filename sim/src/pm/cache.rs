@@ -1,33 +1,33 @@
-//! The CPU's cache, as far as a persistent memory notices it: which lines are there, and which of
-//! them are dirty.
+//! The CPU cache as far as it affects persistent memory: which lines it holds, and which of them
+//! are dirty.
 //!
-//! Set-associative, least recently used first; an address goes to a set by a hash, as in the shared
-//! caches of today's processors, so that the headers of leaves, which all lie on multiples of 256
-//! bytes, do not crowd a few sets. Only lines of the persistent memory come here: what the program
-//! keeps in DRAM takes no room.
+//! The cache is set-associative with LRU replacement. A hash maps addresses to sets, as in the
+//! shared caches of current processors; so the headers of leaves, which all lie on multiples of 256
+//! bytes, do not crowd a few sets. Only lines of persistent memory are modelled: the program's data
+//! in DRAM takes no space here.
 
-/// Which lines the CPU holds. Contents are elsewhere.
+/// The set of lines that the CPU cache holds; their contents are stored elsewhere.
 pub(super) struct CpuCache {
     sets: u32,
     ways: usize,
-    /// Set after set, each with the most recently used line first: `(line + 1) << 1 | dirty`, 0
-    /// where there is none.
+    /// The sets one after another, each with the most recently used line first: `(line + 1) << 1 |
+    /// dirty`, or 0 for an empty way.
     entries: Vec<u32>,
 }
 
-/// What an access found.
+/// Result of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Touched {
     pub(super) hit: bool,
-    /// A dirty line that had to leave.
+    /// A dirty line that was evicted.
     pub(super) written_back: Option<u32>,
 }
 
-/// The most lines that can be told apart.
+/// Maximum number of lines that can be represented.
 pub(super) const MAX_LINES: u64 = (1 << 31) - 2;
 
 impl CpuCache {
-    /// An empty cache of so many bytes.
+    /// Creates an empty cache of this size.
     pub(super) fn new(bytes: u64, ways: u32) -> CpuCache {
         let lines = bytes / treering_engine::device::LINE_SIZE as u64;
         let sets = (lines / u64::from(ways)).max(1);
@@ -45,7 +45,7 @@ impl CpuCache {
         &mut self.entries[set as usize * self.ways..][..self.ways]
     }
 
-    /// A line is loaded, or stored to.
+    /// Loads a line, or stores to it.
     pub(super) fn touch(&mut self, line: u32, store: bool) -> Touched {
         let set = self.set(line);
         let wanted = (line + 1) << 1;
@@ -65,7 +65,7 @@ impl CpuCache {
         }
     }
 
-    /// A line is written back, and stays only if `keep`; whether it was dirty.
+    /// Writes a line back, and removes it unless `keep`; returns whether it was dirty.
     pub(super) fn clean(&mut self, line: u32, keep: bool) -> bool {
         let set = self.set(line);
         let wanted = (line + 1) << 1;
@@ -82,7 +82,7 @@ impl CpuCache {
         dirty
     }
 
-    /// Bytes that the table takes.
+    /// Bytes of memory for the table.
     pub(super) fn memory_bytes(&self) -> usize {
         self.entries.len() * size_of::<u32>()
     }
@@ -127,8 +127,8 @@ mod tests {
     #[test]
     fn lines_at_the_same_place_of_their_xplines_spread_over_the_sets() {
         let mut cache = CpuCache::new(1 << 20, 16);
-        // Half as many as there are ways in all: crowded into a quarter of the sets, half of them
-        // would have left.
+        // Half as many lines as there are ways. If they were crowded into a quarter of the sets,
+        // half of them would have been evicted.
         let headers = (0..8192).map(|xpline| 4 * xpline);
         for line in headers.clone() {
             cache.touch(line, false);

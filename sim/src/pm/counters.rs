@@ -1,36 +1,36 @@
-//! What a persistent memory has done.
+//! Counters of a persistent memory.
 
 use treering_engine::device::LINE_SIZE;
 
 use super::XPLINE_SIZE;
 use crate::ssd::CLASSES;
 
-/// Counts since the device was made, or between two moments ([`PmCounters::since`]). Arrays are
+/// Counts since the device was created, or between two moments ([`PmCounters::since`]). Arrays are
 /// indexed by `IoClass` in the order of `IoClass::ALL`; the class is that of the XPLine
 /// ([`PmDevice::set_class`](treering_engine::device::PmDevice::set_class)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PmCounters {
-    /// Lines of 64 bytes that came to the XPBuffers, by class.
+    /// 64-byte lines that reached the XPBuffers, by class.
     pub line_writes: [u64; CLASSES],
-    /// Those of them whose XPLine was there.
+    /// Number of these whose XPLine was in the buffer.
     pub buffer_hits: u64,
     /// Lines that the CPU fetched from the DIMMs, by class.
     pub line_reads: [u64; CLASSES],
-    /// Those of them that a buffer had.
+    /// Number of these that a buffer held.
     pub read_hits: u64,
     /// XPLines written to the medium, by class.
     pub media_writes: [u64; CLASSES],
     /// XPLines read from the medium, by class.
     pub media_reads: [u64; CLASSES],
-    /// Media writes of XPLines all of whose lines were new.
+    /// Media writes of XPLines with all lines dirty.
     pub full_writes: u64,
     /// Media writes that needed a read first: read-modify-writes.
     pub merges: u64,
-    /// XPLines that left the write buffer with lines that had to be written.
+    /// XPLines evicted dirty from the write buffer.
     pub evictions: u64,
-    /// XPLines that left it clean.
+    /// XPLines evicted clean from the write buffer.
     pub clean_evictions: u64,
-    /// Dirty lines that the CPU cache let go by itself.
+    /// Dirty lines evicted by the CPU cache.
     pub cache_evictions: u64,
     /// Fences.
     pub fences: u64,
@@ -51,7 +51,7 @@ impl PmCounters {
             .map(|xplines| xplines * XPLINE_SIZE as u64)
     }
 
-    /// Bytes read from the medium, by class; those of merges are among them.
+    /// Bytes read from the medium, by class, including reads for merges.
     pub fn media_read_bytes(&self) -> [u64; CLASSES] {
         self.media_reads.map(|xplines| xplines * XPLINE_SIZE as u64)
     }
@@ -66,7 +66,8 @@ impl PmCounters {
         over(self.media_write_bytes().iter().sum(), user_bytes)
     }
 
-    /// Effective write ratio: bytes issued over bytes written to the medium (DEVICES §2.3).
+    /// Effective write ratio: bytes written by the program divided by bytes written to the medium
+    /// (DEVICES §2.3).
     pub fn effective_write_ratio(&self) -> f64 {
         over(
             self.written_bytes().iter().sum(),
@@ -74,18 +75,18 @@ impl PmCounters {
         )
     }
 
-    /// Share of the written lines whose XPLine was in the buffer.
+    /// Share of written lines whose XPLine was in the buffer.
     pub fn buffer_hit_ratio(&self) -> f64 {
         over(self.buffer_hits, self.line_writes.iter().sum())
     }
 
-    /// What came on top of `before`.
+    /// The counts since `before`.
     #[must_use]
     pub fn since(&self, before: &PmCounters) -> PmCounters {
         self.with(before, |now, then| now - then)
     }
 
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub(super) fn plus(&self, other: &PmCounters) -> PmCounters {
         self.with(other, |a, b| a + b)
@@ -113,7 +114,7 @@ impl PmCounters {
     }
 }
 
-/// 0 over 0 is 0.
+/// A ratio that is 0 for 0 / 0.
 fn over(a: u64, b: u64) -> f64 {
     if a == 0 { 0.0 } else { a as f64 / b as f64 }
 }

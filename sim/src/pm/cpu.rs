@@ -1,15 +1,15 @@
-//! What leaves the CPU, line by line, and in what order.
+//! The CPU side: which lines leave the CPU for the DIMMs, and in what order.
 //!
-//! - **Stores** dirty lines of the cache. One that is not there is fetched first, as a store
-//!   changes a part of it.
-//! - **`clwb`** sends a dirty line on its way. Under eADR the cache is persistent: it does nothing,
-//!   and only evictions write (CCL-BTree §5.4).
+//! - **Stores** make lines of the cache dirty. A missing line is fetched first, because a store
+//!   changes only part of it.
+//! - **`clwb`** writes a dirty line back. Under eADR the cache is persistent, so `clwb` does
+//!   nothing and only evictions write (CCL-BTree §5.4).
 //! - **Non-temporal stores** collect in write-combining buffers until a line is complete, the
-//!   buffers run out, or a fence or a load comes.
-//! - **Evictions** of dirty lines go to the device when the cache needs room; nobody waits for
+//!   buffers run out, or a fence or load comes.
+//! - **Evictions** of dirty lines go to the device when the cache needs space; nobody waits for
 //!   them.
 //!
-//! The result is a list of [`Step`]s, which are counted at once or served in virtual time.
+//! The result is a list of [`Step`]s, which are counted immediately or served in virtual time.
 
 use treering_engine::device::LINE_SIZE;
 
@@ -17,27 +17,27 @@ use super::cache::CpuCache;
 use super::dimms::lines;
 use super::profile::PmProfile;
 
-/// What the DIMMs are asked.
+/// A request to the DIMMs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// A load wants a line.
+    /// A load reads a line.
     Read(u32),
-    /// The reads before belong to one load, which waits for them.
+    /// The preceding reads belong to one load, which waits for them.
     EndOfLoad,
-    /// A store wants a line; nobody waits.
+    /// A store fetches a line; nobody waits.
     Fetch(u32),
-    /// A line is on its way.
+    /// A line is written.
     Write { line: u32, how: How },
-    /// Whatever is on its way has to arrive.
+    /// All lines under way must arrive.
     Fence,
 }
 
-/// How a line leaves.
+/// How a line leaves the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum How {
     /// Written back.
     Clwb,
-    /// Written back, as soon as the store has its line, which it has to fetch.
+    /// Written back as soon as it has been fetched for a store.
     ClwbAfterFetch,
     /// Stored past the cache.
     NonTemporal,
@@ -45,18 +45,18 @@ pub(super) enum How {
     Evicted,
 }
 
-/// Fetches that wait for the write-back they belong to.
+/// Fetches that wait for their write-back.
 const MOST_FETCHES: usize = 64;
 
-/// The CPU's side.
+/// The state of the CPU side.
 pub(super) struct Cpu {
     cache: CpuCache,
     eadr: bool,
     clwb_keeps_line: bool,
     write_buffers: usize,
-    /// Lines of which a part is stored past the cache, and which bytes; the oldest first.
+    /// Lines partly stored past the cache, with the bytes stored; oldest first.
     combining: Vec<(u32, u64)>,
-    /// Lines that stores have to fetch, and that are not written back yet.
+    /// Lines that stores must fetch and that are not written back yet.
     fetching: Vec<u32>,
     pub(super) cache_evictions: u64,
     pub(super) fences: u64,
@@ -156,7 +156,7 @@ impl Cpu {
         step(Step::Fence);
     }
 
-    /// An operation is over: what its stores had to fetch and nobody wrote back is fetched.
+    /// Ends an operation: lines that its stores need, and that were not written back, are fetched.
     pub(super) fn end(&mut self, step: &mut impl FnMut(Step)) {
         for line in self.fetching.drain(..) {
             step(Step::Fetch(line));
@@ -167,7 +167,7 @@ impl Cpu {
         self.cache.memory_bytes()
     }
 
-    /// Whether the cache had the line.
+    /// Whether the cache held the line.
     fn touch(&mut self, line: u32, store: bool, step: &mut impl FnMut(Step)) -> bool {
         let touched = self.cache.touch(line, store);
         if let Some(line) = touched.written_back {
@@ -205,7 +205,7 @@ impl Cpu {
     }
 }
 
-/// Bits `from` to `to`, that one left out; at most 64.
+/// A mask of bits `from` up to but excluding `to`, which is at most 64.
 fn mask(from: u64, to: u64) -> u64 {
     let below = |n: u64| 1_u64.checked_shl(n as u32).map_or(u64::MAX, |bit| bit - 1);
     below(to) & !below(from)
@@ -226,8 +226,8 @@ mod tests {
         Cpu::new(&profile)
     }
 
-    /// What calls lead to, in short: `r` and `f` read and fetch, `b`, `F`, `n` and `e` write (back,
-    /// back after a fetch, past the cache, evicted), `.` ends a load, `|` is a fence.
+    /// Steps as short strings: `r` and `f` read and fetch; `b`, `F`, `n` and `e` write (back, back
+    /// after a fetch, past the cache, by eviction); `.` ends a load; `|` is a fence.
     #[derive(Default)]
     struct Told(String);
 

@@ -1,13 +1,13 @@
 //! The simulated persistent memory: bytes, a CPU cache, DIMMs and counters behind the engine's
 //! `PmDevice`.
 //!
-//! Operations and time go together in one of two ways:
+//! Operations and virtual time are connected in one of two ways:
 //!
-//! - [`SimPm::serve`], as with the drives: what was asked since the last call is served, beginning
-//!   at a given time. Clients that take turns are served operation by operation.
-//! - [`SimPm::submit`] and [`SimPm::next_done`]: what was asked since the last call begins for a
-//!   client, and the next thing to happen is whoever is done first. Clients interleave line by
-//!   line, which is what spoils write combining on the real device:
+//! - [`SimPm::serve`], as with the drives: serves the requests since the last call, beginning at a
+//!   given time. Clients are then served operation by operation.
+//! - [`SimPm::submit`] and [`SimPm::next_done`]: the requests since the last call start as an
+//!   operation of a client, and the simulation advances to the first operation that completes.
+//!   Clients interleave line by line, which is what spoils write combining on the real device:
 //!
 //! ```text
 //!  for each client:  run its first operation on the engine;  pm.submit(client, 0)
@@ -15,13 +15,13 @@
 //!      run its next operation on the engine;  pm.submit(client, served.done)
 //! ```
 //!
-//! When counting ([`TimingMode::Counting`]), lines reach the buffers at once, in the order of the
-//! engine's calls, and an operation takes its nominal time. With queues ([`TimingMode::Queued`],
-//! see the module `timing`), they reach them when their time has come: counters trail what the
-//! engine has asked by what is under way, up to [`SimPm::settle`].
+//! In counting mode ([`TimingMode::Counting`]), lines reach the buffers immediately, in the order
+//! of the engine's calls, and an operation takes its nominal time. With queues
+//! ([`TimingMode::Queued`], module `timing`), lines reach them at their virtual time; until
+//! [`SimPm::settle`], the counters lag behind by the lines that are still under way.
 //!
-//! Memory: the bytes themselves as far as they are touched, five bytes an XPLine (two of them for
-//! wear), the table of the CPU cache (1/16 of its size).
+//! Memory: the touched bytes themselves, five bytes per XPLine (two of them for wear), and the
+//! table of the CPU cache (1/16 of its size).
 
 use std::ops::Range;
 
@@ -39,18 +39,18 @@ use crate::clock::VirtualNanos;
 use crate::queue::EventQueue;
 use crate::ssd::{Served, TimingMode};
 
-/// Why a persistent memory cannot be built.
+/// Reasons why a persistent memory cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum PmError {
-    /// A number of the profile cannot be.
+    /// A value of the profile is invalid.
     #[error("{0}")]
     Profile(String),
     /// It is too large to be simulated.
     #[error("{bytes} bytes of persistent memory, expected at most {most}")]
     Size {
-        /// As asked for.
+        /// Requested bytes.
         bytes: u64,
-        /// The most that can be.
+        /// Maximum bytes.
         most: u64,
     },
 }
@@ -61,7 +61,7 @@ struct State {
     lines: Lines,
 }
 
-/// Where lines go.
+/// Where lines are sent.
 struct Lines {
     dimms: Dimms,
     time: Time,
@@ -85,15 +85,15 @@ pub struct SimPm {
     state: Mutex<State>,
 }
 
-/// The client that [`SimPm::serve`] serves, as the queues number them; those that submit come after
-/// it.
+/// The queue number of the client that [`SimPm::serve`] serves; submitting clients have higher
+/// numbers.
 const SERVED: u32 = 0;
 
 impl SimPm {
-    /// `len` zero bytes, rounded up to whole XPLines.
+    /// Creates a memory of `len` zero bytes, rounded up to whole XPLines.
     ///
     /// # Errors
-    /// [`PmError`] for a profile that cannot be, or too many bytes.
+    /// [`PmError`] for an invalid profile or too many bytes.
     pub fn new(
         profile: &PmProfile,
         len: u64,
@@ -136,7 +136,7 @@ impl SimPm {
         })
     }
 
-    /// Serves what was asked of the device since the last call, beginning at `at`.
+    /// Serves the requests since the last call, beginning at `at`.
     pub fn serve(&self, at: Nanos) -> Served {
         let mut state = self.state.lock();
         state.end_operation();
@@ -152,11 +152,11 @@ impl SimPm {
         }
     }
 
-    /// What was asked of the device since the last call is an operation of this client's, which
-    /// begins at `at`. Clients are numbered from 0 without large gaps.
+    /// Submits the requests since the last call as an operation of this client that begins at `at`.
+    /// Clients are numbered from 0 without large gaps.
     ///
     /// # Panics
-    /// If an operation of this client's is under way, with queues.
+    /// With queues, if an operation of this client is already under way.
     pub fn submit(&self, client: u32, at: Nanos) {
         let mut state = self.state.lock();
         state.end_operation();
@@ -169,8 +169,8 @@ impl SimPm {
         }
     }
 
-    /// The operation that is done first, of those that were submitted: its client and its times.
-    /// None if none is under way.
+    /// The submitted operation that completes first: its client and its times. `None` if none is
+    /// under way.
     pub fn next_done(&self) -> Option<(u32, Served)> {
         let Lines { dimms, time } = &mut self.state.lock().lines;
         match time {
@@ -182,7 +182,7 @@ impl SimPm {
         }
     }
 
-    /// Lets everything that is under way reach the buffers, whatever its time.
+    /// Lets everything under way reach the buffers, regardless of its time.
     pub fn settle(&self) {
         let Lines { dimms, time } = &mut self.state.lock().lines;
         if let Time::Queued { timing, .. } = time {
@@ -190,14 +190,14 @@ impl SimPm {
         }
     }
 
-    /// Writes out all that the XPBuffers hold, after [`SimPm::settle`]: for experiments that must
-    /// leave nothing behind.
+    /// Writes out all dirty XPLines of the XPBuffers, after [`SimPm::settle`]; for experiments that
+    /// must leave nothing behind.
     pub fn write_out(&self) {
         self.settle();
         self.state.lock().lines.dimms.write_out();
     }
 
-    /// Counters since the device was made.
+    /// Counters since the device was created.
     pub fn counters(&self) -> PmCounters {
         let state = self.state.lock();
         PmCounters {
@@ -207,22 +207,22 @@ impl SimPm {
         }
     }
 
-    /// XPLines in the buffers with lines that the medium does not have yet: what the counters of
-    /// media writes still miss.
+    /// Number of XPLines in the buffers with lines that are newer than the medium: writes that the
+    /// media counters do not include yet.
     pub fn dirty_xplines(&self) -> usize {
         self.state.lock().lines.dimms.dirty_lines()
     }
 
-    /// Bytes that the simulation takes besides the content itself.
+    /// Bytes of memory that the simulation takes, without the content.
     pub fn memory_bytes(&self) -> usize {
         let state = self.state.lock();
         state.cpu.memory_bytes() + state.lines.dimms.memory_bytes()
     }
 
-    /// Checks the buffers' invariants: for tests.
+    /// Checks the buffers' invariants; for tests.
     ///
     /// # Errors
-    /// The first that does not hold, in words.
+    /// A description of the first violation.
     pub fn check_invariants(&self) -> Result<(), String> {
         self.state.lock().lines.dimms.check()
     }
@@ -250,7 +250,7 @@ impl State {
 }
 
 impl Lines {
-    /// A step is done, or recorded.
+    /// Counts a step, or records it for later.
     fn take(&mut self, step: Step) {
         let Lines { dimms, time } = self;
         let (times, alone) = match time {
@@ -313,7 +313,7 @@ impl PmDevice for SimPm {
         cpu.fence(&mut |step| lines.take(step));
     }
 
-    /// By XPLine: one that lies partly in the range takes the class as a whole.
+    /// Classes are per XPLine: one that is partly in the range gets the class as a whole.
     fn set_class(&self, range: Range<u64>, class: IoClass) {
         let within = range.start.min(self.len)..range.end.min(self.len);
         self.state.lock().lines.dimms.set_class(&within, class);

@@ -1,8 +1,8 @@
-//! All DIMMs: which of them a line is on, what it is for, and what the medium has borne.
+//! All DIMMs: the mapping of lines to DIMMs, the classes of lines, and the wear of the medium.
 //!
 //! ```text
 //!  address   | 4 KiB | 4 KiB | 4 KiB | 4 KiB | …       three DIMMs
-//!  DIMM          0       1       2       0             its own addresses have no gaps: a line's number there is `line`
+//!  DIMM          0       1       2       0       `line` numbers a DIMM's own lines without gaps
 //! ```
 
 use std::ops::Range;
@@ -14,7 +14,7 @@ use super::buffer::{BufferConfig, MediaOps, MediaRead, MediaWrite, XpBuffer};
 use super::counters::PmCounters;
 use super::{XPLINE_LINES, XPLINE_SIZE};
 
-/// What a line did to the medium of its DIMM.
+/// The effect of a line on the medium of its DIMM.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Effect {
     /// Whether its XPLine was in a buffer.
@@ -27,7 +27,7 @@ pub(super) struct Effect {
     pub(super) stalls: u32,
 }
 
-/// A DIMM and a line in it.
+/// A DIMM, and a line in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) dimm: u32,
@@ -39,12 +39,12 @@ struct Dimm {
     medium: Medium,
 }
 
-/// What lies behind a buffer. Everything by XPLine.
+/// The state of the medium, by XPLine.
 struct Medium {
     class: Vec<u8>,
-    /// Writes since the last stall; empty if there are no stalls.
+    /// Writes since the last stall; empty if stalls are off.
     wear: Vec<u16>,
-    /// Writes from one stall to the next.
+    /// Number of writes between two stalls.
     wear_limit: u16,
     counters: PmCounters,
     effect: Effect,
@@ -53,13 +53,13 @@ struct Medium {
 /// The DIMMs of a persistent memory.
 pub(super) struct Dimms {
     dimms: Vec<Dimm>,
-    /// Lines from one DIMM to the next.
+    /// Interleaving stripe, in lines.
     stripe: u32,
 }
 
 impl Dimms {
-    /// `lines` lines over `count` DIMMs that take turns every `stripe` lines; a stall comes after
-    /// `wear_limit` writes of one XPLine, or never if that is 0.
+    /// `lines` lines on `count` DIMMs, interleaved every `stripe` lines. A wear-levelling stall
+    /// follows every `wear_limit` writes of an XPLine, or never if that is 0.
     pub(super) fn new(
         config: &BufferConfig,
         (lines, count, stripe): (u32, u32, u32),
@@ -128,7 +128,7 @@ impl Dimms {
         }
     }
 
-    /// Everything leaves the write buffers.
+    /// Evicts everything from the write buffers.
     pub(super) fn write_out(&mut self) {
         for Dimm { buffer, medium } in &mut self.dimms {
             buffer.write_out(medium);
@@ -150,7 +150,7 @@ impl Dimms {
         all.fold(PmCounters::default(), |sum, one| sum.plus(&one))
     }
 
-    /// XPLines in the buffers with lines that the medium does not have yet.
+    /// Number of XPLines in the buffers with lines that are newer than the medium.
     pub(super) fn dirty_lines(&self) -> usize {
         self.dimms.iter().map(|d| d.buffer.dirty_lines()).sum()
     }

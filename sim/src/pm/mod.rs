@@ -5,29 +5,30 @@
 //!  store ─▶ CPU cache ──clwb, or eviction──▶┐
 //!  ntstore ─▶ write combining ──────────────┤ lines of 64 B, on their way
 //!                                           ▼
-//!           write-pending queue (persistent from here on: ADR)      one of each a DIMM; 4 KiB after 4 KiB on the next DIMM
-//!                                           ▼
-//!           XPBuffer: 64 XPLines ──full: written at once, kept clean──▶ ┐
-//!                          └───── evicted with a part: read, merged, written ─▶ medium: XPLines of 256 B
-//!  load ◀─ CPU cache ◀─ XPBuffer or read buffer ◀──────────────────────── ┘
+//!           write-pending queue (persistent from here on: ADR)
+//!                                           ▼               one of each per DIMM;
+//!           XPBuffer: 64 XPLines                            DIMMs interleave every 4 KiB
+//!             │ full: written at once, kept clean ─────────▶ ┐
+//!             └ evicted partly dirty: read, merged, written ─▶ medium: XPLines of 256 B
+//!  load ◀─ CPU cache ◀─ XPBuffer or read buffer ◀─────────── ┘
 //! ```
 //!
-//! (DEVICES §2; CCL-BTree §2.1; the modelling note on the XPBuffer in CLAIMS.) Bytes into the
-//! buffer over user bytes are CLI-amplification, bytes into the medium over user bytes
-//! XBI-amplification.
+//! (DEVICES §2; CCL-BTree §2.1; the modelling note on the XPBuffer in CLAIMS.) CLI-amplification is
+//! the bytes into the buffer divided by user bytes, and XBI-amplification the bytes into the medium
+//! divided by user bytes.
 //!
-//! **What it is for.** Counts, times and contents: a load returns what was last stored. What a
-//! crash leaves is not asked here but of [`MemPm`](treering_engine::device::MemPm), on which the
-//! oracle runs; this device has no notion of losing power.
+//! **Scope.** The simulation models counts, times and contents: a load returns what was last
+//! stored. It does not model power loss; for crashes there is
+//! [`MemPm`](treering_engine::device::MemPm), on which the oracle runs.
 //!
-//! | room | what |
+//! | module | contents |
 //! |---|---|
 //! | `profile` | TOML profiles: [`PmProfile`] |
 //! | `cpu`, `cache` | which lines leave the CPU, and when |
 //! | [`buffer`] | the XPBuffer of one DIMM |
 //! | `dimms` | interleaving, classes, counters, wear |
-//! | `timing` | queues in virtual time, for clients in closed loop |
-//! | [`device`] | [`SimPm`], which puts them together |
+//! | `timing` | queues in virtual time, for closed-loop clients |
+//! | [`device`] | [`SimPm`], which combines them |
 
 pub mod buffer;
 mod cache;
@@ -43,7 +44,7 @@ pub use counters::PmCounters;
 pub use device::{PmError, SimPm};
 pub use profile::{BufferProfile, CpuProfile, PmProfile, TimesProfile, builtin, builtin_names};
 
-/// Bytes of an XPLine, the unit of the medium.
+/// Bytes of an XPLine, the write unit of the medium.
 pub const XPLINE_SIZE: usize = 256;
 
 /// Cache lines of an XPLine.

@@ -1,5 +1,5 @@
-//! Profiles of persistent memory: TOML files with `kind = "pm"` and the source of every number
-//! beside it. Unknown keys are errors.
+//! Profiles of persistent memory: TOML files with `kind = "pm"`, which give the source of every
+//! number. Unknown keys are errors.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,21 +21,22 @@ pub fn builtin_names() -> impl Iterator<Item = &'static str> {
     BUILTIN.iter().map(|(name, _)| *name)
 }
 
-/// A persistent memory and the CPU before it.
+/// Parameters of a persistent memory and of the CPU in front of it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct PmProfile {
     /// `pm`.
     pub kind: String,
-    /// One line for listings.
+    /// One-line description for listings.
     pub description: String,
-    /// DIMMs.
+    /// Number of DIMMs.
     pub dimms: u32,
-    /// Bytes on one DIMM before the next has its turn.
+    /// Interleaving stripe in bytes.
     pub interleave_bytes: u32,
-    /// Whether the CPU cache is persistent: then `clwb` does nothing.
+    /// Whether the CPU cache is persistent; then `clwb` does nothing.
     pub eadr: bool,
-    /// Writes that a line of the medium endures, with perfect wear levelling; unknown if left out.
+    /// Number of writes that a line of the medium endures, with perfect wear levelling; unknown if
+    /// left out.
     pub write_limit: Option<u32>,
     /// The CPU.
     pub cpu: CpuProfile,
@@ -45,19 +46,19 @@ pub struct PmProfile {
     pub times: TimesProfile,
 }
 
-/// The CPU, as far as the memory notices it.
+/// The CPU, as far as it affects the memory.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct CpuProfile {
-    /// Cache before the persistent memory, bytes.
+    /// Size of the cache before the persistent memory, in bytes.
     pub cache_bytes: u64,
     /// Its associativity.
     pub cache_ways: u32,
     /// Whether a line stays in the cache when it is written back.
     pub clwb_keeps_line: bool,
-    /// Lines that a client may have on their way to the memory.
+    /// Maximum number of lines that a client can have under way to the memory.
     pub write_buffers: u32,
-    /// Lines that a load may have on their way from it.
+    /// Maximum number of lines that a load can have under way from it.
     pub read_buffers: u32,
 }
 
@@ -67,41 +68,41 @@ pub struct CpuProfile {
 pub struct BufferProfile {
     /// XPLines of the write buffer.
     pub lines: u32,
-    /// As [`Replacement::parse`] reads it.
+    /// Replacement policy, in the format of [`Replacement::parse`].
     pub replacement: String,
-    /// XPLines that leave at a time.
+    /// XPLines evicted at a time.
     pub evict_lines: u32,
-    /// As [`FullLines::parse`] reads it.
+    /// When full XPLines are written, in the format of [`FullLines::parse`].
     pub full_lines: String,
     /// XPLines of the read buffer; 0 is none.
     pub read_lines: u32,
 }
 
-/// Times. GB are 10⁹ bytes.
+/// Times. A GB is 10⁹ bytes.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct TimesProfile {
-    /// A load that a buffer has, ns.
+    /// Latency of a load from a buffer, ns.
     pub read_hit_ns: f64,
-    /// A load from the medium, ns.
+    /// Latency of a load from the medium, ns.
     pub read_miss_ns: f64,
     /// From a non-temporal store to the write-pending queue, ns.
     pub ntstore_ns: f64,
     /// From `clwb` to the write-pending queue, ns.
     pub clwb_ns: f64,
-    /// Write-pending queue of a DIMM, bytes.
+    /// Size of a DIMM's write-pending queue, bytes.
     pub wpq_bytes: u32,
-    /// Queue on a DIMM before its XPBuffer, bytes.
+    /// Size of a DIMM's queue before its XPBuffer, bytes.
     pub dimm_queue_bytes: u32,
-    /// Reads from the medium of a DIMM.
+    /// Read bandwidth of a DIMM's medium.
     pub media_read_gb_per_s: f64,
-    /// Writes to the medium of a DIMM.
+    /// Write bandwidth of a DIMM's medium.
     pub media_write_gb_per_s: f64,
-    /// Bus of a DIMM.
+    /// Bandwidth of a DIMM's bus.
     pub bus_gb_per_s: f64,
-    /// Writes of one XPLine from one wear-levelling stall to the next; 0 is never.
+    /// Writes of an XPLine between two wear-levelling stalls; 0 for never.
     pub wear_stall_writes: u16,
-    /// What such a stall takes, µs.
+    /// Duration of such a stall, µs.
     pub wear_stall_us: f64,
 }
 
@@ -112,7 +113,7 @@ pub fn builtin(name: &str) -> Option<(&'static str, PmProfile)> {
 }
 
 impl PmProfile {
-    /// Whether a profile's text says that it is of a persistent memory.
+    /// Whether a profile's text describes a persistent memory.
     pub fn is_one(text: &str) -> bool {
         is_of_kind(text, KIND)
     }
@@ -120,12 +121,12 @@ impl PmProfile {
     /// Parses and checks TOML text; `file` names it in errors.
     ///
     /// # Errors
-    /// [`ProfileError`] naming the key and what is expected of it.
+    /// [`ProfileError`], which names the key and what was expected.
     pub fn from_toml(file: &str, text: &str) -> Result<Self, ProfileError> {
         read(file, text, PmProfile::check)
     }
 
-    /// Checks every number; says which key is wrong, what was found and what is expected.
+    /// Checks all values; the error names the key, what was found and what was expected.
     pub(super) fn check(&self) -> Result<(), String> {
         expect_kind(&self.kind, KIND)?;
         let (cpu, buffer, times) = (&self.cpu, &self.buffer, &self.times);
@@ -249,7 +250,7 @@ mod tests {
             assert!(!profile.description.is_empty());
             assert!(PmProfile::is_one(text));
             assert!(!crate::csd::CsdProfile::is_one(text));
-            // Every number has its source beside it.
+            // Every number gives its source.
             for line in text.lines().filter(|l| l.contains(" = ")) {
                 let named = ["kind", "description"].iter().any(|k| line.starts_with(k));
                 assert!(named || line.contains('#'), "{name}: {line}");

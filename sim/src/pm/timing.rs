@@ -1,27 +1,30 @@
-//! When persistent memory is done: lines on their way, queues before the DIMMs, and a medium that
-//! is slower than both.
+//! Completion times of persistent memory: lines under way, queues before the DIMMs, and a medium
+//! that is slower than both.
 //!
 //! ```text
-//!  client   ──▶ at most `write_buffers` lines on their way; each takes ntstore or clwb latency, then waits at its DIMM
-//!  DIMM     waiting lines ──any of them──▶ queue (iMC and DIMM: `queue_lines`), persistent ──▶ XPBuffer ──▶ medium
-//!  fence    until all lines of the client are in queues
-//!  load     all lines at once, at most `read_buffers`; buffered: hit latency; else medium, then miss latency
-//!  medium   writes one after the other, reads one after the other, beside the writes
+//!  client   ──▶ at most `write_buffers` lines under way;
+//!               each takes ntstore or clwb latency, then waits at its DIMM
+//!  DIMM     waiting lines ──any of them──▶ queue (iMC and DIMM: `queue_lines`), persistent
+//!               ──▶ XPBuffer ──▶ medium
+//!  fence    waits until all lines of the client are in queues
+//!  load     all lines at once, at most `read_buffers`;
+//!               buffered: hit latency; else medium, then miss latency
+//!  medium   one write at a time, and at the same time one read at a time
 //! ```
 //!
-//! **Any of them.** Which of the lines that wait at a DIMM comes next is drawn at random: cores,
-//! mesh and memory controller keep no order among lines without a fence between them. That is all
-//! it takes for many writers to lose bandwidth: the four lines of an XPLine come further apart the
-//! more of other clients wait as well, more XPLines leave the buffer in between, and each that
-//! leaves early is written twice (DEVICES §2.3: bandwidth and effective write ratio go together).
+//! **Any of them.** The next of the lines that wait at a DIMM is drawn at random, because cores,
+//! mesh and memory controller keep no order among lines without a fence in between. This alone
+//! explains why many writers lose bandwidth: the more lines of other clients wait, the further
+//! apart the four lines of an XPLine arrive, the more XPLines are evicted in between, and each one
+//! evicted early is written twice (DEVICES §2.3: bandwidth and effective write ratio go together).
 //!
-//! **Reads beside writes.** 64-byte writes at random, each of them a read-modify-write, write as
-//! many XPLines a second as sequential ones (DEVICES §2.2: 0.55 × 4 against 2.22 GB/s): the read of
-//! a merge takes none of the medium's time for writes.
+//! **Reads beside writes.** Random 64-byte writes, each a read-modify-write, write as many XPLines
+//! per second as sequential ones (DEVICES §2.2: 0.55 × 4 against 2.22 GB/s). So the read of a merge
+//! takes no write time of the medium.
 //!
-//! Events are served in the order of their times, line by line: clients that [`Timing::submit`]
-//! their operations interleave as they would. What is left out: the CPU, and that a load may
-//! overtake a store that waits.
+//! Events are served in the order of their times, line by line, so clients that [`Timing::submit`]
+//! operations interleave realistically. Not modelled: CPU time, and loads that overtake waiting
+//! stores.
 
 use std::collections::VecDeque;
 
@@ -35,7 +38,7 @@ use crate::queue::EventQueue;
 use crate::ssd::Served;
 use crate::ssd::gc::SplitMix;
 
-/// Nanoseconds, and how many things go at once.
+/// Times in nanoseconds, and degrees of parallelism.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Times {
     read_hit: u64,
@@ -44,7 +47,7 @@ pub(super) struct Times {
     clwb: u64,
     media_read: u64,
     media_write: u64,
-    /// A line over the bus of a DIMM.
+    /// Time of a line on a DIMM's bus.
     line: u64,
     stall: u64,
     queue_lines: usize,
@@ -83,14 +86,14 @@ impl Times {
     }
 }
 
-/// What an operation takes on an idle device.
+/// Duration of an operation on an idle device.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Alone {
     ns: u64,
-    /// Reads of the load at hand, and the longest.
+    /// Reads of the current load, and the longest of them.
     reads: u64,
     read_ns: u64,
-    /// Lines since the last fence, and the longest.
+    /// Lines since the last fence, and the longest of them.
     writes: u64,
     write_ns: u64,
 }
@@ -120,34 +123,34 @@ impl Alone {
         (self.writes, self.write_ns) = (0, 0);
     }
 
-    /// Nanoseconds since the last time; what no fence has followed goes on.
+    /// Nanoseconds since the last call; lines without a fence after them are still under way.
     pub(super) fn take(&mut self) -> u64 {
         std::mem::take(&mut self.ns)
     }
 }
 
-/// What happens next.
+/// An event.
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// A client begins its operation, or goes on with it.
+    /// A client begins its operation or continues it.
     Goes(u32),
-    /// A line is at its DIMM; from this client, or from none.
+    /// A line is at its DIMM; the client that it belongs to, or none.
     Arrives { client: u32, place: Place },
     /// The first line of a DIMM's queue is in the buffer.
     Drained(u32),
 }
 
-/// Whose lines nobody waits for.
+/// Stands for lines that no client waits for.
 const NOBODY: u32 = u32::MAX;
 
-/// Why a client stands still.
+/// What a client waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waits {
-    /// It has nothing to do, or an event will tell it to go on.
+    /// Nothing: it is idle, or an event will continue it.
     No,
-    /// For one of its lines to be accepted.
+    /// One of its lines to be accepted.
     Buffer,
-    /// For all of them.
+    /// All of its lines to be accepted.
     Fence,
 }
 
@@ -155,10 +158,10 @@ struct Client {
     steps: Vec<Step>,
     next: usize,
     began: u64,
-    /// Lines on their way.
+    /// Lines under way.
     outstanding: u64,
     waits: Waits,
-    /// When the reads of the load at hand are done, or were.
+    /// When the reads of the current load are done.
     reads: Vec<u64>,
     alone: Alone,
 }
@@ -191,22 +194,22 @@ impl Default for Client {
     }
 }
 
-/// A DIMM's queues, and when its parts are free.
+/// A DIMM's queues, and the times when its parts are free.
 #[derive(Default)]
 struct Lane {
     waiting: Vec<(u32, Place)>,
-    /// Lines that are persistent and not in the buffer yet.
+    /// Lines that are persistent but not in the buffer yet.
     queue: VecDeque<Place>,
     draining: bool,
     bus_free: u64,
     writes_free: u64,
     reads_free: u64,
-    /// XPLines that were read lately, and when: who wants another line of one waits for the same
-    /// read.
+    /// XPLines that were read recently, and when; a request for another line of one waits for the
+    /// same read.
     reading: VecDeque<(u32, u64)>,
 }
 
-/// Reads that may be under way in a DIMM.
+/// Maximum number of reads under way in a DIMM.
 const READING: usize = 64;
 
 /// The queues, and everything under way.
@@ -231,7 +234,7 @@ impl Timing {
         }
     }
 
-    /// A client begins an operation, whose steps are taken.
+    /// Starts an operation of a client, and takes its steps.
     pub(super) fn submit(&mut self, client: u32, steps: &mut Vec<Step>, at: u64) {
         let index = client as usize;
         if self.clients.len() <= index {
@@ -245,7 +248,7 @@ impl Timing {
         self.events.push(VirtualNanos(at), Event::Goes(client));
     }
 
-    /// The next operation that is done, of whichever client; none if none is under way.
+    /// The next operation that completes, of any client; `None` if none is under way.
     pub(super) fn next_done(&mut self, dimms: &mut Dimms) -> Option<(u32, Served)> {
         loop {
             if let Some(done) = self.finished.pop_front() {
@@ -255,8 +258,8 @@ impl Timing {
         }
     }
 
-    /// Serves one client's operation to its end. Others that are done meanwhile wait to be asked
-    /// for.
+    /// Serves one client's operation to its end. Operations of others that complete meanwhile are
+    /// kept until they are asked for.
     pub(super) fn finish(&mut self, client: u32, dimms: &mut Dimms) -> Option<Served> {
         loop {
             if let Some(at) = self.finished.iter().position(|(who, _)| *who == client) {
@@ -266,7 +269,7 @@ impl Timing {
         }
     }
 
-    /// Serves everything there is.
+    /// Serves all events.
     pub(super) fn settle(&mut self, dimms: &mut Dimms) {
         while self.event(dimms).is_some() {}
     }
@@ -289,13 +292,13 @@ impl Timing {
         Some(())
     }
 
-    /// Goes on with a client's operation until it has to wait.
+    /// Continues a client's operation until it has to wait.
     fn go(&mut self, client: u32, now: u64, dimms: &mut Dimms) {
         loop {
             let state = &mut self.clients[client as usize];
             state.waits = Waits::No;
-            // Somebody who is served after others, though earlier, may make room for a line before
-            // it came.
+            // A client that is served later, though its time is earlier, may free space for a line
+            // before the line came.
             let now = now.max(state.began);
             let Some(&step) = state.steps.get(state.next) else {
                 let service_ns = state.alone.take().min(now - state.began);
@@ -351,7 +354,7 @@ impl Timing {
         }
     }
 
-    /// Sends a line on its way.
+    /// Sends a line to its DIMM.
     fn send(&mut self, client: u32, (line, how): (u32, How), now: u64, dimms: &mut Dimms) {
         let place = dimms.place(line);
         let fetched = (how == How::ClwbAfterFetch).then(|| self.fetch(place, now, dimms));
@@ -371,7 +374,7 @@ impl Timing {
         self.events.push(arrives, Event::Arrives { client, place });
     }
 
-    /// A line is read; says when it is there, and whether a buffer had it.
+    /// Reads a line; returns when it arrives, and whether a buffer had it.
     fn fetch(&mut self, place: Place, at: u64, dimms: &mut Dimms) -> (u64, bool) {
         let times = self.times;
         let lane = &mut self.lanes[place.dimm as usize];
@@ -393,7 +396,7 @@ impl Timing {
         (ready + times.read_hit, hit)
     }
 
-    /// Lets waiting lines into a DIMM's queue while there is room.
+    /// Moves waiting lines into a DIMM's queue while there is space.
     fn admit(&mut self, dimm: u32, now: u64, dimms: &mut Dimms) {
         loop {
             let lane = &mut self.lanes[dimm as usize];
@@ -411,7 +414,7 @@ impl Timing {
         }
     }
 
-    /// A line of this client is persistent.
+    /// A line of this client has become persistent.
     fn accepted(&mut self, client: u32, now: u64, dimms: &mut Dimms) {
         if client == NOBODY {
             return;
@@ -428,7 +431,7 @@ impl Timing {
         }
     }
 
-    /// Moves the first line of a DIMM's queue into its buffer, unless another is on its way there.
+    /// Moves the first line of a DIMM's queue into its buffer, unless another is being moved.
     fn drain(&mut self, dimm: u32, now: u64, dimms: &mut Dimms) {
         let times = self.times;
         let lane = &mut self.lanes[dimm as usize];
@@ -446,7 +449,7 @@ impl Timing {
             lane.reads_free = begins + u64::from(effect.reads) * times.media_read;
         }
         if effect.writes > 0 {
-            // The medium takes one at a time; the buffer waits until it has taken this one.
+            // The medium takes one write at a time; the buffer waits until this one is accepted.
             done = done.max(lane.writes_free);
             lane.writes_free = done
                 + u64::from(effect.writes) * times.media_write

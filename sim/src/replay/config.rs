@@ -1,4 +1,4 @@
-//! What to replay, on what, and how.
+//! The configuration of a replay: trace, device, tree and options.
 
 use std::path::PathBuf;
 
@@ -10,28 +10,28 @@ use super::stop::Stop;
 use super::target::Target;
 use super::tree::Tree;
 
-/// A share of something or a number of bytes.
+/// A number of bytes, or a share of something.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Size {
     /// Bytes.
     Bytes(u64),
-    /// Share of the data set's bytes (keys and values of all records), 0.2 for 20 %.
+    /// Share of the data set (keys and values of all records); 0.2 is 20 %.
     Share(f64),
 }
 
-/// When a client's write counts as done.
+/// When a client's write is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acknowledge {
     /// At once; the log is flushed when the engine needs it.
     Deferred,
-    /// At once; the log is flushed at least this often.
+    /// At once; the log is flushed at least once in this interval.
     Interval(Nanos),
-    /// When a flush has covered it; clients that wait share one.
+    /// After a flush has covered it; waiting clients share a flush (group commit).
     Commit,
 }
 
-/// A whole replay's settings. Sizes relative to the data set are resolved once the trace has been
-/// looked through.
+/// The settings of a replay. Sizes relative to the data set are resolved after the trace has been
+/// analysed.
 ///
 /// ```
 /// use treering_sim::replay::{ReplayConfig, Size, Target};
@@ -48,43 +48,45 @@ pub struct ReplayConfig {
     pub trace: PathBuf,
     /// Device.
     pub target: Target,
-    /// Tree. It must be one that runs on the device: of pages on drives and files.
+    /// Tree. It must suit the device: trees of pages run on drives and files.
     pub tree: Tree,
-    /// Whether the log's size (and with it the checkpoint's distance and the buffer) is fitted to
-    /// the data set, so that a small trace goes round its log as a large one does. Trees of pages.
+    /// Whether the log's size (and with it the checkpoint distance and the log buffer) is fitted to
+    /// the data set, so that a small trace wraps its log as often as a large one. Trees of pages
+    /// only.
     pub fit_log: bool,
-    /// Page cache, with the ring of mini-pages if the tree has one. Trees of pages.
+    /// Size of the page cache, including the ring of mini-pages if the tree has one. Trees of pages
+    /// only.
     pub cache: Size,
-    /// When writes count as done. In persistent memory they do when they return.
+    /// When writes are acknowledged. In persistent memory that is always on return.
     pub acknowledge: Acknowledge,
     /// Virtual clients, at most 2^20 (threads on a file, at most 1,024).
     pub clients: u32,
-    /// Share of the operations that is warm-up; `None`: what the trace marks.
+    /// Share of the operations that is warm-up; `None` for the warm-up that the trace marks.
     pub warmup: Option<f64>,
-    /// At most so many operations.
+    /// Maximum number of operations.
     pub limit: Option<u64>,
-    /// What is loaded before the trace.
+    /// Records to load before the trace.
     pub preload: Preload,
-    /// What becomes of records that no store takes.
+    /// Handling of records that do not fit into the store.
     pub oversize: Oversize,
-    /// Share of the drive's logical capacity that the store's estimated footprint takes, when the
-    /// drive is sized to it.
+    /// Share of the drive's logical capacity that the store's estimated size takes, if the drive is
+    /// sized to the store.
     pub fill: f64,
     /// Whether queues, channels and dies are modelled.
     pub timing: bool,
     /// Whether the predictors run.
     pub predict: bool,
-    /// Bytes that the user writes a day, for the lifetime; `None`: as the trace's times say, or as
-    /// much as the device's logical capacity.
+    /// Bytes that the user writes per day, for the lifetime. `None`: derived from the trace's
+    /// times, or else the device's logical capacity.
     pub daily_bytes: Option<u64>,
-    /// Decides everything random.
+    /// Seed of everything random.
     pub seed: u64,
-    /// When to end early.
+    /// Signal to end early.
     pub stop: Stop,
 }
 
 impl ReplayConfig {
-    /// The defaults of `treering replay` for a trace and a target.
+    /// The defaults of `treering replay` for this trace and target.
     pub fn new(trace: PathBuf, target: Target) -> ReplayConfig {
         let tree = match target {
             Target::Pm { .. } => Tree::Pm(treering_engine::PmOptions::default()),

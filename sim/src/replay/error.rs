@@ -1,14 +1,14 @@
-//! Why a replay could not be done.
+//! Errors of replays.
 
 use crate::drive::DriveError;
 
-/// Why a replay could not be done.
+/// Reasons why a replay failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
-    /// The trace is at fault.
+    /// The trace is invalid.
     #[error(transparent)]
     Trace(#[from] treering_traces::TraceError),
-    /// An operation of the trace cannot be done on a store like this.
+    /// An operation of the trace cannot be done on this store.
     #[error("{trace}, operation {op}: {why}")]
     Operation {
         /// The trace file.
@@ -19,17 +19,17 @@ pub enum ReplayError {
         why: String,
     },
     /// The trace has nothing to replay.
-    #[error("{trace}: the trace has no operation; expected one or more")]
+    #[error("{trace}: the trace has no operations; expected at least one")]
     Empty {
         /// The trace's file.
         trace: String,
     },
-    /// A setting cannot work.
+    /// A setting is invalid.
     #[error("--{flag}: {why}")]
     Setting {
         /// The flag.
         flag: &'static str,
-        /// What was found and what is expected.
+        /// What was found and what was expected.
         why: String,
     },
     /// The store failed.
@@ -40,27 +40,27 @@ pub enum ReplayError {
         /// The cause.
         source: treering_engine::Error,
     },
-    /// The simulated drive cannot be built like this.
+    /// The simulated drive cannot be built.
     #[error(transparent)]
     Drive(DriveError),
-    /// The simulated persistent memory cannot be built like this.
+    /// The simulated persistent memory cannot be built.
     #[error(transparent)]
     Pm(#[from] crate::pm::PmError),
-    /// Engine and drive disagree about what was written: a bug in one of them.
+    /// Engine and drive count different bytes: a bug in one of them.
     #[error(
-        "the engine counted {engine} bytes of class {class}, the drive {drive}: please report this"
+        "the engine counted {engine} bytes of class {class}, but the drive {drive}: please report this bug"
     )]
     CountersDiffer {
         /// `log`, `page` or `extra`.
         class: &'static str,
-        /// By the engine.
+        /// The engine's count.
         engine: u64,
-        /// By the drive.
+        /// The drive's count.
         drive: u64,
     },
 }
 
-/// A flag that cannot be as it is.
+/// The error for an invalid flag.
 pub(super) fn setting(flag: &'static str, why: impl Into<String>) -> ReplayError {
     ReplayError::Setting {
         flag,
@@ -68,7 +68,7 @@ pub(super) fn setting(flag: &'static str, why: impl Into<String>) -> ReplayError
     }
 }
 
-/// What ends a run: the engine's errors are kept apart until the device's name can be added.
+/// What ends a run. Engine errors are kept separate until the device's name can be added.
 pub(super) enum Failure {
     Replay(ReplayError),
     Engine(treering_engine::Error),

@@ -1,22 +1,22 @@
-//! What a store takes, and what becomes of records that it does not.
+//! Size limits of a store, and the handling of records that exceed them.
 
 use treering_engine::MAX_VALUE_BYTES;
 use treering_traces::{Op, OpKind};
 
 use super::error::ReplayError;
 
-/// What happens to records that no store takes.
+/// Handling of records that do not fit into the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Oversize {
     /// The replay ends with an error.
     Reject,
-    /// The value is cut to the longest that a store takes; a key that is too long is an error.
+    /// The value is cut to the maximum length; a key that is too long is an error.
     Clamp,
-    /// The operation is left out and counted.
+    /// The operation is skipped and counted.
     Skip,
 }
 
-/// Makes an operation one that the store takes ([`fit`]); returns `false` if it is to be left out.
+/// Makes an operation fit the store (see [`fit`]); returns `false` if it must be skipped.
 #[inline]
 pub(super) fn make_fit(
     op: &mut Op,
@@ -37,24 +37,24 @@ pub(super) fn make_fit(
     })
 }
 
-/// What to do with a record that no store takes.
+/// What to do with a record that does not fit.
 enum Fit {
-    /// Do it, with a value of this length.
+    /// Put it with a value of this length.
     Yes(u32),
     Skip,
 }
 
-/// What a store takes.
+/// Size limits of a store.
 #[derive(Clone, Copy)]
 pub(super) struct Takes {
-    /// Bytes of the longest key.
+    /// Maximum key length.
     pub(super) max_key: usize,
-    /// Bytes of a page, which decide about keys; `None`: it has no pages, and takes every key.
+    /// Page size, which limits keys; `None` if there are no pages, so that every key fits.
     pub(super) page_size: Option<usize>,
 }
 
 impl Takes {
-    /// A store of pages.
+    /// Limits of a store of pages.
     pub(super) fn of_pages(limits: &treering_engine::node::Limits) -> Takes {
         Takes {
             max_key: limits.max_key,
@@ -62,32 +62,34 @@ impl Takes {
         }
     }
 
-    /// One in persistent memory, whose chunks are longer than any key of a trace.
+    /// Limits of a store in persistent memory, whose chunks are longer than any key of a trace.
     pub(super) const OF_MEMORY: Takes = Takes {
         max_key: u16::MAX as usize,
         page_size: None,
     };
 
-    /// What is said of a record that it does not take.
+    /// The error for a record that does not fit.
     fn refusal(self, key: usize, value: usize) -> String {
         match self.page_size {
             Some(page_size) => format!(
-                "a key of {key} bytes with a value of {value} is over what a store with pages of \
-                 {page_size} bytes takes: a key of {}, a value of {MAX_VALUE_BYTES}; expected a \
-                 larger --page for the key, or --oversize clamp or skip",
+                "a key of {key} bytes with a value of {value} bytes does not fit into a store with pages of \
+                                {page_size} bytes, which takes keys of up to {} and values of up to \
+                                {MAX_VALUE_BYTES} bytes; use a larger --page for the key, or --oversize clamp \
+                                or skip",
                 self.max_key
             ),
             None => format!(
-                "a value of {value} bytes is longer than the {MAX_VALUE_BYTES} that a store takes; \
-                 expected --oversize clamp or skip"
+                "a value of {value} bytes is longer than the maximum of {MAX_VALUE_BYTES} bytes; \
+                                use --oversize clamp or skip"
             ),
         }
     }
 }
 
-/// Holds one put against the limits of a store: of keys, by the page, and of values. It is number
-/// `number` of all, of which `loaded` come before the trace: what of these no store takes is made
-/// to fit, or left out, as the trace itself will say so if it matters.
+/// Checks one put against the limits of a store: of keys, by the page size, and of values. `number`
+/// counts all operations, of which the first `loaded` come before the trace. Preloaded records that
+/// do not fit are clamped or skipped without an error: if they matter, the trace itself will fail
+/// later.
 fn fit(
     op: &Op,
     (number, loaded): (u64, u64),

@@ -1,4 +1,4 @@
-//! The part of a report that every replay has, whatever the device: the frame that the others fill.
+//! The part of a report that all replays have, whatever the device.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +9,17 @@ use super::look::Looked;
 use super::measure::Outcome;
 use crate::report::{self, ReplayReport, TimeReport, TraceInfo};
 
-/// What the replay has to say before and after the common sentences.
+/// Warnings to put before and after the common ones.
 #[derive(Default)]
 pub(super) struct Said {
-    /// Of the plan.
+    /// Warnings of the plan.
     pub(super) planned: Vec<String>,
-    /// Of the prediction.
+    /// Warnings of the prediction.
     pub(super) predicted: Vec<String>,
 }
 
-/// A report that says what was run and how long it took, and nothing yet of the store, the device
-/// and write amplification.
+/// A report with the trace, the options and the times, without store, device and write
+/// amplification.
 pub(super) fn frame<C>(
     (config, looked): (&ReplayConfig, &Looked),
     outcome: &mut Outcome<C>,
@@ -56,7 +56,7 @@ pub(super) fn frame<C>(
     }
 }
 
-/// Sentences that any replay may have to say.
+/// Warnings that any replay can give.
 fn warnings<C>(looked: &Looked, outcome: &Outcome<C>, said: Said) -> Vec<String> {
     let phase = &outcome.measures.phase;
     let mut warnings = said.planned;
@@ -80,7 +80,7 @@ fn warnings<C>(looked: &Looked, outcome: &Outcome<C>, said: Said) -> Vec<String>
     warnings
 }
 
-/// The options in force that every replay has, by flag name.
+/// The options that every replay has, by flag name.
 fn options(config: &ReplayConfig) -> BTreeMap<String, Value> {
     named([
         ("preload", json!(config.preload.name())),
@@ -104,7 +104,7 @@ pub(super) fn named<const N: usize>(pairs: [(&str, Value); N]) -> BTreeMap<Strin
     pairs.into_iter().map(named).collect()
 }
 
-/// So many bytes over user bytes; 0 without user bytes.
+/// Bytes divided by user bytes; 0 without user bytes.
 pub(super) fn over(bytes: u64, user_bytes: u64) -> f64 {
     match user_bytes {
         0 => 0.0,

@@ -1,5 +1,5 @@
-//! Before the run, the trace is looked through once: for its length, its data set, and all that the
-//! predictors get to see.
+//! The pass over the trace before the run. It finds the length, the data set, and everything that
+//! the predictors may know.
 
 use std::sync::Arc;
 
@@ -13,22 +13,22 @@ use super::progress::Progress;
 use super::target::Target;
 use crate::predict::{Span, Workload};
 
-/// What one pass over a trace has found.
+/// Results of the pass over a trace.
 pub(super) struct Looked {
-    /// Operations to replay, warm-up included.
+    /// Operations to replay, including warm-up.
     pub(super) ops: u64,
     pub(super) warmup_ops: u64,
     pub(super) header: Header,
     pub(super) workload: Workload,
-    /// From the first measured operation to the last in the trace's own times; nothing if it has
-    /// none.
+    /// Time between the first and the last measured operation in the trace; `None` if it has no
+    /// times.
     pub(super) measured_span_ns: Option<u64>,
-    /// What is loaded before the trace, counted in the operations above.
+    /// Records to load before the trace; they are included in the operations above.
     pub(super) loads: Arc<Loads>,
 }
 
 impl Looked {
-    /// Of a block trace: what its blocks are replayed as. `None` if no record is put, or loaded.
+    /// How the blocks of a block trace are replayed. `None` if no record is put or loaded.
     pub(super) fn blocks(&self) -> Option<Blocks> {
         let records = self.workload.records();
         let mean = (self.workload.data_bytes() / records).round();
@@ -36,10 +36,10 @@ impl Looked {
     }
 }
 
-/// Most virtual clients, each an event in the queue and an operation in hand.
+/// Maximum number of virtual clients; each is an event in the queue and an operation.
 const MAX_VIRTUAL_CLIENTS: u32 = 1 << 20;
 
-/// Most clients of a file, each a thread.
+/// Maximum number of clients on a file; each is a thread.
 const MAX_THREADS: u32 = 1024;
 
 fn check_clients(config: &ReplayConfig) -> Result<(), ReplayError> {
@@ -54,8 +54,8 @@ fn check_clients(config: &ReplayConfig) -> Result<(), ReplayError> {
     Err(setting("clients", why))
 }
 
-/// Looks through a trace, or as much of it as the limit says; warm-up is a share of that, or what
-/// the trace marks. Each operation is made to fit the store first, as in the replay.
+/// Analyses a trace up to the limit. Warm-up is a share of that, or what the trace marks. As in the
+/// replay, each operation is first made to fit the store.
 pub(super) fn look_through(
     config: &ReplayConfig,
     progress: &mut dyn FnMut(Progress),
@@ -71,7 +71,7 @@ pub(super) fn look_through(
     if ops == 0 {
         return Err(setting(
             "limit",
-            "no operation is left to replay; expected one or more",
+            "no operations are left to replay; expected at least one",
         ));
     }
     let warmup_ops = match config.warmup {
@@ -124,12 +124,12 @@ pub(super) fn look_through(
     })
 }
 
-/// An operation source that reports how far it is, and notes times after warm-up.
+/// An operation source that reports progress and records the times after warm-up.
 struct Counted<'a> {
     inner: &'a mut dyn OpSource,
     seen: u64,
     warmup_ops: u64,
-    /// Least and greatest.
+    /// Minimum and maximum.
     times: Option<(u64, u64)>,
     total: u64,
     progress: &'a mut dyn FnMut(Progress),

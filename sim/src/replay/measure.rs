@@ -1,4 +1,4 @@
-//! What is noted while a replay runs: operations, latencies by kind, write amplification over time.
+//! Measurements during a replay: operations, latencies by kind, write amplification over time.
 
 use hdrhistogram::Histogram;
 use treering_engine::{ClassBytes, Nanos, Stats};
@@ -6,16 +6,16 @@ use treering_traces::OpKind;
 
 use crate::report::{ByOp, HostWa, Latency, SeriesPoint};
 
-/// Longest latency that is told apart from longer ones: an hour.
+/// Maximum latency that is recorded exactly: an hour.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
 /// Points of a latency distribution in the report.
 const CDF_POINTS: usize = 100;
 
-/// Points of WA over time.
+/// Number of points of WA over time.
 const SERIES_POINTS: u64 = 100;
 
-/// Operations and user bytes of the part at hand.
+/// Operations and user bytes of the current part.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Phase {
     ops: [u64; 4],
@@ -33,7 +33,7 @@ impl Phase {
         self.ops.iter().sum()
     }
 
-    /// Adds what another thread did.
+    /// Adds the counts of another thread.
     fn add(&mut self, other: &Phase) {
         for (mine, theirs) in self.ops.iter_mut().zip(other.ops) {
             *mine += theirs;
@@ -62,27 +62,27 @@ pub(super) struct Moment<C> {
 
 /// A finished run.
 pub(super) struct Outcome<C> {
-    /// When the measured part began, and when it ended.
+    /// When the measured part began and ended.
     pub(super) before: Moment<C>,
     pub(super) after: Moment<C>,
-    /// Operations done, warm-up included.
+    /// Operations done, including warm-up.
     pub(super) done_ops: u64,
     pub(super) measures: Measures,
 }
 
-/// What one thread notes of a replay.
+/// The measurements of one thread.
 #[derive(Default)]
 pub(super) struct Measures {
     pub(super) phase: Phase,
     latencies: Latencies,
     series: Option<Series>,
-    /// Whether latencies mean anything.
+    /// Whether latencies are recorded.
     pub(super) timed: bool,
     measuring: bool,
 }
 
 impl Measures {
-    /// Nothing noted yet; `timed`: whether latencies mean anything.
+    /// Creates empty measurements; `timed` says whether latencies are recorded.
     pub(super) fn new(timed: bool) -> Measures {
         Measures {
             timed,
@@ -95,26 +95,26 @@ impl Measures {
         self.measuring
     }
 
-    /// Warm-up is over: from here on `ops` operations are measured, from these counters on.
+    /// Ends the warm-up: from here on `ops` operations are measured, starting from these counters.
     pub(super) fn begin(&mut self, at: Nanos, ops: u64, (written, gc_bytes): (ClassBytes, u64)) {
         self.phase = Phase::default();
         self.series = Some(Series::new(at.0, ops, written, gc_bytes));
         self.measuring = true;
     }
 
-    /// As [`Measures::begin`] for one thread of several: its operations are no series.
+    /// As [`Measures::begin`], for one thread of several, which records no series.
     pub(super) fn begin_thread(&mut self, measuring: bool) {
         self.measuring = measuring;
     }
 
-    /// An operation is done, after so long, of which it waited so long.
+    /// Records an operation, its latency, and the part of it spent waiting.
     pub(super) fn note(&mut self, kind: OpKind, total_ns: u64, queue_ns: u64) {
         if self.timed && self.measuring {
             self.latencies.note(kind, total_ns, queue_ns.min(total_ns));
         }
     }
 
-    /// A point of the series, if it is due; `reached` says what has been written so far.
+    /// Records a point of the series if it is due; `reached` returns what has been written so far.
     #[inline]
     pub(super) fn sample(&mut self, now: Nanos, reached: impl FnOnce() -> (ClassBytes, u64)) {
         if let Some(series) = &mut self.series
@@ -124,14 +124,14 @@ impl Measures {
         }
     }
 
-    /// A point of the series, due or not.
+    /// Records a point of the series, due or not.
     pub(super) fn last_sample(&mut self, now: Nanos, reached: (ClassBytes, u64)) {
         if let Some(series) = &mut self.series {
             series.note(now.0, &self.phase, reached);
         }
     }
 
-    /// Adds what another thread noted.
+    /// Adds the measurements of another thread.
     pub(super) fn merge(&mut self, other: Measures) {
         self.phase.add(&other.phase);
         self.latencies.merge(other.latencies);
@@ -146,13 +146,13 @@ impl Measures {
     }
 }
 
-/// Latencies of one kind of operation: in all, and the part spent waiting.
+/// Latencies of one kind of operation: total, and the part spent waiting.
 struct Kind {
     total: Histogram<u64>,
     queue: Histogram<u64>,
 }
 
-/// Latencies of all kinds. About 200 KB a kind, allocated when the first operation of it is noted.
+/// Latencies of all kinds. Each takes about 200 KB, allocated at its first operation.
 #[derive(Default)]
 struct Latencies {
     kinds: [Option<Box<Kind>>; 4],
@@ -172,7 +172,7 @@ impl Latencies {
         kind.queue.saturating_record(queue_ns);
     }
 
-    /// Adds what another thread noted.
+    /// Adds the measurements of another thread.
     fn merge(&mut self, other: Latencies) {
         for (mine, theirs) in self.kinds.iter_mut().zip(other.kinds) {
             match (mine.as_mut(), theirs) {
@@ -223,7 +223,7 @@ fn summary(kind: &Kind) -> Latency {
     }
 }
 
-/// WA between two points, over and over.
+/// A series of WA between consecutive points.
 struct Series {
     began_ns: u64,
     every: u64,
@@ -254,7 +254,7 @@ impl Series {
         ops >= self.next
     }
 
-    /// A point: the counts of `phase` now.
+    /// Records a point with the current counts of `phase`.
     fn note(&mut self, now_ns: u64, phase: &Phase, (written, gc_bytes): (ClassBytes, u64)) {
         let ops = phase.ops();
         self.next = ops + self.every;

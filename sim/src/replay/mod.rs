@@ -1,4 +1,4 @@
-//! A trace through the real engine on a device.
+//! Replays a trace through the real engine on a device.
 //!
 //! ```text
 //! trace ──▶ look through ──▶ the loop ─────────────▶ report: measured beside predicted
@@ -7,16 +7,16 @@
 //!              └──▶ predict: from the trace's statistics alone
 //! ```
 //!
-//! | part | what |
+//! | part | contents |
 //! |---|---|
-//! | `config`, `target`, `tree` | what to replay, on which device, with which tree |
-//! | `look`, `preload` | one pass over the trace; what was there before it |
-//! | `source`, `fit` | the operations, numbered, and made to fit the store |
-//! | `virtual_time` | the loop: clients in closed loop on any simulated device |
-//! | `measure`, `frame` | what is noted, and the part of a report that all devices have |
+//! | `config`, `target`, `tree` | the settings, the devices and the trees |
+//! | `look`, `preload` | the pass over the trace; the records to load before it |
+//! | `source`, `fit` | the numbered operations, made to fit the store |
+//! | `virtual_time` | the loop: closed-loop clients on any simulated device |
+//! | `measure`, `frame` | measurements, and the part of a report that all devices have |
 //! | `pages`, `persistent` | trees of pages and trees in persistent memory: sizes, device, report |
 //! | `file` | real threads on a real file, with the same source and the same measures |
-//! | `rig` | a store on a drive, fed by hand |
+//! | `rig` | a store on a drive that experiments drive by hand |
 //!
 //! To add a simulated drive, implement [`SimDrive`](crate::drive::SimDrive) and
 //! [`DriveProfile`](crate::drive::DriveProfile) in a folder of its own beside `ssd`, name the folder

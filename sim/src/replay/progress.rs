@@ -1,13 +1,13 @@
-//! How far a replay is.
+//! Progress of a replay.
 
-/// How far a replay is.
+/// Progress of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// Finding out what was there before the trace: operations so far, of so many.
+    /// Survey of the records that exist before the trace: operations so far, and in total.
     Survey(u64, u64),
-    /// Looking through the trace: operations so far, of so many.
+    /// Analysis of the trace: operations so far, and in total.
     Analyse(u64, u64),
-    /// Replaying: operations so far, of so many. Told first of none, when the device and the store
-    /// are made.
+    /// Replay: operations so far, and in total. First reported with 0 while device and store are
+    /// created.
     Replay(u64, u64),
 }

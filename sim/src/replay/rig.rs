@@ -1,9 +1,9 @@
-//! A store on a simulated drive of its own, fed by hand: for experiments that change the workload
-//! on the way, or look in between.
+//! A store on a simulated drive that code drives directly: for experiments that change the workload
+//! on the way, or inspect the store in between.
 //!
-//! Clients in closed loop, on a drive that counts ([`TimingMode::Counting`]), as in a replay: who
-//! waits for durability shares a flush with those who come while the one before is in flight.
-//! Background work that is due is done after each operation.
+//! Clients run in closed loop, on a drive in counting mode ([`TimingMode::Counting`]). As in a
+//! replay, clients that wait for durability share a flush with those that arrive while the previous
+//! one is in flight. Due background work is done after each operation.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::queue::EventQueue;
 use crate::ssd::TimingMode;
 use crate::values::Values;
 
-/// A store, its drive, and the time it is there.
+/// A store, its drive, and its virtual time.
 ///
 /// ```
 /// use treering_engine::Options;
@@ -55,7 +55,7 @@ pub struct Rig {
     value: Vec<u8>,
 }
 
-/// Who is at work, and who waits.
+/// The clients that work, and those that wait.
 struct Clients {
     events: EventQueue<Event>,
     acknowledge: Acknowledge,
@@ -63,7 +63,7 @@ struct Clients {
     waiting: Vec<u32>,
     flush_done: VirtualNanos,
     background_done: VirtualNanos,
-    /// The latest moment that anything has reached.
+    /// The latest time that any client or device has reached.
     now: VirtualNanos,
 }
 
@@ -74,12 +74,12 @@ enum Event {
     Flush,
 }
 
-/// What the store did between two moments.
+/// Activity of the store between two moments.
 #[derive(Clone, Copy, Debug)]
 pub struct Part {
     /// Operations.
     pub ops: u64,
-    /// Gets that found their key.
+    /// Number of gets that found their key.
     pub found: u64,
     /// Counters at its beginning.
     pub before: Stats,
@@ -87,19 +87,18 @@ pub struct Part {
     pub after: Stats,
     /// Bytes of keys and values that puts and deletes wrote.
     pub user_bytes: u64,
-    /// Bytes programmed, garbage collection included.
+    /// Bytes programmed, including garbage collection.
     pub flash: u64,
-    /// Bytes after compression by class, without extent headers; all 0 on a drive that does not
-    /// compress.
+    /// Compressed bytes by class, without extent headers; all 0 on a drive without compression.
     pub stored: [u64; 3],
     page_bytes: u64,
 }
 
 impl Rig {
-    /// A new store with room for `pages` pages, on a new drive.
+    /// Creates a store with room for `pages` pages, on a new drive.
     ///
     /// # Errors
-    /// [`ReplayError`] if there cannot be such a drive, or such a store on it.
+    /// [`ReplayError`] if the drive or the store cannot be created.
     pub fn new(
         profile: &dyn DriveProfile,
         engine: &Options,
@@ -112,7 +111,7 @@ impl Rig {
         let clock = Arc::new(VirtualClock::new());
         let device: Arc<dyn BlockDevice> = drive.clone();
         let store = Store::open(device, clock.clone(), engine).map_err(failed)?;
-        // Store and drive end together: what nobody will read is not written.
+        // Store and drive are dropped together, so data that nobody will read need not be written.
         store.abandon_on_drop();
         Ok(Rig {
             drive,
@@ -127,7 +126,7 @@ impl Rig {
         })
     }
 
-    /// Closes the store and opens it again with other options, which must fit what is there.
+    /// Closes the store and opens it again with other options, which must be compatible.
     ///
     /// # Errors
     /// [`ReplayError::Engine`].
@@ -141,11 +140,11 @@ impl Rig {
         Ok(rig)
     }
 
-    /// From now on so many clients, whose writes count as done at this moment.
-    /// ([`Acknowledge::Interval`] is for the options of the engine.)
+    /// Sets the number of clients, and when their writes are acknowledged.
+    /// ([`Acknowledge::Interval`] belongs to the engine's options.)
     ///
     /// # Errors
-    /// [`ReplayError::Engine`] from the flush for those who wait.
+    /// [`ReplayError::Engine`] from the flush for waiting clients.
     pub fn set_clients(&mut self, count: u32, acknowledge: Acknowledge) -> Result<(), ReplayError> {
         if !self.clients.waiting.is_empty() {
             self.group_flush(self.clients.now)?;
@@ -154,7 +153,7 @@ impl Rig {
         Ok(())
     }
 
-    /// The drive and the clients as a predictor needs them.
+    /// The drive and the clients, as parameters of a predictor.
     #[must_use]
     pub fn predicted_on(&self) -> (DeviceParams, Pace) {
         let clients = (self.clients.count, self.clients.acknowledge);
@@ -168,7 +167,7 @@ impl Rig {
         &self.store
     }
 
-    /// Writes all that is dirty.
+    /// Writes all dirty pages.
     ///
     /// # Errors
     /// [`ReplayError::Engine`].
@@ -177,7 +176,7 @@ impl Rig {
         self.background()
     }
 
-    /// How full the leaves are.
+    /// Counts leaves by fill.
     ///
     /// # Errors
     /// [`ReplayError::Engine`].
@@ -185,7 +184,7 @@ impl Rig {
         self.store.leaf_fill().map_err(failed)
     }
 
-    /// Does the next `ops` operations of a source, or what it has left.
+    /// Does the next `ops` operations of a source, or as many as it has left.
     ///
     /// # Errors
     /// [`ReplayError`] if the source or the store fails.
@@ -238,7 +237,7 @@ impl Rig {
         }
     }
 
-    /// One log flush for everybody who waits.
+    /// Flushes the log for all waiting clients.
     fn group_flush(&mut self, at: VirtualNanos) -> Result<(), ReplayError> {
         self.clock.advance_to(at);
         self.store.pump(Task::FlushLog).map_err(failed)?;
@@ -252,8 +251,8 @@ impl Rig {
         Ok(())
     }
 
-    /// What an operation that began at `at` asked of the drive; then its client is free, or waits
-    /// for a flush.
+    /// Serves what an operation that began at `at` requested of the drive; then its client is free,
+    /// or waits for a flush.
     fn serve(&mut self, at: VirtualNanos, client: u32, wrote: bool) {
         let done = VirtualNanos(self.drive.serve(Nanos(at.0)).done.0);
         let clients = &mut self.clients;
@@ -269,7 +268,7 @@ impl Rig {
         clients.waiting.push(client);
     }
 
-    /// Does the background work that is due, on a client of its own.
+    /// Does due background work, as a client of its own.
     fn background(&mut self) -> Result<(), ReplayError> {
         self.clock.advance_to(self.clients.now);
         loop {
@@ -327,26 +326,26 @@ impl Part {
         n / self.ops.max(1) as f64
     }
 
-    /// Pages read, an operation.
+    /// Pages read per operation.
     #[must_use]
     pub fn page_reads(&self) -> f64 {
         self.per_op((self.after.read.page - self.before.read.page) as f64 / self.page_bytes as f64)
     }
 
-    /// Pages written at their home, an operation.
+    /// Pages written to their home per operation.
     #[must_use]
     pub fn page_writes(&self) -> f64 {
         let bytes = self.after.written.page - self.before.written.page;
         self.per_op(bytes as f64 / self.page_bytes as f64)
     }
 
-    /// Pages read and written, an operation.
+    /// Pages read and written per operation.
     #[must_use]
     pub fn page_ios(&self) -> f64 {
         self.page_reads() + self.page_writes()
     }
 
-    /// Share of the operations, all of them gets, for which no page was read.
+    /// Share of operations, all of them gets, that read no page.
     #[must_use]
     pub fn hit_ratio(&self) -> f64 {
         1.0 - self.page_reads()
@@ -358,7 +357,7 @@ impl Part {
         self.after.checkpoints - self.before.checkpoints
     }
 
-    /// What the mini-pages did, if there are any.
+    /// Activity of mini-pages, if there are any.
     #[must_use]
     pub fn bf(&self) -> Option<BfStats> {
         let (after, before) = self.after.bf.zip(self.before.bf)?;

@@ -1,4 +1,5 @@
-//! The operations of a replay, numbered and made to fit: what is loaded first, then the trace.
+//! The operations of a replay, numbered and made to fit the store: first the preload, then the
+//! trace.
 
 use treering_traces::{Op, OpSource};
 
@@ -8,27 +9,27 @@ use super::fit::{Takes, make_fit};
 use super::look::Looked;
 use super::preload::Input;
 
-/// Where clients take their operations from.
+/// The source from which clients take operations.
 pub(super) struct Source<'a> {
     config: &'a ReplayConfig,
     looked: &'a Looked,
     input: Input,
     trace: String,
     takes: Takes,
-    /// Operations taken so far: the number of the one at hand.
+    /// Number of operations taken so far, which is the number of the current one.
     number: u64,
-    /// No operation after this one, for now.
+    /// The source pauses after this operation.
     until: u64,
 }
 
-/// What a client got.
+/// What a client gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// An operation to do.
     Op,
-    /// One to leave out: no store takes its record.
+    /// An operation to skip: its record does not fit into the store.
     Skip,
-    /// None: the source is at its end, or the replay was told to stop.
+    /// The source is at its end, or the replay was told to stop.
     Over,
 }
 
@@ -66,12 +67,12 @@ impl<'a> Source<'a> {
         )
     }
 
-    /// How many were taken: the number of the operation at hand.
+    /// Number of operations taken, which is the number of the current one.
     pub(super) fn number(&self) -> u64 {
         self.number
     }
 
-    /// Is over after so many, until told otherwise.
+    /// Makes the source end after this many operations, until it is set again.
     pub(super) fn end_after(&mut self, ops: u64) {
         self.until = ops;
     }

@@ -1,9 +1,9 @@
-//! Telling a replay to stop.
+//! A flag that stops a replay.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A replay ends after the operation at hand once the flag is set, and reports what it did so far.
+/// Once the flag is set, a replay ends after the current operation and reports what it did.
 #[derive(Clone, Debug, Default)]
 pub struct Stop(Option<Arc<AtomicBool>>);
 
@@ -19,7 +19,7 @@ impl Stop {
     }
 }
 
-/// When to stop is no setting of a replay: all are equal.
+/// A stop flag is not a setting of a replay, so all are equal.
 impl PartialEq for Stop {
     fn eq(&self, _: &Stop) -> bool {
         true

@@ -1,5 +1,5 @@
-//! Devices that a replay can run on. This is the one list of them: a new kind of simulated drive
-//! is a variant here and an arm of each `match` in this file.
+//! The devices that a replay can run on. This is the only list of them: a new kind of simulated
+//! drive is a variant here and an arm of each `match` in this file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,52 +11,52 @@ use crate::drive::{DriveProfile, Precondition};
 use crate::pm::{self, PmProfile};
 use crate::ssd::{self, ProfileError, SsdProfile};
 
-/// What the store runs on.
+/// The device that the store runs on.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Target {
     /// A simulated drive.
     Ssd {
-        /// The drive.
+        /// Its profile.
         profile: Box<SsdProfile>,
         /// Its name in the report.
         name: String,
-        /// Logical capacity in bytes; `None` sizes the drive to the store: see
-        /// [`fill`](super::ReplayConfig::fill).
+        /// Logical capacity in bytes; `None` sizes the drive to the store (see
+        /// [`fill`](super::ReplayConfig::fill)).
         capacity_bytes: Option<u64>,
-        /// Before the run.
+        /// State before the run.
         precondition: Precondition,
     },
     /// A simulated drive with built-in compression.
     Csd {
-        /// The drive.
+        /// Its profile.
         profile: Box<CsdProfile>,
         /// Its name in the report.
         name: String,
-        /// Logical capacity in bytes; `None` sizes the drive to the store: see
-        /// [`fill`](super::ReplayConfig::fill).
+        /// Logical capacity in bytes; `None` sizes the drive to the store (see
+        /// [`fill`](super::ReplayConfig::fill)).
         capacity_bytes: Option<u64>,
-        /// What it has been through before.
+        /// State before the run.
         precondition: Precondition,
     },
     /// Simulated persistent memory.
     Pm {
-        /// The memory.
+        /// Its profile.
         profile: Box<PmProfile>,
         /// Its name in the report.
         name: String,
-        /// Bytes of the device; `None` sizes it to the store.
+        /// Size of the device in bytes; `None` sizes it to the store.
         capacity_bytes: Option<u64>,
     },
-    /// A real file, created if need be.
+    /// A real file, created if necessary.
     File(PathBuf, FileOptions),
-    /// A simulated drive that this crate does not know, sized to the store.
+    /// A simulated drive from outside this crate, sized to the store.
     Own(OwnDrive),
 }
 
 /// A simulated drive from outside this crate, by its profile.
 #[derive(Clone, Debug)]
 pub struct OwnDrive {
-    /// Builds it.
+    /// Its profile, which builds it.
     pub profile: Arc<dyn DriveProfile>,
     /// Its name in the report.
     pub name: String,
@@ -69,14 +69,14 @@ impl PartialEq for OwnDrive {
     }
 }
 
-/// A target as a replay treats it: there are three ways to run, whatever the profiles.
+/// A target by the way of running it; there are three, whatever the profiles.
 pub(super) enum Place<'a> {
     Drive(AskedDrive<'a>),
     Memory(&'a PmProfile, Option<u64>),
     File(&'a Path, FileOptions),
 }
 
-/// A simulated drive that is asked for.
+/// The requested simulated drive.
 #[derive(Clone, Copy)]
 pub(super) struct AskedDrive<'a> {
     pub(super) profile: &'a dyn DriveProfile,
@@ -95,7 +95,7 @@ impl Target {
         pm::builtin_names()
     }
 
-    /// The built-in device of this name, fresh and fitted to the store.
+    /// The built-in device with this name, fresh and sized to the store.
     ///
     /// ```
     /// use treering_sim::replay::Target;
@@ -112,10 +112,11 @@ impl Target {
         of_ssd().or_else(of_csd).or_else(of_pm)
     }
 
-    /// The device of a profile in TOML, fresh and fitted to the store; `name` is the file's.
+    /// The device described by a TOML profile, fresh and sized to the store; `name` is the file's
+    /// name.
     ///
     /// # Errors
-    /// [`ProfileError`] naming the key and what is expected of it.
+    /// [`ProfileError`], which names the key and what was expected.
     pub fn from_toml(name: &str, toml: &str) -> Result<Target, ProfileError> {
         if CsdProfile::is_one(toml) {
             return Ok(Target::csd(CsdProfile::from_toml(name, toml)?, name));
@@ -126,7 +127,7 @@ impl Target {
         Ok(Target::ssd(SsdProfile::from_toml(name, toml)?, name))
     }
 
-    /// A simulated drive, fresh and fitted to the store.
+    /// A simulated drive, fresh and sized to the store.
     ///
     /// ```
     /// use treering_sim::replay::Target;
@@ -147,7 +148,7 @@ impl Target {
         }
     }
 
-    /// A simulated drive that compresses, fresh and fitted to the store.
+    /// A simulated compressing drive, fresh and sized to the store.
     #[must_use]
     pub fn csd(profile: CsdProfile, name: &str) -> Target {
         Target::Csd {
@@ -158,7 +159,7 @@ impl Target {
         }
     }
 
-    /// Simulated persistent memory, fitted to the store.
+    /// Simulated persistent memory, sized to the store.
     #[must_use]
     pub fn pm(profile: PmProfile, name: &str) -> Target {
         Target::Pm {
@@ -168,7 +169,7 @@ impl Target {
         }
     }
 
-    /// Its name in the report: of the profile, or the file's path.
+    /// Its name in the report: that of the profile, or the file's path.
     #[must_use]
     pub fn name(&self) -> String {
         match self {
@@ -180,7 +181,7 @@ impl Target {
         }
     }
 
-    /// The flash of a simulated drive that has one, to change it.
+    /// Mutable access to the flash of a simulated drive that has one.
     pub fn flash_mut(&mut self) -> Option<&mut SsdProfile> {
         match self {
             Target::Ssd { profile, .. } => Some(profile),
@@ -189,7 +190,7 @@ impl Target {
         }
     }
 
-    /// Persistent memory, to change it.
+    /// Mutable access to the profile of persistent memory.
     pub fn memory_mut(&mut self) -> Option<&mut PmProfile> {
         match self {
             Target::Pm { profile, .. } => Some(profile),
@@ -197,7 +198,7 @@ impl Target {
         }
     }
 
-    /// The capacity of a simulated device, to set it.
+    /// Mutable access to the capacity of a simulated device.
     pub fn capacity_mut(&mut self) -> Option<&mut Option<u64>> {
         match self {
             Target::Ssd { capacity_bytes, .. }
@@ -207,7 +208,7 @@ impl Target {
         }
     }
 
-    /// What a simulated drive has been through, to set it.
+    /// Mutable access to the precondition of a simulated drive.
     pub fn precondition_mut(&mut self) -> Option<&mut Precondition> {
         match self {
             Target::Ssd { precondition, .. } | Target::Csd { precondition, .. } => {

@@ -1,4 +1,4 @@
-//! Which tree is replayed: all that depends on its kind, beside its options.
+//! The tree that is replayed, and everything in a replay that depends on its kind.
 
 use treering_engine::{Options, PmOptions, PmTreeKind};
 
@@ -15,7 +15,7 @@ pub enum Tree {
 }
 
 impl Tree {
-    /// A tree in persistent memory, with the defaults for the rest.
+    /// A tree in persistent memory, with default options.
     ///
     /// ```
     /// use treering_engine::PmTreeKind;
@@ -40,8 +40,8 @@ impl Tree {
         }
     }
 
-    /// The options of a tree of pages; a tree in persistent memory becomes the default one of
-    /// pages.
+    /// The options of a tree of pages; a tree in persistent memory is replaced by the default tree
+    /// of pages.
     pub fn pages_mut(&mut self) -> &mut Options {
         if let Tree::Pm(_) = self {
             *self = Tree::Pages(Options::default());
@@ -52,7 +52,7 @@ impl Tree {
         }
     }
 
-    /// Bytes of what its records lie in.
+    /// Size in bytes of the unit that records are stored in.
     pub(super) fn unit_bytes(&self) -> usize {
         match self {
             Tree::Pages(options) => options.page_size,
@@ -60,7 +60,7 @@ impl Tree {
         }
     }
 
-    /// Which records it takes.
+    /// The limits of its records.
     pub(super) fn takes(&self) -> Takes {
         match self {
             Tree::Pages(options) => {
@@ -70,7 +70,7 @@ impl Tree {
         }
     }
 
-    /// What it runs on.
+    /// The kind of device that it runs on.
     pub(super) fn runs_on(&self) -> &'static str {
         match self {
             Tree::Pages(_) => "a drive or a file",

@@ -1,15 +1,15 @@
-//! The loop of a replay in virtual time: clients in closed loop, on any simulated device.
+//! The loop of a replay in virtual time: closed-loop clients on any simulated device.
 //!
 //! ```text
 //! backend.next_free() ──client, now──▶ source.next() ──op──▶ the engine does it, as one call
-//!        ▲                                                    │ the device records what it is asked
+//!        ▲                                                    │ the device records requests
 //!        └─────── backend.serve(): when is the client free? ◀─┘
 //!                 (and the background work that is due)
 //! ```
 //!
-//! The next operation of the trace goes to the client that is free first (a trace's own client
-//! numbers play no part). An operation that needs no I/O takes no time. What a device does its own
-//! way is behind [`Backend`].
+//! The next operation of the trace goes to the client that is free first; client numbers in the
+//! trace are ignored. An operation without I/O takes no time. Everything specific to a device is
+//! behind [`Backend`].
 
 use std::ops::ControlFlow;
 
@@ -24,33 +24,33 @@ use super::progress::Progress;
 use super::source::{Next, Source};
 use crate::values::Values;
 
-/// A client that may go on, and since when.
+/// A client that is free, and the time since when.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Free {
     pub(super) client: u32,
     pub(super) at: Nanos,
 }
 
-/// A store on a simulated device, with clients in closed loop.
+/// A store on a simulated device, with closed-loop clients.
 pub(super) trait Backend {
     /// The store.
     type Store: Kv;
-    /// What the device counts.
+    /// The device's counters.
     type Counters;
 
     fn store(&self) -> &Self::Store;
 
-    /// The client that is free first; `None` when all have finished. A client that is handed out
-    /// and neither serves nor idles has finished.
+    /// The client that is free first; `None` when all have finished. A client that is returned and
+    /// neither serves nor idles has finished.
     ///
-    /// Latencies of operations that are done meanwhile are noted.
+    /// Latencies of operations that complete meanwhile are recorded.
     fn next_free(&mut self, measures: &mut Measures) -> Result<Option<Free>, Failure>;
 
-    /// An operation is about to begin at `now`: what the store takes for the time.
+    /// An operation begins at `now`: sets the store's clock.
     fn begin(&self, now: Nanos);
 
-    /// The client's operation has run on the store, which gave it this LSN if it wrote: serves what
-    /// the device was asked for, and does background work that is due.
+    /// The client's operation has run on the store; `lsn` is that of its write, if it wrote. Serves
+    /// the requests to the device, and does due background work.
     fn serve(
         &mut self,
         free: Free,
@@ -58,19 +58,18 @@ pub(super) trait Backend {
         measures: &mut Measures,
     ) -> Result<(), Failure>;
 
-    /// The client's operation is left out: it is free again at once.
+    /// The client's operation is skipped, so the client is free again at once.
     fn idle(&mut self, free: Free) -> Result<(), Failure>;
 
-    /// No operation is left: when the last was done.
+    /// No operation is left: returns when the last was done.
     fn settle(&mut self) -> Nanos;
 
     fn counters(&self) -> Self::Counters;
 
-    /// Bytes that were written so far, by class, as the device stores them; and by garbage
-    /// collection.
+    /// Bytes written so far, by class, as the device stores them; and by garbage collection.
     fn reached(&self) -> (ClassBytes, u64);
 
-    /// Warm-up is over.
+    /// The warm-up is over.
     fn begin_measuring(&mut self);
 }
 
@@ -110,7 +109,7 @@ pub(super) fn replay<B: Backend>(
         measures.sample(free.at, || backend.reached());
     }
     let end = backend.settle();
-    // Told to stop in warm-up, nothing was measured.
+    // If the replay was stopped during the warm-up, nothing was measured.
     let before = before.unwrap_or_else(|| begin_measuring(backend, &mut measures, end, looked));
     Ok(Outcome {
         before,
@@ -140,7 +139,7 @@ fn moment<B: Backend>(backend: &B, at: Nanos) -> Moment<B::Counters> {
     }
 }
 
-/// Does an operation, which is number `number` of all; returns the LSN of a write.
+/// Does operation `number`; returns the LSN of a write.
 #[inline]
 pub(super) fn operate<S: Kv>(
     store: &S,
@@ -169,7 +168,7 @@ pub(super) fn operate<S: Kv>(
     })
 }
 
-/// Does a scan of a trace: as many records as it says, and at least one.
+/// Scans as many records as the trace says, and at least one.
 pub(super) fn scan(store: &dyn Kv, op: &Op) -> treering_engine::Result<()> {
     let mut left = op.scan_len;
     store.scan(&op.key, &mut |_, _| {

@@ -1,9 +1,9 @@
 //! The simulated drive: a data medium, an FTL and counters behind the engine's `BlockDevice`.
 //!
-//! [`SimSsd::serve`] says when what was asked since the last call is done: with queues
-//! ([`TimingMode::Queued`], see the module `timing`) or at its nominal time
-//! ([`TimingMode::Counting`]: call after call, the pages of a call spread over all dies, garbage
-//! collection in nobody's way).
+//! [`SimSsd::serve`] computes when the requests since the last call are done: with queues
+//! ([`TimingMode::Queued`], module `timing`), or with nominal times ([`TimingMode::Counting`]: one
+//! call after another, the pages of a call spread over all dies, without delays by garbage
+//! collection).
 
 use parking_lot::Mutex;
 use treering_engine::device::{
@@ -21,31 +21,31 @@ use crate::ssd::timing::{Flash, Recorder, Taken, nominal_ns};
 pub enum TimingMode {
     /// Nominal times, no queues.
     Counting,
-    /// Channels and dies with queues, garbage collection among them.
+    /// Channels and dies with queues, including garbage collection.
     Queued,
 }
 
-/// Why a drive cannot be built.
+/// Reasons why a drive cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum SsdError {
-    /// The geometry cannot work.
+    /// The flash geometry is invalid.
     #[error(transparent)]
     Geometry(#[from] GeometryError),
 }
 
-/// When recorded I/O completed.
+/// Completion of recorded I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Served {
     /// Completion of the last I/O.
     pub done: Nanos,
-    /// Time on an idle drive.
+    /// Service time on an idle drive.
     pub service_ns: u64,
-    /// Time spent waiting; 0 when counting.
+    /// Waiting time; 0 in counting mode.
     pub queue_ns: u64,
 }
 
-/// What the drive has done since its counters were reset. Arrays are indexed by `IoClass` in the
-/// order of `IoClass::ALL`.
+/// Counters of a drive since they were reset. Arrays are indexed by `IoClass` in the order of
+/// `IoClass::ALL`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SsdCounters {
     /// Bytes the host wrote, by class.
@@ -73,8 +73,8 @@ pub struct Wear {
     pub mean_erases: f64,
     /// Largest erase count of a block.
     pub max_erases: u32,
-    /// Host bytes writable until the P/E limit at the counted WA: physical bytes × P/E / WA. `None`
-    /// before the first write.
+    /// Host bytes that can be written until the P/E limit at the measured WA: physical bytes × P/E
+    /// / WA. `None` before the first write.
     pub lifetime_host_bytes: Option<f64>,
 }
 
@@ -83,14 +83,14 @@ struct State {
     ftl: Ftl,
     counters: SsdCounters,
     time: Time,
-    /// Sum of pages in use over host writes, and the number of those: their mean.
+    /// Sum of pages in use over the host's writes, and the number of writes, for the mean.
     in_use_sum: u128,
     in_use_samples: u64,
 }
 
-/// How far the calls since the last `serve` have come.
+/// Completion time of the calls since the last `serve`.
 enum Time {
-    /// Nominal nanoseconds, and those of one page read and of one page written.
+    /// Nominal nanoseconds of the calls, of one page read and of one page write.
     Counting {
         ns: u64,
     },
@@ -125,10 +125,10 @@ pub struct SimSsd {
 }
 
 impl SimSsd {
-    /// An empty drive of `logical_blocks` blocks.
+    /// Creates an empty drive of `logical_blocks` blocks.
     ///
     /// # Errors
-    /// [`SsdError`] for a geometry that cannot work.
+    /// [`SsdError`] for an invalid geometry.
     pub fn new(
         profile: &SsdProfile,
         logical_blocks: u64,
@@ -170,14 +170,14 @@ impl SimSsd {
         })
     }
 
-    /// Lets `change` work on the map, before there is any data: what it does is not counted.
+    /// Lets `change` modify the map before there is any data; this is not counted.
     pub(super) fn prepare(&self, change: impl FnOnce(&mut Ftl)) {
         let mut state = self.state.lock();
         change(&mut state.ftl);
         state.ftl.reset_counters();
     }
 
-    /// Serves what was asked of the drive since the last call, beginning at `at`.
+    /// Serves the requests since the last call, beginning at `at`.
     pub fn serve(&self, at: Nanos) -> Served {
         match &mut self.state.lock().time {
             Time::Counting { ns } => {
@@ -216,14 +216,14 @@ impl SimSsd {
         }
     }
 
-    /// Sets the counters to zero; data, mapping and wear stay.
+    /// Resets the counters; data, mapping and wear stay.
     pub fn reset_counters(&self) {
         let mut state = self.state.lock();
         state.counters = SsdCounters::default();
         state.ftl.reset_counters();
     }
 
-    /// Wear so far, and the lifetime at the counted write amplification.
+    /// Wear so far, and the lifetime at the measured write amplification.
     pub fn wear(&self) -> Wear {
         let state = self.state.lock();
         let counts = state.ftl.erase_counts();
@@ -240,17 +240,17 @@ impl SimSsd {
         }
     }
 
-    /// Its parameters.
+    /// The drive's profile.
     pub fn profile(&self) -> &SsdProfile {
         &self.profile
     }
 
-    /// Nanoseconds to read so many bytes at once on an idle drive.
+    /// Nanoseconds to read this many bytes at once on an idle drive.
     pub fn read_ns(&self, bytes: usize) -> u64 {
         self.nominal.read(bytes)
     }
 
-    /// Nanoseconds to write so many bytes at once on an idle drive.
+    /// Nanoseconds to write this many bytes at once on an idle drive.
     pub fn write_ns(&self, bytes: usize) -> u64 {
         self.nominal.write(bytes)
     }
@@ -260,8 +260,8 @@ impl SimSsd {
         self.state.lock().ftl.in_use()
     }
 
-    /// Pages in use, averaged over the host's writes since the counters were reset; now, if there
-    /// were none.
+    /// Pages in use, averaged over the host's writes since the counters were reset; the current
+    /// value if there were none.
     pub fn mean_in_use_pages(&self) -> f64 {
         let state = self.state.lock();
         if state.in_use_samples == 0 {
@@ -270,7 +270,7 @@ impl SimSsd {
         state.in_use_sum as f64 / state.in_use_samples as f64
     }
 
-    /// Forgets the average of pages in use, to begin another.
+    /// Restarts the average of pages in use.
     pub fn restart_in_use_mean(&self) {
         let mut state = self.state.lock();
         (state.in_use_sum, state.in_use_samples) = (0, 0);
@@ -312,7 +312,7 @@ impl State {
         self.counters.host_read[class as usize] += buf.len() as u64;
         for (i, out) in buf.chunks_exact_mut(BLOCK_SIZE).enumerate() {
             if let Time::Queued { recorder, .. } = &mut self.time {
-                // A block that was never written is read from the map alone.
+                // Reading a block that was never written needs only the map.
                 self.ftl
                     .lookup((lba.0 + i as u64) as u32)
                     .into_iter()
@@ -325,7 +325,7 @@ impl State {
         }
     }
 
-    /// A call has returned: the next one begins after it.
+    /// Records that a call has returned, so that the next one begins after it.
     fn end_call(&mut self, nominal_ns: u64) {
         match &mut self.time {
             Time::Counting { ns } => *ns += nominal_ns,
@@ -334,13 +334,13 @@ impl State {
     }
 }
 
-/// What one call takes on an idle drive, by its number of pages: worked out once.
+/// Duration of a call on an idle drive, by number of pages; computed once.
 struct NominalTimes {
     reads: Vec<u64>,
     writes: Vec<u64>,
 }
 
-/// Pages of a call up to which times are tabulated; longer calls are scaled from here.
+/// Maximum number of pages for which times are tabulated; longer calls are extrapolated.
 const TABULATED: usize = 1024;
 
 impl NominalTimes {

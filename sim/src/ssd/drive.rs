@@ -1,4 +1,4 @@
-//! The page-mapped drive as a replay uses it.
+//! The page-mapped drive as the replay uses it.
 
 use std::sync::Arc;
 
@@ -93,12 +93,13 @@ impl SimDrive for SimSsd {
     }
 }
 
-/// How the flash of a profile is cleaned, as predictors call it.
+/// The garbage collection policy of a profile, as predictors name it.
 pub(crate) fn cleaning(profile: &SsdProfile) -> Cleaning {
     match GcPolicy::parse(&profile.gc) {
         Some(GcPolicy::Fifo) => Cleaning::Fifo,
         Some(GcPolicy::DChoices(d)) => Cleaning::DChoices(d),
-        // Between FIFO and greedy, and without a closed form: the report says so.
+        // These policies are between FIFO and greedy and have no closed form; the report warns of
+        // it.
         Some(GcPolicy::Greedy | GcPolicy::CostBenefit | GcPolicy::WindowedGreedy(_)) | None => {
             Cleaning::Greedy
         }
@@ -115,8 +116,8 @@ impl DriveProfile for SsdProfile {
         Ok(Arc::new(SimSsd::new(self, blocks, timing, seed)?))
     }
 
-    /// The largest size that takes no more erase blocks: over-provisioning then comes out as the
-    /// profile says.
+    /// The largest size that needs no more erase blocks; over-provisioning then equals that of the
+    /// profile.
     fn fitted_blocks(&self, blocks: u64) -> u64 {
         let alpha = 1.0 + self.over_provisioning;
         let pages = f64::from(self.pages_per_block);
@@ -128,7 +129,7 @@ impl DriveProfile for SsdProfile {
         Some(self)
     }
 
-    /// A drive needs a whole erase block to spare, however few it has.
+    /// A drive needs one spare erase block, however few it has.
     fn too_small(&self, blocks: u64) -> Option<String> {
         let (asked, pages) = (self.over_provisioning, u64::from(self.pages_per_block));
         let least = (blocks.div_ceil(pages) + 1) * pages;
@@ -143,7 +144,7 @@ impl DriveProfile for SsdProfile {
         })
     }
 
-    /// Policies for which the literature has no formula are predicted as greedy cleaning.
+    /// A warning for policies without a known formula, which are predicted as greedy cleaning.
     fn unpredicted(&self) -> Option<String> {
         let policy = GcPolicy::parse(&self.gc)?;
         let unknown = matches!(policy, GcPolicy::CostBenefit | GcPolicy::WindowedGreedy(_));

@@ -1,4 +1,4 @@
-//! A page-mapped flash translation layer that only counts.
+//! A page-mapped flash translation layer that keeps counts only, no data.
 //!
 //! ```text
 //! logical pages 0..U ──l2p──▶ physical pages 0..blocks·b ──p2l──▶ logical page and its I/O class
@@ -8,33 +8,33 @@
 //! ```
 //!
 //! Every write, by the host or by garbage collection (GC), goes to the next page of the frontier.
-//! When the frontier is full it is sealed and a free block becomes the frontier; if that leaves
-//! fewer free blocks than the reserve asks for, a victim is chosen among the sealed blocks, its
-//! valid pages are appended to the frontier, and it is erased. This *single-frontier log* is what
-//! the closed forms of [`crate::predict::ftl`] describe; [`Frontiers::Separate`] gives GC a
-//! frontier of its own.
+//! When the frontier is full, it is sealed and a free block becomes the frontier. If that leaves
+//! fewer free blocks than the reserve, a victim is chosen among the sealed blocks, its valid pages
+//! are appended to the frontier, and it is erased. This *single-frontier log* is what the closed
+//! forms of [`crate::predict::ftl`] describe; [`Frontiers::Separate`] gives GC a frontier of its
+//! own.
 //!
-//! **Over-provisioning.** `T` counts the pages of the sealed blocks at the moment a victim is
-//! chosen: it leaves out the reserve, from which frontiers and free blocks come. `α = T/U` is
-//! [`Ftl::alpha`], the user-relative over-provisioning is `α − 1`. With TRIM the load is what is
-//! mapped, so `T / in use` counts.
+//! **Over-provisioning.** `T` counts the pages of the sealed blocks when a victim is chosen: it
+//! excludes the reserve, from which frontiers and free blocks are taken. `α = T/U` is
+//! [`Ftl::alpha`]; the user-relative over-provisioning is `α − 1`. With TRIM only mapped pages
+//! count, so `T / in use` applies.
 //!
 //! Invariants: `l2p[p2l[x]] == x` for every valid physical page `x`; the valid counts of all blocks
 //! sum to the mapped pages; `sealed + open + free == blocks`.
 
 use crate::ssd::gc::{GcPolicy, Victims};
 
-/// No page: in `l2p` an unmapped logical page, in `p2l` an invalid physical one.
+/// No page: in `l2p` an unmapped logical page, in `p2l` an invalid physical page.
 const NONE: u32 = u32::MAX;
 /// Bits of a `p2l` entry that hold the logical page; the two above hold the I/O class.
 const PAGE_BITS: u32 = 30;
 const PAGE_MASK: u32 = (1 << PAGE_BITS) - 1;
 /// Most logical pages an FTL can map (4 TiB of 4 KiB pages).
 pub const MAX_LOGICAL_PAGES: u64 = (1 << PAGE_BITS) - 1;
-/// Number of page classes that are counted apart.
+/// Number of page classes that are counted separately.
 pub const CLASSES: usize = 3;
 
-/// Who appends where.
+/// Which frontiers host and GC append to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frontiers {
     /// Host and GC share one write frontier.
@@ -52,12 +52,12 @@ pub struct FtlConfig {
     pub pages_per_block: u32,
     /// Blocks of the log, T/b.
     pub log_blocks: u32,
-    /// Further blocks from which frontiers and free blocks come: at least 1, with separate
-    /// frontiers at least 3.
+    /// Additional blocks for frontiers and free blocks: at least 1, with separate frontiers at
+    /// least 3.
     pub reserve_blocks: u32,
-    /// How victims are chosen.
+    /// The victim selection policy.
     pub policy: GcPolicy,
-    /// Who appends where.
+    /// Which frontiers host and GC append to.
     pub frontiers: Frontiers,
     /// Seed of the randomised policies.
     pub seed: u64,
@@ -87,7 +87,7 @@ impl FtlConfig {
     }
 }
 
-/// A geometry that cannot work.
+/// An invalid geometry.
 #[derive(Debug, thiserror::Error, PartialEq)]
 #[error("flash geometry: {name} is {found}, expected {expected}")]
 pub struct GeometryError {
@@ -95,11 +95,11 @@ pub struct GeometryError {
     pub name: &'static str,
     /// Its value.
     pub found: String,
-    /// What would work.
+    /// The valid range.
     pub expected: String,
 }
 
-/// What an FTL has done since its counters were last reset. Pages.
+/// Counts of an FTL since its counters were last reset, in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FtlCounters {
     /// Pages the host wrote.
@@ -122,7 +122,7 @@ impl FtlCounters {
     }
 }
 
-/// Sees every flash operation in order. `()` sees nothing and costs nothing.
+/// Observes every flash operation in order. `()` observes nothing and costs nothing.
 pub trait FlashOps {
     /// A page is programmed for the host.
     fn host_program(&mut self, physical: u32);
@@ -179,11 +179,11 @@ pub struct Ftl {
 }
 
 impl Ftl {
-    /// An empty drive.
+    /// Creates an empty drive.
     ///
     /// # Errors
-    /// [`GeometryError`] if the log cannot hold the logical pages and one block more, or a number
-    /// is out of range.
+    /// [`GeometryError`] if the log cannot hold the logical pages plus one block, or a number is
+    /// out of range.
     pub fn new(config: &FtlConfig) -> Result<Self, GeometryError> {
         let blocks = check(config)?;
         let b = config.pages_per_block;
@@ -214,8 +214,8 @@ impl Ftl {
         self.write_with(page, 0, &mut ());
     }
 
-    /// Writes one logical page of class `class` (below [`CLASSES`]), telling `ops` what the flash
-    /// does. Panics if `page >= logical_pages()`.
+    /// Writes one logical page of class `class` (below [`CLASSES`]) and reports the flash
+    /// operations to `ops`. Panics if `page >= logical_pages()`.
     #[inline]
     pub fn write_with<O: FlashOps>(&mut self, page: u32, class: u8, ops: &mut O) {
         while self.host.is_full() {
@@ -223,7 +223,7 @@ impl Ftl {
         }
         let to = self.host.next;
         self.host.next += 1;
-        // GC may have moved this very page: look its place up only now.
+        // GC may have moved this page, so look up its location only now.
         let old = std::mem::replace(&mut self.l2p[page as usize], to);
         self.p2l[to as usize] = page | (u32::from(class) << PAGE_BITS);
         self.victims.add(self.block_of(to), 1);
@@ -237,7 +237,7 @@ impl Ftl {
         ops.host_program(to);
     }
 
-    /// Unmaps one logical page; says whether it was mapped. Panics if `page >= logical_pages()`.
+    /// Unmaps one logical page; returns whether it was mapped. Panics if `page >= logical_pages()`.
     pub fn trim(&mut self, page: u32) -> bool {
         let old = std::mem::replace(&mut self.l2p[page as usize], NONE);
         if old == NONE {
@@ -265,13 +265,13 @@ impl Ftl {
     }
 
     /// Seals the full host frontier, opens the next one and collects garbage until the reserve is
-    /// whole again.
+    /// complete again.
     #[cold]
     #[inline(never)]
     fn next_frontier<O: FlashOps>(&mut self, ops: &mut O) {
         self.seal(self.host);
         self.host = self.open();
-        // A separate GC frontier is one of the reserve's blocks for good.
+        // A separate GC frontier permanently takes one block of the reserve.
         let kept = match self.frontiers {
             Frontiers::Shared => self.reserve,
             Frontiers::Separate => self.reserve - 1,
@@ -288,7 +288,7 @@ impl Ftl {
     }
 
     fn open(&mut self) -> Frontier {
-        // invariant: the reserve leaves a free block whenever a frontier fills (checked by
+        // invariant: the reserve leaves a free block whenever a frontier fills (verified by
         // `check`).
         let block = self.free.pop().expect("the reserve holds a free block");
         let start = block * self.b;
@@ -365,12 +365,12 @@ impl Ftl {
         u64::from(self.log_blocks) * u64::from(self.b)
     }
 
-    /// All physical pages, reserve included.
+    /// All physical pages, including the reserve.
     pub fn physical_pages(&self) -> u64 {
         self.p2l.len() as u64
     }
 
-    /// Effective α = T/U: 1 + user-relative over-provisioning, reserve left out.
+    /// Effective α = T/U: 1 + user-relative over-provisioning, without the reserve.
     pub fn alpha(&self) -> f64 {
         self.log_pages() as f64 / self.logical_pages() as f64
     }
@@ -390,7 +390,7 @@ impl Ftl {
         &self.counters
     }
 
-    /// Sets the counters to zero; wear and mapping stay.
+    /// Resets the counters; wear and mapping stay.
     pub fn reset_counters(&mut self) {
         self.counters = FtlCounters::default();
     }
@@ -412,7 +412,7 @@ impl Ftl {
     /// Checks every invariant of the [module](self), for tests: O(pages).
     ///
     /// # Errors
-    /// The first invariant that does not hold, in words.
+    /// A description of the first violated invariant.
     pub fn check(&self) -> Result<(), String> {
         let mut valid = vec![0u32; self.erase_counts.len()];
         for (physical, &entry) in self.p2l.iter().enumerate() {
@@ -460,7 +460,7 @@ impl Ftl {
     }
 }
 
-/// Refuses geometries that cannot work; returns the number of blocks.
+/// Refuses invalid geometries; returns the number of blocks.
 fn check(config: &FtlConfig) -> Result<u32, GeometryError> {
     let wrong = |name, found: String, expected: String| {
         Err(GeometryError {

@@ -1,4 +1,4 @@
-//! Garbage collection policies: which sealed block is the next victim.
+//! Garbage collection policies: they choose the next victim among the sealed blocks.
 //!
 //! | policy | victim | cost per choice |
 //! |---|---|---|
@@ -9,8 +9,7 @@
 //! | cost-benefit | largest age·(1−u)/(1+u) (Rosenblum & Ousterhout 1992) | O(blocks) |
 //! | windowed greedy | fewest valid pages among the w oldest (Hu et al., SYSTOR 2009) | O(w) |
 //!
-//! `Victims` keeps the valid count of every block, and of the sealed ones just what its policy
-//! needs.
+//! `Victims` keeps the valid count of every block, and of sealed blocks only what the policy needs.
 
 use std::collections::VecDeque;
 
@@ -18,7 +17,7 @@ use crate::ssd::ftl::GeometryError;
 
 const NIL: u32 = u32::MAX;
 
-/// How victims are chosen.
+/// The victim selection policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GcPolicy {
     /// Fewest valid pages.
@@ -37,7 +36,7 @@ impl GcPolicy {
     /// Any block.
     pub const RANDOM: GcPolicy = GcPolicy::DChoices(1);
 
-    /// Reads `greedy`, `fifo`, `random`, `d-choices:D`, `cost-benefit` or `windowed-greedy:W`.
+    /// Parses `greedy`, `fifo`, `random`, `d-choices:D`, `cost-benefit` or `windowed-greedy:W`.
     pub fn parse(text: &str) -> Option<Self> {
         let number = |s: &str| s.parse::<u32>().ok().filter(|&n| n >= 1);
         match text.split_once(':') {
@@ -79,7 +78,7 @@ impl std::fmt::Display for GcPolicy {
     }
 }
 
-/// SplitMix64 (Steele, Lea & Flood 2014): one multiply-shift chain a draw, the same on every
+/// SplitMix64 (Steele, Lea & Flood 2014): one multiply-shift chain per number, the same on every
 /// machine.
 #[derive(Clone, Debug)]
 pub(crate) struct SplitMix(pub(crate) u64);
@@ -99,7 +98,7 @@ impl SplitMix {
     }
 }
 
-/// The sealed blocks, arranged as the policy needs them.
+/// The sealed blocks, in the data structure that the policy needs.
 #[derive(Debug)]
 enum Sealed {
     /// Doubly linked lists by valid count; `least` is a lower bound of the smallest non-empty one.
@@ -184,13 +183,13 @@ impl Victims {
         u32::from(self.valid[block as usize])
     }
 
-    /// `pages` more valid pages in an open block.
+    /// Adds `pages` valid pages to an open block.
     #[inline(always)]
     pub(crate) fn add(&mut self, block: u32, pages: u16) {
         self.valid[block as usize] += pages;
     }
 
-    /// An erased block holds nothing.
+    /// A block was erased and holds nothing.
     pub(crate) fn clear(&mut self, block: u32) {
         self.valid[block as usize] = 0;
     }
@@ -214,7 +213,7 @@ impl Victims {
         }
     }
 
-    /// `block` is full and may be chosen from now on.
+    /// `block` is full and can be chosen from now on.
     pub(crate) fn seal(&mut self, block: u32) {
         let v = self.valid(block);
         match &mut self.sealed {
@@ -240,7 +239,7 @@ impl Victims {
         }
     }
 
-    /// Chooses a sealed block and takes it out; its valid count stays until [`Victims::clear`].
+    /// Chooses a sealed block and removes it; its valid count stays until [`Victims::clear`].
     pub(crate) fn take(&mut self) -> u32 {
         let valid = &self.valid;
         match &mut self.sealed {

@@ -1,20 +1,21 @@
-//! A drive in use: before the store is made, somebody else has written all of it.
+//! Preconditioning of a drive: before the store is created, the whole drive is filled with foreign
+//! data.
 //!
-//! Only the map knows: the data reads as zeros, counters start at zero, wear stays. What the store
-//! never writes or trims stays valid, and garbage collection moves it around with everything else;
-//! it counts towards no I/O class.
+//! Only the map knows these data: they read as zeros, and counters start at zero, but wear stays.
+//! Pages that the store never writes or trims stay valid, and garbage collection moves them like
+//! all others; they belong to no I/O class.
 
 use super::device::SimSsd;
 use super::ftl::{CLASSES, Ftl};
 use super::gc::SplitMix;
 
-/// The class of data that is not the store's.
+/// The class of foreign data.
 pub(crate) const FOREIGN: u8 = CLASSES as u8;
 
-/// Two device turns in a row whose write amplifications differ by no more are steady.
+/// Two passes over the drive are steady if their write amplifications differ by at most this.
 const STEADY: f64 = 0.01;
 
-/// Most device turns of overwriting: at 1 % over-provisioning a drive needs that many.
+/// Maximum number of passes of overwriting: a drive with 1 % over-provisioning needs that many.
 const MOST_TURNS: u32 = 50;
 
 impl SimSsd {
@@ -23,9 +24,9 @@ impl SimSsd {
         self.prepare(fill);
     }
 
-    /// [`SimSsd::fill`], then random overwrites until the write amplification of a device turn
-    /// hardly differs from that of the turn before (SNIA PTS calls it steady within 20 % over five
-    /// rounds; this is stricter).
+    /// [`SimSsd::fill`], then random overwrites until the write amplification hardly differs
+    /// between two passes over the drive (SNIA PTS calls it steady within 20 % over five rounds;
+    /// this is stricter).
     pub fn fill_until_steady(&self, seed: u64) {
         self.prepare(|ftl| {
             fill(ftl);
@@ -34,15 +35,15 @@ impl SimSsd {
     }
 }
 
-/// An FTL that somebody else writes.
+/// An FTL that is filled with foreign data.
 pub(crate) trait Foreign {
     /// Logical blocks of 4 KiB.
     fn blocks(&self) -> u64;
-    /// Writes somebody else's data to one of them.
+    /// Writes foreign data to one block.
     fn write_foreign(&mut self, block: u32);
-    /// Sets the counters to zero.
+    /// Resets the counters.
     fn reset(&mut self);
-    /// Bytes programmed over bytes from the host since then, if garbage collection ran.
+    /// Bytes programmed divided by host bytes since then, if garbage collection ran.
     fn amplification(&self) -> Option<f64>;
 }
 

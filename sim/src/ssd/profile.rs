@@ -1,4 +1,4 @@
-//! Drive profiles: TOML files with the source of every number beside it. Unknown keys are errors.
+//! Drive profiles: TOML files that give the source of every number. Unknown keys are errors.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,11 +19,11 @@ pub fn builtin_names() -> impl Iterator<Item = &'static str> {
     BUILTIN.iter().map(|(name, _)| *name)
 }
 
-/// A drive. The mapping unit and the flash page are one 4 KiB block.
+/// Parameters of a drive. The mapping unit and the flash page are one 4 KiB block.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct SsdProfile {
-    /// One line for listings.
+    /// One-line description for listings.
     pub description: String,
     /// Pages per garbage collection unit, b.
     pub pages_per_block: u32,
@@ -31,7 +31,7 @@ pub struct SsdProfile {
     pub over_provisioning: f64,
     /// Blocks outside T: frontier and free blocks.
     pub reserve_blocks: u32,
-    /// Garbage collection policy, as [`GcPolicy::parse`] reads it.
+    /// Garbage collection policy, in the format of [`GcPolicy::parse`].
     pub gc: String,
     /// Channels.
     pub channels: u32,
@@ -43,9 +43,9 @@ pub struct SsdProfile {
     pub program_us: f64,
     /// tErase, µs.
     pub erase_us: f64,
-    /// Channel transfer rate, 10⁶ bytes a second.
+    /// Channel transfer rate, 10⁶ bytes per second.
     pub channel_mb_per_s: f64,
-    /// Program/erase cycles a block endures; unknown if left out.
+    /// Program/erase cycles that a block endures; unknown if left out.
     pub pe_limit: Option<u32>,
 }
 
@@ -59,12 +59,12 @@ impl SsdProfile {
     /// Parses and checks TOML text; `file` names it in errors.
     ///
     /// # Errors
-    /// [`ProfileError`] naming the key and what is expected of it.
+    /// [`ProfileError`], which names the key and what was expected.
     pub fn from_toml(file: &str, text: &str) -> Result<Self, ProfileError> {
         read(file, text, SsdProfile::check)
     }
 
-    /// Checks every number; says which key is wrong.
+    /// Checks all values; the error names the key.
     pub(crate) fn check(&self) -> Result<(), String> {
         let ranges = [
             (
@@ -103,7 +103,7 @@ impl SsdProfile {
         Ok(())
     }
 
-    /// Dies in all.
+    /// Number of dies.
     pub fn dies(&self) -> u32 {
         self.channels * self.dies_per_channel
     }

@@ -1,4 +1,4 @@
-//! When the drive is done: channels, dies, and the queues before them.
+//! Completion times of the drive: channels, dies, and the queues before them.
 //!
 //! ```text
 //!  channel 0 ── die 0, die 1, …        page p of the flash lies on die p mod dies
@@ -6,18 +6,18 @@
 //!
 //!  read      die busy tR,       then its channel for one transfer
 //!  program   channel transfer,  then die busy tProg
-//!  gc move   read on one die, program on another; nobody waits for it, everybody queues behind it
+//!  gc move   read on one die, program on another; others queue behind it, nobody waits for it
 //!  erase     all dies busy tErase
 //! ```
 //!
-//! The engine's calls are ordered: a read or a batch of writes begins when the call before it has
-//! ended, the pages of one call go out together, and a call ends with its last page. A flush waits
-//! for nothing more, because writes are acknowledged when they are programmed: the drive has no
-//! volatile write cache.
+//! The engine's calls are ordered: a read or a batch of writes begins when the previous call has
+//! ended, the pages of one call are sent together, and a call ends with its last page. A flush does
+//! not wait for anything else, because writes are acknowledged when they are programmed: the drive
+//! has no volatile write cache.
 //!
-//! Dies and channels serve in the order of requests. A request that comes from a client behind in
-//! virtual time may find a die taken by one that was simulated before it; with closed-loop clients
-//! the difference is less than one request.
+//! Dies and channels serve requests in the order in which they are simulated. A request of a client
+//! that is behind in virtual time may find a die taken by one that was simulated earlier; with
+//! closed-loop clients the error is less than one request.
 
 use super::ftl::FlashOps;
 use super::profile::SsdProfile;
@@ -49,7 +49,7 @@ struct Times {
     transfer: u64,
 }
 
-/// Flash operations since the last time they were served.
+/// Flash operations since they were last served.
 #[derive(Default)]
 pub(super) struct Recorder {
     steps: Vec<Step>,
@@ -81,14 +81,14 @@ impl FlashOps for Recorder {
     }
 }
 
-/// Dies and channels, and when each is free.
+/// Dies and channels, and the times when each is free.
 pub(crate) struct Flash {
     times: Times,
     die_free: Vec<u64>,
     channel_free: Vec<u64>,
 }
 
-/// What serving took.
+/// Result of serving.
 pub(crate) struct Taken {
     pub(crate) done_ns: u64,
     pub(crate) service_ns: u64,
@@ -109,8 +109,8 @@ impl Flash {
         }
     }
 
-    /// Serves everything recorded, beginning at `at`. Service time is what the same would take on
-    /// dies and channels that nothing else uses.
+    /// Serves everything recorded, beginning at `at`. Service time is the time on otherwise idle
+    /// dies and channels.
     pub(super) fn serve(&mut self, recorder: &mut Recorder, at: u64) -> Taken {
         let mut call_begins = at;
         let mut call_ends = at;
@@ -145,7 +145,7 @@ impl Flash {
         }
     }
 
-    /// Nanoseconds to read so many pages at once, with the drive to themselves.
+    /// Nanoseconds to read this many pages at once on an idle drive.
     pub(crate) fn reads_alone(&self, reads: u64) -> u64 {
         let alone = Alone { reads, programs: 0 };
         alone.time(&self.times, self.die_free.len() as u64)
@@ -182,7 +182,7 @@ impl Flash {
     }
 }
 
-/// One call's pages, for the time they would take with the drive to themselves.
+/// The pages of one call, for computing its time on an idle drive.
 #[derive(Default)]
 pub(super) struct Alone {
     pub(super) reads: u64,

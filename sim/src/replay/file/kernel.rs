@@ -1,17 +1,16 @@
-//! What the operating system wrote while the engine wrote to a file, and why the two differ.
+//! Bytes that the operating system wrote while the engine wrote to a file, and why they differ.
 //!
 //! ```text
 //! engine ──▶ process (/proc/self/io) ──▶ block device (/sys/dev/block/M:m/stat)
-//!            page cache: on the way       journal and metadata: written beside
-//! ```
+//!            page cache: delays writes    journal and metadata: additional writes
 //!
-//! With O_DIRECT the process writes what the engine counts. Through the page cache the kernel
-//! charges a process with the pages that it dirties: pages dirtied again before they are written
-//! back count once, and a folio larger than a write counts whole
+//! With O_DIRECT, the process writes exactly what the engine counts. With the page cache, the
+//! kernel charges a process for the pages that it dirties: a page dirtied again before write-back
+//! counts once, and a folio larger than a write counts as a whole
 //! (`Documentation/filesystems/proc.rst`, *write_bytes*). The file system writes its journal and
-//! its metadata in threads of its own, which only the block device shows; so do other programs'
-//! writes. The thread of ext4's journal (`jbd2/…`) has counters of its own, which root may read.
-//! What remains is named `unexplained`.
+//! metadata in its own threads, which only the block device's count includes, as it does other
+//! programs' writes. The thread of ext4's journal (`jbd2/…`) has counters of its own, which root
+//! can read. The rest is reported as `unexplained`.
 
 use std::fs;
 use std::path::Path;
@@ -24,15 +23,15 @@ use crate::report::{KernelReport, WriteDifference};
 /// Counters of the kernel at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Counters {
-    /// Bytes charged to this process; nothing where the kernel does not say.
+    /// Bytes charged to this process; `None` if the kernel does not report them.
     process: Option<u64>,
-    /// Bytes that the block device below the file was given, by anybody.
+    /// Bytes written to the block device below the file, by any program.
     device: Option<u64>,
     /// Bytes that the file system's journal thread wrote.
     journal: Option<u64>,
 }
 
-/// Where a file lies.
+/// The location of a file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Place {
     /// `major:minor` of the file system's device.
@@ -41,13 +40,13 @@ pub(super) struct Place {
     file_system: Option<String>,
     /// Name of the block device below it, as in `sda1`.
     device: Option<String>,
-    /// Whether the file is written past the page cache.
+    /// Whether the file bypasses the page cache.
     direct: bool,
     how: String,
 }
 
 impl Place {
-    /// Where `file`, which is at `path`, lies.
+    /// Finds the location of `file`, which is at `path`.
     pub(super) fn of(path: &Path, file: &FileDevice) -> Place {
         let number = device_number(path).unwrap_or_default();
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
@@ -62,11 +61,11 @@ impl Place {
         }
     }
 
-    /// The counters now. The file is synced first, so that what is under way counts where it
-    /// belongs.
+    /// Reads the counters. The file is synced first, so that pending writes are counted in the
+    /// right period.
     ///
     /// # Errors
-    /// The device's, if it cannot be synced.
+    /// An error of the device, if the sync fails.
     pub(super) fn counters(&self, file: &FileDevice) -> Result<Counters, Error> {
         file.flush()?;
         let stat = fs::read_to_string(format!("/sys/dev/block/{}/stat", self.number));
@@ -84,7 +83,7 @@ impl Place {
         })
     }
 
-    /// What the kernel counted between two moments, beside what the engine did.
+    /// What the kernel counted between two moments, compared with the engine's count.
     pub(super) fn report(&self, before: Counters, after: Counters, engine: u64) -> KernelReport {
         let since = |of: fn(&Counters) -> Option<u64>| {
             let (before, after) = (of(&before)?, of(&after)?);
@@ -106,7 +105,7 @@ impl Place {
         }
     }
 
-    /// From the engine's bytes to the process's, and from these to the block device's.
+    /// Differences between engine and process, and between process and block device.
     fn differences(
         &self,
         engine: u64,
@@ -152,7 +151,7 @@ impl Place {
     }
 }
 
-/// How the file is opened.
+/// Describes how the file is opened.
 fn how(file: &FileDevice) -> String {
     let cache = match file.notice() {
         None => "O_DIRECT".to_string(),
@@ -175,7 +174,7 @@ fn device_number(path: &Path) -> Option<String> {
     Some(format!("{major}:{minor}"))
 }
 
-/// Type of the file system with this number: the word behind the dash of its line (proc(5),
+/// Type of the file system with this number: the word after the dash in its line (proc(5),
 /// *mountinfo*).
 fn file_system(mounts: &str, number: &str) -> Option<String> {
     let line = mounts
@@ -190,7 +189,7 @@ fn sectors_written(stat: &str) -> Option<u64> {
     stat.split_ascii_whitespace().nth(6)?.parse().ok()
 }
 
-/// Number of the process that writes the journal of the file system on this device.
+/// Id of the process that writes the file system's journal on this device.
 fn journal_thread(device: &str) -> Option<String> {
     let wanted = format!("jbd2/{device}-");
     let processes = fs::read_dir("/proc").ok()?.filter_map(Result::ok);
@@ -201,7 +200,7 @@ fn journal_thread(device: &str) -> Option<String> {
     })
 }
 
-/// Bytes that a process has caused to be written to storage; nothing where the kernel does not say.
+/// Bytes that a process has caused to be written to storage; `None` if the kernel does not say.
 fn write_bytes(process: &str) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{process}/io")).ok()?;
     let line = text

@@ -1,9 +1,10 @@
-//! A replay on a real file: real threads, the real clock, O_DIRECT where the file system has it.
+//! A replay on a real file: real threads, real time, and O_DIRECT where the file system supports
+//! it.
 //!
-//! N client threads take operations from the trace in small batches; one more thread pumps the
-//! store's background work. Warm-up runs to its end first, so that nothing of it leaks into what is
-//! measured. What the engine counted stands beside what the kernel says this process caused to be
-//! written, with what is known of the difference ([`kernel`]).
+//! N client threads take small batches of operations from the trace; one more thread does the
+//! store's background work. The warm-up finishes first, so that none of it is measured. The report
+//! compares the engine's counts with the bytes that the kernel says this process caused to be
+//! written, and explains the differences where possible ([`kernel`]).
 
 mod kernel;
 
@@ -28,10 +29,10 @@ use super::virtual_time::operate;
 use crate::report::KernelReport;
 use crate::values::Values;
 
-/// Operations a client takes at a time.
+/// Operations that a client takes at a time.
 const BATCH: usize = 64;
 
-/// Makes the file of so many blocks, replays the trace on it, and closes the store.
+/// Creates a file of this many blocks, replays the trace on it, and closes the store.
 pub(super) fn run(
     (config, looked): (&ReplayConfig, &Looked),
     (path, choices, blocks, engine): (&Path, FileOptions, u64, &Options),
@@ -62,7 +63,7 @@ pub(super) fn run(
     Ok((outcome, kernel, leaves))
 }
 
-/// The parts of a run that all its threads share.
+/// State that all threads of a run share.
 struct Run<'a> {
     config: &'a ReplayConfig,
     looked: &'a Looked,
@@ -112,7 +113,7 @@ impl Run<'_> {
         Ok((outcome, place.report(kernel_before, kernel_after, written)))
     }
 
-    /// All clients until the source has no more; the first error of any of them.
+    /// Runs all clients until the source is at its end; returns the first error of any client.
     fn phase(
         &self,
         measuring: bool,
@@ -155,7 +156,7 @@ impl Run<'_> {
         }
     }
 
-    /// Takes the next few operations, with their numbers, and counts those to leave out.
+    /// Takes the next few operations, with their numbers, and counts skipped ones.
     fn deal(&self, batch: &mut [(u64, Op)], measures: &mut Measures) -> Result<usize, ReplayError> {
         let mut source = self.source.lock();
         let mut taken = 0;

@@ -3,14 +3,14 @@
 //! ```text
 //! event queue ──earliest──▶ client ──▶ its operation runs on the real engine
 //!      ▲                                     │ the drive records what it was asked
-//!      └────── the client's next turn ◀── drive.serve(now): when is that done?
-//!                                            │
+//!      ▲                                     │ the drive records the requests
+//!      └────── the client's next turn ◀── drive.serve(now): when is it done?
 //!              background client ◀── store.due()? pump, serve: its I/O delays the others
 //! ```
 //!
 //! *Group commit* happens in virtual time: a client that waits for durability waits for the first
-//! log flush that begins after its operation did, and for what the operation itself reads. While
-//! one is in flight, others gather for the next.
+//! log flush that begins after its operation, and for what the operation itself reads. While a
+//! flush is in flight, other clients gather for the next.
 
 use std::sync::Arc;
 
@@ -29,12 +29,12 @@ use crate::replay::measure::Measures;
 use crate::replay::virtual_time::{Backend, Free};
 use crate::ssd::SsdCounters;
 
-/// What happens next.
+/// An event.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     /// A client is free.
     Free(u32),
-    /// The log flush that clients gathered for begins.
+    /// The log flush that waiting clients share begins.
     Flush,
 }
 
@@ -47,7 +47,7 @@ struct Waiter {
     queue_ns: u64,
 }
 
-/// A store, its drive, and its clients.
+/// A store, its drive and its clients.
 pub(super) struct DriveBackend {
     drive: Arc<dyn SimDrive>,
     store: Store,
@@ -55,10 +55,10 @@ pub(super) struct DriveBackend {
     /// Whether writes wait for a flush.
     commits: bool,
     events: EventQueue<Event>,
-    /// The client at hand needs no trip through the queue while it is the earliest.
+    /// The current client skips the queue while it is the earliest.
     at_hand: Option<(VirtualNanos, u32)>,
     waiting: Vec<Waiter>,
-    /// When the log flush in flight is done.
+    /// When the current log flush is done.
     flush_done: VirtualNanos,
     /// When the background client is done.
     background_done: VirtualNanos,
@@ -81,9 +81,9 @@ impl DriveBackend {
         let clock = Arc::new(VirtualClock::new());
         let device: Arc<dyn BlockDevice> = drive.clone();
         let store = Store::open(device, clock.clone(), engine)?;
-        // Store and drive end together: what nobody will read is not written.
+        // Store and drive are dropped together, so data that nobody will read need not be written.
         store.abandon_on_drop();
-        // Making the store is over before the first client comes.
+        // The creation of the store finishes before the first client starts.
         drive.serve(Nanos(0));
         let mut events = EventQueue::with_capacity(config.clients as usize + 1);
         for client in 1..config.clients {
@@ -103,12 +103,12 @@ impl DriveBackend {
         })
     }
 
-    /// How full the leaves are. Pages are read for that.
+    /// Counts leaves by fill, which reads their pages.
     pub(super) fn leaf_fill(&self) -> Result<Vec<LeafFill>, Failure> {
         Ok(self.store.leaf_fill()?)
     }
 
-    /// Puts a client among those that wait; the flush begins when the one in flight is done.
+    /// Adds a client to those that wait; their flush begins when the current one is done.
     fn wait_for_flush(&mut self, waiter: Waiter) {
         let begins = waiter.written.max(self.flush_done);
         if self.waiting.is_empty() {
@@ -117,7 +117,7 @@ impl DriveBackend {
         self.waiting.push(waiter);
     }
 
-    /// One log flush for everybody who waits.
+    /// Flushes the log for all waiting clients.
     fn group_flush(&mut self, at: VirtualNanos, measures: &mut Measures) -> Result<(), Failure> {
         self.clock.advance_to(at);
         self.store.pump(Task::FlushLog)?;
@@ -125,7 +125,7 @@ impl DriveBackend {
         let done = VirtualNanos(served.done.0);
         self.flush_done = done;
         for waiter in std::mem::take(&mut self.waiting) {
-            // Waiting for the flush before, and for the busy drive, is queueing.
+            // Waiting for the previous flush, and for the busy drive, is queueing time.
             let queue = waiter.queue_ns + at.since(waiter.written) + served.queue_ns;
             measures.note(waiter.kind, done.since(waiter.began), queue);
             self.events.push(done, Event::Free(waiter.client));
@@ -133,9 +133,9 @@ impl DriveBackend {
         Ok(())
     }
 
-    /// Does the background work that is due, on a client of its own.
+    /// Does due background work, as a client of its own.
     fn background(&mut self, now: VirtualNanos) -> Result<(), Failure> {
-        // Intervals are over when they are over, not an operation later.
+        // An interval ends at its time, not an operation later.
         self.clock.advance_to(now);
         while let Some(task) = self.store.due() {
             let begins = self.background_done.max(now);
@@ -250,7 +250,8 @@ impl Backend for DriveBackend {
     }
 }
 
-/// Engine and drive have counted the same bytes, class by class, from the store's first block on.
+/// Checks that engine and drive have counted the same bytes of each class since the store's
+/// creation.
 pub(super) fn check_counters(stats: &Stats, drive: &SsdCounters) -> Result<(), ReplayError> {
     let names = ["log", "page", "extra"];
     for (i, class) in IoClass::ALL.into_iter().enumerate() {

@@ -47,7 +47,7 @@ pub(super) fn on_drive(
         DriveBackend::open(drive.clone(), &plan.engine, config).map_err(|e| e.on(&name))?;
     let run = virtual_time::replay((config, &looked), &mut backend, progress);
     let outcome = run.map_err(|e| e.on(&name))?;
-    // Counters first: what comes after must not count.
+    // Read the counters first: what follows must not be counted.
     backend::check_counters(&outcome.after.stats, &outcome.after.device.flash)?;
     let leaves = backend.leaf_fill().map_err(|e| e.on(&name))?;
     drop(backend);
@@ -99,12 +99,12 @@ pub(super) fn on_file(
     Ok(report::report(material, outcome, On::File(path, kernel)))
 }
 
-/// Predictions are of the whole trace.
+/// Predictions cover the whole trace.
 fn predicts(config: &ReplayConfig, done_ops: u64, looked: &Looked) -> bool {
     config.predict && done_ops == looked.ops
 }
 
-/// Nothing is known of the drive below a file; what is predicted of it is not shown.
+/// The drive below a file is unknown, so predictions about it are not shown.
 fn unknown_drive(plan: &PagePlan) -> DeviceParams {
     DeviceParams {
         capacity_blocks: plan.device_blocks,
@@ -117,13 +117,13 @@ fn unknown_drive(plan: &PagePlan) -> DeviceParams {
     }
 }
 
-/// Clients in closed loop on a drive, as the predictors need them.
+/// The closed-loop clients on a drive, as parameters of the predictors.
 pub(super) fn pace(
     drive: &dyn SimDrive,
     engine: &Options,
     (clients, acknowledge): (u32, Acknowledge),
 ) -> Pace {
-    // A page's log block is read with it.
+    // A page is read together with its log block.
     let bytes_read = engine.page_size + engine.mod_log.map_or(0, |_| BLOCK_SIZE);
     Pace {
         clients,

@@ -1,7 +1,7 @@
-//! Before a run of a tree of pages: what is relative becomes bytes and blocks.
+//! Planning of a run with a tree of pages: relative sizes become bytes and blocks.
 //!
-//! Shares of the data set (`--cache 20%`) need the data set's size; a drive that is neither empty
-//! nor bursting needs the store's.
+//! Shares of the data set (`--cache 20%`) need the size of the data set; a drive that is neither
+//! nearly empty nor too small needs the size of the store.
 
 use treering_engine::node::LayoutChoice;
 use treering_engine::{BLOCK_SIZE, Durability, Nanos, Options, required_blocks};
@@ -12,18 +12,17 @@ use crate::replay::config::{Acknowledge, ReplayConfig, Size};
 use crate::replay::error::{ReplayError, setting};
 use crate::replay::target::AskedDrive;
 
-/// Pages that a store gets beyond what its leaves are expected to take: enough for a small trace to
-/// be wrong about them.
+/// Pages added to the expected number, so that the estimate for a small trace may be wrong.
 const SPARE_PAGES: f64 = 64.0;
 
-/// A fitted log is never smaller than this, in bytes and in pages.
+/// Minimum size of a fitted log, in bytes and in pages.
 const MIN_FITTED_LOG: u64 = 1 << 20;
 const MIN_FITTED_LOG_PAGES: u64 = 64;
 
-/// Bytes of a redo record of a put whose value is out of line, with a short key.
+/// Size of the redo record of a put with an out-of-line value and a short key.
 const LEAST_LONG_RECORD: f64 = 60.0;
 
-/// A store whose every size is known.
+/// A store with all sizes determined.
 pub(super) struct PagePlan {
     pub(super) engine: Options,
     /// Blocks of the device.
@@ -31,14 +30,14 @@ pub(super) struct PagePlan {
     pub(super) warnings: Vec<String>,
 }
 
-/// Settles every size of a store on a simulated drive.
+/// Determines all sizes of a store on a simulated drive.
 pub(super) fn on_drive(
     (config, base): (&ReplayConfig, &Options),
     workload: &Workload,
     asked: AskedDrive<'_>,
 ) -> Result<PagePlan, ReplayError> {
     let mut warnings = Vec::new();
-    // The replay flushes for waiting clients itself, in virtual time.
+    // The replay itself flushes for waiting clients, in virtual time.
     let commit = (Durability::Deferred, &mut warnings);
     let engine = engine_options((config, base), workload, commit)?;
     let places = places(&engine, workload);
@@ -55,7 +54,7 @@ pub(super) fn on_drive(
     })
 }
 
-/// Settles every size of a store on a file.
+/// Determines all sizes of a store on a file.
 pub(super) fn on_file(
     (config, base): (&ReplayConfig, &Options),
     workload: &Workload,
@@ -72,13 +71,13 @@ pub(super) fn on_file(
     })
 }
 
-/// Places of a page each that leaves and long values take.
+/// Page places needed for leaves and long values.
 fn places(engine: &Options, workload: &Workload) -> f64 {
     let leaves = LeafLevel::grow(workload, engine.page_size, engine.leaf_layouts()).count();
     leaves + overflow_places(engine, workload)
 }
 
-/// The options in force; `commit`: how the engine flushes for clients that wait.
+/// The engine's options; `commit` says how the engine flushes for waiting clients.
 fn engine_options(
     (config, base): (&ReplayConfig, &Options),
     workload: &Workload,
@@ -105,7 +104,7 @@ fn engine_options(
         Acknowledge::Interval(Nanos(0)) => {
             return Err(setting(
                 "durability",
-                "an interval of 0; expected more, or `commit`",
+                "an interval of 0; expected a longer one, or `commit`",
             ));
         }
         Acknowledge::Interval(interval) => Durability::Grouped(interval),
@@ -121,9 +120,9 @@ fn engine_options(
     Ok(options)
 }
 
-/// Sizes the log to half of the data set, at most to what was configured, with a checkpoint each
-/// half of it. A short trace over few records then goes round its log, and its drive, as often as a
-/// long one over many.
+/// Sizes the log to half of the data set, at most to the configured size, with a checkpoint after
+/// each half of it. A short trace over few records then wraps its log, and its drive, as often as a
+/// long trace over many.
 fn fit_log(options: &mut Options, data_bytes: f64) {
     let page = options.page_size as u64;
     let least = MIN_FITTED_LOG.max(MIN_FITTED_LOG_PAGES * page);
@@ -133,8 +132,8 @@ fn fit_log(options: &mut Options, data_bytes: f64) {
     options.log_buffer_bytes = options.log_buffer_bytes.min(options.log_bytes / 4);
 }
 
-/// Places for the long values of all records, and for those that were replaced while the log behind
-/// that is not flushed yet.
+/// Page places for the long values of all records, and for replaced ones whose log is not flushed
+/// yet.
 fn overflow_places(engine: &Options, workload: &Workload) -> f64 {
     let per_place = blocks_per_place(engine);
     let live = workload.overflow_sum(engine.page_size, |blocks| blocks.div_ceil(per_place));
@@ -142,18 +141,18 @@ fn overflow_places(engine: &Options, workload: &Workload) -> f64 {
         return 0.0;
     }
     let values = workload.overflow_sum(engine.page_size, |_| 1);
-    // A record of the log is 60 bytes or more.
+    // A log record has at least 60 bytes.
     let unflushed = engine.log_buffer_bytes as f64 / LEAST_LONG_RECORD;
     live + (live / values * unflushed).min(live)
 }
 
-/// Blocks for a store of so many pages, with room to spare.
+/// Blocks for a store of this many pages, with a reserve.
 fn fitted_blocks(config: &ReplayConfig, engine: &Options, places: f64) -> u64 {
     let pages = (places / config.fill + SPARE_PAGES).ceil() as u64;
     required_blocks(engine, pages)
 }
 
-/// Blocks of the drive: as many as it is to have, or as the store needs.
+/// Blocks of the drive: the configured capacity, or what the store needs.
 fn drive_blocks(
     config: &ReplayConfig,
     engine: &Options,
@@ -168,7 +167,7 @@ fn drive_blocks(
     let needed = required_blocks(engine, places.ceil() as u64);
     if blocks < needed {
         let why = format!(
-            "{bytes} bytes; expected at least the {} that the store of this trace takes",
+            "{bytes} bytes; expected at least {}, the size of the store for this trace",
             needed * BLOCK_SIZE as u64
         );
         return Err(setting("capacity", why));
@@ -176,8 +175,8 @@ fn drive_blocks(
     Ok(blocks)
 }
 
-/// Which leaves become dense is a matter of all their keys, and a trace with more of them than fit
-/// memory is known by some.
+/// A warning for sampled keys: which leaves become dense depends on all keys, but of a trace with
+/// too many keys for the memory only a sample is known.
 fn not_as_dense(
     config: &ReplayConfig,
     workload: &Workload,

@@ -20,13 +20,13 @@ use crate::report::{
 };
 use crate::ssd::{CLASSES, SsdCounters};
 
-/// A fresh drive has settled by the time it has been written so often.
+/// A fresh drive is steady after the host has written its capacity this often.
 const STEADY_TURNS: f64 = 4.0;
 
 /// Bins of the page-fill histogram.
 const FILL_BINS: usize = 20;
 
-/// What a report is made of beside the run.
+/// The inputs of a report besides the run.
 pub(super) struct Material<'a> {
     pub(super) config: &'a ReplayConfig,
     pub(super) looked: &'a Looked,
@@ -35,13 +35,13 @@ pub(super) struct Material<'a> {
     pub(super) prediction: Option<Prediction>,
 }
 
-/// What the store was on.
+/// The device that the store was on.
 pub(super) enum On<'a> {
     Drive(Box<Drive<'a>>),
     File(&'a Path, KernelReport),
 }
 
-/// A simulated drive, with its counters when the measured part began, and when it ended.
+/// A simulated drive, with its counters at the begin and end of the measured part.
 pub(super) struct Drive<'a> {
     pub(super) drive: &'a dyn SimDrive,
     pub(super) asked: AskedDrive<'a>,
@@ -49,7 +49,7 @@ pub(super) struct Drive<'a> {
     pub(super) after: DriveCounters,
 }
 
-/// Makes the report.
+/// Builds the report.
 pub(super) fn report<C>(
     material: Material<'_>,
     mut outcome: Outcome<C>,
@@ -143,7 +143,7 @@ fn wa(
         device: drive.map(|d| device_wa(&d.before.flash, &d.after.flash, user_bytes)),
         csd: csd.map(|csd| csd.stored),
     };
-    // Without user bytes there is nothing to be an amplification of.
+    // Without user bytes, amplification is undefined.
     let predicted = prediction
         .filter(|_| user_bytes > 0)
         .map(|p| predicted_side(p, measured.device.is_some()));
@@ -339,7 +339,7 @@ fn cache(
     let by_mini_pages = bf.map_or(0, |bf| bf.hits.total());
     let hits = after.cache_hits - before.cache_hits + by_mini_pages;
     let misses = after.cache_misses - before.cache_misses;
-    // A page is read with its log block, if it has one.
+    // A page is read together with its log block, if it has one.
     let log_block = plan.engine.mod_log.map_or(0, |_| BLOCK_SIZE as u64);
     let read_bytes = plan.engine.page_size as u64 + log_block;
     let io = PageIo {
@@ -401,8 +401,8 @@ fn page_fill(leaves: &[LeafFill], page_size: usize) -> Vec<u64> {
     bins
 }
 
-/// How often the host has written the whole drive, if that is not often enough for garbage
-/// collection to be steady.
+/// How often the host has written the whole drive, if that is too few times for steady garbage
+/// collection.
 fn turns_short(drive: &Drive<'_>) -> Option<f64> {
     let steady = drive.asked.precondition == Precondition::Steady;
     let flash = &drive.after.flash;
@@ -411,13 +411,13 @@ fn turns_short(drive: &Drive<'_>) -> Option<f64> {
     (!steady && flash.erases > 0 && turns < STEADY_TURNS).then_some(turns)
 }
 
-/// Of what makes the most of the cache: the frames below mini-pages are few, and change all the
-/// time.
+/// Evictions from the larger part of the cache: with mini-pages there are few frames below them,
+/// which change all the time.
 fn evictions(stats: &Stats) -> u64 {
     stats.bf.map_or(stats.evictions, |bf| bf.evictions)
 }
 
-/// What the run was too short for.
+/// Warnings about runs that were too short.
 fn unsteady(before: &Stats, after: &Stats, drive: Option<&Drive<'_>>) -> Vec<String> {
     let mut warnings = Vec::new();
     let appended = after.log_appended_bytes - before.log_appended_bytes;

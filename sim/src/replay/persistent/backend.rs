@@ -1,5 +1,5 @@
 //! A tree in simulated persistent memory, in virtual time: lines of all clients interleave on the
-//! device, and one more client cleans the logs.
+//! device, and an additional client cleans the logs.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,23 +17,23 @@ use crate::replay::virtual_time::{Backend, Free};
 pub(super) struct PmBackend {
     pm: Arc<SimPm>,
     store: PmStore,
-    /// Whether cleaning stops everybody.
+    /// Whether cleaning stops all other clients.
     stops_everybody: bool,
-    /// Whether queues are modelled: then others write while logs are cleaned.
+    /// Whether queues are modelled; then clients write while logs are cleaned.
     queued: bool,
-    /// Number of the client in the background.
+    /// Number of the background client.
     background: u32,
-    /// Clients that are free.
+    /// Idle clients.
     free: VecDeque<Free>,
-    /// What each client is at, since when, and whether that is measured.
+    /// The current operation of each client, its start, and whether it is measured.
     under_way: Vec<Option<(OpKind, Nanos, bool)>>,
-    /// When the last operation began, until cleaning has been asked for after it.
+    /// When the last operation began, until cleaning has been requested after it.
     submitted: Option<Nanos>,
-    /// Whether the background client is at work.
+    /// Whether the background client is working.
     cleaning: bool,
-    /// Bytes that reached the medium while it was.
+    /// Bytes that reached the medium meanwhile.
     cleaning_bytes: u64,
-    /// Clients that wait for it, if it stops everybody.
+    /// Clients that wait for it, if cleaning stops all clients.
     parked: Vec<u32>,
     /// When the last client was done.
     last: Nanos,
@@ -47,7 +47,7 @@ impl PmBackend {
         config: &ReplayConfig,
     ) -> Result<PmBackend, Failure> {
         let store = PmStore::open(pm.clone(), options)?;
-        // Making the store is over before the first client comes.
+        // The creation of the store finishes before the first client starts.
         pm.serve(Nanos(0));
         let at = Nanos(0);
         Ok(PmBackend {
@@ -68,12 +68,12 @@ impl PmBackend {
         })
     }
 
-    /// Bytes that cleaning wrote to the medium; `None` if those of others came in between.
+    /// Bytes that cleaning wrote to the medium; `None` if other writes interleaved.
     pub(super) fn cleaning_bytes(&self) -> Option<u64> {
         (!self.queued).then_some(self.cleaning_bytes)
     }
 
-    /// One step of cleaning, if it is due.
+    /// Does one step of cleaning, if it is due.
     fn clean(&mut self, now: Nanos) -> Result<(), Failure> {
         if let Some(task) = self.store.due() {
             let before = self.pm.counters();
@@ -87,7 +87,7 @@ impl PmBackend {
     }
 }
 
-/// Whether cleaning stops everybody (CCL-BTree §3.4, naive; §3.2, of a global buffer: "foreground
+/// Whether cleaning stops all clients (CCL-BTree §3.4, naive; §3.2, of a global buffer: "foreground
 /// threads can be stalled").
 fn stops_everybody(tree: &PmTreeKind) -> bool {
     match tree {
@@ -107,8 +107,8 @@ impl Backend for PmBackend {
 
     #[inline]
     fn next_free(&mut self, measures: &mut Measures) -> Result<Option<Free>, Failure> {
-        // Here and not in `serve`: a point of the series shows what the operation wrote, not what
-        // the cleaning after it did.
+        // Here and not in `serve`, so that a point of the series shows what the operation wrote,
+        // without the cleaning after it.
         if let Some(now) = self.submitted.take()
             && !self.cleaning
         {

@@ -7,9 +7,9 @@
 //!                    store.due()? one step of cleaning, on a client of its own
 //! ```
 //!
-//! As on drives, operations run one after the other on the engine; what they ask of the device is
-//! served in virtual time. All virtual clients are one thread to the engine, so they share a log. A
-//! write is durable when it returns: `--durability` has nothing to say.
+//! As on drives, operations run one after another on the engine, and their requests to the device
+//! are served in virtual time. To the engine all virtual clients are one thread, so they share a
+//! log. A write is durable when it returns, so `--durability` does not apply.
 
 mod backend;
 mod plan;
@@ -30,7 +30,7 @@ use crate::predict::pm::predict_tree;
 use crate::report::ReplayReport;
 use crate::ssd::TimingMode;
 
-/// Replays on persistent memory of so many bytes, or as many as the store needs.
+/// Replays on persistent memory of this many bytes, or as many as the store needs.
 pub(super) fn run(
     config: &ReplayConfig,
     options: &PmOptions,
@@ -50,7 +50,7 @@ pub(super) fn run(
     let outcome = run.map_err(|e| e.on(&name))?;
     let cleaning_bytes = backend.cleaning_bytes();
     drop(backend);
-    // Predictions are of the whole trace.
+    // Predictions cover the whole trace.
     let complete = outcome.done_ops == looked.ops;
     let predicted = (config.predict && complete)
         .then(|| {

@@ -22,19 +22,19 @@ use crate::report::{
 /// Slots of a leaf (CCL-BTree §3.3).
 const LEAF_SLOTS: f64 = 14.0;
 
-/// What a report is made of beside the run.
+/// The inputs of a report besides the run.
 pub(super) struct Material<'a> {
     pub(super) config: &'a ReplayConfig,
     pub(super) options: &'a PmOptions,
     pub(super) profile: &'a PmProfile,
     pub(super) looked: &'a Looked,
     pub(super) capacity_bytes: u64,
-    /// Bytes that cleaning wrote to the medium; none if those of others came in between.
+    /// Bytes that cleaning wrote to the medium; `None` if other writes interleaved.
     pub(super) cleaning_bytes: Option<u64>,
     pub(super) predicted: Option<TreePrediction>,
 }
 
-/// Makes the report.
+/// Builds the report.
 pub(super) fn report(material: &Material<'_>, mut outcome: Outcome<PmCounters>) -> ReplayReport {
     let Material {
         config,
@@ -52,7 +52,7 @@ pub(super) fn report(material: &Material<'_>, mut outcome: Outcome<PmCounters>) 
         let shared = "All clients share a log: to the engine they are one thread.";
         report.warnings.push(shared.into());
     }
-    // Operations that never leave the CPU cache take no time: the rate is then of one nanosecond.
+    // If no operation leaves the CPU cache, no time passes; the rate then assumes one nanosecond.
     let elapsed_ns = (report.time.elapsed_ns as f64).max(1.0);
     report.time.ops_per_second = outcome.measures.phase.ops() as f64 * 1e9 / elapsed_ns;
     let user_bytes = report.user_bytes;
@@ -130,7 +130,7 @@ pub(super) fn report(material: &Material<'_>, mut outcome: Outcome<PmCounters>) 
     report
 }
 
-/// What a reader should know of the prediction, or of why there is none.
+/// A warning about the prediction, or the reason why there is none.
 fn unpredicted(config: &ReplayConfig, looked: &Looked) -> Vec<String> {
     let mut warnings = Vec::new();
     if !config.predict {
@@ -169,7 +169,7 @@ fn space(
     }
 }
 
-/// What of the pages' bytes is of values that are longer than a chunk, if there are such.
+/// The part of the page bytes due to values longer than a chunk, if there are any.
 fn page_causes(
     before: &Moment<PmCounters>,
     after: &Moment<PmCounters>,
@@ -185,7 +185,7 @@ fn page_causes(
     })
 }
 
-/// The whole device shares the wear: the medium is levelled.
+/// The medium is wear-levelled, so the whole device shares the wear.
 fn lifetime(material: &Material<'_>, (host, media): (f64, f64), user_bytes: u64) -> LifetimeReport {
     let capacity = material.capacity_bytes as f64;
     LifetimeReport::new(&Worn {
@@ -294,7 +294,7 @@ fn share(of: u64, all: u64) -> f64 {
     of as f64 / all.max(1) as f64
 }
 
-/// The options in force that only trees in persistent memory have, by flag name.
+/// The options that only trees in persistent memory have, by flag name.
 fn options(material: &Material<'_>) -> BTreeMap<String, Value> {
     let (tree, profile) = (&material.options.tree, material.profile);
     let ccl = match tree {

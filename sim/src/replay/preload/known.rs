@@ -1,12 +1,13 @@
-//! Which keys a trace has named so far, in 15 to 19 bytes a key.
+//! The set of keys that a trace has named so far, in 15 to 19 bytes per key.
 //!
-//! Open addressing with linear probing on 64-bit hashes: of ten million keys one trace in 400,000
-//! has two that are taken for one. Tables are 64 to 80 % full. There are 64 of them, so that one
-//! that grows has its old slots beside the new ones for a sixty-fourth of the keys only.
+//! Open addressing with linear probing on 64-bit hashes: among traces of ten million keys, one in
+//! 400,000 has two keys with the same hash. Tables are 64 to 80 % full. There are 64 tables, so
+//! that a growing table needs its old and new slots at the same time for only a sixty-fourth of the
+//! keys.
 
 const SHARDS: usize = 64;
 
-/// Slots of a table that has no key yet.
+/// Slots of a new table.
 const LEAST_SLOTS: usize = 16;
 
 /// A map from key hashes to numbers.
@@ -15,7 +16,7 @@ pub(super) struct Known {
     shards: Vec<Shard>,
 }
 
-/// Hashes, 0 where a slot is empty, and their numbers.
+/// Hashes (0 for an empty slot) and their numbers.
 #[derive(Clone, Debug)]
 struct Shard {
     hashes: Vec<u64>,
@@ -30,7 +31,7 @@ impl Known {
         }
     }
 
-    /// The number of a key; `first` gives it the first time.
+    /// The number of a key; `first` chooses it when the key is new.
     pub(super) fn number(&mut self, hash: u64, first: impl FnOnce() -> u32) -> u32 {
         let hash = hash.max(1);
         let shard = &mut self.shards[hash as usize % SHARDS];
@@ -58,10 +59,10 @@ impl Shard {
         }
     }
 
-    /// Where a key is, or would be. Some slot is always empty.
+    /// The slot where a key is or would be. Some slot is always empty.
     fn place(&self, hash: u64) -> usize {
         let slots = self.hashes.len();
-        // The upper bits times the slots: any number of slots will do.
+        // The upper bits times the number of slots, which need not be a power of two.
         let mut at = ((u128::from(hash) * slots as u128) >> 64) as usize;
         while self.hashes[at] != 0 && self.hashes[at] != hash {
             at = if at + 1 == slots { 0 } else { at + 1 };

@@ -1,4 +1,4 @@
-//! What is there before a trace begins.
+//! Records that exist before a trace begins.
 //!
 //! ```text
 //! trace ──survey──▶ keys used before they are put ──shuffle──▶ puts ─┐
@@ -6,11 +6,11 @@
 //! trace ─────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! A trace from production reads what was written before it began. In an empty store such a get
-//! finds no key and reads no page; so these records are loaded first, in an order that the seed
-//! shuffles, as part of the warm-up. The survey is one pass over the trace: O(operations) time, and
-//! at most 19 bytes a distinct key beside what is loaded, which takes 13 bytes and the key itself.
-//! A generated trace that begins with its load needs none.
+//! A production trace reads records that were written before it began. In an empty store such a get
+//! would find no key and read no page. So these records are loaded first, in an order shuffled by
+//! the seed, as part of the warm-up. Finding them takes one pass over the trace (the survey):
+//! O(operations) time, and at most 19 bytes per distinct key, besides 13 bytes plus the key for
+//! each loaded record. A generated trace that begins with its load needs no survey.
 
 mod known;
 
@@ -29,22 +29,22 @@ use super::progress::Progress;
 use crate::predict::workload::reserve;
 use crate::report::PreloadReport;
 
-/// Which records are loaded before the trace is replayed.
+/// Which records to load before the trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Preload {
-    /// Those of keys that the trace uses before it puts them; where keys are addresses, all.
+    /// Those of keys that the trace uses before it puts them; all keys if keys are addresses.
     #[default]
     Auto,
     /// None: the store is empty when the trace begins.
     None,
     /// Those of all keys that the trace names.
     All,
-    /// What the puts of another trace leave.
+    /// Those that another trace's puts leave behind.
     File(PathBuf),
 }
 
 impl Preload {
-    /// Its name in reports.
+    /// The name in reports.
     pub(super) fn name(&self) -> String {
         match self {
             Preload::Auto => "auto".into(),
@@ -55,17 +55,17 @@ impl Preload {
     }
 }
 
-/// Bytes of a value of which the trace does not say how long it is, nor any other: what importers
-/// take for a block's (B⁻-tree §4.1 has records of 128 bytes).
+/// Length of a value if the trace gives no length at all; importers use the same for a block
+/// (B⁻-tree §4.1 has records of 128 bytes).
 const UNKNOWN_VALUE: u32 = 120;
 
-/// The key was put before all else.
+/// The key was put before any other use.
 const PUT_FIRST: u32 = u32::MAX;
 
 /// No put of the key has been seen.
 const NO_LENGTH: u32 = u32::MAX;
 
-/// A record to load. Its key lies among the others, from `key_at` on: 40 bits.
+/// A record to load. Its key starts at `key_at` in the shared buffer; 40 bits.
 #[derive(Clone, Copy, Debug)]
 struct Record {
     key_at: [u8; 5],
@@ -102,7 +102,7 @@ impl Record {
     }
 }
 
-/// The records to load, in this order.
+/// The records to load, in order.
 #[derive(Debug, Default)]
 pub(super) struct Loads {
     keys: Vec<u8>,
@@ -113,22 +113,22 @@ pub(super) struct Loads {
 /// One pass over a trace.
 struct Survey {
     loads: Loads,
-    /// By the hash of the key: which record, or [`PUT_FIRST`].
+    /// By hash of the key: the record's number, or [`PUT_FIRST`].
     known: Known,
-    /// Whether keys that are put before they are used are loaded, too.
+    /// Whether keys that are put before use are loaded, too.
     all: bool,
-    /// Whether a record is as it was loaded.
+    /// Whether each record is still as it was loaded.
     untouched: Vec<bool>,
     puts: u64,
     value_bytes: u64,
-    /// Measured gets, and those that only a loaded record answers.
+    /// Measured gets, and those that only loaded records answer.
     gets: u64,
     gets_of_loaded: u64,
 }
 
 impl Loads {
-    /// Finds what to load before the first `limit` operations of `trace`, of which `warmup` are not
-    /// measured.
+    /// Finds the records to load before the first `limit` operations of `trace`; the first `warmup`
+    /// of these are not measured.
     pub(super) fn find(
         preload: &Preload,
         (trace, header): (&Path, &Header),
@@ -136,7 +136,7 @@ impl Loads {
         seed: u64,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Loads, ReplayError> {
-        // What a generator has loaded is all that it uses.
+        // A generator's load includes everything that the trace uses.
         let loads_itself = header.seed.is_some() && header.warmup_ops > 0;
         let mut loads = match preload {
             Preload::None => Loads::default(),
@@ -158,12 +158,12 @@ impl Loads {
         Ok(loads)
     }
 
-    /// How many.
+    /// Number of records to load.
     pub(super) fn len(&self) -> u64 {
         self.records.len() as u64
     }
 
-    /// Bytes that they take until the replay ends.
+    /// Bytes of memory that they take until the replay ends.
     pub(super) fn bytes(&self) -> usize {
         self.keys.capacity() + self.records.capacity() * size_of::<Record>()
     }
@@ -239,7 +239,7 @@ impl Survey {
         }
     }
 
-    /// Of another trace, what it reads and never puts is nobody's.
+    /// In another trace, keys that it reads but never puts are not loaded.
     fn forget_unwritten(&mut self) {
         self.loads
             .records
@@ -270,7 +270,7 @@ impl Survey {
     }
 }
 
-/// What is loaded, and then the trace.
+/// The loaded records, then the trace.
 pub(super) struct Input {
     loads: Arc<Loads>,
     next: usize,
