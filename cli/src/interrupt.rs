@@ -1,5 +1,6 @@
 //! SIGINT and SIGTERM: a command that gets one of them ends within a second, leaves no half-written
 //! file, and reports how far it came.
+//!
 //! ```text
 //! signal ──▶ flag ──▶ the command checks `stopped()` between two operations, ends its work,
 //!              │      calls `take_over()` and reports

@@ -1,4 +1,4 @@
-//! Virtual time (DESIGN, "Time"): a clock that stands still until the simulator moves it.
+//! Virtual time (DESIGN, "Time"): a clock that only the simulator advances.
 //!
 //! The replay owns one [`VirtualClock`] and lends it to the engine, which therefore sees each
 //! operation happen at one instant; only devices and queues make time pass. The clock never goes

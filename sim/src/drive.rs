@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! profile ──build──▶ drive ◀──read, write, trim, flush── store
-//!                      │ serve(now): when is what was asked done?
 //!                      │ serve(now): when is the requested work done?
 //!                      ▼
 //!              counters, wear, a section of the report, parameters for the predictors
+//! ```
 //!
 //! To add a drive of your own, implement [`SimDrive`] for a [`BlockDevice`], and [`DriveProfile`]
 //! to build it. This one keeps two copies of each block:

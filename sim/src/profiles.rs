@@ -1,19 +1,19 @@
-//! What the profiles of all devices have in common: TOML that is read, checked, and refused by the
-//! name of the key.
+//! Parsing of device profiles, shared by all kinds of devices: TOML is parsed and checked, and
+//! errors name the key.
 
 use serde::de::DeserializeOwned;
 
-/// A profile that cannot be used.
+/// An invalid profile.
 #[derive(Debug, thiserror::Error)]
 #[error("{file}: {why}")]
 pub struct ProfileError {
     /// The file, or the name of a built-in profile.
     pub file: String,
-    /// Which key, what was found, what is expected.
+    /// The key, what was found, and what was expected.
     pub why: String,
 }
 
-/// Parses TOML text and checks it; `file` names it in errors.
+/// Parses and checks TOML text; `file` names it in errors.
 pub(crate) fn read<T: DeserializeOwned>(
     file: &str,
     text: &str,
@@ -28,13 +28,13 @@ pub(crate) fn read<T: DeserializeOwned>(
     Ok(profile)
 }
 
-/// Whether a profile's text says that it is of this kind of device.
+/// Whether a profile's text describes this kind of device.
 pub(crate) fn is_of_kind(text: &str, kind: &str) -> bool {
     text.parse::<toml::Table>()
         .is_ok_and(|table| table.get("kind").and_then(|kind| kind.as_str()) == Some(kind))
 }
 
-/// Refuses a kind other than the expected one.
+/// Fails if the kind is not the expected one.
 pub(crate) fn expect_kind(found: &str, expected: &str) -> Result<(), String> {
     if found == expected {
         return Ok(());
@@ -42,7 +42,7 @@ pub(crate) fn expect_kind(found: &str, expected: &str) -> Result<(), String> {
     Err(format!("kind = {found:?}, expected \"{expected}\""))
 }
 
-/// Refuses the first number that is outside its range: key, number, least and most.
+/// Fails at the first number out of range; given are key, number, minimum and maximum.
 pub(crate) fn within(ranges: &[(&str, f64, f64, f64)]) -> Result<(), String> {
     for (key, found, least, most) in ranges {
         if !(least..=most).contains(&found) {

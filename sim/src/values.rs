@@ -1,9 +1,9 @@
-//! Values made up from a seed: traces name sizes, not contents.
+//! Generated values: traces give sizes, not contents, so contents are derived from a seed.
 //!
 //! The bytes are a function of `(seed, number)`, where the caller numbers its writes, so a checker
-//! can make any value again. A stated share of each value is one contiguous run of zeros at its
-//! end, the shape of "half zero, half random" records in B⁻-tree §4.1, which is what a compressing
-//! drive then sees:
+//! can generate any value again. A given share of each value is a contiguous run of zeros at its
+//! end. This is the shape of the "half zero, half random" records in B⁻-tree §4.1, and determines
+//! how well a drive can compress them:
 //!
 //! ```text
 //! | splitmix64 stream started at mix(seed, number)        | 0 0 0 … |
@@ -30,7 +30,7 @@ fn in_2_32nds(share: f64) -> u64 {
     (share * (1u64 << 32) as f64).round() as u64
 }
 
-/// Makes values into one buffer that it reuses.
+/// Generates values into a buffer that it reuses.
 ///
 /// ```
 /// use treering_sim::values::Values;

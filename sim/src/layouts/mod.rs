@@ -1,4 +1,5 @@
 //! Space and speed of page layouts: "which layout suits my keys?"
+//!
 //! A B-tree of real pages in memory, of any layout, without log, cache, device or latches, as
 //! measured in B-Trees Are Back (§4, §5.2, §6). Its speed can therefore be compared with that paper
 //! and with other ordered maps in memory, and its size is that of the layout alone (Figures 7, 9,

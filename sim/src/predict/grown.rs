@@ -1,53 +1,51 @@
-//! What growing a tree from a trace yields: its leaves, and the splits on the way.
+//! The results of growing a tree from a trace: its leaves, and the splits on the way.
 
 use treering_engine::node::PageLayout;
 
-/// Keys whose ranks are looked up at a time, and of which a list is parted at a time:
-/// 4 MiB of them.
+/// Number of keys looked up at a time, and of keys in a partitioned sublist: 4 MiB of them.
 pub(super) const AT_A_TIME: usize = 1 << 20;
 
 /// One leaf at the end of the trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Leaf {
-    /// How it lays them out.
+    /// The layout of its records.
     pub layout: PageLayout,
     /// Records in it.
     pub records: u32,
-    /// Bytes in use, header and fences included.
+    /// Bytes in use, including header and fences.
     pub used_bytes: u32,
     /// Length of the lower fence.
     pub fence_len: u32,
-    /// Measured visits of the leaf for reading (gets and what scans touch): a run of gets on one
-    /// key after another is one.
+    /// Measured read visits of the leaf (gets, and leaves that scans touch); a run of gets on
+    /// consecutive keys is one visit.
     pub reads: f64,
-    /// Those of them that scans are.
+    /// Number of these that scans cause.
     pub scans: f64,
     /// Measured visits for writing.
     pub writes: f64,
-    /// Measured gets, puts and deletes beyond those: they find the leaf where the one before left
-    /// it.
+    /// Measured gets, puts and deletes besides those, which find the leaf where the previous one
+    /// left it.
     pub in_runs: f64,
-    /// Warm-up puts of new keys since the last split of the leaf's range: how fresh it is when
-    /// measuring begins.
+    /// Warm-up puts of new keys since the last split of the leaf's range: how fresh the leaf is
+    /// when the measured part begins.
     pub loaded: u32,
-    /// Operation number (in ticks) of the latest insertion into it.
+    /// Time (operation number in ticks) of the latest insertion into it.
     pub last_insert: u32,
 }
 
-/// A split that happened.
+/// A split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Split {
     /// Operation number at which it happened, in ticks.
     pub time: u32,
-    /// Bytes of the records that moved: varint lengths, keys, values; what all keys begin with is
-    /// there once.
+    /// Bytes of the records that moved: varint lengths, keys, values; the common prefix of all keys
+    /// counts once.
     pub moved_bytes: u32,
     /// Length of the separator.
     pub separator_len: u32,
 }
 
-/// Parts the keys into those below `boundary` and the others, each in order; returns how many are
-/// below.
+/// Partitions the keys stably into those below `boundary` and the others; returns the number below.
 pub(crate) fn part<T: Copy + Default + PartialOrd>(
     keys: &mut [T],
     boundary: T,
@@ -56,8 +54,8 @@ pub(crate) fn part<T: Copy + Default + PartialOrd>(
     part_by(keys, boundary, scratch, AT_A_TIME)
 }
 
-/// As [`part`]: lists longer than `at_a_time` in halves, of which the inner parts then change
-/// places.
+/// As [`part`]: lists longer than `at_a_time` are partitioned in halves, whose inner parts then
+/// change places.
 fn part_by<T: Copy + Default + PartialOrd>(
     keys: &mut [T],
     boundary: T,
@@ -76,7 +74,7 @@ fn part_by<T: Copy + Default + PartialOrd>(
     let (mut below, mut above) = (0, 0);
     for i in 0..keys.len() {
         let rank = keys[i];
-        // Both writes, no branch: which side a key falls on is a coin toss.
+        // Write both and do not branch: the side of a key is unpredictable.
         keys[below] = rank;
         scratch[above] = rank;
         let is_below = usize::from(rank < boundary);

@@ -1,8 +1,8 @@
-//! Leaves without a tree: which keys share a page.
+//! Computes the leaves of a tree without building it: which keys share a page.
 //!
-//! The shape of a B-tree's leaf level depends on nothing but the order in which keys came and how
-//! many bytes each takes. So it can be computed by recursion on key ranges, with no page, no index,
-//! no search:
+//! The shape of a B-tree's leaf level depends only on the order in which keys came and the bytes
+//! that each takes. So it can be computed by recursion on key ranges, without pages, index or
+//! searches:
 //!
 //! ```text
 //! range of ranks, keys in order of insertion      k1 k2 k3 ... kj | kj+1 ...
@@ -10,16 +10,16 @@
 //! sort k1..kj, choose the separator, part the list (stably) into both sides, recurse
 //! ```
 //!
-//! Module `grow` is the recursion. `O(N log(N/m))` moves of a 4-byte rank. Keys in random order
-//! give the occupancies of random B-trees (Yao, *On random 2-3 trees*, Acta Inf. 1978: mean fill ->
-//! ln 2), with the growth wave that a tree of finitely many records shows around that limit (all
-//! leaves of a young tree split at about the same time); keys in sorted order give half-full
-//! leaves. Neither is assumed, both come out.
+//! Module `grow` contains the recursion. It needs `O(N log(N/m))` moves of a 4-byte rank. Keys in
+//! random order give the occupancies of random B-trees (Yao, *On random 2-3 trees*, Acta Inf. 1978:
+//! mean fill -> ln 2), with the growth wave of a finite tree around that limit (all leaves of a
+//! young tree split at about the same time); keys in sorted order give half-full leaves. Neither is
+//! assumed; both are results.
 //!
-//! Costs of a record and rules of a split: B-Trees Are Back §2 "Separator Selection", §3.1 prefix
-//! truncation; header and slot as the page layout has them (§3.2, or Bf-Tree §3.2).
+//! Record sizes and split rules: B-Trees Are Back §2 "Separator Selection", §3.1 prefix truncation;
+//! header and slots are those of the page layout (§3.2, or Bf-Tree §3.2).
 //!
-//! *Ignored*: deletes do not shrink a leaf (a deleted key keeps its room), and a record has the
+//! *Ignored*: deletes do not shrink a leaf (a deleted key keeps its space), and a record has the
 //! size of its last value from the beginning. Both are exact for loads followed by updates of equal
 //! size.
 
@@ -36,9 +36,9 @@ pub use super::grown::{Leaf, Split};
 pub struct LeafLevel {
     /// The leaves in key order.
     pub leaves: Vec<Leaf>,
-    /// The splits in order of time.
+    /// The splits, in order of time.
     pub splits: Vec<Split>,
-    /// What one leaf of the sample stands for.
+    /// Number of leaves that one leaf of the sample represents.
     pub weight: f64,
     /// Indices of the sample's keys, in key order.
     pub(crate) order: Vec<u32>,
@@ -47,9 +47,9 @@ pub struct LeafLevel {
 }
 
 impl LeafLevel {
-    /// Grows the leaves of `workload` in pages of `page_size` bytes; they become dense, and have
-    /// hints or fingerprints, as `choice` says and as if there were no scans. Of a workload that is
-    /// a sample by key no leaf becomes dense, for the keys between are missing.
+    /// Grows the leaves of `workload` in pages of `page_size` bytes. They become dense, and have
+    /// hints or fingerprints, as `choice` says and as if there were no scans. If the workload is a
+    /// sample by key, no leaf becomes dense, because the keys in between are missing.
     #[must_use]
     pub fn grow(workload: &Workload, page_size: usize, choice: LayoutChoice) -> LeafLevel {
         let choice = match workload.sample_weight() > 1.0 {
@@ -60,14 +60,14 @@ impl LeafLevel {
         LeafLevel::grow_between(workload, page_size, leaves, (b"", None))
     }
 
-    /// Measured operations that follow one on the key right before theirs, in the whole tree.
+    /// Measured operations that follow one on the preceding key, in the whole tree.
     pub(crate) fn in_runs(&self) -> f64 {
         let in_runs: f64 = self.leaves.iter().map(|leaf| leaf.in_runs).sum();
         in_runs * self.weight
     }
 
-    /// As [`LeafLevel::grow`], of a part of a tree: its first leaf has the lower fence, its last
-    /// one the upper fence given.
+    /// As [`LeafLevel::grow`] for a part of a tree: the first leaf has the given lower fence, the
+    /// last one the given upper fence.
     #[must_use]
     pub(crate) fn grow_between(
         workload: &Workload,
@@ -105,7 +105,7 @@ impl LeafLevel {
         records / self.leaves.len().max(1) as f64
     }
 
-    /// Gives each leaf the accesses of the keys in its range; scans also touch the leaves behind.
+    /// Distributes accesses to the leaves of their keys; scans also access the following leaves.
     fn spread_accesses(&mut self, workload: &Workload) {
         let (order, starts) = (&self.order, &self.starts);
         let mut scan_starts = vec![0u32; self.leaves.len()];
@@ -115,7 +115,7 @@ impl LeafLevel {
             for &key in &order[start as usize..end] {
                 let k = workload.keys.get(key);
                 let (mut reads, mut writes) = (k.reads, k.writes);
-                // A run that reaches the leaf at its first key comes from the one before.
+                // A run that starts at the leaf's first key continues from the previous leaf.
                 if key != order[start as usize] {
                     reads -= k.run_reads;
                     writes -= k.run_writes;
@@ -142,7 +142,7 @@ impl LeafLevel {
             let mut left = length - f64::from(self.leaves[i].records) / 2.0;
             for leaf in &mut self.leaves[i + 1..] {
                 let records = f64::from(leaf.records).max(1.0);
-                // Of all starting points some end in this leaf's left neighbour.
+                // Of all starting points, some end in this leaf's left neighbour.
                 let here = f64::from(n) * (0.5 + left / records).clamp(0.0, 1.0);
                 leaf.reads += here;
                 leaf.scans += here;
@@ -156,14 +156,13 @@ impl LeafLevel {
 }
 
 /// The ranks of the keys that were ever put, by time of the first put; `order` has all keys in key
-/// order. Takes 4 MiB beside the list itself, unless keys were not put in the order in which they
-/// came.
+/// order. Needs 4 MiB besides the list, unless keys were put in another order than they came.
 pub(crate) fn insertion_order(workload: &Workload, order: &[u32]) -> Vec<u32> {
     inserted(workload, order, AT_A_TIME)
 }
 
 fn inserted(workload: &Workload, order: &[u32], at_a_time: usize) -> Vec<u32> {
-    /// Of an element that is a rank already.
+    /// Marks an element that is a rank already.
     const DONE: u32 = 1 << 31;
     let keys = &workload.keys;
     let mut by_time = Vec::new();
@@ -181,7 +180,7 @@ fn inserted(workload: &Workload, order: &[u32], at_a_time: usize) -> Vec<u32> {
             }
         }
         for key in &mut by_time {
-            // What is done is beyond the end.
+            // Finished elements are beyond the end.
             if let Some(rank) = ranks.get((*key as usize).wrapping_sub(first)) {
                 *key = rank | DONE;
             }

@@ -1,4 +1,4 @@
-//! The redo log: what a flush writes.
+//! The redo log: the blocks that a flush writes.
 //!
 //! ```text
 //! blocks   [hdr|......][hdr|......][hdr|...    ]      tail block: partly filled
@@ -85,18 +85,18 @@ pub struct Triggers {
     pub buffer: f64,
     /// Log bytes appended within the flush interval.
     pub interval: f64,
-    /// Log bytes appended until the WAL rule asks for a flush.
+    /// Log bytes appended until the WAL rule requires a flush.
     pub wal_rule: f64,
-    /// Log bytes of one commit if each is flushed.
+    /// Log bytes of one commit, if each is flushed.
     pub commit: f64,
 }
 
 impl Triggers {
-    /// Bytes a flush writes when all goes evenly.
+    /// Bytes that a flush writes on average, if all goes evenly.
     #[must_use]
     pub fn group(&self) -> f64 {
-        // The interval's flushes come by the clock, whatever other flushes there are, and put those
-        // off: of the time between two, half a turn of the others is lost.
+        // The interval's flushes follow the clock, whatever other flushes there are, and delay
+        // those: of the time between two of them, half a cycle of the others is lost.
         let others = self.wal_rule.min(self.commit);
         let group = if self.interval <= others {
             self.interval
@@ -107,16 +107,16 @@ impl Triggers {
     }
 }
 
-/// What is known of time: clients in closed loop on a device.
+/// What is known of time: closed-loop clients on a device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace {
-    /// Clients.
+    /// Number of clients.
     pub clients: u32,
-    /// Whether a client that wrote waits for a log flush that covers it.
+    /// Whether a client that has written waits for a log flush.
     pub commits: bool,
-    /// Nanoseconds to read a page that the cache misses.
+    /// Nanoseconds to read a page on a cache miss.
     pub read_ns: f64,
-    /// Nanoseconds of a log flush.
+    /// Nanoseconds for a log flush.
     pub flush_ns: f64,
 }
 
@@ -134,7 +134,7 @@ impl Pace {
     /// group = N / (1 + E),   E = (1 - at_once) / (1 - e^(-F / z)),   z = gap / (1 - at_once)
     /// ```
     ///
-    /// but at least 1: when nobody waits the first to come flushes for himself.
+    /// but at least 1: when nobody waits, the first client to come flushes for itself.
     #[must_use]
     pub fn commits_per_flush(&self, gap_ns: f64, at_once: f64) -> f64 {
         let reading = (1.0 - at_once).max(0.0);
@@ -175,10 +175,10 @@ mod tests {
             read_ns: 0.0,
             flush_ns: 200.0,
         };
-        // Alone, or with all the time in the world, everybody flushes for himself.
+        // A single client, or one with unlimited time, flushes for itself.
         assert_eq!(pace(1).commits_per_flush(0.0, 0.5), 1.0);
         assert_eq!(pace(8).commits_per_flush(1e9, 0.0), 1.0);
-        // Who writes again at once is in every flush; who never does, in every other one.
+        // A client that writes again at once is in every flush; others are in every second one.
         assert_eq!(pace(32).commits_per_flush(0.0, 1.0), 32.0);
         assert_eq!(pace(32).commits_per_flush(1.0, 0.0), 16.0);
         assert!(pace(32).commits_per_flush(1000.0, 0.0) < 8.0);

@@ -1,7 +1,7 @@
-//! Predictors: write amplification from the trace's own statistics and the options.
+//! Predictors of write amplification, from the trace's statistics and the options.
 //!
-//! A predictor never runs the engine and never looks at the run it predicts. One model per
-//! mechanism:
+//! A predictor never runs the engine and never looks at the run that it predicts. There is one
+//! model per mechanism:
 //!
 //! | module | mechanism | method |
 //! |---|---|---|
@@ -22,9 +22,9 @@
 //! | [`store`] | what each store writes beside pages; the whole | composition |
 //!
 //! All assume that the trace is stationary within its measured part and that accesses to pages are
-//! independent (IRM). [`Prediction::untried`] names what lies outside the bounds in which that was
-//! tried, [`Prediction::warnings`] tells of runs of neighbouring keys, of growth and of deletes;
-//! other drift and locality they do not see.
+//! independent (IRM). [`Prediction::untried`] names quantities outside the range in which this was
+//! tested. [`Prediction::warnings`] reports runs of neighbouring keys, growth and deletes; the
+//! models do not notice other drift and locality.
 
 pub mod bf;
 pub mod cache;

@@ -1,4 +1,4 @@
-//! What the predictors say of a tree of pages.
+//! The predictions for a tree of pages.
 
 use serde::Serialize;
 
@@ -6,21 +6,21 @@ use super::bf::MiniPagesPrediction;
 use super::device::DeviceWa;
 use super::tried::Untried;
 
-/// Bytes the engine writes, over user bytes.
+/// Bytes that the engine writes, divided by user bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct HostWa {
     /// Redo log.
     pub log: f64,
-    /// Pages at their home.
+    /// Pages at their home locations.
     pub page: f64,
     /// Journal, page table, snapshots, superblocks.
     pub extra: f64,
-    /// All of them.
+    /// The sum.
     pub total: f64,
 }
 
 impl HostWa {
-    /// Of bytes by class: log, page, extra.
+    /// From bytes by class: log, page, extra.
     pub(super) fn new([log, page, extra]: [f64; 3], user: f64) -> HostWa {
         HostWa {
             log: log / user,
@@ -31,23 +31,23 @@ impl HostWa {
     }
 }
 
-/// What the predictors say of a run.
+/// The predictions for a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Prediction {
-    /// Whether keys were sampled, because there are too many for the memory: then all of this is
+    /// Whether keys were sampled because there are too many for the memory; then everything here is
     /// estimated. Left out if not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
-    /// By the engine, over user bytes.
+    /// Bytes written by the engine, divided by user bytes.
     pub host: HostWa,
-    /// Overflow blocks of long values among its pages, over user bytes.
+    /// Overflow blocks of long values among its pages, divided by user bytes.
     pub overflow: f64,
-    /// By the drive, over user bytes.
+    /// Bytes written by the drive, divided by user bytes.
     pub device: DeviceWa,
-    /// After compression, over user bytes: α·WA of B⁻-tree eq. (2); `null` where nothing
-    /// compresses.
+    /// After compression, divided by user bytes: α·WA of B⁻-tree eq. (2); `null` without
+    /// compression.
     pub stored: Option<HostWa>,
-    /// Share of page accesses that the cache answers.
+    /// Share of page accesses that hit the cache.
     pub hit_ratio: f64,
     /// The same for an LRU cache of equal size, by Che's approximation.
     pub lru_hit_ratio: f64,
@@ -58,27 +58,27 @@ pub struct Prediction {
     /// Operations between two visits of the clock hand to a frame; infinite (JSON null) if all
     /// pages fit.
     pub rotation_ops: f64,
-    /// Log bytes a flush writes, before rounding to blocks.
+    /// Log bytes written per flush, before rounding to blocks.
     pub log_group_bytes: f64,
     /// Checkpoints that begin within the measured part.
     pub checkpoints: u64,
-    /// The mini-pages, if the tree has them.
+    /// Predictions for mini-pages, if the tree has them.
     pub mini_pages: Option<MiniPagesPrediction>,
-    /// The modification log, if pages have one.
+    /// Predictions for the modification log, if pages have one.
     pub mod_log: Option<ModLogPrediction>,
-    /// What lies outside the bounds between which predictions were held against measurements.
+    /// Quantities outside the range in which predictions were tested.
     pub untried: Vec<Untried>,
-    /// Where the trace strays from what the models assume.
+    /// Properties of the trace that violate the models' assumptions.
     pub warnings: Vec<String>,
 }
 
-/// What the predictors say of the modification log.
+/// Predictions for the modification log.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ModLogPrediction {
     /// β at the end, B⁻-tree eq. (4).
     pub beta: f64,
     /// Mean |Δ| of a page at the end, in bytes.
     pub delta_bytes_mean: f64,
-    /// Share of page writes that are whole.
+    /// Share of page writes that write the whole page.
     pub full_flush_share: f64,
 }

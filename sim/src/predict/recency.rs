@@ -1,19 +1,20 @@
-//! Whether keys come back at independent moments: what the predictors assume, and real traces
-//! seldom do.
+//! An index of burstiness: whether keys are accessed at independent moments, as the predictors
+//! assume and real traces seldom do.
 //!
 //! If a key is accessed at independent moments, the gaps `g` between its accesses are exponential,
-//! and of `n` gaps `(n + 1) sum(g^2) / (2 sum(g)^2)` has the expectation 1 for every `n` (the gaps
-//! over their sum are uniform on a simplex). Accesses in bursts give more, accesses at a steady
-//! beat down to a half. The index of a trace is the mean over keys, weighted by their gaps.
+//! and for `n` gaps `(n + 1) sum(g^2) / (2 sum(g)^2)` has the expectation 1 for every `n` (the gaps
+//! divided by their sum are uniform on a simplex). Bursty accesses give more, accesses at regular
+//! intervals as little as one half. The index of a trace is the mean over keys, weighted by their
+//! number of gaps.
 //!
-//! Only keys whose hash ends with zero bits are followed, at most 4,096 of them: spatial sampling
+//! Only keys whose hash ends with zero bits are tracked, at most 4,096 of them: spatial sampling
 //! (Waldspurger et al., SHARDS, FAST'15) with a sample of fixed size.
 
 use rustc_hash::FxHashMap;
 
-/// Most keys that are followed.
+/// Maximum number of tracked keys.
 const MOST_KEYS: usize = 4096;
-/// Keys with fewer gaps say nothing.
+/// Minimum number of gaps for a key to count.
 const LEAST_GAPS: u64 = 3;
 
 /// Gaps between the accesses of a key.
@@ -25,16 +26,16 @@ struct Gaps {
     squares: f64,
 }
 
-/// The pass over a trace.
+/// The state of the pass over a trace.
 #[derive(Debug, Default)]
 pub(super) struct Recency {
     keys: FxHashMap<u64, Gaps>,
-    /// Bits of a hash that are zero in the keys that are followed.
+    /// Number of low hash bits that are zero in tracked keys.
     mask: u64,
 }
 
 impl Recency {
-    /// Notes an access of the key with this hash by operation number `time`.
+    /// Records an access to the key with this hash by operation number `time`.
     pub(super) fn note(&mut self, hash: u64, time: u64) {
         if hash & self.mask != 0 {
             return;
@@ -66,10 +67,10 @@ impl Recency {
         }
     }
 
-    /// The index; nothing if no key came back often enough.
+    /// The index; `None` if no key came back often enough.
     pub(super) fn index(&self) -> Option<f64> {
         let (mut all, mut weights) = (0.0, 0.0);
-        // In the order of the hashes: the sum of floats does not depend on the map.
+        // In hash order, because the sum of floats must not depend on the map's order.
         let mut keys: Vec<_> = self.keys.iter().collect();
         keys.sort_unstable_by_key(|(hash, _)| **hash);
         for (_, gaps) in keys.into_iter().filter(|(_, g)| g.count >= LEAST_GAPS) {

@@ -19,10 +19,10 @@
 //! | `rig` | a store on a drive that experiments drive by hand |
 //!
 //! To add a simulated drive, implement [`SimDrive`](crate::drive::SimDrive) and
-//! [`DriveProfile`](crate::drive::DriveProfile) in a folder of its own beside `ssd`, name the folder
-//! in `lib.rs`, add a variant in `target`, and list it in the command line's `devices_cmd`. To add a
-//! figure to the report, add it to its type in [`crate::report`], where the sentences about it are,
-//! too, and fill it in `pages/report` or `persistent/report`.
+//! [`DriveProfile`](crate::drive::DriveProfile) in a folder of its own beside `ssd`, name the
+//! folder in `lib.rs`, add a variant in `target`, and list it in the command line's `devices_cmd`.
+//! To add a figure to the report, add it to its type in [`crate::report`], where the sentences
+//! about it are, too, and fill it in `pages/report` or `persistent/report`.
 
 mod config;
 mod error;

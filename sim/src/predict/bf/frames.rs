@@ -1,5 +1,5 @@
-//! The few frames below the ring: a write buffer of whole leaves, and what makes the log flush.
-//!
+//! The few page frames below the ring: they act as a write buffer of whole leaves, and their
+//! evictions make the log flush.
 //! The clock of [`crate::predict::cache`], but played: leaves do not come independently. The ring
 //! is emptied some KiB at a time (§4.2), so merges come in bursts, each as long as the frames are
 //! many; what a burst finds in the frames, and how old the changes are that it drives out, no

@@ -1,24 +1,23 @@
-//! Visits in an order that the trace might have had: independent ones, each key as often as it was
-//! counted.
+//! A sequence of visits that the trace might have had: independent, each key as often as counted.
 //!
-//! Drawn without replacement. To draw from the counts as if they were the popularity would make
-//! keys that were visited once come back as often as others, and find them cached
+//! Keys are drawn without replacement. Drawing with the counts as probabilities would make keys
+//! that were visited once come back as often as others, and find them cached
 //! ([`crate::predict::cache`], "Finite traces").
 
 use super::{LEAST_RING, MOST_VISITS, Setting};
 use crate::predict::leaf::LeafLevel;
 use crate::predict::workload::{NEVER, Workload};
 
-/// The same orders in each run.
+/// Seed: the same order in each run.
 const SEED: u64 = 0x5eed_0bf7_1ee5_eed5;
 
-/// What a visit is for.
+/// The kind of a visit.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Get,
-    /// Or a delete.
+    /// A put or a delete.
     Put,
-    /// A scan reads the leaf, whatever the mini-page has (§5.3).
+    /// A scan reads the leaf even if the mini-page has the records (§5.3).
     Scan,
 }
 
@@ -30,25 +29,25 @@ pub(super) struct Visit {
     pub(super) kind: Kind,
 }
 
-/// What counts of a key.
+/// Properties of a key that the model needs.
 #[derive(Clone, Copy)]
 pub(super) struct Key {
     /// Index in [`Visits::leaves`].
     pub(super) leaf: u32,
-    /// Place among the leaf's keys.
+    /// Position among the leaf's keys.
     pub(super) rank: u32,
-    /// What its record takes of a mini-page.
+    /// Bytes of its record in a mini-page.
     pub(super) bytes: u32,
-    /// What it is taken to need of a leaf that is not known to have it.
+    /// Bytes that it is assumed to need in a leaf that is not known to have it.
     pub(super) growth: u32,
 }
 
-/// What counts of a leaf.
+/// Properties of a leaf that the model needs.
 #[derive(Clone, Copy)]
 pub(super) struct LeafSize {
-    /// Bytes that no record takes.
+    /// Free bytes.
     pub(super) free: u32,
-    /// Its part of [`Visits::keys`].
+    /// Its range in [`Visits::keys`].
     pub(super) keys: (u32, u32),
 }
 
@@ -56,17 +55,17 @@ pub(super) struct LeafSize {
 pub(super) struct Visits {
     pub(super) keys: Vec<Key>,
     pub(super) leaves: Vec<LeafSize>,
-    /// First puts, in their order, then what else there was, of the warm-up.
+    /// First puts, in order, and then the other visits of the warm-up.
     pub(super) before: Vec<Visit>,
-    /// How many of `before` these are.
+    /// Number of first puts in `before`.
     pub(super) first_puts: usize,
     pub(super) measured: Vec<Visit>,
-    /// Leaves of the tree that one of `leaves` stands for.
+    /// Number of the tree's leaves that one of `leaves` represents.
     pub(super) weight: f64,
 }
 
 impl Visits {
-    /// The visits to `level`.
+    /// Builds the visits to `level`.
     pub(super) fn of(workload: &Workload, level: &LeafLevel, setting: Setting<'_>) -> Visits {
         let all = workload.warmup.all_ops() + workload.measured.all_ops();
         let mut apart = 1usize;
@@ -131,12 +130,12 @@ impl Visits {
         visits
     }
 
-    /// How many there are.
+    /// Number of visits.
     pub(super) fn len(&self) -> u64 {
         (self.before.len() + self.measured.len()) as u64
     }
 
-    /// Brings them into another order.
+    /// Shuffles the visits.
     pub(super) fn shuffle(&mut self, order: u64) {
         let mut random = SplitMix(SEED ^ order);
         random.shuffle(&mut self.before[self.first_puts..]);

@@ -1,8 +1,8 @@
-//! The XPBuffer: which writes of an XPLine it joins with the one before.
+//! The XPBuffer: which writes to an XPLine it combines with the previous one.
 //!
-//! An XPLine is in the buffer with a probability that depends on how often it is written; all these
-//! add up to the buffer's size. With `r` writes of one XPLine for each that comes to the buffer
-//! anew:
+//! An XPLine is in the buffer with a probability that depends on how often it is written, and the
+//! probabilities add up to the buffer's size. With `r` writes of one XPLine for each XPLine that is
+//! newly inserted into the buffer:
 //!
 //! ```text
 //! least recently written   p(r) = 1 - exp(-r T)       (Che et al., JSAC 2002)
@@ -12,14 +12,14 @@
 
 use crate::pm::{FullLines, PmProfile, Replacement};
 
-/// The XPBuffers of all DIMMs.
+/// The XPBuffers of all DIMMs together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct XpBuffer {
-    /// XPLines, of all DIMMs together.
+    /// Number of XPLines in all DIMMs.
     pub lines: f64,
-    /// Who leaves; first in, first out is taken for least recently written.
+    /// Replacement policy; FIFO is treated like least recently written.
     pub replacement: Replacement,
-    /// What becomes of full ones.
+    /// When full XPLines are written.
     pub full_lines: FullLines,
 }
 
@@ -42,7 +42,7 @@ impl XpBuffer {
         }
     }
 
-    /// Chance that an XPLine is still there when so many others have come since it was written.
+    /// Probability that an XPLine is still there after this many others have been inserted.
     pub(super) fn stays(&self, others: f64) -> f64 {
         match self.replacement {
             Replacement::Random => (-others / self.lines).exp(),
@@ -50,21 +50,21 @@ impl XpBuffer {
         }
     }
 
-    /// How often an XPLine leaves dirty while it is written in `writes` parts and `others` XPLines
-    /// come.
+    /// How often an XPLine is evicted dirty while it is written in `writes` parts and `others`
+    /// XPLines are inserted.
     pub(super) fn evictions_while(&self, others: f64, writes: f64) -> f64 {
         match self.replacement {
             Replacement::Random => writes * (1.0 - (-others / writes / self.lines).exp()),
-            // Each part finds it still there, or none.
+            // Each part finds it still there, or does not.
             _ if others / writes < self.lines => 0.0,
             _ => writes,
         }
     }
 }
 
-/// Share of flushes that are not joined with the one before: `rates` are those of leaves that stand
-/// for `weight` each, beside `whole` XPLines that are written once and `log_lines` that are filled
-/// one by one.
+/// Share of flushes that are not combined with the previous one. `rates` are those of leaves, each
+/// of which represents `weight` leaves; besides, `whole` XPLines are written once and `log_lines`
+/// are filled one by one.
 pub(super) fn media_share(
     buffer: &XpBuffer,
     rates: &[f64],
@@ -76,14 +76,14 @@ pub(super) fn media_share(
     if flushes <= 0.0 {
         return 1.0;
     }
-    // Time in writes of XPLines.
+    // Time, measured in writes of XPLines.
     let all = flushes + whole + log_lines;
     let others = (whole + log_lines) / all;
     let held = |time: f64| {
         let leaves: f64 = (rates.iter())
             .map(|rate| buffer.present(rate / all, time))
             .sum();
-        // Those that are written once are there for as long as it takes to leave.
+        // XPLines that are written once stay until they are evicted.
         leaves * weight + (others * time).min(buffer.lines)
     };
     let (mut low, mut high) = (0.0, 1.0);

@@ -1,7 +1,8 @@
-//! XPLines written by CCL-BTree, and by a tree without buffers.
+//! Predicts the XPLines that CCL-BTree writes, and a tree without buffers.
 //!
 //! CCL-BTree §3.5 counts `K / (N+1)` XPLines of leaves and `24 K N / (256 (N+1))` of logs for `K`
-//! upserts, `N` the slots of a buffer node. That leaves out what is here:
+//! upserts, where `N` is the number of slots of a buffer node. The formula leaves out the
+//! following:
 //!
 //! | part | what | how |
 //! |---|---|---|
@@ -44,48 +45,48 @@ pub(super) const ENTRY: f64 = 24.0;
 /// Lines that an entry touches: of eight in 192 bytes two lie across a border.
 const LINES_PER_ENTRY: f64 = 1.25;
 
-/// Which writes are logged.
+/// The writes that are logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Logged {
-    /// None: nothing is buffered.
+    /// None, because nothing is buffered.
     Nothing,
     /// All.
     Naive,
-    /// Those that are buffered, and not those that trigger a flush (CCL-BTree §3.3).
+    /// Those that are buffered, but not those that trigger a flush (CCL-BTree §3.3).
     WriteConservative,
 }
 
 /// How a log is cleaned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogCleaning {
-    /// What is buffered is copied (CCL-BTree §3.4).
+    /// Buffered records are copied (CCL-BTree §3.4).
     LocalityAware,
-    /// What is buffered is flushed.
+    /// Buffered records are flushed.
     Naive,
 }
 
-/// The tree.
+/// The parameters of the tree.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PmTree {
-    /// Slots of a buffer node; 0 is a tree without.
+    /// Slots of a buffer node; 0 for a tree without.
     pub batch: usize,
     /// Which writes are logged.
     pub logged: Logged,
     /// How logs are cleaned.
     pub cleaning: LogCleaning,
     /// TH_log: logs are cleaned when their live entries take more than this share of the leaves'
-    /// bytes.
+    /// bytes
     pub log_share: f64,
-    /// And more than this share of the entries is garbage.
+    /// and more than this share of the entries is garbage.
     pub garbage_share: f64,
-    /// Logs that are written by turns.
+    /// Number of logs that are written in turn.
     pub logs: f64,
-    /// Clients, who go on while a log is cleaned.
+    /// Clients, who continue while a log is cleaned.
     pub clients: f64,
 }
 
-/// Writes that a client does in the time that an entry takes to be copied: less than one, for some
-/// of them flush a leaf. Taken from the times of `sim/profiles/pm.toml`.
+/// Writes that a client does in the time in which an entry is copied: less than one, because some
+/// flush a leaf. Derived from the times in `sim/profiles/pm.toml`.
 const WRITES_PER_COPY: f64 = 0.7;
 
 /// Counts over the measured part.
@@ -99,7 +100,7 @@ pub struct PmPrediction {
     pub appended: f64,
     /// Cleanings of the logs.
     pub cleanings: f64,
-    /// Log entries, or flushes if cleaning is naive, that these made.
+    /// Log entries that cleanings copied, or flushes if cleaning is naive.
     pub cleaned: f64,
     /// XPLines of leaves written to the medium.
     pub leaf_xplines: f64,
@@ -111,21 +112,21 @@ pub struct PmPrediction {
     pub log_bytes: f64,
     /// Leaves at the end.
     pub leaves: f64,
-    /// Records that are in a buffer only, at the end.
+    /// Records that are only in a buffer at the end.
     pub buffered: f64,
-    /// Bytes of leaves over records at the end.
+    /// Bytes of leaves divided by bytes of records at the end.
     pub leaf_bytes_per_record: f64,
 }
 
 impl PmPrediction {
-    /// Bytes written to the medium over user bytes (CCL-BTree §2.1): of leaves, and of logs.
+    /// Bytes written to the medium divided by user bytes (CCL-BTree §2.1): by leaves, and by logs.
     #[must_use]
     pub fn xbi(&self, user_bytes: f64) -> (f64, f64) {
         let of = |lines: f64| lines * XPLINE / user_bytes.max(1.0);
         (of(self.leaf_xplines), of(self.log_xplines))
     }
 
-    /// Bytes that reach the XPBuffer over user bytes.
+    /// Bytes that reach the XPBuffer divided by user bytes.
     #[must_use]
     pub fn cli(&self, user_bytes: f64) -> f64 {
         (self.leaf_bytes + self.log_bytes) / user_bytes.max(1.0)
@@ -139,27 +140,27 @@ struct Renewal {
     writes: f64,
     /// Flushes.
     flushes: f64,
-    /// Splits for want of a free slot.
+    /// Splits because no slot is free.
     splits: f64,
-    /// Mean number of slots of its buffer that are taken, at any time.
+    /// Mean number of occupied slots of its buffer.
     taken: f64,
     /// Lines that flushes and splits store in leaves.
     lines: f64,
-    /// How often they make an XPLine full too early.
+    /// How often they fill an XPLine before its header.
     twice: f64,
 }
 
-/// What equation (1) says of a buffer.
+/// Result of equation (1) for a buffer.
 #[derive(Clone, Copy)]
 struct Cycle {
-    /// Writes from one flush to the next.
+    /// Writes between two flushes.
     writes: f64,
-    /// Mean number of taken slots.
+    /// Mean number of occupied slots.
     taken: f64,
 }
 
-/// Whether all records are of eight-byte keys and values, which lie in leaves: of others nothing
-/// can be predicted.
+/// Whether all records have eight-byte keys and values, which are stored in leaves; others cannot
+/// be predicted.
 #[must_use]
 pub fn fits_leaves(workload: &Workload) -> bool {
     let mut keys = workload.keys.iter();
@@ -198,7 +199,7 @@ pub fn predict(workload: &Workload, tree: &PmTree, xp_buffer: &XpBuffer) -> PmPr
         LogCleaning::Naive => 0.0,
     };
     let entries = appended + cleaned_entries;
-    // Flushes by cleaning are to leaves that are far apart.
+    // Cleaning flushes leaves that are far apart.
     let cleaning_flushes = log.cleaned - cleaned_entries;
     let rates: Vec<f64> = renewals.iter().map(|r| r.flushes).collect();
     let reach = buffer::media_share(xp_buffer, &rates, weight, splits, entries * ENTRY / XPLINE);
@@ -232,8 +233,8 @@ pub fn predict(workload: &Workload, tree: &PmTree, xp_buffer: &XpBuffer) -> PmPr
     }
 }
 
-/// Updates that take a slot of a buffer, for each new key of the measured part; none if there are
-/// no new keys, or no updates.
+/// Updates that take a buffer slot, per new key of the measured part; 0 if there are no new keys or
+/// no updates.
 fn updates_of_a_new_key(
     workload: &Workload,
     tree: &PmTree,
@@ -248,7 +249,7 @@ fn updates_of_a_new_key(
     (inserts > 0.0 && updates > 0.01 * inserts).then(|| updates / inserts)
 }
 
-/// Equation (1) for each leaf.
+/// Evaluates equation (1) for each leaf.
 fn renewals(workload: &Workload, tree: &PmTree, growth: &Growth) -> Vec<Renewal> {
     let leaves = Leaves {
         workload,
@@ -260,7 +261,7 @@ fn renewals(workload: &Workload, tree: &PmTree, growth: &Growth) -> Vec<Renewal>
     (0..growth.leaves.len()).map(each).collect()
 }
 
-/// Leaves at the end, and what becomes of their records.
+/// The leaves at the end, and how their records change.
 struct Leaves<'a> {
     workload: &'a Workload,
     batch: usize,
@@ -276,7 +277,7 @@ impl Leaves<'_> {
         writes.filter(|w| *w > 0.0).collect()
     }
 
-    /// Whether a leaf of so many records has no free slots for a batch.
+    /// Whether a leaf of this many records lacks free slots for a batch.
     fn is_overfull(&self, records: usize) -> bool {
         records + self.batch + 1 > SLOTS
     }

@@ -1,11 +1,11 @@
-//! Trees in persistent memory: which predictor each has, and what that needs to know of the tree.
+//! Trees in persistent memory: the predictor of each, and the parameters that it needs.
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
 //! | [`ccl`] | CCL-BTree, and a tree without buffers |
 //! | [`lodge`] | LodgeTree |
 //! | [`growth`] | how leaves fill and split |
-//! | [`buffer`] | which writes of an XPLine the XPBuffer joins |
+//! | [`buffer`] | which writes to an XPLine the XPBuffer combines |
 
 pub mod buffer;
 pub mod ccl;
@@ -21,7 +21,7 @@ use crate::predict::workload::Workload;
 
 pub use ccl::{LogCleaning, Logged, PmPrediction, PmTree, fits_leaves, predict};
 
-/// What is predicted of a tree in persistent memory.
+/// The prediction for a tree in persistent memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TreePrediction {
     /// CCL-BTree, or a tree without buffers.
@@ -31,7 +31,7 @@ pub enum TreePrediction {
 }
 
 impl TreePrediction {
-    /// What all trees in persistent memory have.
+    /// The part of the prediction that all trees in persistent memory have.
     #[must_use]
     pub fn pm(&self) -> &PmPrediction {
         match self {
@@ -41,9 +41,9 @@ impl TreePrediction {
     }
 }
 
-/// Predicts the measured part of a trace on such a tree, with so many clients. `None`: records lie
-/// outside the leaves, or one buffer of all leaves is written out at once, for which there is no
-/// predictor.
+/// Predicts the measured part of a trace on such a tree with this many clients. `None` if records
+/// lie outside the leaves, or if one buffer of all leaves is written out at once, for which there
+/// is no predictor.
 #[must_use]
 pub fn predict_tree(
     workload: &Workload,

@@ -1,4 +1,4 @@
-//! Which slots of a leaf a batch fills, in which lines these are, and whether they fill the XPLine
+//! Which slots of a leaf a batch fills, in which lines they are, and whether they fill the XPLine
 //! before its header is stored.
 //!
 //! ```text
@@ -8,9 +8,9 @@
 //! line 3   slots 10 .. 13
 //! ```
 //!
-//! Rules as the engine has them (CCL-BTree §4.2): an update goes to a free slot too, and what it
-//! frees is free for the next batch. So a leaf whose keys are inserted has its free slots at the
-//! end, and one whose keys are updated has them anywhere.
+//! The rules are those of the engine (CCL-BTree §4.2): an update also goes to a free slot, and the
+//! slot that it frees is available to the next batch. So a leaf whose keys are inserted has its
+//! free slots at the end, and one whose keys are updated has them anywhere.
 
 use crate::ssd::gc::SplitMix;
 
@@ -23,26 +23,26 @@ const SLOT: usize = 16;
 /// All lines of a leaf.
 const ALL: u8 = 0xf;
 
-/// Lines, a bit each, in which these slots are.
+/// The lines (one bit each) that contain these slots.
 fn lines(slots: u16) -> u8 {
     (0..SLOTS)
         .filter(|slot| slots >> slot & 1 == 1)
         .fold(0, |lines, slot| lines | 1 << ((HEADER + SLOT * slot) / 64))
 }
 
-/// What batches and splits have touched: sums.
+/// Sums over batches or splits.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Touched {
-    /// Batches, or splits.
+    /// Number of batches or splits.
     count: f64,
-    /// Lines stored, headers included.
+    /// Lines stored, including headers.
     lines: f64,
-    /// How often an XPLine was full too early, and so is written once more.
+    /// How often an XPLine was full before its header, so that it is written once more.
     twice: f64,
 }
 
 impl Touched {
-    /// Lines stored for each; `otherwise`, if there were none.
+    /// Lines stored per batch or split; `otherwise` if there were none.
     fn mean(&self, of: f64, otherwise: f64) -> f64 {
         if self.count > 0.0 {
             of / self.count
@@ -51,13 +51,13 @@ impl Touched {
         }
     }
 
-    /// Lines stored for each, and XPLines that are written once more.
+    /// Lines stored per batch or split, and XPLines written once more.
     pub(super) fn each(&self, otherwise: (f64, f64)) -> (f64, f64) {
         let (lines, twice) = otherwise;
         (self.mean(self.lines, lines), self.mean(self.twice, twice))
     }
 
-    /// With one more.
+    /// Adds one batch or split.
     pub(super) fn add(&mut self, stores: &Stores) {
         self.count += 1.0;
         self.lines += f64::from(stores.lines);
@@ -65,7 +65,7 @@ impl Touched {
     }
 }
 
-/// Stores to one leaf that nobody comes between.
+/// Consecutive stores to one leaf.
 #[derive(Default)]
 pub(super) struct Stores {
     dirty: u8,
@@ -79,7 +79,7 @@ impl Stores {
         self.dirty |= lines;
     }
 
-    /// Data, and a header for it.
+    /// Stores data, and the header for it.
     fn commit(&mut self, filled: u16) {
         self.store(lines(filled));
         if self.dirty == ALL {
@@ -87,14 +87,14 @@ impl Stores {
             self.dirty = 0;
         }
         self.store(1);
-        // Full with its header: it is written, and what comes then begins again.
+        // Full together with its header: it is written, and the next store begins a new one.
         if self.dirty == ALL {
             self.dirty = 0;
         }
     }
 }
 
-/// Keys and their slots, in no order.
+/// Keys and their slots, in no particular order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Slots(Vec<(u32, u8)>);
 
@@ -119,7 +119,7 @@ impl Slots {
         self.0.iter().fold(0, |used, (_, slot)| used | 1 << slot)
     }
 
-    /// Fills free slots, as long as there are some; says which, and what is left.
+    /// Fills free slots while there are some; returns them, and the rest.
     fn apply<'a>(&mut self, batch: &'a [u32]) -> (u16, &'a [u32]) {
         let taken = self.used();
         let mut filled = 0u16;
@@ -134,7 +134,7 @@ impl Slots {
         (filled, &[])
     }
 
-    /// A batch for which there is room.
+    /// A batch that fits.
     pub(super) fn flush(&mut self, batch: &[u32]) -> Stores {
         let mut stores = Stores::default();
         let (filled, _) = self.apply(batch);
@@ -142,8 +142,8 @@ impl Slots {
         stores
     }
 
-    /// A batch for which there is none: the upper half goes to a new leaf, which is returned with
-    /// its smallest key.
+    /// A batch that does not fit: the upper half moves to a new leaf, which is returned with its
+    /// smallest key.
     pub(super) fn split(&mut self, batch: &[u32]) -> (u32, Slots, Stores) {
         let (filled, rest) = self.apply(batch);
         self.0.sort_unstable();
@@ -164,7 +164,7 @@ impl Slots {
     }
 }
 
-/// What updates touch in leaves that have a number of records each, in the long run: played.
+/// Lines that updates touch in leaves with a given number of records, in the long run; simulated.
 #[derive(Clone, Debug)]
 pub(super) struct Turnover {
     /// By records of the leaf.
@@ -172,11 +172,11 @@ pub(super) struct Turnover {
     split: [Touched; SLOTS + 1],
 }
 
-/// Batches played for each number of records.
+/// Simulated batches for each number of records.
 const BATCHES: u32 = 2000;
 
 impl Turnover {
-    /// For batches of so many updates.
+    /// Simulates batches of this many updates.
     pub(super) fn of(batch: usize) -> Turnover {
         let mut all = Turnover {
             flush: Default::default(),
@@ -200,21 +200,22 @@ impl Turnover {
         all
     }
 
-    /// Lines stored by a flush to a leaf of so many records, and XPLines that it makes to be
-    /// written twice.
+    /// Lines stored by a flush to a leaf of this many records, and XPLines that are written twice
+    /// because of it.
     pub(super) fn flush(&self, records: usize) -> (f64, f64) {
         let at = self.flush[records.min(SLOTS)];
-        // Fewer records than a batch has cannot be updated so; more are split.
+        // Leaves with fewer records than a batch cannot be updated like this; fuller ones are
+        // split.
         at.each((2.0, 0.0))
     }
 
-    /// The same of a split.
+    /// The same for a split.
     pub(super) fn split(&self, records: usize) -> (f64, f64) {
         self.split[records.min(SLOTS)].each((2.0 + f64::from(ALL.count_ones()), 0.0))
     }
 }
 
-/// Puts the records of a leaf to random slots.
+/// Puts the records of a leaf into random slots.
 fn scatter(leaf: &mut Slots, random: &mut SplitMix) {
     let mut free: Vec<u8> = (0..SLOTS as u8).collect();
     for (_, slot) in &mut leaf.0 {

@@ -1,4 +1,4 @@
-//! A case that is predicted, in the quantities in which grids have bounds.
+//! A predicted case, described by the quantities that have bounds.
 
 use rustc_hash::FxHashMap;
 use treering_engine::{Durability, Options, PageStoreKind, TreeKind};
@@ -9,64 +9,64 @@ use crate::predict::leaf::LeafLevel;
 use crate::predict::log::Pace;
 use crate::predict::workload::{NEVER, Workload};
 
-/// Kinds of stores that are predicted by the same mechanisms.
+/// Families of stores that the same models predict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
-    /// Pages behind a page cache, on a drive that does not compress.
+    /// Pages behind a page cache, on a drive without compression.
     Pages,
-    /// Mini-pages above them, on a drive that does not compress.
+    /// Pages below mini-pages, on a drive without compression.
     MiniPages,
-    /// Pages on a drive that compresses.
+    /// Pages on a drive with compression.
     Compressed,
-    /// Pages with a modification log on a drive that compresses.
+    /// Pages with a modification log, on a drive with compression.
     CompressedModLog,
-    /// CCL-BTree and the tree without buffers, in persistent memory.
+    /// CCL-BTree, or a tree without buffers, in persistent memory.
     Ccl,
     /// LodgeTree, in persistent memory.
     Lodge,
 }
 
-/// What has bounds.
+/// The quantities that have bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
-    /// Bytes of the cache over bytes of all leaves.
+    /// Bytes of the cache divided by bytes of all leaves.
     CacheShare,
-    /// Share of the operations that the hottest tenth of the keys takes.
+    /// Share of operations on the most popular tenth of the keys.
     HottestTenth,
-    /// How far accesses of a key are from independent moments: [`crate::predict::recency`].
+    /// How much accesses to a key deviate from independence; see [`crate::predict::recency`].
     Burstiness,
-    /// Share of the operations that are puts or deletes.
+    /// Share of operations that are puts or deletes.
     Writes,
-    /// Share of the operations that are deletes.
+    /// Share of operations that are deletes.
     Deletes,
-    /// Share of the operations that are scans.
+    /// Share of operations that are scans.
     Scans,
-    /// Share of the operations that follow one on the key right before theirs.
+    /// Share of operations that follow one on the preceding key.
     Runs,
-    /// Splits of the measured part over all leaves.
+    /// Splits in the measured part divided by the number of leaves.
     Growth,
-    /// Mean bytes of a record, key and value.
+    /// Mean size of a record (key and value), in bytes.
     RecordBytes,
-    /// Bytes of a page.
+    /// Page size in bytes.
     PageBytes,
-    /// Leaves.
+    /// Number of leaves.
     Leaves,
-    /// Records.
+    /// Number of records.
     Records,
-    /// Updates of a leaf before measuring.
+    /// Updates of a leaf before the measured part.
     RewritesOfLeaf,
-    /// Seconds after which the log is flushed at the latest.
+    /// Maximum number of seconds between flushes of the log.
     FlushInterval,
-    /// Whether each commit waits for a flush: 1, else 0.
+    /// 1 if each commit waits for a flush, else 0.
     Commits,
-    /// Clients.
+    /// Number of clients.
     Clients,
-    /// Whether somebody else's data were on the drive: 1, else 0.
+    /// 1 if the drive was filled with foreign data, else 0.
     DriveInUse,
 }
 
 impl Quantity {
-    /// What it is, in a sentence about a case.
+    /// Its name in a sentence about a case.
     pub(super) fn name(self) -> &'static str {
         match self {
             Quantity::CacheShare => "cache over all leaves",
@@ -89,7 +89,7 @@ impl Quantity {
         }
     }
 
-    /// A value as readers want it.
+    /// Formats a value for readers.
     pub(super) fn show(self, value: f64) -> String {
         match self {
             Quantity::Burstiness => format!("{value:.2}"),
@@ -105,10 +105,10 @@ impl Quantity {
     }
 }
 
-/// A case that is predicted.
+/// A predicted case.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// Which grid is the one for it; nothing if none is.
+    /// The family whose grid applies; `None` if there is none.
     pub family: Option<Family>,
     /// Tree, store and drive in words.
     pub combination: String,
@@ -116,7 +116,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// A page tree on a drive.
+    /// The case of a page tree on a drive.
     pub(in crate::predict) fn of_pages(
         workload: &Workload,
         options: &Options,
@@ -197,7 +197,7 @@ impl Case {
         case
     }
 
-    /// A tree in persistent memory.
+    /// The case of a tree in persistent memory.
     #[must_use]
     pub fn of_pm(workload: &Workload, family: Family) -> Case {
         let mut case = Case {
@@ -209,7 +209,7 @@ impl Case {
         case
     }
 
-    /// A quantity, if the case has it.
+    /// The value of a quantity, if the case has it.
     #[must_use]
     pub fn of(&self, quantity: Quantity) -> Option<f64> {
         let found = self.values.iter().find(|(q, _)| *q == quantity);
@@ -226,7 +226,7 @@ impl Case {
     }
 }
 
-/// What the trace alone says.
+/// The quantities that follow from the trace alone.
 fn values(workload: &Workload) -> Vec<(Quantity, f64)> {
     let ops = (workload.measured.all_ops() as f64).max(1.0);
     let of = |kind| workload.measured.of(kind) as f64 / ops;
@@ -246,7 +246,7 @@ fn values(workload: &Workload) -> Vec<(Quantity, f64)> {
 
 /// Share of the measured operations that the hottest tenth of the keys takes.
 fn hottest_tenth(workload: &Workload) -> f64 {
-    // Keys by count: of these there are fewer than of keys.
+    // Group keys by count: there are fewer counts than keys.
     let mut by_count: FxHashMap<u64, u64> = FxHashMap::default();
     let (mut all, mut keys) = (0, 0);
     for k in workload.keys.iter().filter(|k| k.first_put != NEVER) {

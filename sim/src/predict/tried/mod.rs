@@ -1,10 +1,10 @@
-//! What the predictors were tried on, and what of a prediction lies outside.
+//! The range of runs on which the predictors were tested, and the check whether a run is in it.
 //!
-//! A prediction is worth what it was held against: [`TRIED`] lists each grid on which predicted
-//! stands beside measured, and between which bounds. [`untried`] names every quantity of a case
-//! that lies outside; reports put a mark beside such a number, every time. Wider bounds want a
-//! wider grid first: a grid's cells are tested to lie inside, and what lies just beyond to be
-//! named.
+//! A prediction is trusted only as far as it was tested: [`TRIED`] lists each grid on which
+//! predictions are compared with measurements, and its bounds. [`untried`] names every quantity of
+//! a case outside the bounds, and reports always mark such predictions. To widen bounds, first
+//! widen the grid: tests check that a grid's cells are within its bounds, and that values just
+//! outside are named.
 
 mod case;
 
@@ -12,37 +12,37 @@ use serde::Serialize;
 
 pub use case::{Case, Family, Quantity};
 
-/// What a bound decides.
+/// The predictions that a bound concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Decides {
-    /// Everything that is predicted.
+    /// All predictions.
     All,
-    /// What is predicted of the drive's garbage collection by itself.
+    /// Only the prediction of the drive's garbage collection.
     Collection,
 }
 
-/// Between which values a quantity was tried.
+/// The tested range of a quantity.
 #[derive(Clone, Copy, Debug)]
 pub struct Bound {
     /// The quantity.
     pub quantity: Quantity,
-    /// Smallest value that was tried.
+    /// Smallest tested value.
     pub low: f64,
-    /// Largest value that was tried.
+    /// Largest tested value.
     pub high: f64,
-    /// What is uncertain beyond.
+    /// The predictions that are uncertain outside the range.
     pub decides: Decides,
 }
 
-/// A grid on which predicted was held against measured.
+/// A grid on which predictions were compared with measurements.
 #[derive(Clone, Copy, Debug)]
 pub struct Tried {
-    /// What kind of store it is of.
+    /// The family of stores that it covers.
     pub family: Family,
-    /// The command that tries it.
+    /// The command that runs it.
     pub by: &'static str,
-    /// Its bounds, in groups of which it shares some with other grids.
+    /// Its bounds, in groups that it partly shares with other grids.
     pub bounds: &'static [&'static [Bound]],
 }
 
@@ -71,16 +71,16 @@ const fn collection(quantity: Quantity, low: f64, high: f64) -> Bound {
     }
 }
 
-/// Index of [`super::recency`] that independent accesses of a short trace may show by chance.
+/// Index of [`super::recency`] that independent accesses of a short trace may reach by chance.
 const INDEPENDENT: Bound = all(Quantity::Burstiness, 0.7, 1.4);
-/// Deletes leave room that the models still count.
+/// Deletes leave free space that the models still count as used.
 pub(super) const FEW_DELETES: Bound = all(Quantity::Deletes, 0.0, 0.02);
 /// Runs of neighbouring keys, in which visits to pages are not independent.
 pub(super) const FEW_RUNS: Bound = all(Quantity::Runs, 0.0, 0.1);
-/// Leaves that appear while measuring: models take the tree's shape from its end.
+/// Leaves that appear during the measurement: models use the tree's final shape.
 pub(super) const LITTLE_GROWTH: Bound = all(Quantity::Growth, 0.0, 0.1);
-/// The log is flushed when its buffer is full or a page must not overtake it, as with the default
-/// of a minute.
+/// The log is flushed when its buffer is full or the WAL rule requires it, as with the default
+/// interval of a minute.
 const RARE_FLUSHES: Bound = all(Quantity::FlushInterval, 60.0, f64::INFINITY);
 const NO_COMMITS: Bound = all(Quantity::Commits, 0.0, 0.0);
 const ONE_CLIENT: Bound = all(Quantity::Clients, 1.0, 1.0);
@@ -96,7 +96,7 @@ const CCL: &str =
 const LODGE: &str =
     "cargo run --release -p treering-sim --example lodge_figures -- --figure prediction";
 
-/// Of every grid of pages.
+/// Bounds of all grids of page trees.
 const PAGES: &[Bound] = &[
     INDEPENDENT,
     FEW_DELETES,
@@ -105,9 +105,9 @@ const PAGES: &[Bound] = &[
     NO_SCANS,
     RARE_FLUSHES,
 ];
-/// Of the grids on drives that do not compress.
+/// Bounds of the grids on drives without compression.
 const UNCOMPRESSED: &[Bound] = &[NO_COMMITS, ONE_CLIENT, FRESH_DRIVE];
-/// Of those on drives that do.
+/// Bounds of the grids on drives with compression.
 const COMPRESSED: &[Bound] = &[
     all(Quantity::CacheShare, 0.004, 0.05),
     all(Quantity::HottestTenth, 0.0, 0.45),
@@ -117,7 +117,7 @@ const COMPRESSED: &[Bound] = &[
     all(Quantity::Leaves, 4000.0, f64::INFINITY),
 ];
 
-/// The clients and the drive there.
+/// The clients and the drive of these grids.
 const CLIENTS: &[Bound] = &[UP_TO_16_CLIENTS, FRESH_DRIVE];
 
 /// All grids.
@@ -133,7 +133,7 @@ pub const TRIED: &[Tried] = &[
                 all(Quantity::RecordBytes, 32.0, 408.0),
                 all(Quantity::PageBytes, 4096.0, 4096.0),
                 all(Quantity::Leaves, 700.0, f64::INFINITY),
-                // On smaller drives garbage collection moves up to a fifth more than is predicted.
+                // On smaller drives garbage collection moves up to a fifth more than predicted.
                 collection(Quantity::Leaves, 7000.0, f64::INFINITY),
             ],
             PAGES,
@@ -172,7 +172,7 @@ pub const TRIED: &[Tried] = &[
         by: BMINUS,
         bounds: &[
             COMPRESSED,
-            // A modification log fills up to its threshold before its mean is steady.
+            // A modification log must fill up to its threshold before its mean is steady.
             &[all(Quantity::RewritesOfLeaf, 40.0, f64::INFINITY)],
             PAGES,
             CLIENTS,
@@ -202,26 +202,26 @@ pub const TRIED: &[Tried] = &[
     },
 ];
 
-/// A quantity of a case outside the bounds between which predictions were tried.
+/// A quantity of a case outside the range in which predictions were tested.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Untried {
-    /// What it is, in words.
+    /// Name of the quantity.
     pub what: String,
-    /// Its value; `null` if the whole combination was never tried.
+    /// Its value; `null` if the whole combination was never tested.
     pub found: Option<f64>,
-    /// Smallest value that was tried; `null` without a bound.
+    /// Smallest tested value; `null` without a bound.
     pub low: Option<f64>,
-    /// Largest value that was tried; `null` without a bound.
+    /// Largest tested value; `null` without a bound.
     pub high: Option<f64>,
-    /// What is uncertain for it.
+    /// The predictions that are uncertain because of it.
     pub decides: Decides,
-    /// The command that tries what was tried; `null` if none does.
+    /// The command that runs the grid; `null` if there is none.
     pub by: Option<&'static str>,
-    /// The sentence for readers.
+    /// A sentence for readers.
     pub sentence: String,
 }
 
-/// What of a case lies outside what was tried.
+/// Lists the quantities of a case that are outside the tested range.
 #[must_use]
 pub fn untried(case: &Case) -> Vec<Untried> {
     let Some(tried) = TRIED.iter().find(|tried| Some(tried.family) == case.family) else {
@@ -237,12 +237,12 @@ pub fn untried(case: &Case) -> Vec<Untried> {
     };
     let outside = tried.all_bounds().filter_map(|bound| {
         let found = case.of(bound.quantity)?;
-        // A share that was set is not hit to the last digit.
+        // A configured share is not met to the last digit.
         let inside = found >= 0.99 * bound.low && found <= 1.01 * bound.high;
         (!inside).then(|| bound.untried(found, tried.by))
     });
     let mut outside: Vec<Untried> = outside.collect();
-    // A quantity that puts everything in doubt does so for garbage collection.
+    // A quantity that makes all predictions uncertain includes garbage collection.
     let doubted: Vec<String> = (outside.iter())
         .filter(|u| u.decides == Decides::All)
         .map(|u| u.what.clone())

@@ -1,8 +1,8 @@
-//! Bounds from both sides: what lies on them was tried, what lies just beyond is named.
+//! Tests bounds from both sides: values on a bound count as tested, values just outside are named.
 
 use super::*;
 
-/// A value that lies between all bounds of a quantity.
+/// A value between all bounds of a quantity.
 fn inside(tried: &Tried, quantity: Quantity) -> f64 {
     let bounds = tried.all_bounds().filter(|b| b.quantity == quantity);
     let (low, high) = bounds.fold((0.0f64, f64::INFINITY), |(low, high), b| {

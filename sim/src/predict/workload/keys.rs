@@ -1,4 +1,4 @@
-//! The keys of a trace with what is known of each, in 9 bytes beside the key.
+//! The keys of a trace and their statistics, in 9 bytes besides the key.
 //!
 //! ```text
 //! 65,536 keys are a segment:  rows of one length                  arena, if keys differ in length
@@ -9,13 +9,13 @@
 //!                             run writes 3|deleted 1|more 1
 //! ```
 //!
-//! A count that overflows its field starts again at 0 and adds one to what map `more` has for it: a
-//! count of thousands costs that map one access in 2^bits. First puts are relative to when the
-//! first of 1,024 keys came; those more than 16 million operations later, and values of 64 KiB and
-//! more, are in the map as well. Scans that start at a key are counted in a byte each, which
-//! segments without any do not have.
+//! A count that overflows its field starts again at 0 and adds one to its entry in the map `more`,
+//! so a count of thousands accesses the map once in 2^bits times. First puts are relative to the
+//! time when the first of 1,024 keys came; those more than 16 million operations later are in the
+//! map as well, as are value lengths of 64 KiB or more. Scans that start at a key are counted in a
+//! byte per key, in segments that have any.
 //!
-//! Only the last segment grows, in steps of a sixty-fourth of all keys, so hardly any room is
+//! Only the last segment grows, in steps of a sixty-fourth of all keys, so hardly any memory is
 //! unused.
 
 use rustc_hash::FxHashMap;
@@ -23,20 +23,20 @@ use treering_traces::OpKind;
 
 use super::segment::{HEAD, Head, SEGMENT_KEYS, Segment};
 
-/// No put of this key has been seen.
+/// Marks a key that was never put.
 pub(crate) const NEVER: u32 = u32::MAX;
 
-/// Most keys that can be held, so that names of what is in the map fit 32 bits.
+/// Maximum number of keys, so that names of map entries fit 32 bits.
 pub(super) const MOST_KEYS: usize = 1 << (32 - NAME_BITS);
 
-/// What a predictor may know of a key.
+/// The statistics of a key that a predictor may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeyStats {
     pub(crate) key_len: u16,
     /// Whether the last write was a delete.
     pub(crate) deleted: bool,
     pub(crate) value_len: u32,
-    /// Number of the operation that put it first, in units of [`super::Workload::tick`]; [`NEVER`]
+    /// Number of the operation that first put it, in units of [`super::Workload::tick`]; [`NEVER`]
     /// if none did.
     pub(crate) first_put: u32,
     /// Measured gets and scan starts.
@@ -45,43 +45,43 @@ pub(crate) struct KeyStats {
     pub(crate) writes: u32,
     /// Gets of the warm-up.
     pub(crate) warmup_reads: u32,
-    /// Puts, but for the first, and deletes of the warm-up.
+    /// Puts (except the first) and deletes of the warm-up.
     pub(crate) warmup_writes: u32,
-    /// Of the reads and of the writes, those that come right after one of the same sort on the key
-    /// right before this one: in a page that holds both they are no visits of their own.
+    /// The reads and writes that directly follow one of the same kind on the preceding key. In a
+    /// page that holds both keys they are not separate visits.
     pub(crate) run_reads: u32,
     pub(crate) run_writes: u32,
 }
 
 impl KeyStats {
-    /// Whether the store has a record of it now.
+    /// Whether the store has a record of it at the end.
     pub(super) fn is_live(&self) -> bool {
         self.first_put != NEVER && !self.deleted
     }
 }
 
-/// An operation, as its key counts it.
+/// An operation, as it is counted for its key.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Access {
     pub(super) kind: OpKind,
     pub(super) measured: bool,
-    /// Whether it comes right after one of the same sort on the key right before.
+    /// Whether it directly follows one of the same kind on the preceding key.
     pub(super) in_run: bool,
     pub(super) value_len: u32,
-    /// In ticks.
+    /// Time in ticks.
     pub(super) time: u32,
 }
 
-/// Keys whose first puts are relative to the same time.
+/// Number of keys whose first puts are relative to the same time.
 const BLOCK_KEYS: usize = 1 << 10;
 
-/// The first put of a key that has none, and of one that is in the map.
+/// Codes for the first put of a key that has none, and of one that is in the map.
 const NO_PUT: u32 = 0xff_ffff;
 const FAR_PUT: u32 = 0xff_fffe;
-/// The length of a value that is in the map.
+/// Code for the length of a value that is in the map.
 const LONG_VALUE: u32 = 0xffff;
 
-/// Bits of a name in the map that say what it is of a key.
+/// Bits of a map entry's name that select the kind of entry.
 const NAME_BITS: u32 = 4;
 const SCANS_NAME: u32 = 6;
 const FIRST_PUT_NAME: u32 = 7;
@@ -93,7 +93,7 @@ fn name(index: u32, what: u32) -> u32 {
     index << NAME_BITS | what
 }
 
-/// A count in the counts of a row.
+/// A field of the counts in a row.
 #[derive(Clone, Copy)]
 struct Field {
     name: u32,
@@ -120,7 +120,7 @@ impl Field {
         ((1 << self.bits) - 1) << self.shift
     }
 
-    /// The counts with one more of this, of the key with this index.
+    /// The counts after incrementing this field for the key with this index.
     #[inline]
     fn add_one(self, counts: u32, more: &mut More, index: u32) -> u32 {
         if counts & self.mask() != self.mask() {
@@ -173,7 +173,7 @@ fn head_value(head: &Head) -> u32 {
     u32::from(u16::from_le_bytes([head[3], head[4]]))
 }
 
-/// What stands for such a value, which may have to go to the map.
+/// The code for a value length, which may need a map entry.
 #[inline]
 fn set_head_value(head: &mut Head, value_len: u32, more: &mut More, index: u32) {
     let short = value_len.min(LONG_VALUE);
@@ -183,7 +183,7 @@ fn set_head_value(head: &mut Head, value_len: u32, more: &mut More, index: u32) 
     }
 }
 
-/// Whether two keys are the same, without a call for short ones.
+/// Compares two keys, without a call for short ones.
 #[inline]
 fn same(a: &[u8], b: &[u8]) -> bool {
     if a.len() != b.len() {
@@ -195,14 +195,14 @@ fn same(a: &[u8], b: &[u8]) -> bool {
     }
 }
 
-/// Keys, numbered in the order in which they came.
+/// Keys, numbered in order of arrival.
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
     segments: Vec<Segment>,
     len: usize,
     /// When the first key of each [`BLOCK_KEYS`] came, in ticks.
     bases: Vec<u32>,
-    /// What rows have no room for.
+    /// Values that do not fit into rows.
     more: More,
     /// Bytes of all segments but the last.
     full_bytes: usize,
@@ -214,7 +214,7 @@ impl Keys {
         self.len
     }
 
-    /// Bytes that are allocated for all of it.
+    /// Bytes allocated in total.
     pub(crate) fn bytes(&self) -> usize {
         let last = self.segments.last().map_or(0, Segment::bytes);
         let list = self.segments.capacity() * size_of::<Segment>();
@@ -235,7 +235,7 @@ impl Keys {
         (&self.segments[index / SEGMENT_KEYS], index % SEGMENT_KEYS)
     }
 
-    /// Asks for the cache line of a key's row.
+    /// Prefetches the cache line of a key's row.
     #[inline]
     pub(super) fn touch(&self, index: u32) {
         let (segment, at) = self.at(index);
@@ -277,7 +277,7 @@ impl Keys {
         WRITES.of(head_counts(segment.head(at)), &self.more, index)
     }
 
-    /// Whether a measured scan started anywhere.
+    /// Whether any measured scan started.
     pub(crate) fn has_scans(&self) -> bool {
         self.has_scans
     }
@@ -291,7 +291,7 @@ impl Keys {
         segment.scans(at) + (more_of(&self.more, name(index, SCANS_NAME)) << u8::BITS)
     }
 
-    /// All that is known of a key but its scans.
+    /// All statistics of a key except scans.
     #[inline]
     pub(crate) fn get(&self, index: u32) -> KeyStats {
         let (segment, at) = self.at(index);
@@ -312,7 +312,7 @@ impl Keys {
         }
     }
 
-    /// The same of all keys, in their order.
+    /// All statistics of all keys except scans, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = KeyStats> {
         (0..self.len as u32).map(|index| self.get(index))
     }
@@ -328,13 +328,13 @@ impl Keys {
         }
     }
 
-    /// Whether the key with this index is this one.
+    /// Whether the key with this index equals this one.
     #[inline]
     pub(super) fn is(&self, index: u32, key: &[u8]) -> bool {
         same(self.key(index), key)
     }
 
-    /// Adds a key that came at this time, with no access yet, and returns its index.
+    /// Adds a key that came at this time, without accesses, and returns its index.
     pub(super) fn push(&mut self, key: &[u8], value_len: u32, time: u32) -> u32 {
         let index = self.len as u32;
         let mut head = [0; HEAD];
@@ -424,7 +424,7 @@ impl Keys {
         }
     }
 
-    /// Makes units of time twice as long.
+    /// Doubles the unit of time.
     pub(super) fn halve_times(&mut self) {
         let old = self.bases.clone();
         self.bases.iter_mut().for_each(|base| *base /= 2);
@@ -447,8 +447,8 @@ impl Keys {
         }
     }
 
-    /// Drops the keys that are not to be kept; the others move up. Segments are freed one by one,
-    /// for there is no room for two copies.
+    /// Drops the keys that are not kept, and moves the others up. Segments are freed one by one,
+    /// because there is no memory for two copies.
     pub(super) fn retain(&mut self, mut is_kept: impl FnMut(&[u8]) -> bool) {
         let old = std::mem::take(self);
         self.has_scans = old.has_scans;
@@ -465,7 +465,7 @@ impl Keys {
         }
     }
 
-    /// Adds a key of others, whose map, index and time these are.
+    /// Adds a key of another set, with that set's map, index and times.
     fn take_over(&mut self, segment: &Segment, at: usize, (more, from, base): (&More, u32, u32)) {
         let index = self.len as u32;
         let mut head = [0; HEAD];
@@ -507,9 +507,9 @@ impl Keys {
     }
 }
 
-/// Notes when a key was put first; `base` is when the first of its block came.
+/// Records when a key was first put; `base` is the time of its block's first key.
 fn set_first_put(head: &mut Head, first_put: u32, base: u32, more: &mut More, index: u32) {
-    // Keys come before they are put, and blocks in order.
+    // Keys come before they are put, and blocks are in order.
     let since = first_put.saturating_sub(base);
     if since < FAR_PUT {
         set_head_first_put(head, since);

@@ -1,22 +1,22 @@
-//! What a predictor may know of a trace: one streaming pass, bounded memory.
+//! The statistics of a trace that a predictor may use: one streaming pass, bounded memory.
 //!
 //! ```text
 //! ops ──hash──▶ table: tag | number ──▶ row: first put, value length, counts, key
 //!               4.6 to 6.4 B a key           9 B and the key
 //! ```
 //!
-//! That is at most 24 bytes a key of 8 bytes; longer keys add what they are longer, keys of
+//! That is at most 24 bytes per key of 8 bytes. Longer keys add their additional length, keys of
 //! different lengths 4 bytes each, keys at which scans start one byte, and counts that overflow
-//! their fields some 20 bytes each. Modules `keys` and `table` say how. What is then done with the
-//! counts takes no table, but key order and order of insertion, 4 bytes a key each, so 25 to 26
-//! bytes a key.
+//! their fields some 20 bytes each. Modules `keys` and `table` have the details. Evaluating the
+//! counts afterwards needs no table, but key order and insertion order, 4 bytes per key each, so 25
+//! to 26 bytes per key.
 //!
-//! Counts are exact while the keys fit the budget: 9.4 million keys of 8 bytes do. Beyond it the
-//! pass keeps only the keys whose hash begins with `k` zero bits (spatial sampling by hash,
-//! Waldspurger et al., SHARDS, FAST'15) and halves the sample as often as needed. A power of two is
-//! no accident: a B-tree of `N / 2^k` records of the same size is at the same phase of its growth
-//! wave as one of `N` (see [`super::leaf`]), so what the sample says of leaf fill holds for the
-//! whole.
+//! Counts are exact while the keys fit the budget, which holds for 9.4 million keys of 8 bytes.
+//! Beyond it, the pass keeps only the keys whose hash begins with `k` zero bits (spatial sampling
+//! by hash, Waldspurger et al., SHARDS, FAST'15) and halves the sample as often as needed. The
+//! factor is a power of two on purpose: a B-tree of `N / 2^k` records of the same size is at the
+//! same phase of its growth wave as one of `N` (see [`super::leaf`]), so the leaf fill of the
+//! sample is that of the whole.
 
 mod keys;
 mod order;
@@ -36,28 +36,28 @@ pub(crate) use self::keys::{KeyStats, NEVER};
 use self::pass::Pass;
 pub use self::totals::Totals;
 
-/// Which part of the trace is measured, and how much memory the pass may take.
+/// The part of the trace to measure, and the memory that the pass may use.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
-    /// This many operations at the beginning are warm-up.
+    /// Number of operations at the beginning that are warm-up.
     pub warmup_ops: u64,
-    /// The pass stops after this many operations, warm-up included.
+    /// The pass stops after this many operations, including warm-up.
     pub limit_ops: u64,
-    /// Budget in bytes for the keys, their counts, and what the predictors make of them.
+    /// Memory budget in bytes for the keys, their counts, and what predictors derive from them.
     pub memory_bytes: usize,
-    /// Pages of the store that is predicted: the smaller they are, the more of the budget they
-    /// take.
+    /// Number of pages of the predicted store; small pages need more of the budget.
     pub page_size: usize,
 }
 
-/// The usual budget: what a replay takes beside it, other than cache and tables of the drive,
-/// leaves all of it below 256 MiB.
+/// The default budget. The rest of a replay, without its cache and the drive's tables, fits with it
+/// into 256 MiB.
 const MEMORY_BYTES: usize = 245_000_000;
-/// The least, whatever else takes memory.
+/// The minimum budget, even if other data need memory.
 const LEAST_MEMORY_BYTES: usize = 96_000_000;
 
 impl Span {
-    /// A span with the usual memory budget, which is for 9.4 million keys of 8 bytes, and no limit.
+    /// A span without limit, with the default memory budget, which is enough for 9.4 million keys
+    /// of 8 bytes.
     #[must_use]
     pub fn after(warmup_ops: u64) -> Self {
         Span {
@@ -68,8 +68,8 @@ impl Span {
         }
     }
 
-    /// The same, with less memory because other things take these bytes, but with enough of it for
-    /// a million keys or two.
+    /// The same with less memory because other data take this many bytes, but with enough for one
+    /// or two million keys.
     #[must_use]
     pub fn beside(self, bytes: usize) -> Self {
         let left = self.memory_bytes.saturating_sub(bytes);
@@ -90,7 +90,7 @@ fn live_bytes(keys: &Keys) -> f64 {
     bytes as f64
 }
 
-/// A trace as the predictors see it. Made by [`Workload::analyze`].
+/// The statistics of a trace, as predictors use them. Created by [`Workload::analyze`].
 #[derive(Debug)]
 pub struct Workload {
     /// The warm-up part.
@@ -99,17 +99,17 @@ pub struct Workload {
     pub measured: Totals,
     /// The sample holds each key with probability `2^-sample_shift`.
     pub sample_shift: u32,
-    /// Puts of keys that were there before, and deletes, in the warm-up: how far modification logs
-    /// have come (estimated where sampled).
+    /// Puts of existing keys, and deletes, in the warm-up, which determine how full modification
+    /// logs are (estimated if sampled).
     pub rewrites_before: f64,
     /// Share of zero bytes at the end of values; half, unless set otherwise (B⁻-tree §4.1).
     pub zeros: f64,
-    /// How far measured accesses of a key are from independent moments, which give 1
-    /// ([`super::recency`]); nothing if no key comes back.
+    /// How bursty measured accesses to a key are: 1 if independent (see [`super::recency`]); `None`
+    /// if no key comes back.
     pub burstiness: Option<f64>,
-    /// Bytes of the records at the end of the warm-up; nothing if there is none.
+    /// Bytes of the records at the end of the warm-up; `None` if there is no warm-up.
     warmup_bytes: Option<f64>,
-    /// Operations a unit of [`KeyStats::first_put`] stands for: 1 up to 4 billion operations.
+    /// Operations per unit of [`KeyStats::first_put`]: 1 for up to 4 billion operations.
     pub(crate) tick: u64,
     pub(crate) keys: Keys,
 }
@@ -118,16 +118,17 @@ impl Workload {
     /// Reads `source` to its end (or to `span.limit_ops`) and counts.
     ///
     /// # Errors
-    /// What the source says of a bad trace.
+    /// Errors of the source, for a bad trace.
     pub fn analyze(source: &mut dyn OpSource, span: Span) -> Result<Workload, TraceError> {
         Workload::analyze_stored(source, span, |_, _| Ok::<_, TraceError>(true))
     }
 
-    /// As [`Workload::analyze`], of what a store makes of the trace: `stored` gets each operation
-    /// with its number, from 1 on; it may cut the value, or leave the operation out by `false`.
+    /// As [`Workload::analyze`], for operations as the store executes them: `stored` receives each
+    /// operation with its number, from 1 on. It may cut the value, or return `false` to skip the
+    /// operation.
     ///
     /// # Errors
-    /// What the source says of a bad trace, and what `stored` says.
+    /// Errors of the source, for a bad trace, and errors of `stored`.
     pub fn analyze_stored<E: From<TraceError>>(
         source: &mut dyn OpSource,
         span: Span,
@@ -148,30 +149,30 @@ impl Workload {
         Ok(pass.finish())
     }
 
-    /// Number of keys of the sample.
+    /// Number of keys in the sample.
     #[must_use]
     pub fn sampled_keys(&self) -> usize {
         self.keys.len()
     }
 
-    /// Number of records the store holds at the end if nothing is deleted: keys that were ever put
-    /// (estimated where sampled).
+    /// Number of records in the store at the end if nothing is deleted: keys that were ever put
+    /// (estimated if sampled).
     #[must_use]
     pub fn records(&self) -> f64 {
         let put = self.keys.iter().filter(|k| k.first_put != NEVER).count();
         put as f64 * self.sample_weight()
     }
 
-    /// Number of records the store holds at the end (estimated where sampled).
+    /// Number of records in the store at the end (estimated if sampled).
     #[must_use]
     pub fn live_records(&self) -> f64 {
         let live = self.keys.iter().filter(|k| k.is_live()).count();
         live as f64 * self.sample_weight()
     }
 
-    /// What a share of the data set is a share of, as in `--cache 20%`: bytes of the keys and
-    /// values that the store holds at the end of the warm-up. A trace that has none begins with an
-    /// empty store; there it is those of its end.
+    /// The size to which shares such as `--cache 20%` refer: bytes of keys and values in the store
+    /// at the end of the warm-up. Without a warm-up the store is empty at first, so the end of the
+    /// trace counts.
     #[must_use]
     pub fn data_set_bytes(&self) -> f64 {
         match self.warmup_bytes {
@@ -190,19 +191,19 @@ impl Workload {
         bytes as f64 * self.sample_weight()
     }
 
-    /// How many keys of the trace one sampled key stands for.
+    /// How many keys of the trace a sampled key represents.
     #[must_use]
     pub fn sample_weight(&self) -> f64 {
         (1u64 << self.sample_shift) as f64
     }
 
-    /// Whether what is said of keys and records is estimated from a sample of the keys.
+    /// Whether keys and records are estimated from a sample.
     #[must_use]
     pub fn is_estimated(&self) -> bool {
         self.sample_shift > 0
     }
 
-    /// What a reader of estimates should know.
+    /// A warning for readers of estimates.
     #[must_use]
     pub fn estimated(&self) -> Option<String> {
         self.is_estimated().then(|| {
@@ -214,7 +215,7 @@ impl Workload {
         })
     }
 
-    /// What a leaf of this page size keeps of a key's value, in bytes.
+    /// Bytes of a value that a leaf of this page size stores.
     #[inline]
     pub(crate) fn stored_len(&self, index: u32, page_size: usize) -> usize {
         let (key, value) = self.keys.lens(index);
@@ -224,8 +225,8 @@ impl Workload {
         }
     }
 
-    /// Sum over the records of a store of such pages, if nothing is deleted, of what `of` says of
-    /// the overflow blocks of each.
+    /// Sum of `of` over the records of a store with such pages, if nothing is deleted; `of` is a
+    /// function of the overflow blocks of each.
     #[must_use]
     pub fn overflow_sum(&self, page_size: usize, of: impl Fn(u64) -> u64) -> f64 {
         let limits = node::limits(page_size);
@@ -242,13 +243,13 @@ impl Workload {
         self.keys.key(index)
     }
 
-    /// Indices of the sampled keys in key order.
+    /// Indices of the sampled keys, in key order.
     pub(crate) fn key_order(&self) -> Vec<u32> {
         order::key_order(&self.keys)
     }
 }
 
-/// Makes room in steps of a fifth: doubling would overshoot the budget.
+/// Grows capacity in steps of a fifth, because doubling would exceed the budget.
 pub(crate) fn reserve<T>(list: &mut Vec<T>, more: usize) {
     if list.capacity() - list.len() < more {
         list.reserve_exact(more.max(list.len() / 5).max(4096));

@@ -1,18 +1,18 @@
-//! The keys in key order, in 4 bytes a key and 2 MiB.
+//! Sorting of keys, in 4 bytes per key and 2 MiB.
 //!
-//! Sorting wants the first bytes of each key at hand, which takes 16 bytes a key. So many keys are
-//! dealt to ranges first, by keys drawn from all of them (samplesort), and then sorted range by
-//! range.
+//! Sorting needs the first bytes of each key at hand, which takes 16 bytes per key. So keys are
+//! first distributed to ranges, whose bounds are drawn from all keys (samplesort), and then sorted
+//! range by range.
 
 use super::keys::Keys;
 
-/// Keys of a range, about. No more are sorted together unless the drawn keys are far from the
-/// others.
+/// Approximate number of keys in a range. No more are sorted together unless the drawn keys are not
+/// representative.
 const RANGE: usize = 1 << 17;
-/// Keys that are drawn for each range.
+/// Number of keys drawn per range.
 const DRAWN: usize = 32;
 
-/// The first eight bytes of what keys do not share, and the key's index.
+/// The first eight bytes after the common prefix, and the key's index.
 type Head = (u64, u32);
 
 /// Indices of the keys in key order.
@@ -41,7 +41,7 @@ fn in_ranges(keys: &Keys, ranges: usize) -> Vec<u32> {
     for end in &mut ends {
         next += std::mem::replace(end, next);
     }
-    // From where each range begins, up to its end.
+    // The start of each range, up to its end.
     order.resize(keys.len(), 0);
     for index in all {
         let end = &mut ends[sorter.range(&bounds, index)];
@@ -58,7 +58,7 @@ fn in_ranges(keys: &Keys, ranges: usize) -> Vec<u32> {
 
 struct Sorter<'a> {
     keys: &'a Keys,
-    /// Bytes that all keys begin with: worth skipping before comparing heads.
+    /// Length of the common prefix of all keys, which is skipped before heads are compared.
     skip: usize,
 }
 
@@ -81,7 +81,7 @@ impl Sorter<'_> {
         }
     }
 
-    /// Keys between ranges that are about as large as each other.
+    /// Keys that separate ranges of about equal size.
     fn bounds(&self, ranges: usize) -> Vec<Head> {
         let count = self.keys.len();
         let step = (count / (ranges * DRAWN)).max(1);
@@ -114,7 +114,7 @@ fn common_prefix_of_all(keys: &Keys) -> usize {
     shared
 }
 
-/// The first eight bytes as an integer that orders like them.
+/// The first eight bytes as an integer with the same order.
 pub(super) fn head(key: &[u8]) -> u64 {
     if let Some(bytes) = key.first_chunk() {
         return u64::from_be_bytes(*bytes);
@@ -139,7 +139,7 @@ mod tests {
                     .wrapping_mul(6_364_136_223_846_793_005)
                     .wrapping_add(1);
                 let random = (state >> 33) as u8;
-                // Long keys share their first eight bytes, and one is the beginning of another.
+                // Long keys share their first eight bytes, and some are prefixes of others.
                 let mut key = vec![7; len - 1];
                 key.truncate(usize::from(random % 9) + 11);
                 key.extend([random / 16, random % 16, (state >> 45) as u8]);

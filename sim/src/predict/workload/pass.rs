@@ -1,4 +1,4 @@
-//! The pass over a trace.
+//! The streaming pass over a trace.
 
 use treering_traces::{Op, OpKind};
 use xxhash_rust::xxh3::xxh3_64;
@@ -11,25 +11,25 @@ use super::{Span, Workload, live_bytes};
 use crate::predict::grown::{Leaf, Split};
 use crate::predict::recency::Recency;
 
-/// Operations whose table lookups are done together, so that their cache misses overlap.
+/// Number of operations whose table lookups run together, so that their cache misses overlap.
 const BATCH: usize = 32;
 
-/// What the analysis takes beside the keys: key order and order of insertion, and leaves with the
-/// splits that made them.
+/// Memory that the analysis needs besides the keys: key order, insertion order, and leaves with
+/// their splits.
 const ORDER_BYTES: usize = 2 * size_of::<u32>();
 const LEAF_BYTES: usize = size_of::<Leaf>() + size_of::<Split>();
 
-/// Keys of a trace are not sampled below so many.
+/// Traces with fewer keys are never sampled.
 const LEAST_KEYS: usize = 1024;
 
-/// The pass under way.
+/// The state of the pass.
 pub(super) struct Pass {
     span: Span,
     pub(super) seen: u64,
     tick: u64,
     warmup: Totals,
     measured: Totals,
-    /// Length and [`tail`] of the key before, and whether it was written.
+    /// Length and [`tail`] of the previous key, and whether it was written.
     last: (usize, u64, bool),
     shift: u32,
     table: Table,
@@ -38,11 +38,11 @@ pub(super) struct Pass {
     waiting_keys: Vec<u8>,
     recency: Recency,
     warmup_bytes: Option<f64>,
-    /// Bytes that the records of the keys take of leaves, about.
+    /// Approximate bytes that the records take in leaves.
     leaf_bytes: usize,
 }
 
-/// An operation that has been hashed but not counted.
+/// An operation that has been hashed but not counted yet.
 struct Waiting {
     hash: u64,
     key_at: u32,
@@ -72,7 +72,7 @@ impl Pass {
         }
     }
 
-    /// Sums up what the store holds when measuring begins.
+    /// Sums up what the store holds when the measured part begins.
     pub(super) fn end_warmup(&mut self) {
         self.count_waiting();
         let weight = (1u64 << self.shift) as f64;
@@ -123,7 +123,7 @@ impl Pass {
         }
     }
 
-    /// Doubles the tick, so that operation numbers fit 32 bits.
+    /// Doubles the tick, so that operation numbers fit into 32 bits.
     fn coarsen_time(&mut self) {
         self.count_waiting();
         self.tick *= 2;
@@ -131,7 +131,7 @@ impl Pass {
     }
 
     fn count_waiting(&mut self) {
-        // First what the cache lacks is asked for: in loops this short many misses overlap.
+        // First prefetch; in loops this short, many cache misses overlap.
         for w in &self.waiting {
             self.table.touch(w.hash);
         }
@@ -153,7 +153,7 @@ impl Pass {
                     let (value, time) = (w.access.value_len, w.access.time);
                     let index = self.keys.push(key, value, time);
                     self.table.add(w.hash, &self.keys);
-                    // Longer ones are elsewhere.
+                    // Longer keys are stored elsewhere.
                     let record = key.len() + value as usize;
                     self.leaf_bytes += record.min(self.span.page_size / 2);
                     index
@@ -170,13 +170,13 @@ impl Pass {
     }
 
     fn memory(&self) -> usize {
-        // The analysis of the result takes key order and leaves, but no table.
+        // Evaluating the result needs key order and leaves, but no table.
         let leaves = self.leaf_bytes / (self.span.page_size / 2);
         let later = self.keys.len() * ORDER_BYTES + leaves * LEAF_BYTES;
         self.keys.bytes() + self.table.bytes().max(later)
     }
 
-    /// Keys of the sample, and bytes that they take while they are counted.
+    /// Number of keys in the sample, and the bytes that they take during the pass.
     #[cfg(test)]
     pub(super) fn held(&self) -> (usize, usize) {
         (self.keys.len(), self.keys.bytes() + self.table.bytes())

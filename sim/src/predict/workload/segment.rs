@@ -1,16 +1,16 @@
-//! Rows of keys that came one after another, and their keys.
+//! A segment of rows for keys that came one after another, and the keys themselves.
 //!
-//! Where all keys are of one length they lie in the rows; else in an arena, and a row says where
-//! its key starts there. What a row begins with is [`super::keys`]' to say.
+//! If all keys have the same length, they are stored in the rows; otherwise in an arena, and each
+//! row says where its key starts. The beginning of a row is defined in [`super::keys`].
 
-/// Keys of a segment.
+/// Number of keys in a segment.
 pub(super) const SEGMENT_KEYS: usize = 1 << 16;
 
-/// Bytes of a row before its key, and of where in the arena that starts.
+/// Bytes of a row before its key, and of an offset into the arena.
 pub(super) const HEAD: usize = 9;
 const START: usize = 4;
 
-/// What a row begins with.
+/// The first bytes of a row.
 pub(super) type Head = [u8; HEAD];
 
 /// Up to [`SEGMENT_KEYS`] keys that came one after another.
@@ -22,12 +22,12 @@ pub(super) struct Segment {
     /// Whether keys are in the arena.
     apart: bool,
     arena: Vec<u8>,
-    /// Lower bits of the number of scans, by key; those of keys beyond its end are 0.
+    /// Lower bits of the number of scans, by key; 0 for keys beyond its end.
     scans: Vec<u8>,
 }
 
 impl Segment {
-    /// An empty one, for keys of one length until another comes.
+    /// An empty segment, for keys of one length until another length comes.
     pub(super) fn new(key_len: usize) -> Segment {
         Segment {
             rows: Vec::new(),
@@ -86,7 +86,7 @@ impl Segment {
         }
     }
 
-    /// Adds a row; `spare` is for how many more there may be room.
+    /// Adds a row; `spare` is the number of further rows to reserve memory for.
     pub(super) fn push(&mut self, head: Head, key: &[u8], spare: usize) {
         if !self.apart && self.stride != HEAD + key.len() {
             self.set_apart();
@@ -127,7 +127,7 @@ impl Segment {
         self.arena.shrink_to_fit();
     }
 
-    /// No key will come any more.
+    /// Ends the segment: no more keys will be added.
     pub(super) fn close(&mut self) {
         self.arena.shrink_to_fit();
     }
@@ -136,7 +136,7 @@ impl Segment {
         self.scans.get(at).copied().map_or(0, u32::from)
     }
 
-    /// Counts a scan of a key; says whether the count has begun again at 0.
+    /// Counts a scan of a key; returns whether the counter wrapped to 0.
     pub(super) fn add_scan(&mut self, at: usize) -> bool {
         if self.scans.len() <= at {
             let room = self.rows.capacity() / self.stride;
@@ -148,7 +148,7 @@ impl Segment {
         carried
     }
 
-    /// Says how many it were, of a key that has some.
+    /// Restores the number of scans of a key that has some.
     pub(super) fn set_scans(&mut self, at: usize, count: u8) {
         if let Some(scans) = self.scans.get_mut(at) {
             *scans = count;

@@ -1,32 +1,32 @@
-//! Which keys are known: an index of 4 bytes a slot over keys that are stored elsewhere.
+//! The index of known keys: 4 bytes per slot, for keys that are stored elsewhere.
 //!
 //! ```text
 //! slot: tag 8 | number of the key + 1, 24        0 if empty
 //! ```
 //!
-//! Open addressing with linear probing. The hash chooses the first slot by its lower half, sampling
-//! looks at its highest bits, and the tag is between. A tag that fits leads to the key itself,
-//! which is compared, so no two keys are taken for one. Beyond 2^24 keys the numbers need the whole
-//! slot, and there are no tags.
+//! Open addressing with linear probing. The lower half of the hash chooses the first slot, sampling
+//! uses its highest bits, and the tag is taken from the bits in between. If a tag matches, the key
+//! itself is compared, so different keys are never confused. Beyond 2^24 keys, the numbers need the
+//! whole slot, and there are no tags.
 //!
-//! A table is 62 to 87 % full. It grows by being filled anew from the keys after the old slots are
-//! freed, so growth takes no more memory than what it leads to.
+//! A table is 62 to 87 % full. To grow, the old slots are freed and the new table is filled from
+//! the keys, so growth needs no additional memory.
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::keys::Keys;
 
-/// Slots of a table that has no keys yet.
+/// Slots of an empty table.
 const LEAST_SLOTS: usize = 4096;
-/// Bits of a number in a slot with a tag.
+/// Bits of a key number in a slot with a tag.
 const NUMBER_BITS: u32 = 24;
 const TAGS: u32 = u32::MAX << NUMBER_BITS;
 
-/// The keys by their hashes.
+/// The index from hashes to keys.
 pub(super) struct Table {
     slots: Vec<u32>,
     used: usize,
-    /// Bits of a slot that are the tag.
+    /// Number of tag bits in a slot.
     tags: u32,
 }
 
@@ -44,7 +44,7 @@ impl Table {
     }
 
     fn home(&self, hash: u64) -> usize {
-        // The lower half times the slots: any number of slots will do.
+        // The lower half times the number of slots, which need not be a power of two.
         (((hash & u64::from(u32::MAX)) * self.slots.len() as u64) >> 32) as usize
     }
 
@@ -52,7 +52,7 @@ impl Table {
         (hash >> 8) as u32 & self.tags
     }
 
-    /// Asks for the cache line that `find` will want.
+    /// Prefetches the cache line that `find` will need.
     pub(super) fn touch(&self, hash: u64) {
         std::hint::black_box(self.slots[self.home(hash)]);
     }
@@ -63,7 +63,7 @@ impl Table {
         self.find(hash, |_| true)
     }
 
-    /// The number of the key with this hash that `is` the one.
+    /// The number of the key with this hash for which `is` returns true.
     #[inline]
     pub(super) fn find(&self, hash: u64, is: impl Fn(u32) -> bool) -> Option<u32> {
         let tag = self.tag(hash);
@@ -93,7 +93,7 @@ impl Table {
         self.used += 1;
     }
 
-    /// Adds the last of the keys, which has this hash.
+    /// Adds the last key, which has this hash.
     pub(super) fn add(&mut self, hash: u64, keys: &Keys) {
         if self.used * 8 >= self.slots.len() * 7 {
             self.fill(keys);
@@ -106,7 +106,7 @@ impl Table {
         self.insert(hash, keys.len() as u32 - 1);
     }
 
-    /// Makes the table that of these keys.
+    /// Rebuilds the table from these keys.
     pub(super) fn fill(&mut self, keys: &Keys) {
         // Old slots are freed before there are new ones.
         self.slots = Vec::new();

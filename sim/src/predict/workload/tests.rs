@@ -6,7 +6,7 @@ use treering_traces::OpKind;
 use super::keys::{Access, Keys};
 use super::*;
 
-/// What is known of a key, with nothing saved.
+/// Uncompressed statistics of a key, for comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Plain {
     key: Vec<u8>,
@@ -73,7 +73,7 @@ fn value_len() -> impl Strategy<Value = u32> {
     prop_oneof![0..300u32, 65_530..65_540u32, Just(u32::MAX)]
 }
 
-/// Which key, how long after the one before, how often, and what.
+/// Parameters of an access: key, distance from the previous access, count, kind.
 type Step = (usize, u32, u32, Access);
 
 fn step() -> impl Strategy<Value = Step> {
@@ -96,7 +96,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Also when units of time double, and when half of the keys go.
+    /// This also holds when units of time double, and when half of the keys are dropped.
     #[test]
     fn rows_hold_what_a_map_of_whole_structs_holds(
         names in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..20), 60),
@@ -158,7 +158,7 @@ fn random(state: &mut u64) -> u64 {
     z ^ z >> 31
 }
 
-/// Some keys come far more often than others; names differ in length from the 70,000th on.
+/// Some keys come far more often than others; key lengths vary from the 70,000th on.
 fn op(state: &mut u64, keys: u64) -> Op {
     let often = random(state).is_multiple_of(2);
     let times = if often { 5 } else { 1 };
@@ -196,7 +196,7 @@ fn a_trace_is_counted_as_by_a_map_of_its_keys() {
         plain[number].note(&Access {
             kind: op.kind,
             measured: u64::from(time) >= WARMUP,
-            // No key is right before another here.
+            // In this trace no key directly follows its predecessor.
             in_run: false,
             value_len: op.value_len,
             time,
@@ -221,7 +221,7 @@ fn a_trace_is_counted_as_by_a_map_of_its_keys() {
     assert_eq!(order, sorted.into_values().collect::<Vec<_>>());
 }
 
-/// Bytes a key at the worst moment from the 10,000th key on.
+/// Maximum bytes per key from the 10,000th key on.
 fn most_bytes_a_key(count: u64, op: impl Fn(u64, &mut Op)) -> (f64, usize) {
     let mut pass = Pass::new(Span::after(count / 2));
     let (mut most, mut at) = (0.0, 0);
@@ -230,7 +230,7 @@ fn most_bytes_a_key(count: u64, op: impl Fn(u64, &mut Op)) -> (f64, usize) {
         op(number, &mut made);
         made.kind = OpKind::Put;
         pass.take(&made);
-        // Later ones of earlier keys, as often as a key is put.
+        // Later puts go to earlier keys, as many times as each key is put.
         op(random(&mut state) % (number + 1), &mut made);
         made.kind = OpKind::ALL[(number % 2) as usize];
         pass.take(&made);

@@ -1,4 +1,4 @@
-//! Sums over all operations: exact, however few keys are kept.
+//! Sums over all operations, exact even if keys are sampled.
 
 use treering_engine::node::{self, MAX_PAGE_BYTES, MIN_PAGE_BYTES};
 use treering_engine::{BLOCK_SIZE, POINTER_BYTES, is_long, overflow_blocks};
@@ -6,42 +6,42 @@ use treering_traces::{Op, OpKind};
 
 use crate::predict::log::{record_bytes, varint_len};
 
-/// Sums over one part (warm-up or measured) of the trace: exact, not sampled.
+/// Sums over one part (warm-up or measured) of the trace; exact, not sampled.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Totals {
     /// Operations by kind, in the order of [`OpKind::ALL`].
     pub ops: [u64; 4],
     /// Key and value bytes of puts, key bytes of deletes.
     pub user_bytes: u64,
-    /// Bytes of the redo records of puts and deletes, without the page's name (B⁻-tree §2.4,
-    /// `W_log` before rounding).
+    /// Bytes of the redo records of puts and deletes, without page names (B⁻-tree §2.4, `W_log`
+    /// before rounding).
     pub log_bytes: u64,
-    /// Sum of the lengths of scans in records.
+    /// Sum of the scan lengths, in records.
     pub scanned_records: u64,
-    /// Of puts whose values are out of line, by page size.
+    /// Puts with out-of-line values, by page size.
     long: [Long; PAGE_SIZES],
 }
 
-/// Page sizes that there are: powers of two.
+/// The possible page sizes, powers of two.
 const PAGE_SIZES: usize = (MAX_PAGE_BYTES / MIN_PAGE_BYTES).ilog2() as usize + 1;
 
-/// Puts whose values are out of line with pages of one size.
+/// Puts with out-of-line values for one page size.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Long {
     /// Bytes of their overflow blocks.
     overflow_bytes: u64,
     /// Bytes of their values.
     value_bytes: u64,
-    /// By how much their redo records are shorter than with the values in them.
+    /// Bytes by which their redo records are shorter than with the values included.
     log_saved: u64,
 }
 
-/// Which of [`Totals::long`] is that of a page size.
+/// Index in [`Totals::long`] of a page size.
 fn size_class(page_size: usize) -> usize {
     (page_size / MIN_PAGE_BYTES).max(1).ilog2() as usize
 }
 
-/// Bytes of a redo record of a put, without the page's name.
+/// Bytes of the redo record of a put, without the page's name.
 fn put_bytes(key: u64, value: u64) -> u64 {
     record_bytes(varint_len(key) + key + value)
 }
@@ -84,7 +84,7 @@ impl Totals {
         let blocks = overflow_blocks(value as usize);
         let saved = || put_bytes(key, u64::from(value)) - put_bytes(key, POINTER_BYTES as u64);
         for (class, long) in self.long.iter_mut().enumerate() {
-            // Where it fits a small page it fits a larger one.
+            // A value that fits a small page also fits larger ones.
             if !is_long(
                 &node::limits(MIN_PAGE_BYTES << class),
                 key as usize,
@@ -98,7 +98,7 @@ impl Totals {
         }
     }
 
-    /// [`Totals::log_bytes`] in a store of pages of this size, whose long values are not in the
+    /// [`Totals::log_bytes`] in a store with this page size, which keeps long values out of the
     /// log.
     #[must_use]
     pub fn log_bytes_with(&self, page_size: usize) -> u64 {

@@ -3,6 +3,7 @@
 //! ```text
 //! engine ──▶ process (/proc/self/io) ──▶ block device (/sys/dev/block/M:m/stat)
 //!            page cache: delays writes    journal and metadata: additional writes
+//! ```
 //!
 //! With O_DIRECT, the process writes exactly what the engine counts. With the page cache, the
 //! kernel charges a process for the pages that it dirties: a page dirtied again before write-back

@@ -1,5 +1,5 @@
-//! LodgeTree: what its last-level inner nodes buffer, what a flush takes along, and the XPLines of
-//! leaves and logs that follow.
+//! Predicts LodgeTree: what its last-level inner nodes buffer, what flushes write, and the
+//! resulting XPLines of leaves and logs.
 //!
 //! | part | how |
 //! |---|---|
@@ -17,12 +17,12 @@
 //! m = (sum over g of  n_g (1 - stays(g m))  +  logs) / ticks                                                         (1)
 //! ```
 //!
-//! *Ignored*: what deletes leave empty, how much room the node above has for the parts of a split
-//! (LodgeTree eq. 1), and records that do not fit a leaf. Where keys are sampled, sequential writes
-//! come to a leaf less often than they do.
+//! *Ignored*: space that deletes leave empty, the space in the parent node for the parts of a split
+//! (LodgeTree eq. 1), and records that do not fit a leaf. If keys are sampled, the model has fewer
+//! sequential writes to a leaf than the trace.
 //!
-//! Cost: `O(W log W)` for `W` writes of sampled keys, of which there are 2^23 at most (some 200
-//! MB): beyond that fewer keys are played.
+//! Cost: `O(W log W)` for `W` writes of sampled keys, at most 2^23 (some 200 MB): beyond that fewer
+//! keys are simulated.
 
 mod cleaning;
 mod lines;
@@ -38,41 +38,41 @@ use crate::ssd::gc::SplitMix;
 
 /// Bytes of a leaf (LodgeTree §IV-A).
 const LEAF: f64 = 512.0;
-/// Most writes that are played.
+/// Maximum number of simulated writes.
 const MOST_WRITES: u64 = 1 << 23;
-/// Most entries of logs that are played.
+/// Maximum number of simulated log entries.
 const MOST_ENTRIES: u32 = 1 << 16;
 
-/// The tree.
+/// The parameters of the tree.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LodgeShape {
     /// Slots of a last-level inner node.
     pub slots: usize,
-    /// t_node: most leaves that a flush goes to.
+    /// t_node: maximum number of leaves that a flush goes to.
     pub t_node: usize,
-    /// t_split: keys above which a leaf is split, at most 27.
+    /// t_split: number of keys above which a leaf is split, at most 27.
     pub t_split: usize,
-    /// t of §III-C; none if nodes are split into two whatever comes.
+    /// t of §III-C; `None` if nodes are always split into two.
     pub burst_factor: Option<f64>,
-    /// L: entries of a log.
+    /// L: number of entries of a log.
     pub log_entries: f64,
-    /// Entries of the logs that all partitions append to.
+    /// Number of entries of the logs that all partitions append to.
     pub entitled_entries: f64,
-    /// What pins old logs is flushed when logs have room for entries of more than this share of the
-    /// leaves' bytes.
+    /// When logs have more entries than this share of the leaves' bytes, the changes that keep old
+    /// logs alive are flushed.
     pub log_share: f64,
 }
 
 /// Counts over the measured part.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LodgePrediction {
-    /// What all trees in persistent memory have; its flushes are visits to leaves.
+    /// The counts of all trees in persistent memory; its flushes are visits to leaves.
     pub pm: PmPrediction,
     /// Flushes of nodes.
     pub node_flushes: f64,
-    /// Changes that one brings to leaves.
+    /// Changes per flush.
     pub pairs_per_flush: f64,
-    /// Changes that a leaf gets by a visit.
+    /// Changes per visit to a leaf.
     pub pairs_per_leaf: f64,
     /// Last-level inner nodes at the end.
     pub nodes: f64,
@@ -91,7 +91,7 @@ pub fn predict(workload: &Workload, shape: &LodgeShape, buffer: &XpBuffer) -> Lo
     let (mut writes, weight) = writes(workload, from, end);
 
     let cleanings = cleanings(shape, buffer, &writes, weight);
-    // Which XPLines are touched when does not depend on the buffer.
+    // The times at which XPLines are touched do not depend on the buffer.
     let mut unbuffered = Medium::new(buffer, 0.0, from);
     let mut again = writes.clone();
     let counts = play::play(shape, &mut again, &cleanings, &mut unbuffered, &mut Nobody);
@@ -105,7 +105,7 @@ pub fn predict(workload: &Workload, shape: &LodgeShape, buffer: &XpBuffer) -> Lo
     for _ in 0..40 {
         let of_leaves = gaps.missed(buffer, per_tick) * weight / length;
         let gone = 1.0 - buffer.stays(ring / entries_a_tick.max(1e-9) * per_tick);
-        // Half a step: with buffers that keep what is young, this is not monotonous.
+        // Half a step, because with replacement that keeps young lines this is not monotonic.
         per_tick = 0.5 * (per_tick + of_leaves + of_log * gone);
     }
     let mut medium = Medium::new(buffer, per_tick, from);
@@ -116,14 +116,14 @@ pub fn predict(workload: &Workload, shape: &LodgeShape, buffer: &XpBuffer) -> Lo
     prediction
 }
 
-/// When logs are cleaned, as all nodes played without it say.
+/// When logs are cleaned, derived from the nodes simulated without cleaning.
 fn cleanings(
     shape: &LodgeShape,
     buffer: &XpBuffer,
     writes: &[Write],
     weight: f64,
 ) -> Vec<Cleaning> {
-    // Where few keys are played a log stands for several.
+    // If few keys are simulated, a log represents several.
     let entries = shape.log_entries.max(weight);
     let mut logs = Logs::new(writes, entries / weight);
     let mut medium = Medium::new(buffer, 0.0, u32::MAX);
@@ -165,15 +165,15 @@ fn summary(
     }
 }
 
-/// All writes in order of time, and how many keys each of theirs stands for. Of first puts the time
-/// is known; others come at random.
+/// All writes in order of time, and the number of keys that each represents. Times of first puts
+/// are known; other writes come at random times.
 fn writes(workload: &Workload, from: u32, end: u32) -> (Vec<Write>, f64) {
     let count = |k: &KeyStats| 1 + u64::from(k.writes) + u64::from(k.warmup_writes);
     let all: u64 = workload.keys.iter().map(|k| count(&k)).sum();
     let shift = (0..).find(|shift| all >> shift <= MOST_WRITES);
     let shift = shift.unwrap_or(0);
     let mut random = SplitMix(1);
-    // By time first, for the sort.
+    // Time first, for sorting.
     let mut by_time: Vec<(u32, u32)> = Vec::with_capacity((all >> shift) as usize);
     for (rank, key) in (0u32..).zip(workload.key_order()) {
         let k = workload.keys.get(key);
@@ -202,7 +202,7 @@ fn writes(workload: &Workload, from: u32, end: u32) -> (Vec<Write>, f64) {
     )
 }
 
-/// What an entry of a log costs.
+/// Cost of a log entry.
 struct Log {
     /// Lines that reach the XPBuffer.
     lines: f64,
@@ -211,7 +211,7 @@ struct Log {
 }
 
 impl Log {
-    /// Appends entries to a ring of so many, while so many XPLines come for each.
+    /// Appends entries to a ring of this size, while this many XPLines are inserted per entry.
     fn play(buffer: &XpBuffer, per_entry: f64, ring: f64, appended: f64) -> Log {
         let ring = ring.min(f64::from(MOST_ENTRIES)) as u32;
         let xplines = (ring.max(1) as f64 * ENTRY / XPLINE).ceil() as usize;

@@ -1,12 +1,12 @@
-//! Last-level inner nodes of LodgeTree, played by recursion on key ranges.
+//! Simulates LodgeTree's last-level inner nodes, by recursion on key ranges.
 //!
 //! ```text
 //! writes of a node's range, in order     buffered already? take its slot | a slot free? take it | flush to t_node leaves, or split one
 //! 28 leaves                              split: the rest of the writes (stably) to the parts: recurse
 //! ```
 //!
-//! Rules as the engine has them (LodgeTree §III-B, §III-C; `engine/src/trees/pm/lodge/`). Nodes
-//! share nothing, so each is played to its end alone, with the lines of its leaves.
+//! The rules are those of the engine (LodgeTree §III-B, §III-C; `engine/src/trees/pm/lodge/`).
+//! Nodes share nothing, so each is simulated to its end alone, with the lines of its leaves.
 
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ const HEADER: usize = 80;
 const SLOT: usize = 16;
 const LINE: usize = 64;
 
-/// A write: its key's rank, and when, in ticks.
+/// A write: the rank of its key, and its time in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Write(u64);
 
@@ -39,14 +39,14 @@ impl Write {
     }
 }
 
-/// What was counted in the measured part, and what there is at the end.
+/// Counts of the measured part, and the state at its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Counts {
     /// Flushes of nodes.
     pub(super) flushes: f64,
-    /// Leaves that they went to.
+    /// Visits to leaves by flushes.
     pub(super) visits: f64,
-    /// Changes that these got.
+    /// Changes that these visits brought.
     pub(super) flushed: f64,
     /// Splits of leaves.
     pub(super) splits: f64,
@@ -90,7 +90,7 @@ impl Leaf {
         self.bits.count_ones() as usize
     }
 
-    /// Lines of the whole leaf, a bit each, come in their order.
+    /// The lines (one bit each) of a whole leaf are written in order.
     fn touch(&mut self, medium: &mut Medium<'_>, lines: u8, time: u32) {
         let [first, second] = &mut self.xplines;
         medium.touch(first, lines & 0xf, time);
@@ -98,7 +98,7 @@ impl Leaf {
     }
 }
 
-/// A change that is buffered.
+/// A buffered change.
 #[derive(Clone, Copy)]
 struct Pair {
     rank: u32,
@@ -110,13 +110,13 @@ struct Pair {
 struct Node {
     leaves: Vec<Leaf>,
     buffer: Vec<Pair>,
-    /// Cleanings that it has seen.
+    /// Number of cleanings that it has seen.
     cleanings: usize,
-    /// M, and when it was split the last time but one, and the last (§III-C).
+    /// M, and the times of its last two splits (§III-C).
     parts: usize,
     split_before: u32,
     split_last: u32,
-    /// Its part of the writes that are still to come.
+    /// The rest of its writes.
     future: Range<usize>,
 }
 
@@ -127,22 +127,22 @@ impl Node {
     }
 }
 
-/// Logs have become long: what was written before a moment is flushed. In ticks.
+/// Cleaning of long logs: changes written before a time (in ticks) are flushed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Cleaning {
     pub(super) at: u32,
     pub(super) below: u32,
 }
 
-/// Is told of leaves, and of changes that were buffered.
+/// Observes leaves, and changes that were buffered.
 pub(super) trait Watch {
     /// A leaf was split off.
     fn split(&mut self, time: u32);
-    /// A change has left the buffer, or been written anew; without a time, it never does.
+    /// A change left the buffer or was overwritten at this time; `None` if it never does.
     fn left(&mut self, written: u32, time: Option<u32>);
 }
 
-/// Plays all writes, which are in order of time.
+/// Simulates all writes, which are in order of time.
 pub(super) fn play(
     shape: &LodgeShape,
     writes: &mut [Write],
@@ -193,7 +193,7 @@ impl<W: Watch> Play<'_, '_, W> {
         f64::from(u8::from(time >= self.from))
     }
 
-    /// Takes writes until the node has to be split, and says when; or all.
+    /// Processes writes until the node must be split, and returns when; or all.
     fn fill(&mut self, node: &mut Node, writes: &[Write]) -> Option<u32> {
         loop {
             let write = writes[node.future.clone()].first().copied();
@@ -234,8 +234,8 @@ impl<W: Watch> Play<'_, '_, W> {
         }
     }
 
-    /// §III-B: to the first t_node leaves of the buffer's order, until one would split; or to that
-    /// one alone, if it is the first. Leaves are chosen by changes that were written before
+    /// §III-B: flushes to the first t_node leaves in buffer order, until one would split; or to
+    /// that one alone, if it is the first. Leaves are chosen by changes that were written before
     /// `below`.
     fn flush(&mut self, node: &mut Node, below: u32, time: u32) {
         self.counts.flushes += self.measured(time);
@@ -291,7 +291,7 @@ impl<W: Watch> Play<'_, '_, W> {
         let leaf = &mut node.leaves[at];
         let old = leaf.old(&group);
         if group.len() > SLOTS - leaf.count() {
-            // What is replaced is cleared first, for there is no room beside it.
+            // Replaced slots are cleared first, because there is no space beside them.
             leaf.bits &= !old;
             leaf.touch(self.medium, 1, time);
         }
