@@ -50,7 +50,7 @@ fn cut(path: &Path) -> Option<(u64, String)> {
     file.take(SUPERBLOCKS).read_to_end(&mut start).ok()?;
     (!len.is_multiple_of(block) && is_store_file(&start)).then(|| {
         let why = format!(
-            "the file was cut off: expected a whole number of blocks of {block} bytes, found {len} bytes"
+            "the file is cut: expected a whole number of blocks of {block} bytes, found {len} bytes"
         );
         (len, why)
     })

@@ -163,7 +163,11 @@ fn what_cannot_be_laid_out_is_refused() {
         ("layout empty.txt", 2, "empty.txt"),
         ("layout dense --page 5KiB", 2, "--page"),
         ("layout dense --page 64KiB", 2, "--page"),
-        ("layout dense --records 10 --value-size 60KiB", 2, "limits"),
+        (
+            "layout dense --records 10 --value-size 60KiB",
+            2,
+            "does not fit",
+        ),
         ("layout dense --records 10 --sample 0", 2, "--sample"),
         ("layout dense --records 10 --html -", 2, "--html"),
         ("layout dense --records 10 --svg a --html a", 2, "different"),

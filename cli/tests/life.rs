@@ -126,7 +126,7 @@ fn a_bad_line_is_named_and_leaves_nothing() {
             "line 2: expected \"value\" or \"value_hex\"",
         ),
         ("c,1\n", "line 2: expected {\"key\""),
-        (good, "line 2: expected each key once"),
+        (good, "line 2: found a key for the second time"),
         (
             "{\"key_hex\":\"xx\",\"value\":\"\"}\n",
             "line 2: expected pairs of hexadecimal digits",

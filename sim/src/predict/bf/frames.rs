@@ -1,9 +1,10 @@
 //! The few page frames below the ring: they act as a write buffer of whole leaves, and their
 //! evictions make the log flush.
-//! The clock of [`crate::predict::cache`], but played: leaves do not come independently. The ring
-//! is emptied some KiB at a time (§4.2), so merges come in bursts, each as long as the frames are
-//! many; what a burst finds in the frames, and how old the changes are that it drives out, no
-//! renewal of single leaves tells.
+//!
+//! This is the clock of [`crate::predict::cache`], but simulated, because leaves are not accessed
+//! independently. The ring is emptied some KiB at a time (§4.2), so merges come in bursts, whose
+//! length grows with the number of frames. How much of a burst hits the frames, and how old the
+//! changes are that it evicts, cannot be computed from renewals of single leaves.
 
 use crate::predict::cache::CacheShape;
 
