@@ -11,8 +11,9 @@ use clap::{Args, ValueEnum};
     treering check                                   every spec, small models, all checkers\n  \
     treering check WalRecovery --graph --mutations   its state graphs and its seeded bugs\n  \
     treering check --model full                      the large models (takes minutes)\n  \
-    treering check WalRecovery --against-engine      compare the engine with the spec's mirror\n  \
-    treering check WalRecovery --only published_free-reads --checker mirror\n                                                   \
+    treering check WalRecovery --against-engine      the engine against the mirror (takes minutes)\n  \
+    treering check CircularBuffer --against-engine   the engine's ring against its mirror\n  \
+    treering check WalRecovery --only published_free-reads --checker mirror   \
     print a counterexample\n\n\
     TLC is fetched through Maven and tla-mc through cargo on first use, into specs/target/; \
     set TLC_JAR and TLA_MC to use your own.\n\
