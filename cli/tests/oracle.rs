@@ -100,7 +100,7 @@ fn with_a_budget_what_had_no_time_is_named_and_only_strictly_status_4() {
         said.contains("not reached in this budget: splits"),
         "{said}"
     );
-    assert!(said.contains("1 did not reach everything"), "{said}");
+    assert!(said.contains("1 jobs did not reach everything"), "{said}");
     let json = std::fs::read_to_string(folder.path().join("met.json")).unwrap();
     let document: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(document["runs"][0]["verdict"], "holds");
