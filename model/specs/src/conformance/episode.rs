@@ -1,9 +1,9 @@
-//! Episodes: a seeded life of a store, with clients, background work, failures, crashes and what
-//! follows them.
+//! Episodes: the seeded life of a store, with clients, background work, failures, crashes and
+//! recoveries.
 //!
-//! Four clients share one thread, each with one call at a time: a put returns when its record is in
-//! the buffer, and what is left of the call is its `sync`. So flushes have several clients waiting,
-//! and everything happens in an order that the seed fixes.
+//! Four clients share one thread, each with one call at a time. A put returns when its record is in
+//! the buffer, and the rest of the call is its `sync`. So several clients wait for a flush, and the
+//! seed decides the order of everything.
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ use treering_oracle::value;
 
 /// Clients of an episode.
 pub const CLIENTS: u8 = 4;
-/// How long an episode is.
+/// The length of an episode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Length {
-    /// Openings.
+    /// The number of openings.
     pub lives: u64,
-    /// Steps between an opening and the next end.
+    /// The number of steps between an opening and the next end.
     pub steps: u64,
 }
 
@@ -35,13 +35,13 @@ impl Default for Length {
     }
 }
 
-/// What a client does.
+/// What a client is doing.
 #[derive(Clone, Copy, PartialEq)]
 enum Client {
     Idle,
     /// Its write is in the log buffer at this LSN.
     Waits(Lsn),
-    /// It will have no answer before the next crash.
+    /// It will get no answer before the next crash.
     Stuck,
 }
 
@@ -56,7 +56,7 @@ pub struct Episode<'a> {
 }
 
 impl<'a> Episode<'a> {
-    /// An episode by seed.
+    /// Prepares the episode of a seed.
     #[must_use]
     pub fn new(setup: &'a Setup, seed: u64, length: Length) -> Episode<'a> {
         Episode {
@@ -69,11 +69,12 @@ impl<'a> Episode<'a> {
         }
     }
 
-    /// Lives it, and passes on what is heard, life by life, as long as `judge` says so and there is
-    /// time.
+    /// Runs the episode and passes on the recorded entries, life by life, as long as `judge`
+    /// returns true and there is time.
     ///
     /// # Errors
-    /// The engine's own, where none is to be expected: the first opening, and looking at a device.
+    /// The engine's own, at the first opening and when a device is surveyed. No error is expected
+    /// there.
     pub fn run(
         mut self,
         until: &Deadline,
@@ -101,7 +102,7 @@ impl<'a> Episode<'a> {
         Ok(())
     }
 
-    /// From an opening to the end.
+    /// Runs a life from the opening to its end.
     fn live(&mut self, store: &Store, until: &Deadline) -> End {
         self.read_all(store);
         self.set_fate();
@@ -121,7 +122,7 @@ impl<'a> Episode<'a> {
         self.fate.end()
     }
 
-    /// What will go wrong in this life, if anything.
+    /// Decides what will fail in this life, if anything.
     fn set_fate(&mut self) {
         let seed = self.fate.rng.word();
         match self.fate.rng.below(8) {
@@ -133,7 +134,7 @@ impl<'a> Episode<'a> {
         }
     }
 
-    /// Tells what is left.
+    /// Records what the end of a life has left.
     fn bury(&mut self, end: End) -> Result<()> {
         self.clients = [Client::Idle; CLIENTS as usize];
         let power = self.fate.bury(end);
@@ -147,14 +148,14 @@ impl<'a> Episode<'a> {
         Ok(())
     }
 
-    /// Opens the store; it may fail, or the power go on the way.
+    /// Opens the store. That may fail, or the power may fail meanwhile.
     fn reopen(&mut self) -> Opened {
         let setup = self.setup;
         self.fate
             .reopen(150, |device, recorder| setup.open(device, recorder))
     }
 
-    /// One thing that happens.
+    /// One random step.
     fn step(&mut self, store: &Store) -> Result<()> {
         match self.fate.rng.below(24) {
             0 => store.pump(Task::WriteBack).map(drop),
@@ -180,7 +181,7 @@ impl<'a> Episode<'a> {
         }
     }
 
-    /// A client has its answer, or the error that is said instead of one.
+    /// A client gets its answer, or an error instead.
     fn answered(&mut self, c: u8, answer: Result<()>) -> Result<()> {
         self.clients[usize::from(c)] = match &answer {
             Ok(()) => Client::Idle,
@@ -220,14 +221,14 @@ impl<'a> Episode<'a> {
         let found = &mut self.found;
         let got = on_behalf_of(c, || store.get(&self.setup.keys[usize::from(key)], found));
         if got.is_ok() {
-            // What is no version of anything is none that the mirror knows.
+            // A value that is not a version of anything is one that the mirror does not know.
             let version = value::version(found).unwrap_or(u64::MAX);
             self.fate.recorder.hear(Some(c), Heard::Answered(version));
         }
         self.answered(c, got.map(drop))
     }
 
-    /// A client reads all that there is.
+    /// A client reads all keys.
     fn read_all(&mut self, store: &Store) {
         for key in 0..self.setup.keys.len() as u8 {
             if self.clients[0] == Client::Idle && self.get_key(store, 0, key).is_err() {

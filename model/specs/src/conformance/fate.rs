@@ -1,4 +1,4 @@
-//! What befalls the store of an episode: requests that fail, the end of a life, and the next
+//! What happens to the store of an episode: failing requests, the end of a life, and the next
 //! opening.
 
 use std::sync::Arc;
@@ -11,24 +11,24 @@ use treering_oracle::random::Random;
 
 /// How a life ends.
 pub(super) enum End {
-    /// The power goes; the device keeps this.
+    /// A power failure, after which the device holds this.
     Power(Image),
     /// The process ends.
     Process,
 }
 
-/// What an opening led to.
+/// The result of an opening.
 pub(super) enum Opened {
     Up(Box<Store>),
     Not(End),
 }
 
-/// The device of an episode, who hears its store, and the dice.
+/// The device of an episode, the recorder of its store, and the random choices.
 pub(super) struct Fate {
     pub(super) rng: Random,
     pub(super) device: Arc<CrashDevice>,
     pub(super) recorder: Arc<Recorder>,
-    /// This device sees no restart, its power goes.
+    /// Whether this device is to lose power, and must not be restarted.
     doomed: bool,
 }
 
@@ -42,8 +42,8 @@ impl Fate {
         }
     }
 
-    /// What a failed write was to write is not read back and may yet be there after the next power
-    /// cut: so that comes next.
+    /// Makes a write fail. A read does not return the data of a failed write, but the next power
+    /// failure may still bring it back. So the next thing to happen is a power failure.
     pub(super) fn fail_write(&mut self, writes: u64) {
         self.device.fail_write_in(self.rng.below(writes));
         self.doomed = true;
@@ -54,7 +54,7 @@ impl Fate {
         self.doomed = true;
     }
 
-    /// The power goes behind one of the next events.
+    /// Makes the power fail after one of the next events.
     pub(super) fn set_trap(&mut self, events: u64, seed: u64) {
         let events = self.rng.below(events);
         (self.recorder).set_trap(events, self.device.clone(), seed);
@@ -67,7 +67,7 @@ impl Fate {
         End::Process
     }
 
-    /// What the device is from here on; says whether the power went.
+    /// Replaces the device with what the end has left of it. Returns whether the power failed.
     pub(super) fn bury(&mut self, end: End) -> bool {
         let End::Power(image) = end else {
             return false;
@@ -77,8 +77,8 @@ impl Fate {
         true
     }
 
-    /// Opens the store; it may fail, or the power go on the way, behind one of so many events
-    /// perhaps.
+    /// Opens the store. That may fail, or the power may fail meanwhile, perhaps after one of this
+    /// many events.
     pub(super) fn reopen(
         &mut self,
         events: u64,

@@ -1,7 +1,7 @@
-//! The judge: takes, for everything that was heard, the step of the mirror that it is.
+//! The judge: takes, for each recorded entry, the step of the mirror that corresponds to it.
 //!
-//! The first thing heard for which the mirror has no step, or another outcome, is a [`Refusal`].
-//! What stands for what is said in [`super`]; here is how.
+//! The first entry for which the mirror has no step, or another outcome, is a [`Refusal`]. The
+//! correspondence is described in [`super`], and implemented here.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -16,26 +16,27 @@ use crate::mirror::wide::wal_recovery::{Action, Image, State, WalRecovery};
 use crate::value::state_text;
 use treering_oracle::{Check, Finding};
 
-/// The invariants are looked at after every crash and after so many events.
+/// The invariants are checked after every crash, and each time after this many events.
 const CHECK_EVERY: u64 = 61;
 
-/// Something that the mirror does not do.
+/// An event that the mirror does not allow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refusal {
-    /// Its number in the recording, from 1.
+    /// The number of the event in the recording, from 1.
     pub number: u64,
-    /// What was heard.
+    /// The event.
     pub entry: Entry,
     /// Why it is refused.
     pub why: String,
-    /// The mirror's state before it, as TLA+.
+    /// The mirror's state before the event, as TLA+.
     pub state: String,
-    /// The steps that were enabled (crashes and restarts always are, once the store is up).
+    /// The steps that were enabled. (Crashes and restarts are always enabled once the store is
+    /// open.)
     pub enabled: Vec<String>,
 }
 
 impl Refusal {
-    /// The same in the words that all modes of the oracle share; `what` was run.
+    /// The refusal as a finding, in the terms that all modes of the oracle share. `what` was run.
     #[must_use]
     pub fn in_words(&self, what: &str) -> Finding {
         Finding {
@@ -64,13 +65,13 @@ impl std::fmt::Display for Refusal {
     }
 }
 
-/// A page image on its way to the device.
+/// A page image that has been copied and not written yet.
 #[derive(Clone, Copy)]
 pub(super) struct Copied {
     pub(super) image: Image,
-    /// LSN of the first change since it was copied; 0: none.
+    /// The LSN of the first change since it was copied. 0 if there is none.
     pub(super) changed: u64,
-    /// It is on its way to the device.
+    /// Whether its write has begun.
     pub(super) writing: bool,
 }
 
@@ -81,34 +82,34 @@ pub(super) enum Flush {
     Checkpoint,
 }
 
-/// What a flush on its way need not cover, by key: what was on the device, and what was written
-/// over it since.
+/// The page versions that a flush in progress need not cover, by key: what was on the device, and
+/// what has been written over it since.
 type Spared = BTreeMap<u8, Vec<Image>>;
 
 /// A step of the mirror.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// One without a choice.
+    /// An action without a further choice.
     Take(Action),
     /// `CallWrite`.
     CallWrite {
-        /// Which client.
+        /// The client.
         client: u8,
-        /// Which key.
+        /// The key.
         key: u8,
         /// Whether it writes `Absent`.
         absent: bool,
     },
     /// `Crash`.
     Crash(Left),
-    /// No step of the spec: an older copy of a page is written back.
+    /// Not a step of the spec: an older copy of a page is written back.
     WriteBackCopy {
-        /// Which page.
+        /// The page.
         key: u8,
     },
-    /// No step of the spec: a flush did not cover what was written while it was on its way.
+    /// Not a step of the spec: a flush did not cover what was written while it was in progress.
     SparedByFlush {
-        /// Which page.
+        /// The page.
         key: u8,
     },
 }
@@ -127,19 +128,19 @@ impl Step {
     }
 }
 
-/// How often each thing was heard and each step taken.
+/// Counts of recorded events and of steps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Events accepted, by kind.
     pub heard: BTreeMap<&'static str, u64>,
     /// Steps taken, by action.
     pub taken: BTreeMap<&'static str, u64>,
-    /// Events for which the mirror has no step, by the reason.
+    /// Events for which the mirror takes no step, by reason.
     pub stutters: BTreeMap<&'static str, u64>,
 }
 
 impl Tally {
-    /// Adds another one's counts.
+    /// Adds the counts of another tally.
     pub fn add(&mut self, other: &Tally) {
         let pairs = [
             (&mut self.heard, &other.heard),
@@ -160,20 +161,21 @@ pub struct Judge {
     pub(super) state: State,
     pub(super) scale: Scale,
     pub(super) keys: BTreeMap<PageId, u8>,
-    /// Pages on their way to the device.
+    /// Page images that are copied and not written yet.
     pub(super) copied: Vec<Option<Copied>>,
-    /// Flushes on their way: see [`Flush`].
+    /// Flushes in progress: see [`Flush`].
     pub(super) flushes: [Option<Spared>; 2],
-    /// `ChangePage` taken before it was heard, by client: the LSN.
+    /// For each client, the LSN of a `ChangePage` that was taken before its event.
     pub(super) promised: Vec<Option<u64>>,
-    /// Records that the mirror has redone and the engine, which goes page by page, still has to.
+    /// Records that the mirror has redone and that the engine, which goes page by page, still has
+    /// to redo.
     pub(super) to_redo: Vec<VecDeque<u64>>,
-    /// The process ended; whether that was a restart or a crash shows later.
+    /// The process has ended. Later events show whether that was a restart or a crash.
     pub(super) restarting: Option<Arc<Survey>>,
-    /// Something failed of which the spec does not know: until the next opening the engine does
-    /// less than the mirror may.
+    /// Something failed that the spec does not model. Until the next opening the engine does less
+    /// than the mirror allows.
     pub(super) silent: bool,
-    /// The checkpoint on its way has nothing to record.
+    /// Whether the checkpoint in progress has nothing to record.
     pub(super) empty_checkpoint: bool,
     /// The state before an event of several steps.
     pub(super) before: Option<Box<State>>,
@@ -185,8 +187,8 @@ pub struct Judge {
 pub(super) type Accepted = Result<(), String>;
 
 impl Judge {
-    /// A judge for a store that has just been opened, with nothing in its log behind the beginning
-    /// of `scale`. `keys` says which page holds which key.
+    /// A judge for a store that has just been opened, with nothing in its log after the beginning
+    /// of `scale`. `keys` gives the key on each page.
     #[must_use]
     pub fn new(clients: usize, keys: BTreeMap<PageId, u8>, scale: Scale) -> Judge {
         let n = keys.len();
@@ -209,12 +211,12 @@ impl Judge {
         }
     }
 
-    /// Keeps every step from now on.
+    /// Records every step from now on.
     pub fn keep_trace(&mut self) {
         self.trace = Some(Vec::new());
     }
 
-    /// The steps kept, each with the state after it.
+    /// The recorded steps, each with the state after it.
     #[must_use]
     pub fn trace(&self) -> &[(Step, State)] {
         self.trace.as_deref().unwrap_or_default()
@@ -226,22 +228,22 @@ impl Judge {
         &self.mirror
     }
 
-    /// The mirror's state now.
+    /// The mirror's current state.
     #[must_use]
     pub fn state(&self) -> &State {
         &self.state
     }
 
-    /// What was accepted.
+    /// The counts of accepted events and steps.
     #[must_use]
     pub fn tally(&self) -> &Tally {
         &self.tally
     }
 
-    /// Judges the next things heard.
+    /// Judges the next entries.
     ///
     /// # Errors
-    /// The first that is refused.
+    /// The first entry that is refused.
     pub fn hear(&mut self, entries: Vec<Entry>) -> Result<(), Box<Refusal>> {
         for entry in entries {
             self.number += 1;
@@ -271,7 +273,7 @@ impl Judge {
             let steps = enabled.entry(WalRecovery::label(&action)).or_default();
             steps.push(format!("{action:?}"));
         }
-        // A client that asks for nothing may ask for anything.
+        // A client without a call may call anything.
         let brief = |(label, steps): (&str, Vec<String>)| match steps.len() {
             0..=4 => steps.join(", "),
             n => format!("{label} in {n} ways"),
@@ -285,12 +287,12 @@ impl Judge {
         }
     }
 
-    /// Keeps the state for a report of what follows.
+    /// Keeps the state for the report of a later refusal.
     pub(super) fn remember(&mut self) {
         self.before = Some(Box::new(self.state));
     }
 
-    /// The mirror takes a step.
+    /// Takes a step of the mirror.
     pub(super) fn take(&mut self, action: Action) -> Accepted {
         if !self.mirror.try_take(&mut self.state, action) {
             return Err(format!("{action:?} is not enabled"));
@@ -299,7 +301,7 @@ impl Judge {
         Ok(())
     }
 
-    /// The mirror has taken a step.
+    /// Records that the mirror has taken a step.
     pub(super) fn took(&mut self, step: Step) {
         *self.tally.taken.entry(step.label()).or_default() += 1;
         if let Some(trace) = &mut self.trace {
@@ -307,7 +309,7 @@ impl Judge {
         }
     }
 
-    /// The mirror has no step for this.
+    /// Counts an event for which the mirror takes no step.
     pub(super) fn stutter(&mut self, why: &'static str) -> Accepted {
         *self.tally.stutters.entry(why).or_default() += 1;
         Ok(())

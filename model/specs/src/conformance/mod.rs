@@ -29,46 +29,47 @@
 //! | `Restart` | the same device, opened again |
 //! | `LoadSuperblock` .. `FinishRecovery` | `RecoveryBegins`, `RecordRead`, `RedoEnds`, `Opened` |
 //!
-//! # What the engine has and the spec has not
+//! # What the engine has and the spec does not
 //!
-//! No step of the mirror, and none is needed, for the mirror may do all that the engine does
-//! without them:
+//! These take no step of the mirror. They need none, since without them the mirror may still do
+//! everything that the engine does:
 //!
-//! - device flushes of the page store (journal, table) and of recovery's beginning: the mirror goes
-//!   on believing that a crash may take back what it cannot;
-//! - failures of those, and of page writes: the engine stops, the mirror merely may not go on (it
-//!   is not told); what is under way may still append to the buffer; an error that a client gets
-//!   then is no answer in the spec, whose client waits until the crash; nor is one for a write that
-//!   is durable;
-//! - the checkpoint of a log that has not grown; snapshot, page table, trims; the log write's end;
-//!   a pump's acknowledgement;
-//! - redo page by page: the mirror redoes a record when it is read, the engine later, before
-//!   anything can tell.
+//! - Device flushes of the page store (journal, table) and at the beginning of recovery. The mirror
+//!   continues to assume that a crash may undo what these flushes have made durable.
+//! - Failures of those flushes, and of page writes. The engine stops, and the mirror may stop but
+//!   is not told. Calls in progress may still append to the buffer. An error that a client gets
+//!   then is not an answer in the spec, whose client waits until the crash. Nor is an error for a
+//!   write that is durable.
+//! - The checkpoint of a log that has not grown; the snapshot, the page table and trims; the end of
+//!   a log write; a pump's acknowledgement.
+//! - Redo page by page: the mirror redoes a record when it is read, the engine later, but before
+//!   the difference can be observed.
 //!
-//! Three differences of grain, met with threads only, are accepted by rule and counted:
+//! Three differences of granularity, which only occur with threads, are accepted by rule and
+//! counted:
 //!
-//! - *an older copy is written back*: the engine copies a page, lets go of it, and writes; the spec
-//!   writes what it copies in one step. If the page has changed in between the copy reaches the
-//!   device, under the WAL rule, and the page stays dirty from that change on (`(WriteBackCopy)`
-//!   among the steps);
-//! - *a page written while a flush is on its way*: the spec's flush makes all that was ever written
-//!   durable, when it completes; a device's what was written before it began. Of pages that are
-//!   written between the two words for that, the mirror keeps the older versions, too
-//!   (`(SparedByFlush)`);
-//! - *a flush with nobody waiting*, for the only record is of a client that still holds its page's
-//!   latch: see `Judge::leader`.
+//! - *An older copy is written back.* The engine copies a page, releases its latch, and then writes
+//!   the copy. The spec copies and writes in one step. If the page has changed in between, the copy
+//!   reaches the device (under the WAL rule), and the page stays dirty from that change on
+//!   (`(WriteBackCopy)` among the steps).
+//! - *A page is written while a flush is in progress.* When the spec's flush completes, it makes
+//!   everything durable that has been written. A device's flush covers only what was written before
+//!   it began. For pages written between the flush's two events, the mirror also keeps the older
+//!   versions (`(SparedByFlush)`).
+//! - *A flush has no client waiting for it*, because the only record is that of a client that still
+//!   holds its page's latch: see `Judge::leader`.
 //!
-//! Found, and kept out of the episodes: *a failed write is followed by a power cut, never by a
-//! restart*. The device reads back what was there before it and may yet hold what was to be written
-//! after the next power cut; the spec's reads back the new. If that is the block behind the log's
-//! end, recovery does not write it again, and a power cut before its checkpoint is recorded may
-//! bring back, to the next recovery, records that this one had cut. Nobody has seen the store in
-//! between and what is left is a prefix, so the contract is kept; `StableInv`, which asks for more,
-//! would not be.
+//! One case was found and is excluded from the episodes: *a failed write is followed by a power
+//! failure, never by a restart*. After a failed write the device reads back the old block, but the
+//! new block may still be there after the next power failure. The spec's device reads back the new
+//! block. Suppose that this is the block after the log's end. Then recovery does not write it
+//! again, and a power failure before its checkpoint is recorded may bring back, to the next
+//! recovery, records that this one had cut. No client has used the store in between, and what
+//! remains is a prefix, so the contract holds. `StableInv`, which asks for more, would not hold.
 //!
 //! Not judged: splits and merges (an episode that makes one is refused); pages larger than a block;
-//! `btree:cow-lazy`, whose pages reach the device for good only with the table at a checkpoint, and
-//! which is therefore no instance of the spec's `WriteBack`.
+//! `btree:cow-lazy`, whose pages become durable only with the table at a checkpoint, so that it is
+//! not an instance of the spec's `WriteBack`.
 
 pub mod cover;
 pub mod episode;

@@ -1,4 +1,4 @@
-//! The end of a process: which versions of the mirror's blocks a device holds after it.
+//! The end of a process: finds which versions of the mirror's blocks a device holds after it.
 
 use std::sync::Arc;
 
@@ -9,10 +9,11 @@ use crate::mirror::wide::wal_recovery::unbounded::Left;
 use crate::mirror::wide::wal_recovery::{Action, Checkpoint, Phase, Verdict};
 
 impl Judge {
-    /// The power went.
+    /// The power failed.
     pub(super) fn crashed(&mut self, survey: &Arc<Survey>) -> Accepted {
         self.remember();
-        // A restart that did not get as far as to write anything new: the crash came before it.
+        // The restarted process has not written anything new yet, so the crash came before the
+        // restart.
         self.restarting = None;
         self.land_all()?;
         self.lose_power(survey)
@@ -31,7 +32,7 @@ impl Judge {
         self.judge_verdict()
     }
 
-    /// A process that was started again has begun to recover.
+    /// A process that was restarted has begun to recover.
     pub(super) fn restart(&mut self) -> Accepted {
         let Some(survey) = self.restarting.take() else {
             return Ok(());
@@ -41,8 +42,8 @@ impl Judge {
         }
         let left = self.left(&survey)?;
         if left != self.newest() {
-            // A write has failed, so what is read is not the last that was to be written: as if the
-            // power had gone.
+            // A write has failed, so a read does not return the latest data: it is as if the power
+            // had failed.
             return self.lose_power(&survey);
         }
         self.forget();
@@ -67,7 +68,7 @@ impl Judge {
         (self.silent, self.empty_checkpoint) = (false, false);
     }
 
-    /// The newest version of everything.
+    /// The newest version of every block.
     fn newest(&self) -> Left {
         let s = &self.state;
         let places = 0..self.ring();
@@ -83,7 +84,7 @@ impl Judge {
         crate::mirror::wide::wal_recovery::WalRecovery::RING_BLOCKS
     }
 
-    /// Which versions a device holds.
+    /// The versions that a device holds.
     fn left(&self, survey: &Survey) -> Result<Left, String> {
         Ok(Left {
             log: self.log_left(survey)?,
@@ -136,8 +137,8 @@ impl Judge {
             let versions: Vec<_> = self.state.block_versions(place).collect();
             let at = match found {
                 Some(found) => versions.iter().rposition(|version| *version == found),
-                // Trimmed, or older than the recording: as good as any block that is no part of the
-                // log.
+                // Trimmed, or older than the recording: equivalent to any block that is not part of
+                // the log.
                 None => versions.iter().rposition(|version| self.is_dead(*version)),
             };
             left[place] = at.ok_or_else(|| {
@@ -147,7 +148,7 @@ impl Judge {
         Ok(left)
     }
 
-    /// Whether a block is no part of the log any more, so that it may have been trimmed.
+    /// Whether a block is no longer part of the log, so that it may have been trimmed.
     fn is_dead(&self, (epoch, index, _): (u64, u64, usize)) -> bool {
         let s = &self.state;
         let oldest = match (s.phase(), s.checkpoint()) {

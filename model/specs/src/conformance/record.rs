@@ -1,4 +1,4 @@
-//! The recorder: hears the engine and the clients, in one order.
+//! The recorder: records the events of the engine and of the clients in one order.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -11,32 +11,32 @@ use treering_engine::events::{Event, Observer, Shadow};
 use treering_engine::sync::Mutex;
 use treering_oracle::random::Random;
 
-/// What was heard.
+/// A recorded event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Heard {
-    /// The engine did something.
+    /// An event of the engine.
     Engine(Event),
-    /// A client asks for a key.
+    /// A client calls a get of a key.
     CallGet(u8),
-    /// A client asks for the next write, of a key: of a new version, or of `Absent`.
+    /// A client calls the next write, of a key: with a new version, or with `Absent`.
     CallWrite {
-        /// Which key.
+        /// The key.
         key: u8,
         /// Whether it writes `Absent`.
         absent: bool,
     },
-    /// A get has its answer: this version, 0 for `Absent`.
+    /// A get returned this version. 0 stands for `Absent`.
     Answered(u64),
-    /// A call returns an error.
+    /// A call returned an error.
     Refused,
-    /// The power went, and this is left.
+    /// The power failed, and this is what remained.
     Crashed(Arc<Survey>),
-    /// The process ended, and this is what its successor reads.
+    /// The process was ended, and this is what the next process reads.
     Restarted(Arc<Survey>),
 }
 
 impl Heard {
-    /// All kinds, in the order of a write's life.
+    /// The kinds of all events, in the order of a write's life.
     pub const KINDS: [&'static str; 33] = [
         "CallGet",
         "CallWrite",
@@ -70,11 +70,12 @@ impl Heard {
         "PageRedone",
         "RedoEnds",
         "Opened",
-        // Never heard in an episode, for the tree is built before it; heard, they are refused.
+        // These do not occur in an episode, whose tree is built before it. If they do, they are
+        // refused.
         "StructureAppended",
     ];
 
-    /// The kind of this one.
+    /// The kind of this event.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -135,12 +136,12 @@ fn shadow_kind(event: &Shadow) -> &'static str {
     }
 }
 
-/// What was heard, and on behalf of which client; `None`: of none, a pump or a recovery.
+/// A recorded event and its client. The client of a pump or a recovery is `None`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     /// The client.
     pub client: Option<u8>,
-    /// What.
+    /// The event.
     pub heard: Heard,
 }
 
@@ -149,7 +150,7 @@ thread_local! {
     static CLIENT: Cell<Option<u8>> = const { Cell::new(None) };
 }
 
-/// Works for `client` while `work` runs.
+/// Runs `work` on behalf of `client`.
 pub fn on_behalf_of<T>(client: u8, work: impl FnOnce() -> T) -> T {
     CLIENT.set(Some(client));
     let done = work();
@@ -157,9 +158,9 @@ pub fn on_behalf_of<T>(client: u8, work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// The power fails at an event.
+/// Makes the power fail at an event.
 struct Trap {
-    /// Events until then.
+    /// The number of events until then.
     left: u64,
     device: Arc<CrashDevice>,
     seed: u64,
@@ -170,22 +171,22 @@ struct State {
     entries: Vec<Entry>,
     writes: u64,
     trap: Option<Trap>,
-    /// What the trap's crash left; nothing is heard any more.
+    /// What the crash of the trap left. Nothing more is recorded once it is set.
     image: Option<Image>,
-    /// Whether the store of shadowed pages is heard, too.
+    /// Whether the events of the store of shadowed pages are recorded too.
     shadows: bool,
-    /// Where whoever is heard waits a little, for others to come in between; none: nobody does.
+    /// Random delays of the recorded threads, so that others come in between. `None` for no delays.
     dawdle: Option<Random>,
 }
 
-/// Hears an engine. The order of entries is the order in which things happened.
+/// Records the events of an engine. The order of the entries is the order in which things happened.
 #[derive(Default)]
 pub struct Recorder {
     state: Mutex<State>,
 }
 
 impl Recorder {
-    /// One that also hears what is [`Event::Shadow`].
+    /// A recorder that also records [`Event::Shadow`].
     #[must_use]
     pub fn of_shadows() -> Recorder {
         let recorder = Recorder::default();
@@ -193,18 +194,18 @@ impl Recorder {
         recorder
     }
 
-    /// Hears something that the engine cannot tell.
+    /// Records an event that the engine cannot report.
     pub fn hear(&self, client: Option<u8>, heard: Heard) {
         self.state.lock().hear(client, heard);
     }
 
-    /// From now on whoever is heard sometimes waits a little, under whatever latch it holds:
-    /// threads then meet in more ways.
+    /// From now on, sometimes delays a thread that reports an event, with whatever latch it holds,
+    /// so that threads interleave in more ways.
     pub fn dawdle(&self, seed: u64) {
         self.state.lock().dawdle = Some(Random::new(seed));
     }
 
-    /// Whoever dawdles sometimes comes late to tell that a flush has ended.
+    /// With delays on, sometimes delays the report that a flush has ended.
     fn listen_late(&self) {
         let late = {
             let mut state = self.state.lock();
@@ -215,7 +216,7 @@ impl Recorder {
         }
     }
 
-    /// A client asks for a write; returns the number of the write, which is its version.
+    /// Records that a client calls a write. Returns the number of the write, which is its version.
     pub fn call_write(&self, client: u8, key: u8, absent: bool) -> u64 {
         let mut state = self.state.lock();
         if state.image.is_none() {
@@ -225,8 +226,9 @@ impl Recorder {
         state.writes
     }
 
-    /// After `events` more events the power of `device` fails: the recorder takes what is left, by
-    /// `seed`, and hears nothing more until [`Recorder::sprung`].
+    /// Makes the power of `device` fail after `events` more events. The recorder then takes one of
+    /// the possible contents, chosen by `seed`, and records nothing more until
+    /// [`Recorder::sprung`].
     pub fn set_trap(&self, events: u64, device: Arc<CrashDevice>, seed: u64) {
         self.state.lock().trap = Some(Trap {
             left: events,
@@ -235,18 +237,18 @@ impl Recorder {
         });
     }
 
-    /// What the trap caught, if it has sprung; sets it no more and listens again.
+    /// Returns what the trap has caught, if it has sprung. Removes the trap, and records again.
     pub fn sprung(&self) -> Option<Image> {
         let mut state = self.state.lock();
         state.image.take().inspect(|_| state.trap = None)
     }
 
-    /// Takes the trap away.
+    /// Removes the trap.
     pub fn clear_trap(&self) {
         self.state.lock().trap = None;
     }
 
-    /// All that was heard since the last call.
+    /// Takes all entries since the last call.
     pub fn take(&self) -> Vec<Entry> {
         std::mem::take(&mut self.state.lock().entries)
     }
@@ -266,7 +268,8 @@ impl State {
     }
 }
 
-/// What others write from the flush on until this is heard, the flush did not cover.
+/// Whether an event ends a flush. The flush does not cover what other threads write between its
+/// start and this event.
 fn ends_a_flush(event: &Event) -> bool {
     matches!(
         event,

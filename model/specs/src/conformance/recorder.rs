@@ -1,4 +1,4 @@
-//! What is heard of an engine and of its clients' threads, in one order.
+//! A recorder of the events of an engine and of its clients' threads, in one order.
 
 use std::cell::Cell;
 
@@ -11,25 +11,25 @@ thread_local! {
     static CLIENT: Cell<u8> = const { Cell::new(0) };
 }
 
-/// From here on this thread works for `client`.
+/// Makes this thread work for `client` from now on.
 pub(super) fn work_for(client: u8) {
     CLIENT.set(client);
 }
 
-/// What was heard, and of which client.
+/// The recorded events, each with its client.
 pub(super) struct Entries<Heard> {
     heard: Vec<(u8, Heard)>,
     dawdling: Random,
 }
 
 impl<Heard> Entries<Heard> {
-    /// This thread's client is heard.
+    /// Records an event of this thread's client.
     pub(super) fn push(&mut self, heard: Heard) {
         self.heard.push((CLIENT.get(), heard));
     }
 }
 
-/// Hears the engine and the clients.
+/// Records events of the engine and the clients.
 pub(super) struct Recorder<Heard>(Mutex<Entries<Heard>>);
 
 impl<Heard> Recorder<Heard> {
@@ -40,7 +40,7 @@ impl<Heard> Recorder<Heard> {
         }))
     }
 
-    /// While the entries are locked nobody else is heard.
+    /// Locks the entries. No other thread can record an event meanwhile.
     pub(super) fn lock(&self) -> MutexGuard<'_, Entries<Heard>> {
         self.0.lock()
     }
@@ -48,8 +48,8 @@ impl<Heard> Recorder<Heard> {
     pub(super) fn hear(&self, heard: Heard) {
         let mut entries = self.0.lock();
         entries.push(heard);
-        // Whoever is heard sometimes waits a little, under whatever it holds: threads then meet in
-        // more ways.
+        // Sometimes delays the recording thread, with whatever locks it holds, so that threads
+        // interleave in more ways.
         let dawdles = entries.dawdling.one_in(4);
         drop(entries);
         if dawdles {
@@ -57,7 +57,7 @@ impl<Heard> Recorder<Heard> {
         }
     }
 
-    /// All that was heard so far.
+    /// Takes all entries recorded so far.
     pub(super) fn take(&self) -> Vec<(u8, Heard)> {
         std::mem::take(&mut self.0.lock().heard)
     }

@@ -1,5 +1,5 @@
-//! What the judges of ring, mini-pages and shadowed pages have in common: what is accepted is
-//! counted, what is refused is told with the state before it.
+//! What the judges of ring, mini-pages and shadowed pages have in common: they count what they
+//! accept, and report what they refuse with the state before it.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -29,7 +29,7 @@ pub struct Refusal<Heard, Action> {
 }
 
 impl<Heard: Debug, Action: Debug> Refusal<Heard, Action> {
-    /// The same as a finding of the oracle, in the terms that all modes share; `what` was run.
+    /// The refusal as a finding of the oracle, in the terms that all modes share. `what` was run.
     #[must_use]
     pub fn in_words(&self, what: &str) -> Finding {
         Finding {
@@ -68,7 +68,7 @@ impl<Heard: Debug, Action: Debug> Display for Refusal<Heard, Action> {
 pub struct Tally {
     /// Events accepted.
     pub heard: u64,
-    /// Steps taken, by action. Those that are no actions of the spec are in parentheses.
+    /// Steps taken, by action. Steps that are not actions of the spec are in parentheses.
     pub taken: BTreeMap<&'static str, u64>,
 }
 
@@ -86,7 +86,7 @@ impl Tally {
         }
     }
 
-    /// Those of these actions that were never taken.
+    /// Returns the given actions that were never taken.
     #[must_use]
     pub fn never<'a>(&self, labels: &[&'a str]) -> Vec<&'a str> {
         let never = |label: &&&str| !self.taken.contains_key(**label);
@@ -126,7 +126,7 @@ impl<Episode, Refusal> Report<Episode, Refusal> {
     }
 
     /// Runs episodes until the budget is used up or an event is refused. `one` gets the number of
-    /// the episode, from 0, its seed, and its deadline.
+    /// the episode, from 0, its seed and its deadline.
     pub(super) fn of(
         seed: u64,
         budget: Budget,
@@ -138,7 +138,7 @@ impl<Episode, Refusal> Report<Episode, Refusal> {
         report
     }
 
-    /// As [`Report::of`], and stops at the first episode that cannot run.
+    /// Like [`Report::of`], but stops at the first episode that cannot run.
     pub(super) fn try_of<E>(
         seed: u64,
         budget: Budget,
@@ -163,8 +163,8 @@ impl<Episode, Refusal> Report<Episode, Refusal> {
     }
 }
 
-/// Clients of one episode after another, if they come in turns: half of the episodes follow from
-/// their seeds alone.
+/// The number of clients of an episode, if the numbers alternate. Half of the episodes have a
+/// single client, so that their seeds determine them.
 pub(super) fn in_turns(episode: u64) -> u8 {
     const CLIENTS: [u8; 6] = [1, 2, 1, 4, 1, 8];
     CLIENTS[(episode % CLIENTS.len() as u64) as usize]

@@ -1,26 +1,26 @@
-//! The engine's bytes and the spec's slots.
+//! Translates between the engine's bytes and the spec's slots.
 //!
 //! ```text
 //! engine   | 24 | record 1 | record 2 | record 3 | record 4 | 24 | record 5 ...      positions in bytes, headers included
 //! spec          0          1          2          3          4          5             positions in records
 //! ```
 //!
-//! The spec has records of one length, so many to a block. In an episode every record is made as
-//! long as that: a slot is the payload of a block divided by the records in it. The beginning of
-//! the recording, which is the beginning of an epoch and so of a block, is the spec's position 0 in
-//! epoch 1; what was before is not there.
+//! The spec has records of one length, and a fixed number of them in a block. In an episode every
+//! record is padded to that length: a slot is the payload of a block divided by the number of
+//! records in it. The recording begins with an epoch, and so with a block. Its beginning is the
+//! spec's position 0 in epoch 1. Nothing before it counts.
 
 use treering_engine::wal::{BLOCK_HEADER, BLOCK_PAYLOAD};
 use treering_engine::{BLOCK_SIZE, LogBlock, Lsn};
 
 use crate::mirror::wide::wal_recovery::unbounded::BlockName;
 
-/// Where the spec's zeros are.
+/// The engine's positions of the spec's zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scale {
-    /// Records in a block.
+    /// The number of records in a block.
     pub per_block: u64,
-    /// The log's block at which the recording begins.
+    /// The log block at which the recording begins.
     pub first_block: u64,
     /// The epoch in which it begins.
     pub first_epoch: u32,
@@ -29,16 +29,16 @@ pub struct Scale {
 const BLOCK: u64 = BLOCK_SIZE as u64;
 
 impl Scale {
-    /// Bytes of a record, framing included.
+    /// The bytes of a record, including its framing.
     #[must_use]
     pub fn slot_bytes(per_block: u64) -> u64 {
         BLOCK_PAYLOAD as u64 / per_block
     }
 
-    /// The spec's position for the engine's.
+    /// Translates a position of the engine to the spec's.
     ///
     /// # Errors
-    /// It lies between two slots, or before the recording.
+    /// If the position lies between two slots, or before the recording.
     pub fn position(&self, lsn: Lsn) -> Result<u64, String> {
         let (block, offset) = (lsn.0 / BLOCK, lsn.0 % BLOCK);
         let block = block
@@ -52,7 +52,7 @@ impl Scale {
         Ok(block * self.per_block + payload / slot)
     }
 
-    /// The spec's LSN for a page's: 0 for pages that are older than the recording.
+    /// Translates a page's LSN. Returns 0 if the page is older than the recording.
     ///
     /// # Errors
     /// As [`Scale::position`].
@@ -63,16 +63,16 @@ impl Scale {
         self.position(lsn)
     }
 
-    /// The spec's epoch for the engine's; 0 for all that are older than the recording.
+    /// Translates an epoch. Returns 0 if the epoch is older than the recording.
     #[must_use]
     pub fn epoch(&self, epoch: u32) -> u64 {
         (u64::from(epoch) + 1).saturating_sub(u64::from(self.first_epoch))
     }
 
-    /// The spec's block for one on the device; `None` if it is of an epoch before the recording.
+    /// Translates a block on the device. Returns `None` if its epoch is older than the recording.
     ///
     /// # Errors
-    /// It ends inside a slot.
+    /// If the block ends inside a slot.
     pub fn block(&self, block: &LogBlock) -> Result<Option<BlockName>, String> {
         let epoch = self.epoch(block.epoch);
         if epoch == 0 {
@@ -88,8 +88,8 @@ impl Scale {
         Ok(Some((epoch, index, payload / slot)))
     }
 
-    /// The spec's place for a place of the engine's ring of `ring` blocks: the recording begins at
-    /// the spec's place 0.
+    /// Translates a place in the engine's ring of `ring` blocks. The recording begins at the spec's
+    /// place 0.
     #[must_use]
     pub fn place(&self, place: usize, ring: usize) -> usize {
         let first = (self.first_block % ring as u64) as usize;

@@ -1,5 +1,5 @@
-//! A store whose tree is built: one key for each leaf, every record as long as a slot, nothing in
-//! the log.
+//! A store whose tree has been built: one key for each leaf, every record as long as a slot,
+//! nothing in the log.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::scale::Scale;
 use crate::mirror::wide::wal_recovery::WalRecovery;
 use treering_oracle::value;
 
-/// Which page store.
+/// The page store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Variant {
     /// Pages at a fixed home, behind a journal.
@@ -25,10 +25,10 @@ pub enum Variant {
 }
 
 impl Variant {
-    /// Both.
+    /// Both variants.
     pub const ALL: [Variant; 2] = [Variant::InPlace, Variant::Cow];
 
-    /// As [`treering_oracle::engines::BTree`] calls it.
+    /// The name that [`treering_oracle::engines::BTree`] uses.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -37,8 +37,7 @@ impl Variant {
         }
     }
 
-    /// The variant of that name, if the protocol's words fit it: see [`super`] for
-    /// `btree:cow-lazy`.
+    /// The variant of that name, if the protocol fits it. See [`super`] for `btree:cow-lazy`.
     #[must_use]
     pub fn named(name: &str) -> Option<Variant> {
         Self::ALL.into_iter().find(|variant| variant.name() == name)
@@ -68,21 +67,22 @@ impl Variant {
     }
 }
 
-/// Leaves, and so keys: half as many again as the cache has frames, so that pages come and go.
+/// The number of leaves, and so of keys. One and a half times the cache's frames, so that pages are
+/// evicted and loaded.
 const LEAVES: usize = 24;
 const FRAMES: u64 = 16;
 const KEY_BYTES: usize = 5;
 
-/// A store on a device, at rest, and how to speak of it.
+/// A store on a device, at rest, and how it corresponds to the spec.
 #[derive(Clone, Debug)]
 pub struct Setup {
     options: Options,
     image: Vec<u8>,
-    /// The same, in blocks that devices share.
+    /// The device's content as blocks that devices share.
     disk: Image,
     /// The key of each leaf, in order.
     pub keys: Vec<Vec<u8>>,
-    /// Which page holds which key.
+    /// The key on each page.
     pub pages: BTreeMap<PageId, u8>,
     /// The spec's zeros.
     pub scale: Scale,
@@ -93,17 +93,17 @@ fn key(n: usize) -> Vec<u8> {
 }
 
 impl Setup {
-    /// Builds the tree, then closes and opens the store: the epoch that begins now is the spec's
+    /// Builds the tree, then closes and opens the store. The epoch that begins then is the spec's
     /// first.
     ///
     /// # Errors
-    /// The engine's own; there should be none.
+    /// The engine's own. None is expected.
     pub fn new(variant: Variant, per_block: u64) -> Result<Setup> {
         Setup::with(variant.options(), LEAVES, per_block)
     }
 
-    /// A tree of two leaves and log blocks of two records, as in the small models: pages of two
-    /// blocks, so that such a record fits.
+    /// Builds a tree of two leaves with log blocks of two records, as in the small models. Pages
+    /// have two blocks, so that a record of that length fits.
     ///
     /// # Errors
     /// As [`Setup::new`].
@@ -137,7 +137,7 @@ impl Setup {
             store.put(&key(n), &bytes)?;
             store.pump_due()?;
         }
-        // Records are in order, so the leaves' counts say which is where.
+        // Records are in key order, so the leaves' counts tell which record is where.
         let (mut keys, mut pages, mut first) = (Vec::new(), BTreeMap::new(), 0);
         for (n, leaf) in store.leaf_fill()?.into_iter().enumerate() {
             keys.push(key(first));
@@ -157,7 +157,7 @@ impl Setup {
             scale: Scale {
                 per_block,
                 first_block: found.redo_start.0 / BLOCK_SIZE as u64,
-                // Beginning an episode opens the store once more.
+                // An episode begins with another opening of the store.
                 first_epoch: found.epoch + 1,
             },
         };
@@ -174,8 +174,7 @@ impl Setup {
         Arc::new(CrashDevice::from_image(self.disk.clone()))
     }
 
-    /// Opens the store on `device`, as the spec finds it at its beginning: what opening does is not
-    /// heard.
+    /// Opens the store on `device` for the spec's initial state. What opening does is not recorded.
     ///
     /// # Errors
     /// The engine's own.
@@ -185,7 +184,7 @@ impl Setup {
         Ok(store)
     }
 
-    /// Opens the store on `device`, heard by `recorder`.
+    /// Opens the store on `device`, recorded by `recorder`.
     ///
     /// # Errors
     /// The engine's own.
@@ -199,13 +198,13 @@ impl Setup {
         &self.options
     }
 
-    /// What the device holds.
+    /// The content of the device.
     #[must_use]
     pub fn image(&self) -> &[u8] {
         &self.image
     }
 
-    /// The bytes of version `version`, so many that its record fills a slot.
+    /// Fills `bytes` with version `version`, so long that its record fills a slot.
     pub fn fill(&self, bytes: &mut Vec<u8>, version: u64) {
         fill(bytes, self.scale.per_block, version);
     }
@@ -217,7 +216,7 @@ fn fill(bytes: &mut Vec<u8>, per_block: u64, version: u64) {
     value::fill(bytes, version, Scale::slot_bytes(per_block) as usize - head);
 }
 
-/// A store that ends as a killed process does, unless it is closed.
+/// Opens a store that ends as a killed process does, unless it is closed.
 fn open(
     device: &Arc<CrashDevice>,
     options: &Options,
@@ -228,7 +227,7 @@ fn open(
     Store::open_observed(device.clone(), clock, options, observer).inspect(Store::abandon_on_drop)
 }
 
-/// What reading all of a device yields.
+/// Reads the whole device.
 fn contents(device: &CrashDevice) -> Result<Vec<u8>> {
     let mut bytes = vec![0; device.capacity_blocks() as usize * BLOCK_SIZE];
     device.read(

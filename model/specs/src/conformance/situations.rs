@@ -1,8 +1,8 @@
-//! How much of a mirror's graph the engine is heard to do, where it cannot be led through it state
-//! for state: of each step that a judge takes the *situation* is noted, what of the state the step
-//! turns on, and the same of every labelled edge of a model's graph. Covered is a situation of the
-//! graph that was heard. This is weaker than taking an edge: what else there is in the state may
-//! differ.
+//! Measures how much of a mirror's graph the engine covers if it cannot be led through it state by
+//! state. For each step that a judge takes, the *situation* is noted, which is the part of the
+//! state that the step depends on. The same is done for every labelled edge of a model's graph. A
+//! situation of the graph is covered if it occurred. This is weaker than taking an edge, since the
+//! rest of the state may differ.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -72,7 +72,7 @@ impl<Episode, Refusal> Cover<Episode, Refusal> {
         cover
     }
 
-    /// The number of situations that occurred.
+    /// Adds the situations that occurred.
     pub(super) fn hear(&mut self, heard: Situations) {
         for (label, situations) in heard {
             for situation in situations {

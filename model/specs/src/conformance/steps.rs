@@ -1,4 +1,4 @@
-//! Which step of the mirror an event is.
+//! Maps each event to its step of the mirror.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::judge::{Accepted, Copied, Flush, Judge, Step};
 use super::record::{Entry, Heard};
 use crate::mirror::wide::wal_recovery::{Action, Call, Checkpoint, Phase};
 
-/// Two numbers that must be one.
+/// Checks that the engine and the mirror agree on a value.
 fn same<T: PartialEq + std::fmt::Debug>(what: &str, engine: T, mirror: T) -> Accepted {
     if engine == mirror {
         return Ok(());
@@ -20,7 +20,7 @@ fn same<T: PartialEq + std::fmt::Debug>(what: &str, engine: T, mirror: T) -> Acc
 }
 
 impl Judge {
-    /// Takes the steps that this entry stands for.
+    /// Takes the steps that an entry stands for.
     pub(super) fn accept(&mut self, entry: &Entry) -> Accepted {
         let client = || entry.client.ok_or("no client does it".to_owned());
         match &entry.heard {
@@ -188,7 +188,8 @@ impl Judge {
         self.stutter("the end of a write is no step")
     }
 
-    /// The mirror's flush has made the newest versions durable; this one need not have.
+    /// Records that the mirror's flush has made the newest versions durable, which the engine's
+    /// flush need not have done.
     fn flush_ends(&mut self, flush: Flush) -> Accepted {
         for (key, versions) in self.flushes[flush as usize].take().unwrap_or_default() {
             self.state.spare(key, &versions);
@@ -197,11 +198,11 @@ impl Judge {
         Ok(())
     }
 
-    /// Who leads a flush. The spec's leader is a client that waits; in the engine write-back, a
-    /// checkpoint or a pump may lead, on behalf of all who wait. If the only ones whose records are
-    /// not durable have not changed their pages yet, one does so now: nobody can tell, since it
-    /// holds the page's latch until then, and the step has no other effect. It is checked when it
-    /// is heard.
+    /// The client that leads a flush. In the spec the leader is a client that waits. In the engine
+    /// a write-back, a checkpoint or a pump may lead, on behalf of all clients that wait. Perhaps
+    /// the only clients whose records are not durable have not changed their pages yet. Then one of
+    /// them changes its page now. That cannot be observed, since the client holds the page's latch
+    /// until then and the step has no other effect. The change is checked when it is reported.
     fn leader(&mut self, client: Option<u8>) -> Result<u8, String> {
         let mut waiting = self.state.waiting();
         let leader = match client {
@@ -229,8 +230,8 @@ impl Judge {
             self.state.page_lsn(key),
         )?;
         if self.silent || self.state.poisoned() {
-            // What failed to be written counts as dirty again. It is copied, and then refused;
-            // `PageWriting` would find no copy.
+            // A page whose write failed counts as dirty again. It is copied, and its write is then
+            // refused. `PageWriting` would find no copy.
             self.copied[usize::from(key)] = None;
             return self.stutter("a poisoned store copies a page and does not write it");
         }
@@ -245,9 +246,8 @@ impl Judge {
         self.stutter("WriteBack copies and writes in one step")
     }
 
-    /// Whether the page may be written is judged when its write begins; it is written when the
-    /// write ends ([`Judge::land`]), for a flush by somebody else that comes in between need not
-    /// cover it.
+    /// Checks whether the page may be written when its write begins. The mirror writes it when the
+    /// write ends ([`Judge::land`]), since another thread's flush in between need not cover it.
     fn page_writing(&mut self, page: PageId, lsn: Lsn) -> Accepted {
         let key = self.key(page)?;
         if self.state.poisoned() || self.state.phase() == Phase::Down {
@@ -280,7 +280,7 @@ impl Judge {
         })
     }
 
-    /// A page write is in the device's cache.
+    /// A page write has reached the device's cache.
     fn land(&mut self, key: u8) -> Accepted {
         let copied = self.copied[usize::from(key)].take();
         let copied = copied.filter(|copied| copied.writing);
@@ -296,8 +296,8 @@ impl Judge {
         if copied.changed == 0 && !latched {
             return self.take(Action::WriteBack(key));
         }
-        // Somebody is changing the page, or has changed it, since it was copied: see the module's
-        // story.
+        // A client is changing the page, or has changed it since it was copied: see the parent
+        // module.
         self.state
             .write_back_copy(key, copied.image, copied.changed);
         self.took(Step::WriteBackCopy { key });
@@ -358,8 +358,8 @@ impl Judge {
         self.stutter("a pump hears that the log is durable")
     }
 
-    /// What is under way may still append to the buffer in memory, so this is not the spec's
-    /// failure, although that is enabled while a checkpoint sweeps.
+    /// Calls in progress may still append to the buffer in memory. So this is not the spec's
+    /// `FailFlush`, although that is enabled while a checkpoint sweeps.
     fn fail_silently(&mut self) -> Accepted {
         self.land_all()?;
         self.silent = true;

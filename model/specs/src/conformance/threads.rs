@@ -1,9 +1,10 @@
 //! Episodes with threads: four clients and a pump at once, on one store.
 //!
-//! The seed fixes what each thread chooses, not who comes first, so such an episode cannot be
-//! repeated; its recording can. Nothing fails while the threads run, and the power goes when they
-//! are done (with page writes still in the device's cache, and some writes never synced): between a
-//! leader's taking of the log buffer and its write the mirror's device and the real one may differ.
+//! The seed decides what each thread chooses, but not the order of the threads. So such an episode
+//! cannot be repeated, but its recording can. Nothing fails while the threads run, and the power
+//! fails only when they are done, with page writes still in the device's cache and some writes
+//! never synced. The reason is that the mirror's device and the real one may differ between the
+//! time at which a leader takes the log buffer and its write.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,15 +19,15 @@ use treering_oracle::deadline::Deadline;
 use treering_oracle::random::Random;
 use treering_oracle::value;
 
-/// Operations of each client in a life.
+/// The number of operations of each client in a life.
 const OPERATIONS: u64 = 400;
 const LIVES: u64 = 2;
 
-/// Lives an episode by seed, and passes on what is heard, life by life, as long as `judge` says so
-/// and there is time.
+/// Runs the episode of a seed and passes on the recorded entries, life by life, as long as `judge`
+/// returns true and there is time.
 ///
 /// # Errors
-/// The engine's own; there should be none.
+/// The engine's own. None is expected.
 pub fn run(
     setup: &Setup,
     seed: u64,
@@ -119,7 +120,7 @@ fn client(
         let version = recorder.call_write(c, key, absent);
         setup.fill(&mut bytes, if absent { 0 } else { version });
         let lsn = on_behalf_of(c, || store.put(&setup.keys[usize::from(key)], &bytes))?;
-        // The last one may be left to its fate.
+        // The last write may be left unsynced.
         if n + 1 == OPERATIONS && rng.one_in(2) {
             break;
         }

@@ -1,4 +1,5 @@
-//! A recording as a TLA+ module, for TLC to judge: it shares nothing with the mirror but the spec.
+//! Writes a recording as a TLA+ module for TLC to judge. This shares nothing with the mirror but
+//! the spec.
 //!
 //! ```text
 //! EXTENDS WalRecovery
@@ -6,11 +7,11 @@
 //! Follow == at <= Len(Events) /\ at' = at + 1 /\ (the action of the spec that Events[at] names, with its outcome)
 //! ```
 //!
-//! TLC has no way to say that a behaviour exists, so it is asked for the opposite: `NotAtEnd`
-//! claims that the last event is never reached, and a counterexample (exit code 12) is the
-//! recording, followed to its end. `EndInv` is looked at first: the state there is the mirror's.
+//! TLC cannot be asked whether a behaviour exists, so it is asked for the opposite. `NotAtEnd`
+//! claims that the last event is never reached, and a counterexample (exit code 12) is the whole
+//! recording. `EndInv` is checked first: the final state must be the mirror's.
 //!
-//! `Crash` is spelled out, with the outcome in place of the quantifiers: TLC cannot enumerate what
+//! `Crash` is written out with its outcome instead of quantifiers, since TLC cannot enumerate what
 //! a crash may leave of 64 blocks.
 
 use std::collections::BTreeSet;
@@ -23,7 +24,7 @@ use crate::check::tools::Tlc;
 use crate::mirror::wide::wal_recovery::unbounded::Left;
 use crate::mirror::wide::wal_recovery::{Action, Call, State, WalRecovery};
 
-/// The module's name, and its file's.
+/// The name of the module and of its file.
 const NAME: &str = "Recording";
 
 /// The two files that TLC reads.
@@ -33,12 +34,12 @@ pub struct Module {
     pub tla: String,
     /// `Recording.cfg`.
     pub cfg: String,
-    /// Events in it.
+    /// The number of events in it.
     pub events: usize,
 }
 
-/// Writes the steps that a judge has kept, which has heard a single thread: with several there may
-/// be steps that the spec does not have.
+/// Writes the steps that a judge has recorded. The episode must have had a single thread: with
+/// several threads there may be steps that the spec does not have.
 #[must_use]
 pub fn module(judge: &Judge) -> Option<Module> {
     let trace = judge.trace();
@@ -93,7 +94,7 @@ fn configuration(judge: &Judge, names: &[String], clients: usize) -> String {
     )
 }
 
-/// The record of a step: the action, its arguments, and what is to be seen after it.
+/// The record of a step: the action, its arguments, and what must be observed after it.
 fn event(step: &Step, before: &State, after: &State) -> Option<String> {
     let label = step.label();
     let more = match step {
@@ -165,23 +166,23 @@ fn outcome(left: &Left) -> String {
     )
 }
 
-/// What TLC made of a recording.
+/// TLC's verdict on a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is a behaviour of the spec, and its end is the mirror's.
+    /// The recording is a behaviour of the spec, and its final state is the mirror's.
     Accepted,
-    /// TLC cannot follow it to its end.
+    /// TLC cannot follow the recording to its end.
     Refused,
-    /// It follows, and ends elsewhere.
+    /// TLC follows the recording to a different final state.
     EndsElsewhere,
-    /// TLC could not say, in its words.
+    /// TLC gave another result, which is quoted.
     Unclear(String),
 }
 
-/// Asks TLC.
+/// Runs TLC on a recording.
 ///
 /// # Errors
-/// The files cannot be written, or TLC not be started.
+/// The files cannot be written, or TLC cannot be started.
 pub fn check(module: &Module, tlc: &Tlc, specs: &Path) -> std::io::Result<Verdict> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join(format!("{NAME}.tla"));
@@ -203,7 +204,7 @@ pub fn check(module: &Module, tlc: &Tlc, specs: &Path) -> std::io::Result<Verdic
     })
 }
 
-/// The actions that a recording has.
+/// The actions that occur in a recording.
 #[must_use]
 pub fn actions(judge: &Judge) -> BTreeSet<&'static str> {
     judge.trace().iter().map(|(step, _)| step.label()).collect()

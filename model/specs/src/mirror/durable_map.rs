@@ -7,7 +7,7 @@ use stateright::{Model, Property};
 use super::{Mirror, listed, named};
 use crate::{Config, ConfigError, Value};
 
-/// Room in a state; a configuration that needs more is refused.
+/// The sizes of a state. A configuration that needs more is refused.
 const CLIENTS: usize = 3;
 const KEYS: usize = 3;
 const TAIL: usize = 4;
@@ -19,30 +19,30 @@ const PENDING: Content = 0xff;
 
 const NOBODY: u8 = 0xff;
 
-/// What a client waits for.
+/// A client's outstanding call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
     /// Nothing.
     Idle,
     /// `GetCall`.
     Get {
-        /// Which key.
+        /// The key.
         key: u8,
-        /// What was read.
+        /// The value read.
         got: u8,
     },
     /// `WriteCall`.
     Write {
-        /// Which key.
+        /// The key.
         key: u8,
-        /// What to write there.
+        /// The value to write.
         value: u8,
         /// Whether it has taken effect.
         done: bool,
     },
     /// `ScanCall`.
     Scan {
-        /// What was read at each key.
+        /// The value read at each key.
         got: [u8; KEYS],
     },
 }
@@ -75,21 +75,21 @@ pub struct State {
 /// A step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// A client asks.
+    /// A client makes a call.
     Call(u8, Call),
     /// A `get` takes effect.
     Read(u8),
-    /// A scan looks at the keys of a bit set.
+    /// A scan reads the keys in a bit set.
     ReadSome(u8, u8),
-    /// A write takes effect, and so many writes become durable.
+    /// A write takes effect, and this many writes become durable.
     Write(u8, u8),
-    /// A client has its answer.
+    /// A client gets its answer.
     Return(u8),
     /// A client is told that its call failed.
     Fail(u8),
-    /// So many writes become durable.
+    /// This many writes become durable.
     Harden(u8),
-    /// All but so many writes of the tail are lost.
+    /// All but this many writes of the tail are lost.
     Crash(u8),
     /// The store is up again.
     Recover,
@@ -125,7 +125,7 @@ pub struct DurableMap {
 }
 
 impl Hash for State {
-    // Four words, not thirty bytes one by one: a sixth of the checker's time went into that.
+    // Four words, not thirty single bytes: hashing those took a sixth of the checker's time.
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         let [a, b, c] = self.base;
         let flags = self.tail_len << 1 | u8::from(self.up);
@@ -244,7 +244,7 @@ impl DurableMap {
             *state.tail.get_mut(usize::from(state.tail_len))? = entry;
             state.tail_len += 1;
         }
-        // One entry more than a state has room for may come and go in one step.
+        // One entry more than the state has room for may come and go within one step.
         if hardened > 0 && usize::from(state.tail_len) == TAIL {
             state.harden(1);
             state.tail[TAIL - 1] = entry;
@@ -322,8 +322,8 @@ impl DurableMap {
         ])
     }
 
-    /// Each value is of the set that its variable ranges over: by construction, but for the
-    /// numbers.
+    /// Each value is in the set that its variable ranges over. Holds by construction, except for
+    /// the numbers.
     fn type_inv(&self, s: &State) -> bool {
         let content = |c: Content| c == ABSENT || usize::from(c) < self.values.len();
         let keys = self.keys.len();
@@ -455,7 +455,7 @@ impl Mirror for DurableMap {
             values: config.members("Values", 200)?,
             absent: config.constant_value("Absent")?.clone(),
             pending: config.constant_value("Pending")?.clone(),
-            // A write appends before it is judged against the limit.
+            // A write appends before the limit is checked.
             max_tail: config.int("MaxTail", TAIL as u8 - 1)?,
             bug: named(config, "Bug", &BUGS)?,
             invariants: invariants.into_iter().map(|(name, _)| *name).collect(),

@@ -1,5 +1,5 @@
-//! Room in a state of `LeafBuffering`: for the bounded models, small and flat. A configuration that
-//! needs more is refused.
+//! The sizes of a state of `LeafBuffering` for the bounded models, small and flat. A configuration
+//! that needs more is refused.
 
 /// Values, ticks, epochs, counts.
 pub(crate) type N = u8;
@@ -14,21 +14,21 @@ pub(crate) const CHUNKS: usize = 4;
 pub(crate) const ENTRIES: usize = 2;
 /// Slots of a buffer node.
 pub(crate) const BATCH: usize = 2;
-/// Most writes.
+/// The maximum number of writes.
 pub(crate) const WRITES: usize = 12;
-/// Values that a word has had since it was last fenced, and the one before.
+/// Versions of a word: those stored since it was last fenced, and the one before.
 pub(crate) const VERSIONS: usize = 4;
 
-/// A moment: epochs first, ticks within.
+/// A point in time: the epoch first, then the tick.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time {
     /// The epoch.
     pub epoch: N,
-    /// The tick, which restarts with the store.
+    /// The tick. It starts again when the store does.
     pub tick: N,
 }
 
-/// A key and its value; key 0: nothing.
+/// A key and its value. Key 0 means nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Kv {
     /// The key, from 1.
@@ -37,7 +37,7 @@ pub struct Kv {
     pub value: N,
 }
 
-/// A word of persistent memory. The default is zeros.
+/// A word of persistent memory. The default is zero.
 ///
 /// ```text
 /// first, chunk  an epoch
@@ -100,12 +100,12 @@ impl Word {
         }
     }
 
-    /// Of a log entry's time: the time.
+    /// The time in the time word of a log entry.
     pub(super) fn at(self) -> Time {
         Self(self.0 >> 16).as_time()
     }
 
-    /// Of a log entry's time: what its checksum vouches for.
+    /// The key and value that the time word of a log entry vouches for.
     pub(super) fn of(self) -> Kv {
         self.as_kv()
     }

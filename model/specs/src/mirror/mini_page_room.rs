@@ -1,4 +1,4 @@
-//! Room in a state of `MiniPage`: for the bounded models, small and flat. A configuration that
+//! The sizes of a state of `MiniPage` for the bounded models, small and flat. A configuration that
 //! needs more is refused.
 //!
 //! The mirror's source is compiled twice, here and in [`super::wide`]; only the sizes in this file
@@ -6,16 +6,16 @@
 
 use std::hash::Hasher;
 
-/// A set of clients, a bit each.
+/// A set of clients, one bit each.
 pub(crate) type Set = u8;
-/// A set of pages, a bit each.
+/// A set of pages, one bit each.
 pub(crate) type Pages = u8;
 /// A record: kind and reference bit in the low four bits, then the value.
 pub(crate) type Packed = u8;
 /// A row of a scan: key in the low half, value in the high one.
 pub(crate) type Row = u8;
 
-/// Keys, and so pages.
+/// The maximum number of keys, and so of pages.
 pub(crate) const KEYS: usize = 4;
 pub(crate) const CLIENTS: usize = 3;
 /// The result of a read that has not happened yet: more than any value.
@@ -37,7 +37,7 @@ pub(super) fn hash_rows(rows: &[Row; 2 * KEYS], hasher: &mut impl Hasher) {
     hasher.write_u64(u64::from_le_bytes(*rows));
 }
 
-/// Two words for a hasher instead of two dozen bytes.
+/// Gives the hasher two words instead of two dozen bytes.
 pub(super) fn hash_page(
     (low, high, writer, readers): (u8, u8, u8, Set),
     leaf: &[u8; KEYS],

@@ -1,5 +1,5 @@
-//! Room in a state of `PageShadowing`: for the bounded models, small and flat. A configuration that
-//! needs more is refused.
+//! The sizes of a state of `PageShadowing` for the bounded models, small and flat. A configuration
+//! that needs more is refused.
 //!
 //! The mirror's source is compiled twice, here and in [`super::wide`]; only the sizes in this file
 //! differ.
@@ -13,10 +13,10 @@ pub(crate) const CLIENTS: usize = 2;
 pub(crate) const PAGES: usize = 2;
 pub(crate) const SEGMENTS: usize = 3;
 pub(crate) const LOG: usize = 7;
-/// The content of a block that rotted: it fits in a block's four bits and is no value.
+/// The content of a block that has decayed. It fits in a block's four bits and is not a value.
 pub(crate) const ROTTEN: N = 0xf;
-/// Versions of a block between two flushes; a page is written no oftener than there are records,
-/// and trimmed once for each.
+/// Versions of a block between two flushes. A page is written at most as often as there are
+/// records, and trimmed once for each.
 pub(crate) const VERSIONS: usize = 8;
 
 /// A block: 24 bits. The default is a block of zeros.

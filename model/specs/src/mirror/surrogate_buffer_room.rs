@@ -1,5 +1,5 @@
-//! Room in a state of `SurrogateBuffer`: for the bounded models, small and flat. A configuration
-//! that needs more is refused.
+//! The sizes of a state of `SurrogateBuffer` for the bounded models, small and flat. A
+//! configuration that needs more is refused.
 
 /// Numbers, values, versions, counts.
 pub(crate) type N = u8;
@@ -7,16 +7,16 @@ pub(crate) type N = u8;
 pub(crate) type Set = u16;
 
 pub(crate) const CLIENTS: usize = 2;
-/// Also the most pairs of a buffer, which has a key once.
+/// The maximum number of keys, and so of pairs in a buffer.
 pub(crate) const KEYS: usize = 3;
-/// Also the most inner nodes, and the most entries of an index.
+/// The maximum number of leaves, and so of inner nodes and of entries of an index.
 pub(crate) const LEAVES: usize = 4;
 /// Slots of a leaf.
 pub(crate) const SLOTS: usize = 2;
-/// Logs at a time.
+/// The number of logs at a time.
 pub(crate) const SPACES: usize = 4;
 /// Entries of a log.
 pub(crate) const ENTRIES: usize = 2;
-/// Values that a word has between two fences: two, and with a seeded bug that splits a word in two
-/// or leaves a fence out, two more.
+/// Values of a word between two fences: two, and two more with a seeded bug that splits a word or
+/// omits a fence.
 pub(crate) const VERSIONS: usize = 4;

@@ -1,5 +1,5 @@
-//! Room in a state of `WalRecovery`: for the bounded models, small and flat. A configuration that
-//! needs more is refused.
+//! The sizes of a state of `WalRecovery` for the bounded models, small and flat. A configuration
+//! that needs more is refused.
 //!
 //! The mirror's source is compiled twice, here and in [`super::wide`]; only the sizes in this file
 //! differ.
@@ -15,12 +15,12 @@ pub(crate) const CLIENTS: usize = 2;
 pub(crate) const KEYS: usize = 2;
 pub(crate) const PLACES: usize = 2;
 pub(crate) const PER_BLOCK: usize = 2;
-/// Largest value, and so number of writes.
+/// The largest value, and so the maximum number of writes.
 pub(crate) const VALUES: N = 6;
 
-/// Versions of a place that a state has room for. The protocol leaves at most two of a log block
-/// and of the superblock; of a page one more than the log has records, since each may be redone and
-/// written.
+/// Room for the versions of a place. The protocol leaves at most two versions of a log block and of
+/// the superblock. A page may have one more than the log has records, since each record may be
+/// redone and the page written after it.
 pub(crate) const VERSIONS: usize = 5;
 pub(crate) const BUFFER: usize = PLACES * PER_BLOCK;
 

@@ -1,10 +1,9 @@
-//! Threads that stop where they are told to: at an event of the engine, in the middle of an
-//! operation.
+//! Threads that the driver can stop in the middle of an operation, at an event of the engine.
 //!
-//! An actor runs one job at a time, a call of the engine. The engine tells its observer, on that
-//! thread, what it does; the observer stops the thread at the events that the job's stops name, and
-//! lets the driver know. The events at which the driver stops are told where the thread holds
-//! nothing that the others' next steps need, or only what the spec says it holds (a page's latch).
+//! An actor runs one job at a time, which is a call of the engine. The engine reports its events to
+//! its observer on that thread. The observer stops the thread at the events that the job asks for,
+//! and notifies the driver. The driver only uses events at which the thread holds nothing that the
+//! other threads' next steps need, or only what the spec says it holds (a page's latch).
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -22,24 +21,24 @@ pub(super) type Point = Option<Event>;
 /// Where a job stops.
 pub(super) type Stops = fn(&Point) -> bool;
 
-/// Nowhere.
+/// Stops nowhere.
 pub(super) const NOWHERE: Stops = |_| false;
 
-/// What a job has come to.
+/// The result of a job.
 pub(super) enum Outcome {
-    /// A put.
+    /// The result of a put.
     Put(Result<Lsn>),
-    /// A sync, or a checkpoint's step.
+    /// The result of a sync, or of a checkpoint's step.
     Done(Result<()>),
-    /// An opening.
+    /// The result of opening a store.
     Opened(Result<Box<Store>>),
 }
 
-/// What an actor says.
+/// What an actor reports.
 pub(super) enum Said {
-    /// It stands here.
+    /// It has stopped at this point.
     Stopped(Point),
-    /// Its job is done.
+    /// Its job has finished.
     Finished(Outcome),
 }
 
@@ -61,7 +60,7 @@ thread_local! {
     static SIDE: RefCell<Option<Side>> = const { RefCell::new(None) };
 }
 
-/// A thread under orders.
+/// A thread that runs jobs for the driver.
 pub(super) struct Actor {
     orders: Sender<Order>,
     said: Receiver<Said>,
@@ -70,7 +69,7 @@ pub(super) struct Actor {
 }
 
 impl Actor {
-    /// A new thread; it ends when this is dropped.
+    /// Starts a thread, which ends when the actor is dropped.
     pub(super) fn new() -> Actor {
         let (orders, received) = channel();
         let (says, said) = channel();
@@ -100,12 +99,12 @@ impl Actor {
         self.busy
     }
 
-    /// Whether it stands at an event.
+    /// Whether it has stopped at an event.
     pub(super) fn is_stopped(&self) -> bool {
         self.stopped
     }
 
-    /// Gives it a job.
+    /// Starts a job.
     pub(super) fn begin(&mut self, stops: Stops, job: impl FnOnce() -> Outcome + Send + 'static) {
         assert!(!self.busy, "one job at a time");
         self.busy = true;
@@ -115,7 +114,7 @@ impl Actor {
             .expect("the thread waits for orders");
     }
 
-    /// Lets it go on.
+    /// Lets the job continue to its next stop.
     pub(super) fn go_on(&mut self, stops: Stops) {
         assert!(self.stopped, "it stands");
         self.stopped = false;
@@ -124,14 +123,14 @@ impl Actor {
             .expect("the thread waits for orders");
     }
 
-    /// Waits until it stops or is done.
+    /// Waits until the job stops or finishes.
     pub(super) fn wait(&mut self) -> Said {
         let said = self.said.recv().expect("the thread lives");
         self.note(&said);
         said
     }
 
-    /// Waits as long as this.
+    /// Waits until the job stops or finishes, or until the time is up.
     pub(super) fn wait_for(&mut self, limit: Duration) -> Option<Said> {
         let said = self.said.recv_timeout(limit).ok();
         said.inspect(|said| self.note(said))
@@ -153,7 +152,7 @@ fn next_job() -> Option<Job> {
                 side.stops = stops;
                 Some(job)
             }
-            Order::GoOn(_) => unreachable!("it does not stand"),
+            Order::GoOn(_) => unreachable!("the actor is not stopped"),
         }
     })
 }
@@ -161,7 +160,7 @@ fn next_job() -> Option<Job> {
 fn say(said: Said) {
     SIDE.with_borrow(|side| {
         let side = side.as_ref().expect("an actor's thread");
-        // A driver that has gone does not listen.
+        // Fails if the driver has gone: then nobody listens.
         drop(side.says.send(said));
     });
 }
@@ -171,7 +170,7 @@ pub(super) struct Gate;
 
 impl Observer for Gate {
     fn event(&self, event: Event) {
-        // The journal's flush, between this and the page's own write: see `device`.
+        // The journal's flush, which comes between this and the page's own write: see `device`.
         if matches!(event, Event::PageWriting { .. }) {
             StepDevice::ignore_flush();
         }
@@ -179,7 +178,7 @@ impl Observer for Gate {
     }
 }
 
-/// Stops the thread here if it is an actor's and its job says so.
+/// Stops the calling thread here if it is an actor's and its job asks for that.
 pub(super) fn stop_at(point: Point) {
     SIDE.with_borrow_mut(|side| {
         let Some(side) = side.as_mut().filter(|side| (side.stops)(&point)) else {
@@ -196,8 +195,8 @@ pub(super) fn stop_at(point: Point) {
     });
 }
 
-/// An observer that ends an opening where recovery begins: what was done until then stays, nothing
-/// more is.
+/// An observer that cuts an opening off where recovery begins: what was written until then remains,
+/// and nothing more is written.
 pub(super) struct Cut(pub(super) Arc<StepDevice>);
 
 impl Observer for Cut {

@@ -1,4 +1,4 @@
-//! The device's blocks against the spec's places: version by version.
+//! Compares the device's blocks with the spec's places, version by version.
 
 use treering_engine::{LogBlock, StoreId, SuperblockFound, Survey};
 
@@ -21,7 +21,7 @@ pub(super) struct Atlas {
 }
 
 impl Atlas {
-    /// Where the survey of a store at rest found them; `pages` in the order of the keys.
+    /// Takes the places from the survey of a store at rest. `pages` is in key order.
     pub(super) fn new(
         survey: &Survey,
         scale: Scale,
@@ -64,8 +64,8 @@ impl Atlas {
         Ok((epoch, self.scale.position(found.redo_start)?))
     }
 
-    /// What the blocks of the log that a place of the spec's ring stands for must hold: the block
-    /// that was last written there, and its versions.
+    /// The expected versions in the engine's log of the block that a place of the spec stands for,
+    /// which is the block that was last written there.
     fn log_versions(&self, s: &State, place: usize) -> Option<(u64, Vec<BlockName>)> {
         let all: Vec<BlockName> = s.block_versions(place).collect();
         let (epoch, index, _) = *all.last()?;
@@ -73,8 +73,8 @@ impl Atlas {
             return None;
         }
         let mut mine: Vec<BlockName> = all.iter().copied().filter(|v| v.1 == index).collect();
-        // The first version of the spec's place may be another block, which lies elsewhere in the
-        // engine's larger ring.
+        // The first version of the spec's place may be another block, which has a different place
+        // in the engine's larger ring.
         if all[0].1 != index {
             mine.insert(0, (0, 0, 0));
         }
@@ -90,7 +90,7 @@ impl Atlas {
         oldest / self.scale.per_block
     }
 
-    /// Whether the device has, of every place, the versions that the spec has.
+    /// Whether the device has the versions that the spec has, for every place.
     pub(super) fn compare(&self, device: &StepDevice, s: &State) -> Result<(), String> {
         for place in 0..2 {
             let Some((index, wanted)) = self.log_versions(s, place) else {
@@ -131,7 +131,7 @@ impl Atlas {
         Ok(())
     }
 
-    /// The device after a crash that leaves what `to` has.
+    /// The device after a crash that leaves the versions in `to`.
     pub(super) fn crash(
         &self,
         device: &StepDevice,
@@ -174,7 +174,7 @@ impl Atlas {
     }
 }
 
-/// Versions that are no part of the log are as good as none.
+/// Drops the versions that are not part of the log.
 fn live(versions: Vec<BlockName>, oldest: u64) -> Vec<BlockName> {
     let dead = |v: BlockName| v.0 == 0 || v.1 < oldest;
     versions

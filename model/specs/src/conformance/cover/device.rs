@@ -1,14 +1,13 @@
-//! The spec's device: a sequence of versions for every block, and a flush that keeps the last of
-//! each.
+//! The spec's device: a sequence of versions for every block, and a flush that keeps the last
+//! version of each.
 //!
-//! It differs from [`treering_engine::device::CrashDevice`] in what a driver needs: one can look at
-//! the versions, choose among them block by block, and go on from a copy. Blocks are shared between
-//! copies.
+//! Unlike [`treering_engine::device::CrashDevice`], it lets the driver read the versions, choose
+//! among them block by block, and continue on a copy. Copies share their blocks.
 //!
-//! Pages are two blocks here, and the page store's journal guards them from being torn, with a
-//! flush of its own before the page goes home. The driver tears no page, so it may leave that flush
-//! out ([`StepDevice::ignore_flush`]): else every page write would make durable what the spec
-//! leaves in the cache.
+//! Pages are two blocks here. The page store's journal guards them from being torn, with a flush of
+//! its own before the page is written to its home. The driver tears no page, so it may skip that
+//! flush ([`StepDevice::ignore_flush`]). Otherwise every page write would make durable what the
+//! spec leaves in the cache.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -25,23 +24,23 @@ pub(super) type Bytes = Arc<[u8]>;
 
 #[derive(Clone)]
 struct State {
-    /// Of each block, oldest first: the first is durable.
+    /// The versions of each block, oldest first. The first one is durable.
     blocks: Vec<Vec<Bytes>>,
     unflushed: BTreeSet<usize>,
     /// Blocks whose unflushed versions no flush makes durable.
     forgotten: BTreeSet<usize>,
     flush_fails: bool,
-    /// Nothing reaches it any more: the process that used it is gone.
+    /// The process that used the device has ended: no request has any effect any more.
     dead: bool,
 }
 
-/// See the module's story.
+/// The device: see the module's documentation.
 pub(super) struct StepDevice {
     state: Mutex<State>,
 }
 
 thread_local! {
-    /// Flushes of this thread that do nothing.
+    /// The number of this thread's next flushes that do nothing.
     static IGNORED: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -80,7 +79,7 @@ impl StepDevice {
         }
     }
 
-    /// A copy that goes its own way, with all versions.
+    /// An independent copy, with all versions.
     pub(super) fn copy(&self) -> StepDevice {
         let state = State {
             dead: false,
@@ -92,8 +91,8 @@ impl StepDevice {
         }
     }
 
-    /// What is left after a crash that keeps, of every block with unflushed versions, the one that
-    /// `choose` says.
+    /// The device after a crash. `choose` picks the version to keep of every block with unflushed
+    /// versions.
     pub(super) fn crash(&self, choose: impl Fn(usize, usize) -> usize) -> StepDevice {
         let state = self.state.lock();
         let left = state.blocks.iter().enumerate().map(|(lba, versions)| {
@@ -109,22 +108,22 @@ impl StepDevice {
         self.state.lock().blocks[lba].clone()
     }
 
-    /// The next flush fails.
+    /// Makes the next flush fail.
     pub(super) fn fail_next_flush(&self) {
         self.state.lock().flush_fails = true;
     }
 
-    /// From now on nothing reaches it.
+    /// Makes all further requests ineffective.
     pub(super) fn kill(&self) {
         self.state.lock().dead = true;
     }
 
-    /// The next flush by this thread does nothing.
+    /// Makes the next flush by this thread do nothing.
     pub(super) fn ignore_flush() {
         IGNORED.set(IGNORED.get() + 1);
     }
 
-    /// No flush by this thread is left out.
+    /// Cancels [`StepDevice::ignore_flush`] for this thread.
     pub(super) fn ignore_none() {
         IGNORED.set(0);
     }
@@ -176,7 +175,7 @@ impl BlockDevice for StepDevice {
     fn flush(&self) -> Result<(), DeviceError> {
         if let Some(left) = IGNORED.get().checked_sub(1) {
             IGNORED.set(left);
-            // One that is to fail is not left out.
+            // A flush that is to fail is not skipped.
             if !self.state.lock().flush_fails {
                 return Ok(());
             }

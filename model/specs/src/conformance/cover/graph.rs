@@ -14,7 +14,7 @@ use crate::mirror::wal_recovery::{Action, Checkpoint, Phase, State, WalRecovery}
 pub(super) struct Edge {
     /// The action.
     pub(super) action: Action,
-    /// Where to.
+    /// The number of the state that it leads to.
     pub(super) to: u32,
     /// Why the engine cannot take it as a step of its own.
     pub(super) cannot: Option<&'static str>,
@@ -28,17 +28,17 @@ impl Edge {
         WalRecovery::label(&self.action)
     }
 
-    /// Crashes and restarts can be tried without ending the walk.
+    /// Whether this is a crash or a restart, which can be tried without ending the walk.
     pub(super) fn is_end(&self) -> bool {
         matches!(self.action, Action::Crash(_) | Action::Restart)
     }
 }
 
-/// The whole graph; the initial state is the first.
+/// The whole graph. The initial state is the first.
 pub(super) struct Map {
-    /// By number.
+    /// The states, by number.
     pub(super) states: Vec<State>,
-    /// Of each state.
+    /// The edges of each state.
     pub(super) edges: Vec<Vec<Edge>>,
 }
 
@@ -69,8 +69,8 @@ impl Map {
                     map.states.len() as u32 - 1
                 });
                 let label = WalRecovery::label(&action);
-                // Two actions of one name to one state are one edge, of which one may be easier to
-                // take.
+                // Two actions with the same name that lead to the same state are one edge. One of
+                // them may be easier to take.
                 let cannot = cannot(mirror, &from, action);
                 match edges.iter_mut().find(|e| e.to == to && e.label() == label) {
                     Some(known) if known.cannot.is_some() => {
@@ -92,7 +92,7 @@ impl Map {
     }
 
     /// The shortest way from `from`, along edges that can be taken, to a state where `wanted`
-    /// holds: the edges' places.
+    /// holds. Returns the edges as pairs of state and index.
     pub(super) fn way(&self, from: u32, wanted: impl Fn(u32) -> bool) -> Option<Vec<(u32, usize)>> {
         let mut came: FxHashMap<u32, (u32, usize)> = FxHashMap::default();
         let mut pending = VecDeque::from([from]);
@@ -120,7 +120,7 @@ impl Map {
     }
 }
 
-/// What the engine does not do as a step of its own, by the state alone.
+/// Why the engine cannot do this as a step of its own, as far as the state alone tells.
 fn cannot(mirror: &WalRecovery, s: &State, action: Action) -> Option<&'static str> {
     let log_is_flushed = mirror.log_end(s) == s.durable() && s.flushing() == s.durable();
     let opening = s.phase() == Phase::Opening;
@@ -128,7 +128,7 @@ fn cannot(mirror: &WalRecovery, s: &State, action: Action) -> Option<&'static st
         Action::WriteBack(_) if s.phase() == Phase::Redo => Some(
             "recovery reads all records before it changes a page, and writes pages early only if it is short of frames",
         ),
-        // The sweep goes by frame, and recovery has filled the frames by page.
+        // The sweep goes in frame order, and recovery has filled the frames in page order.
         Action::WriteBack(1) if opening && s.dirtied(0) != 0 => {
             Some("the checkpoint of an opening writes pages in the order of their frames")
         }
@@ -146,7 +146,8 @@ fn cannot(mirror: &WalRecovery, s: &State, action: Action) -> Option<&'static st
     }
 }
 
-/// A page that write-back may write here: the page store's flush is another that can fail.
+/// A page that write-back may write in this state. The flush of the page store is one that can
+/// fail.
 pub(super) fn page_to_write(mirror: &WalRecovery, s: &State) -> Option<u8> {
     (0..2).find(|key| mirror.may(s, Action::WriteBack(*key)))
 }

@@ -1,4 +1,4 @@
-//! The rig's checkpoints and openings: steps of one thread that stops between them.
+//! The rig's checkpoints and openings: one thread takes their steps, and stops between them.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ impl Rig<'_> {
             return differs("no checkpoint began");
         };
         self.keeper.go_on(NOWHERE);
-        // It waits for whoever holds a page's latch.
+        // The checkpoint waits for a client that holds a page's latch.
         if from.logged().next().is_some() {
             return Ok(());
         }
@@ -30,7 +30,7 @@ impl Rig<'_> {
         }
     }
 
-    /// The checkpoint's beginning may still wait for latches.
+    /// Checks that the beginning of the checkpoint does not still wait for latches.
     pub(super) fn keeper_is_free(&mut self) -> Step {
         if self.keeper.is_busy() {
             self.settle_keeper()?;
@@ -43,7 +43,7 @@ impl Rig<'_> {
         Ok(())
     }
 
-    /// Waits until the checkpoint's beginning is over, or waits for a latch again.
+    /// Waits until the beginning of the checkpoint is over, or waits for a latch again.
     pub(super) fn settle_keeper(&mut self) -> Step {
         let others = self.actors.iter().any(Actor::is_stopped);
         let said = if others {
@@ -130,7 +130,7 @@ impl Rig<'_> {
         }
     }
 
-    /// The sweep of an opening goes on to the next page, or to its end.
+    /// Lets the sweep of an opening continue to the next page, or to its end.
     pub(super) fn sweep_on(&mut self) -> Step {
         self.opener
             .go_on(|point| matches!(point, None | Some(Event::PageCopied { .. })));

@@ -96,7 +96,7 @@ impl Cover {
     }
 }
 
-/// Walks for at most `limit`.
+/// Takes walks for at most `limit`.
 ///
 /// # Errors
 /// The engine's own, while a store is built or opened at the start of a walk.
@@ -168,7 +168,7 @@ impl Walker<'_> {
                 let to = self.map.edges[from as usize][edge].to;
                 match self.step(rig, from, edge) {
                     Some(true) => at = to,
-                    // The engine stands where it stood.
+                    // The engine has not moved.
                     Some(false) => break,
                     None => return,
                 }
@@ -202,7 +202,7 @@ impl Walker<'_> {
         true
     }
 
-    /// Takes one edge: whether it was taken, or nothing if the engine did something else.
+    /// Takes one edge. Returns whether it was taken, or `None` if the engine did something else.
     fn step(&mut self, rig: &mut Rig<'_>, from: u32, edge: usize) -> Option<bool> {
         let taken = {
             let edge = self.map.edges[from as usize][edge];
@@ -229,7 +229,7 @@ impl Walker<'_> {
                 Some(true)
             }
             Err(Not::Able(why)) => {
-                // It may have been taken on another way; then it is a detour that is closed here.
+                // If the edge has been taken another way, this only closes a detour.
                 edge.cannot = Some(why);
                 Some(false)
             }
@@ -251,7 +251,7 @@ impl Walker<'_> {
     }
 
     fn count(&mut self) {
-        // Where the engine can get at all.
+        // The states that the engine can reach at all.
         let mut reached = vec![false; self.map.states.len()];
         let mut pending = vec![0u32];
         reached[0] = true;

@@ -1,4 +1,4 @@
-//! One walk's engine: every step of the spec, taken by the real thing.
+//! The engine during one walk: takes every step of the spec on the real engine.
 //!
 //! ```text
 //! AppendLog(c)      client c puts, and stops with its record appended and its page latched       at PageChanged
@@ -29,14 +29,14 @@ use crate::conformance::setup::Setup;
 use crate::mirror::wal_recovery::{Action, Call, Checkpoint, Phase, State, WalRecovery};
 use treering_oracle::value;
 
-/// Long enough for a thread to come to the next latch.
+/// Long enough for a thread to reach the next latch.
 pub(super) const LATCH_WAIT: Duration = Duration::from_millis(3);
 
 /// Why a step was not taken.
 pub(super) enum Not {
     /// The engine cannot take it as a step of its own.
     Able(&'static str),
-    /// It did something else.
+    /// The engine did something else.
     Same(String),
 }
 
@@ -46,23 +46,23 @@ pub(super) fn differs<T>(why: impl Into<String>) -> Step<T> {
     Err(Not::Same(why.into()))
 }
 
-/// A client, beyond what its thread does.
+/// What the rig knows of a client besides its thread's job.
 #[derive(Default)]
 pub(super) struct Client {
     lsn: Lsn,
-    /// What its sync has come to, if it has been called and has returned.
+    /// Whether its sync succeeded, if it has been called and has returned.
     synced: Option<bool>,
     got: u64,
 }
 
-/// How far an opening's sweep is.
+/// The progress of an opening's sweep.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Sweep {
     /// It has begun.
     Begun,
-    /// A page has been copied, and is not written.
+    /// A page has been copied, and not written yet.
     Copied,
-    /// All is written; the flush comes next.
+    /// All pages are written. The flush comes next.
     Written,
 }
 
@@ -76,13 +76,13 @@ pub(super) struct Rig<'a> {
     pub(super) clients: [Client; 2],
     pub(super) keeper: Actor,
     pub(super) opener: Actor,
-    /// Who leads the flush in flight.
+    /// The client that leads the flush in flight.
     leader: Option<usize>,
     pub(super) sweep: Sweep,
     bytes: Vec<u8>,
 }
 
-/// A store that ends as a killed process does.
+/// Opens a store that ends as a killed process does.
 pub(super) fn open(device: &Arc<StepDevice>, options: &Options) -> Result<Store> {
     let clock = Arc::new(SystemClock::new());
     Store::open_observed(device.clone(), clock, options, Some(Arc::new(Gate)))
@@ -90,7 +90,7 @@ pub(super) fn open(device: &Arc<StepDevice>, options: &Options) -> Result<Store>
 }
 
 impl<'a> Rig<'a> {
-    /// Threads without a store; [`Rig::begin`] gives them one.
+    /// Creates the threads. [`Rig::begin`] gives them a store.
     pub(super) fn new(setup: &'a Setup, atlas: &'a Atlas, blank: &StepDevice) -> Rig<'a> {
         Rig {
             setup,
@@ -107,7 +107,7 @@ impl<'a> Rig<'a> {
         }
     }
 
-    /// The spec's initial state.
+    /// Puts the engine into the spec's initial state.
     pub(super) fn begin(&mut self, blank: &StepDevice) -> Result<()> {
         self.end_process();
         self.device = Arc::new(blank.copy());
@@ -121,7 +121,7 @@ impl<'a> Rig<'a> {
             .ok_or_else(|| Not::Same("no store is open".into()))
     }
 
-    /// Takes the step that leads from `from` to `to`, and looks at the device.
+    /// Takes the step that leads from `from` to `to`, and compares the device.
     pub(super) fn take(
         &mut self,
         mirror: &WalRecovery,
@@ -130,7 +130,7 @@ impl<'a> Rig<'a> {
         to: &State,
     ) -> Step {
         self.step(mirror, action, from, to)?;
-        // Until recovery begins a restarted process reads what may yet vanish.
+        // Until recovery begins, a restarted process reads what may still be lost.
         if matches!(action, Action::Restart) {
             return Ok(());
         }
@@ -151,7 +151,7 @@ impl<'a> Rig<'a> {
             Action::FailFlush => self.fail_flush(mirror, from),
             Action::Acknowledge(c) => match self.answer_write(c.into(), true) {
                 Err(_) if from.poisoned() => Err(Not::Able(
-                    "a poisoned store acknowledges nothing, not even what is durable",
+                    "a poisoned store acknowledges nothing, not even durable writes",
                 )),
                 answered => answered,
             },
@@ -224,7 +224,7 @@ impl<'a> Rig<'a> {
         let version = value::version(&found).unwrap_or(u64::MAX);
         self.clients[c].got = version;
         if !matches!(got, Ok(true)) {
-            return differs(format!("get says {got:?}"));
+            return differs(format!("get returned {got:?}"));
         }
         same("what is read", version, to.got(c as u8))
     }
@@ -255,8 +255,8 @@ impl<'a> Rig<'a> {
             return differs("the put failed");
         };
         self.clients[c].lsn = lsn;
-        // The beginning of a checkpoint that waited for this latch goes on, and looks at the other
-        // pages' in passing.
+        // The beginning of a checkpoint that waited for this latch continues, and takes the other
+        // pages' latches briefly.
         if self.keeper.is_busy() && !self.keeper.is_stopped() {
             self.settle_keeper()?;
         }
@@ -270,7 +270,7 @@ impl<'a> Rig<'a> {
         Ok(())
     }
 
-    /// The client waits for the flush in flight.
+    /// Makes the client wait for the flush in flight.
     fn sleep(&mut self, c: usize) -> Step {
         let (store, lsn) = (self.store()?.clone(), self.clients[c].lsn);
         self.actors[c].begin(NOWHERE, move || Outcome::Done(store.sync(lsn)));
@@ -293,14 +293,14 @@ impl<'a> Rig<'a> {
         Ok(())
     }
 
-    /// The leader goes on, and whoever slept wakes.
+    /// Lets the leader continue, which wakes all sleeping clients.
     fn end_flush(&mut self, well: bool) -> Step {
         let Some(leader) = self.leader.take() else {
-            return differs("nobody leads a flush");
+            return differs("no client leads a flush");
         };
         self.actors[leader].go_on(NOWHERE);
         for c in 0..2 {
-            // Those that stand in the middle of a put slept for nothing.
+            // Clients in the middle of a put slept for nothing.
             if !self.actors[c].is_busy() || self.actors[c].is_stopped() {
                 continue;
             }
@@ -308,7 +308,7 @@ impl<'a> Rig<'a> {
                 return differs("no sync");
             };
             if synced.is_ok() != well {
-                return differs(format!("client c{} hears {synced:?}", c + 1));
+                return differs(format!("the sync of client c{} returned {synced:?}", c + 1));
             }
             self.clients[c].synced = Some(well);
         }
@@ -333,7 +333,7 @@ impl<'a> Rig<'a> {
                 fails(actor.wait())
             }
             _ if opening => {
-                // Its sweep's next page, or its own flush.
+                // The flush for the sweep's next page, or the sweep's own flush.
                 if self.sweep == Sweep::Begun {
                     self.sweep_on()?;
                 }
@@ -388,19 +388,19 @@ impl<'a> Rig<'a> {
             StepDevice::ignore_none();
             match written {
                 Ok(true) => return Ok(()),
-                // The checkpoint's beginning has the latch, in passing.
+                // The beginning of the checkpoint holds the latch for a moment.
                 Ok(false) if self.keeper.is_busy() => std::thread::yield_now(),
-                other => return differs(format!("write-back says {other:?}")),
+                other => return differs(format!("write-back returned {other:?}")),
             }
             self.settle_keeper()?;
         }
-        differs("write-back finds no page to write")
+        differs("write-back found no page to write")
     }
 
     fn reload(&mut self, k: u8) -> Step {
         let page = self.page(k);
         let store = self.store()?;
-        // Not here means that it will be read when it is next asked for.
+        // If the page is not in memory, it will be read when it is next asked for.
         let reloaded = store.reload_page(page);
         match reloaded {
             Ok(_) => Ok(()),
@@ -408,13 +408,13 @@ impl<'a> Rig<'a> {
         }
     }
 
-    /// The process ends, wherever its threads are; the device keeps what it has.
+    /// Ends the process, wherever its threads are. The device keeps what it has.
     pub(super) fn end_process(&mut self) {
         self.device.kill();
         let [a, b] = &mut self.actors;
         let all = [a, b, &mut self.keeper, &mut self.opener];
         for actor in all {
-            // Those that are stopped first: others may wait for them.
+            // Stopped threads first, since others may wait for them.
             if actor.is_stopped() {
                 actor.go_on(NOWHERE);
             }
@@ -432,7 +432,8 @@ impl<'a> Rig<'a> {
         self.sweep = Sweep::Begun;
     }
 
-    /// Whether a crash here can leave what `to` has: the outcome is made, and looked at.
+    /// Whether a crash in this state can leave what `to` has. The outcome is made on a copy, and
+    /// compared.
     pub(super) fn try_crash(&self, from: &State, to: &State) -> Step {
         let left = self
             .atlas
@@ -441,15 +442,15 @@ impl<'a> Rig<'a> {
         self.atlas.compare(&left, to).map_err(Not::Same)
     }
 
-    /// Whether a process that is started again here builds on what `to` has: another one is, on a
-    /// copy, and goes on until recovery begins.
+    /// Whether a process that is restarted in this state builds on what `to` has. Another process
+    /// is started on a copy, and runs until recovery begins.
     pub(super) fn try_restart(&self, to: &State) -> Step {
         let copy = Arc::new(self.device.copy());
         let clock = Arc::new(SystemClock::new());
         let cut = Arc::new(Cut(copy.clone()));
         let opened = Store::open_observed(copy.clone(), clock, self.setup.options(), Some(cut));
         if opened.is_ok() {
-            return differs("recovery did without the device");
+            return differs("recovery did not read the device");
         }
         self.atlas.compare(&copy, to).map_err(Not::Same)
     }
@@ -465,7 +466,7 @@ fn same<T: PartialEq + std::fmt::Debug>(what: &str, engine: T, spec: Option<T>) 
 fn fails(said: Said) -> Step {
     match said {
         Said::Finished(Outcome::Done(Err(_)) | Outcome::Opened(Err(_))) => Ok(()),
-        Said::Finished(_) => differs("the flush failed, and nobody said so"),
-        Said::Stopped(point) => differs(format!("it stands at {point:?}")),
+        Said::Finished(_) => differs("the flush failed, and no error was returned"),
+        Said::Stopped(point) => differs(format!("it stopped at {point:?}")),
     }
 }

@@ -1,12 +1,12 @@
-//! How much of the mirror's graph the engine's tree is heard to do.
+//! Measures how much of the mirror's graph the engine's tree covers.
 //!
-//! The tree cannot be led state for state through a model's graph, as the ring can
-//! ([`crate::conformance::ring::cover`]): the smoke model's leaves have room for one record, the
+//! The tree cannot be led through a model's graph state by state, as the ring can
+//! ([`crate::conformance::ring::cover`]). A leaf of the smoke model has room for one record, the
 //! engine's for at least seven of the same length, since no key is longer than an eighth of a page.
-//! And the spec's inner node is read in two steps, which the engine's threads cannot be stopped
-//! between. So episodes are recorded, and of each step that the judge takes for an event the
-//! *situation* is noted ([`MiniPage::situation`]): whose call, what mini-page, which kind of record
-//! the key has there, whether it is used, whether the leaf has it, who else has the page. See
+//! And the spec reads the inner node in two steps, between which the engine's threads cannot be
+//! stopped. So episodes are recorded, and the *situation* of each step that the judge takes is
+//! noted ([`MiniPage::situation`]): the call, the mini-page, the kind of the key's record there,
+//! whether the record is used, whether the leaf has it, and who else has the page. See
 //! [`crate::conformance::situations`].
 
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use crate::conformance::situations::{self, Situations};
 use crate::mirror::mini_page::MiniPage;
 use treering_oracle::random::Random;
 
-/// Actions that the engine never takes as they are, and why: see the parent module.
+/// Actions that the engine never takes as such, with the reason. See the parent module.
 pub const NEVER: [(&str, &str); 5] = [
     (
         "MergeToMirror",
@@ -34,7 +34,7 @@ pub const NEVER: [(&str, &str); 5] = [
     ),
     (
         "FindLeafFull",
-        "no merge finds its leaf full, for what it brings was admitted before",
+        "no merge finds its leaf full, since its records were admitted earlier",
     ),
     (
         "GiveUpJoin",
@@ -42,7 +42,7 @@ pub const NEVER: [(&str, &str); 5] = [
     ),
 ];
 
-/// Why the engine does not take a step in a situation, where there is a reason beside chance.
+/// The reason why the engine does not take a step in a situation, if it is not merely chance.
 #[must_use]
 pub fn why_not(label: &str, situation: &str) -> Option<&'static str> {
     if let Some((_, why)) = NEVER.iter().find(|(never, _)| *never == label) {
@@ -50,29 +50,29 @@ pub fn why_not(label: &str, situation: &str) -> Option<&'static str> {
     }
     match label {
         "LockInner" | "AllocateRight" | "ShortenLeft" | "InsertSeparator" => Some(
-            "a leaf is split for a put that finds it full, with its mini-page merged and given up before",
+            "a leaf is split for a put that finds it full; its mini-page is merged and dropped before that",
         ),
-        "Restart" if situation.contains("another one writes") => {
-            Some("who begins again has just had the lock of the page, and says so under it")
-        }
+        "Restart" if situation.contains("another one writes") => Some(
+            "a client that restarts has just held the page's lock, and reports it under that lock",
+        ),
         "Restart" => Some(
-            "one version for all inner nodes sends back whoever is on the way; the engine begins again only if the way to its own page has changed",
+            "with one version for all inner nodes every client on its way restarts; the engine restarts only if the path to its own page has changed",
         ),
         "WriteRecord" if situation.starts_with("delete") => Some(
             "a delete of what the mini-page knows to be absent writes nothing: (AbsentAlready)",
         ),
         "LockPage" | "ReadMini" | "ScanPage" if situation.contains("others read") => Some(
-            "who reads a mini-page does so in one event: nobody else is heard while it has the lock",
+            "a mini-page is read in one event: no other client is recorded while the reader has the lock",
         ),
         _ => None,
     }
 }
 
-/// What was heard of what there is.
+/// The situations that recordings have covered.
 pub type Cover = situations::Cover<Episode, Refusal>;
 
 impl Cover {
-    /// Actions of which nothing was heard, though the engine has them.
+    /// Actions that the engine has and that never occurred.
     #[must_use]
     pub fn never(&self) -> Vec<&'static str> {
         let named = |label: &str| NEVER.iter().any(|(never, _)| *never == label);
@@ -83,7 +83,7 @@ impl Cover {
     }
 }
 
-/// Records episodes for so long.
+/// Records episodes until the time is up.
 #[must_use]
 pub fn run(mirror: &MiniPage, seed: u64, limit: Duration) -> Cover {
     let until = Instant::now() + limit;

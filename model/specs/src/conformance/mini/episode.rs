@@ -1,5 +1,5 @@
-//! An episode: clients that get, put, delete and scan a few keys of a tiny Bf-Tree, and what is
-//! heard of it.
+//! An episode: clients that get, put, delete and scan a few keys of a tiny Bf-tree, and the
+//! recording of it.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -21,40 +21,40 @@ use treering_oracle::deadline::Deadline;
 use treering_oracle::random::Random;
 
 const PAGE: usize = 4096;
-/// Calls of all clients together.
+/// The number of calls of all clients together.
 const CALLS: u32 = 600;
-/// Calls of one kind of day.
+/// The number of calls between two changes of mood.
 const DAY: u32 = 50;
 
-/// Everything that an episode depends on, but for the order of its threads.
+/// Everything that an episode depends on, except for the order of its threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Episode {
-    /// Threads.
+    /// The number of threads.
     pub clients: u8,
-    /// Keys.
+    /// The number of keys.
     pub keys: u8,
-    /// Pages that the ring has room for.
+    /// The number of pages that the ring has room for.
     pub ring: u8,
-    /// Share of the copy-on-access region.
+    /// The copy-on-access region's share of the ring, in percent.
     pub copy_on_access: u8,
-    /// Share of reads of leaves that are promoted.
+    /// The share of leaf reads that are promoted, in percent.
     pub promotion: u8,
-    /// Where the leaves are.
+    /// The store of the leaves.
     pub store: PageStoreKind,
-    /// Of all choices.
+    /// The seed of all choices.
     pub seed: u64,
 }
 
 impl Episode {
-    /// The episode of a seed.
+    /// Derives an episode from a seed.
     #[must_use]
     pub fn new(clients: u8, seed: u64) -> Self {
         let mut rng = Random::new(seed);
         Self {
             clients,
             keys: 12 + rng.below(13) as u8,
-            // Two: four mini-pages of the largest size. From four on there are mirrors of leaves
-            // that are full.
+            // Two pages have room for four mini-pages of the largest size. From four pages on there
+            // is room for mirrors of full leaves.
             ring: [2, 2, 4, 6][rng.below(4) as usize],
             copy_on_access: [10, 50, 90][rng.below(3) as usize],
             promotion: [20, 50, 100][rng.below(3) as usize],
@@ -71,7 +71,7 @@ impl Episode {
 
     fn options(&self) -> Options {
         let log_bytes = 32 * PAGE as u64;
-        // Over shadowed pages: with all that the B⁻-tree has.
+        // Over shadowed pages: with all features of the B⁻-tree.
         let shadows = self.store == PageStoreKind::Shadow;
         Options {
             tree: TreeKind::Bf(BfOptions {
@@ -103,7 +103,7 @@ impl Observer<Event> for Recorder<Heard> {
     }
 }
 
-/// What a client has a mind to do, for a day.
+/// What a client tends to do for a while.
 enum Mood {
     Fills,
     Reads,
@@ -122,7 +122,7 @@ impl Tree {
         let options = episode.options();
         let device = Arc::new(MemDevice::new(required_blocks(&options, 64)));
         let mut store = Store::open(device, Arc::new(SystemClock::new()), &options)?;
-        // No end of a store is a step of the spec.
+        // The end of a store is not a step of the spec.
         store.abandon_on_drop();
         store.observe_mini_pages(recorder.clone());
         Ok(Self {
@@ -164,7 +164,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Of all keys below this one.
+    /// A scan of all keys below this one.
     fn scan_back(&self, key: u8) -> treering_engine::Result<()> {
         self.recorder.hear(Heard::ScanBack(key));
         let mut rows = Vec::new();
@@ -191,7 +191,8 @@ impl Tree {
         until: &Deadline,
     ) -> treering_engine::Result<()> {
         let mut rng = Random::new(episode.seed ^ u64::from(client) << 32);
-        // The same day for all, or the tree would neither fill nor become empty.
+        // The same mood for all clients, since the tree would otherwise neither fill up nor become
+        // empty.
         let moods = (episode.seed % 3) as u32;
         for n in 0..CALLS / u32::from(episode.clients) {
             if until.is_over() {
@@ -207,11 +208,11 @@ impl Tree {
                 Mood::Reads => (20, 30),
                 Mood::Empties => (80, 95),
             };
-            // Half of it is about few keys.
+            // Half of the calls concern few keys.
             let keys = if rng.one_in(2) { 4 } else { episode.keys };
             let key = 1 + rng.below(keys.into()) as u8;
             if rng.percent(writes) {
-                // Values tell who wrote them, and when.
+                // A value tells who wrote it, and when.
                 let value = 1 + (n % 31) as u8 * 8 + client % 8;
                 self.write(key, if rng.percent(deletes) { ABSENT } else { value })?;
             } else if rng.one_in(16) {
@@ -229,7 +230,8 @@ impl Tree {
     }
 }
 
-/// A value's number; what nobody has written is `Pending`, which no get may answer.
+/// The number of a value. A value that no client has written becomes `Pending`, which no get may
+/// return.
 fn content(value: &[u8]) -> Content {
     Scale::content(value).unwrap_or(crate::mirror::wide::mini_page::records::PENDING)
 }
@@ -237,20 +239,21 @@ fn content(value: &[u8]) -> Content {
 /// Runs an episode and judges it.
 ///
 /// # Panics
-/// The tree did, and nothing that it had told before was refused.
+/// If the tree panicked and nothing that it reported before was refused.
 #[must_use]
 pub fn run_episode(episode: &Episode) -> (Tally, Option<Box<Refusal>>) {
     run_until(episode, &Deadline::never())
 }
 
-/// The same, as long as there is time; what comes later is neither done nor judged.
+/// Like [`run_episode`], but ends when the time is up. Later events are neither produced nor
+/// judged.
 pub(super) fn run_until(episode: &Episode, until: &Deadline) -> (Tally, Option<Box<Refusal>>) {
     let judge = Judge::new(episode.clients, episode.keys);
     let (judge, refusal) = judged(episode, judge, until);
     (judge.tally().clone(), refusal)
 }
 
-/// The same, with the situations of all steps noted.
+/// Runs an episode with the situations of all steps noted, and returns its judge.
 pub(super) fn record(episode: &Episode) -> (Judge, Option<Box<Refusal>>) {
     let mut judge = Judge::new(episode.clients, episode.keys);
     judge.note_situations();

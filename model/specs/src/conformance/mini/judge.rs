@@ -1,4 +1,4 @@
-//! The judge: takes, for everything that was heard, the steps of the mirror that it is.
+//! The judge: takes, for each recorded event, the steps of the mirror that correspond to it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,34 +13,34 @@ use crate::mirror::wide::mini_page::records::{Content, Page};
 use crate::mirror::wide::mini_page::{Action, Call, MiniPage, State, Step};
 use crate::value::state_text;
 
-/// Something that the tree does and its mirror does not.
+/// An event of the tree that the mirror does not allow.
 pub type Refusal = refused::Refusal<Heard, Action>;
 
-/// What was heard of a client, or of the engine on its behalf.
+/// A recorded event of a client, or of the engine on its behalf.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Heard {
-    /// It asks for a key.
+    /// The client calls a get of a key.
     Get(u8),
-    /// It asks to write a key; `Absent` deletes it.
+    /// The client calls a write of a key. `Absent` deletes it.
     Write(u8, Content),
-    /// It asks for all keys.
+    /// The client calls a scan of all keys.
     Scan,
-    /// It asks for all keys below this one, downwards.
+    /// The client calls a downward scan of all keys below this one.
     ScanBack(u8),
-    /// Its get has found this.
+    /// The client's get returned this.
     Got(Content),
-    /// Its write is done.
+    /// The client's write returned.
     Done,
-    /// Its scan has found these keys and values.
+    /// The client's scan returned these keys and values.
     Rows(Vec<(u8, Content)>),
-    /// Its call failed.
+    /// The client's call failed.
     Failed(String),
-    /// The tree did something.
+    /// An event of the tree.
     Tree(Box<Event>),
 }
 
 impl Heard {
-    /// What kind of thing that is.
+    /// The kind of the event.
     #[must_use]
     pub fn kind(&self) -> String {
         let text = match self {
@@ -52,11 +52,11 @@ impl Heard {
     }
 }
 
-/// A scan down, of which the spec has the page that it is at.
+/// A downward scan. The spec only has the page that the scan is at.
 pub(super) struct Down {
-    /// It goes on below this key.
+    /// It continues below this key.
     before: u8,
-    /// What it has come by.
+    /// The rows that it has collected.
     rows: Vec<(u8, Content)>,
 }
 
@@ -67,14 +67,14 @@ pub struct Judge {
     pub(super) scale: Scale,
     /// The spec's numbers of pages.
     pub(super) pages: BTreeMap<PageId, u8>,
-    /// Pages whose mini-page is merged; what becomes of it comes next.
+    /// Pages whose mini-page is merged. A later event tells what becomes of the mini-page.
     pub(super) merged: BTreeSet<u8>,
-    /// Scans down, by client.
+    /// Downward scans, by client.
     pub(super) down: BTreeMap<u8, Down>,
-    /// The client that stands for nobody.
+    /// The additional client that the engine does not have.
     pub(super) nobody: u8,
     pub(super) tally: Tally,
-    /// Of each action the situations that it was taken in, if somebody asks for them.
+    /// The situations in which each action was taken, if they are noted.
     situations: Option<Situations>,
 }
 
@@ -82,7 +82,7 @@ impl Judge {
     /// A judge for a tree of one empty leaf, with keys 1 to `keys`.
     ///
     /// # Panics
-    /// The mirror has no room for as many.
+    /// If the mirror has no room for as many.
     #[must_use]
     pub fn new(clients: u8, keys: u8) -> Self {
         let mirror = MiniPage::unbounded(
@@ -104,18 +104,18 @@ impl Judge {
         }
     }
 
-    /// From now on the situations are noted.
+    /// Notes the situations from now on.
     pub(super) fn note_situations(&mut self) {
         self.situations = Some(Situations::new());
     }
 
-    /// Of each action the situations that it was taken in, as far as they were noted.
+    /// The situations in which each action was taken, as far as they were noted.
     pub(super) fn situations(&self) -> impl Iterator<Item = (&'static str, &BTreeSet<String>)> {
         let noted = self.situations.iter().flatten();
         noted.map(|(label, situations)| (*label, situations))
     }
 
-    /// What was accepted.
+    /// The counts of accepted events and steps.
     #[must_use]
     pub fn tally(&self) -> &Tally {
         &self.tally
@@ -124,7 +124,7 @@ impl Judge {
     /// Takes the steps of one event.
     ///
     /// # Errors
-    /// The mirror has none, or an invariant does not hold behind it.
+    /// If the mirror has no such steps, or an invariant does not hold after them.
     pub fn hear(&mut self, client: u8, heard: Heard) -> Result<(), Box<Refusal>> {
         let before = self.state;
         let judged = self.judge(client, &heard).and_then(|()| {
@@ -185,7 +185,7 @@ impl Judge {
             Event::Restarted { page } => {
                 self.settle(*page)?;
                 if self.mirror.is_valid(&self.state, c) {
-                    // The change is not told of yet.
+                    // The change has not been reported yet.
                     self.tally.took("(EarlyRestart)");
                     return Ok(());
                 }
@@ -211,7 +211,7 @@ impl Judge {
             Event::Grown { page, mini } => {
                 self.upgrades(c, *page)?;
                 let p = self.number(*page)?;
-                // A mirror has room for a leaf, in the spec.
+                // In the spec a mirror has room for a whole leaf.
                 if !self.page(p).mini.mirror {
                     self.take(Action::Grow(c))?;
                 }
@@ -260,7 +260,8 @@ impl Judge {
     fn descends(&mut self, c: u8) -> Accepted {
         match self.step(c) {
             Step::Descend => self.reads_inner(c),
-            // It asks again, though nobody has told it to: what it knows may be what it knew.
+            // The client reads the inner node again although no event made it: what it knows may be
+            // out of date.
             Step::Child if self.mirror.is_valid(&self.state, c) => Ok(()),
             Step::Child => self.restarts(c),
             other => Err(format!("it has nothing to look for, but is at {other:?}")),
@@ -278,9 +279,8 @@ impl Judge {
         self.detour(Action::ReadChild(c))
     }
 
-    /// A client has the lock of the page that it was looking for. The spec's inner node is one for
-    /// all; if it has changed elsewhere the spec's client begins again, where the engine's need
-    /// not.
+    /// A client has the lock of the page that it was looking for. The spec has a single inner node.
+    /// If that has changed elsewhere, the spec's client restarts, and the engine's need not.
     pub(super) fn arrives(&mut self, c: u8, page: PageId) -> Accepted {
         self.settle(page)?;
         same("what it does", self.step(c), Step::Child)?;
@@ -292,8 +292,8 @@ impl Judge {
         self.take(Action::LockPage(c))
     }
 
-    /// A client is alone with its page: a reader that has read the leaf, or a writer from the
-    /// beginning.
+    /// A client has its page exclusively: as a reader that has read the leaf, or as a writer from
+    /// the start.
     fn upgrades(&mut self, c: u8, page: PageId) -> Accepted {
         match self.step(c) {
             Step::Loaded => self.take(Action::Upgrade(c))?,
@@ -312,7 +312,7 @@ impl Judge {
         if let Call::Get { key, .. } = *self.call(c)
             && self.page(p).mini.mirror
         {
-            // It has made the mirror, and used its record.
+            // The client has made the mirror, and used its record.
             let rec = self.page(p).mini.rec;
             let used = |k: u8| k == key || rec[usize::from(k) - 1].hot();
             self.state = self.mirror.with_bits(&self.state, p, used);
@@ -328,15 +328,15 @@ impl Judge {
         self.read_for_nobody(key)
     }
 
-    /// The engine's scans leave reference bits alone.
+    /// The engine's scans do not change reference bits.
     fn scans(&mut self, c: u8, page: PageId) -> Accepted {
         let p = self.number(page)?;
         let down = self.down.remove(&c);
         if let Some(down) = &down
             && self.page(p).covers(down.before)
         {
-            // A page may begin between two keys: then it has the upper one, and is the last below
-            // that.
+            // A page may begin between two keys. Then its first key is the upper one, and it is the
+            // last page below that key.
             self.state = self.mirror.scans_from(&self.state, c, down.before);
             self.detour(Action::ReadVersion(c))?;
             self.detour(Action::ReadChild(c))?;
@@ -362,14 +362,14 @@ impl Judge {
         Ok(())
     }
 
-    /// A scan goes on below a key: the spec's begins at the last key there, and ends where there is
-    /// none.
+    /// A scan continues below a key. The spec's scan begins at the last key there, and ends if
+    /// there is none.
     fn goes_down(&mut self, c: u8, before: u8, rows: Vec<(u8, Content)>) {
         self.state = self.mirror.scans_from(&self.state, c, before - 1);
         self.down.insert(c, Down { before, rows });
     }
 
-    // What the judge asks the mirror.
+    // Requests to the mirror.
 
     pub(super) fn take(&mut self, action: Action) -> Accepted {
         let next = self.mirror.after(&self.state, action);
@@ -384,7 +384,7 @@ impl Judge {
         Ok(())
     }
 
-    /// A step that the spec needs and the engine does not.
+    /// Takes a step that the spec needs and the engine does not.
     pub(super) fn detour(&mut self, action: Action) -> Accepted {
         let next = self.mirror.after(&self.state, action);
         self.state = next.ok_or_else(|| format!("{action:?}, on the way, is not enabled"))?;
@@ -404,7 +404,7 @@ impl Judge {
         self.mirror.page(&self.state, p)
     }
 
-    /// The first page that is heard of is the spec's first.
+    /// The first page that is reported is the spec's first.
     pub(super) fn number(&mut self, page: PageId) -> Result<u8, String> {
         if self.pages.is_empty() {
             self.pages.insert(page, 1);
@@ -446,7 +446,7 @@ impl Judge {
     }
 }
 
-/// Where another reader may be setting a reference bit.
+/// A row without its reference bit, which another reader may be setting.
 pub(super) fn without_bits((key, kind, value, _): Row) -> Row {
     (key, kind, value, false)
 }

@@ -21,7 +21,7 @@
 //! path again once it has the page. So when the engine arrives, the spec's client may first have to
 //! `Restart`. A `Restarted` of the engine must be a `Restart` that the spec allows.
 //!
-//! # By way of others
+//! # Detours
 //!
 //! The engine does four things in one step that the spec cannot do in one. The spec can do each in
 //! several steps if an additional client, which nobody else sees, takes some of them. The judge
@@ -30,37 +30,38 @@
 //! | the engine | the spec |
 //! |---|---|
 //! | a new record counts as used | it is read once more |
-//! | a checkpoint, or a copy to the tail for which there is no room, merges a mini-page and keeps it | `EvictMini`, and all its records are read again: `(MergeInPlace)` |
-//! | a merge for room keeps hot records that were dirty, with no cold one dirty | the same, then `CopyToTail` |
-//! | a leaf is split when a change finds no room in it, before the mini-page has taken it (see [`treering_engine::mini`]: redo needs it so) | enough of its records are read that the mini-page is full; the writer makes it a mirror and evicts that, which finds the leaf full: `MergeToMirror`, `EvictMirror` |
+//! | a checkpoint, or a copy to the tail that finds no room, merges a mini-page and keeps it | `EvictMini`, and all its records are read again: `(MergeInPlace)` |
+//! | a merge for room keeps hot records that were dirty, and no cold record is dirty | the same, then `CopyToTail` |
+//! | a leaf is split when a change finds no room in it, before the mini-page has taken the change (see [`treering_engine::mini`]: redo needs it so) | so many of the leaf's records are read that the mini-page is full; the writer makes it a mirror and evicts that, which finds the leaf full: `MergeToMirror`, `EvictMirror` |
 //!
-//! # Differences of grain
+//! # Differences of granularity
 //!
-//! Accepted by rule and counted:
+//! These are accepted by rule and counted:
 //!
-//! - `(ScanLeavesBits)`: the spec's scan sets the reference bits of what it reads, the engine's
-//!   does not. They decide what stays in memory, nothing else.
-//! - `(Mirrored)`: a mini-page becomes a mirror of its leaf under its page's lock, of which the
-//!   spec's mirror has room for a whole leaf and the engine's for so many bytes (`Grown` is no step
-//!   then); the spec merges it at once (`GrowToMirror`, `MergeToMirror`), the engine may leave that
-//!   for later.
-//! - `(MergedMirror)`: a mirror is merged and stays one; in the spec it is evicted (`EvictMirror`).
-//! - `(MirrorKept)`: a mirror that a scan has used is copied to the tail as a whole. Reference bits
-//!   of a mirror belong to places, not to records: they are taken over from the engine.
-//! - `(ScanDown)`: the spec's scans go up. One that goes down is, at each page, one that begins at
-//!   the page's first key; what is below the key that it goes on from is kept, and it goes on below
-//!   the page.
-//! - `(EarlyRestart)`: a client begins again for a change of the inner nodes that is told of just
-//!   afterwards.
-//! - `(AbsentAlready)`: the spec's delete writes a tombstone over a phantom or tombstone, the
-//!   engine's leaves it.
+//! - `(ScanLeavesBits)`: the spec's scan sets the reference bits of what it reads, and the engine's
+//!   does not. These bits only decide what stays in memory.
+//! - `(Mirrored)`: a mini-page becomes a mirror of its leaf under its page's lock. The spec's
+//!   mirror has room for a whole leaf, the engine's for a number of bytes, so `Grown` is not a step
+//!   then. The spec merges the mirror at once (`GrowToMirror`, `MergeToMirror`), and the engine may
+//!   merge it later.
+//! - `(MergedMirror)`: a mirror is merged and remains a mirror. In the spec it is evicted
+//!   (`EvictMirror`).
+//! - `(MirrorKept)`: a mirror that a scan has used is copied to the tail as a whole. The engine's
+//!   reference bits of a mirror belong to slots, not to records, so the judge adopts them.
+//! - `(ScanDown)`: the spec's scans go up. For a scan that goes down, the judge begins an upward
+//!   scan at the first key of each page. It keeps the rows below the key that the scan continues
+//!   from, and then continues below the page.
+//! - `(EarlyRestart)`: a client restarts because of a change of the inner nodes that is reported
+//!   just afterwards.
+//! - `(AbsentAlready)`: the spec's delete writes a tombstone over a phantom or tombstone, and the
+//!   engine's leaves that record as it is.
 //!
 //! # What the engine never does
 //!
-//! - `MergeToMirror`, `EvictMirror`, `GrowToMirror`, as they are: see above.
-//! - `FindLeafFull`: no merge finds its leaf full, for what it brings was admitted before.
-//! - `GiveUpJoin`: whether two leaves are joined is decided when both are locked, so there is
-//!   nothing to give up.
+//! - `MergeToMirror`, `EvictMirror` and `GrowToMirror` as such: see above.
+//! - `FindLeafFull`: no merge finds its leaf full, since its records were admitted earlier.
+//! - `GiveUpJoin`: the engine decides whether to join two leaves when both are locked, so it never
+//!   gives up a join.
 
 pub mod cover;
 pub mod episode;

@@ -1,4 +1,4 @@
-//! The judge, of what happens to pages: mini-pages are merged, moved and given up, leaves split and
+//! The judge's rules for pages: mini-pages are merged, moved and dropped, and leaves are split and
 //! joined.
 
 use treering_engine::PageId;
@@ -11,8 +11,8 @@ use crate::mirror::wide::mini_page::records::{Kind, Page};
 use crate::mirror::wide::mini_page::{Action, Bug, Call};
 
 impl Judge {
-    /// The leaf has what is dirty, in the engine. What this is in the spec shows when it is known
-    /// what becomes of the mini-page; the page is locked until then.
+    /// The engine has merged the dirty records into the leaf. Which step of the spec this is
+    /// depends on what becomes of the mini-page. The page is locked until that is known.
     pub(super) fn merges(
         &mut self,
         page: PageId,
@@ -51,8 +51,8 @@ impl Judge {
         }
     }
 
-    /// A mini-page that was merged stays as it was, but clean: nothing else was heard of it before
-    /// the page was given back.
+    /// A merged mini-page stayed as it was, but clean: no other event of it came before the page
+    /// was unlocked.
     pub(super) fn settle(&mut self, page: PageId) -> Accepted {
         match self.pages.get(&page).copied() {
             Some(p) if self.merged.remove(&p) => self.merge_in_place(p),
@@ -60,8 +60,8 @@ impl Judge {
         }
     }
 
-    /// The spec knows no merge that keeps everything: the mini-page is evicted, and somebody reads
-    /// all of it again.
+    /// The spec has no merge that keeps everything. So the mini-page is evicted, and the additional
+    /// client reads all of its records again.
     fn merge_in_place(&mut self, p: u8) -> Accepted {
         if !is_dirty(self.page(p)) {
             return Ok(());
@@ -80,7 +80,7 @@ impl Judge {
         Ok(())
     }
 
-    /// A record that was evicted is in the mini-page again, and used or not.
+    /// Brings an evicted record back into the mini-page, with its reference bit set or not.
     fn reads_again(&mut self, key: u8, used: bool) -> Accepted {
         self.read_for_nobody(key)?;
         if used {
@@ -89,7 +89,8 @@ impl Judge {
         Ok(())
     }
 
-    /// A get of nobody's: its record is used, or else in the mini-page afterwards.
+    /// A get of the additional client. Its record is in the mini-page afterwards, or used if it was
+    /// there.
     pub(super) fn read_for_nobody(&mut self, key: u8) -> Accepted {
         let c = self.nobody;
         self.detour(Action::Call(c, Call::get(key)))?;
@@ -119,11 +120,11 @@ impl Judge {
             return Err("a cold record is dirty, and goes".into());
         }
         if merged && !must {
-            // Room was needed, and all that is dirty is hot.
+            // Room was needed, and all dirty records are hot.
             self.merge_in_place(p)?;
         }
         if as_a_whole {
-            // Used as a whole.
+            // The mirror was used as a whole.
             if merged && must {
                 self.merge_in_place(p)?;
             }
@@ -136,8 +137,8 @@ impl Judge {
         self.same_mini(page, mini, |row| row)
     }
 
-    /// The spec merges what it makes a mirror; the engine may leave that for later. Whoever scans
-    /// or gets does it, or a writer.
+    /// The spec merges a mini-page that becomes a mirror, and the engine may merge it later. A
+    /// scan, a get or a writer makes the mirror.
     pub(super) fn mirrors(&mut self, page: PageId, mini: Option<&MiniImage>) -> Accepted {
         let p = self.number(page)?;
         if self.merged.remove(&p) {
@@ -148,7 +149,7 @@ impl Judge {
         self.same_mini(page, mini, |row| row)
     }
 
-    /// In a mirror the engine's reference bits belong to places.
+    /// Takes over the engine's reference bits of a mirror, which belong to slots.
     pub(super) fn adopt_bits(&mut self, page: PageId, mini: Option<&MiniImage>) -> Accepted {
         let p = self.number(page)?;
         if mini.is_some_and(|mini| mini.whole) {
@@ -167,13 +168,13 @@ impl Judge {
         self.take(Action::EvictMini(p))
     }
 
-    /// A leaf is full, and has no record of the key that is to be written. Its mini-page is clean;
-    /// what stays of it is told.
+    /// A leaf is full, and has no record of the key that is to be written. Its mini-page is clean,
+    /// and the event tells what remains of it.
     ///
-    /// In the spec a leaf is split when a merge finds it full. So on the way here somebody reads so
-    /// much of it that the mini-page is full, which the writer makes a mirror (`MergeToMirror`),
-    /// finds full, too, and evicts (`EvictMirror`): the leaf is full. What stays in the mini-pages
-    /// is read again.
+    /// In the spec a leaf is split when a merge finds it full. So the additional client first reads
+    /// records of the leaf until the mini-page is full. The writer makes that a mirror
+    /// (`MergeToMirror`), finds it full too, and evicts it (`EvictMirror`): the leaf is full. Then
+    /// the records that remain in the mini-pages are read again.
     pub(super) fn splits(
         &mut self,
         c: u8,
@@ -225,7 +226,7 @@ impl Judge {
         Ok(())
     }
 
-    /// All that the leaf has is in the mini-page. What neither has may be noted there, too.
+    /// The mini-page holds every record of the leaf, and may also note keys that neither has.
     fn becomes_mirror(&mut self, page: PageId, mini: Option<&MiniImage>) -> Accepted {
         let p = self.number(page)?;
         let told = self.scale.told(mini)?;
@@ -235,7 +236,8 @@ impl Judge {
         self.adopt_bits(page, mini)
     }
 
-    /// Whoever deleted has answered already when it joins leaves, and may be anybody.
+    /// Two leaves are joined. The client that deleted has its answer by then, so the additional
+    /// client joins them.
     pub(super) fn joins(
         &mut self,
         page: PageId,

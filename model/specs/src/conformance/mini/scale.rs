@@ -1,8 +1,9 @@
-//! What the engine's bytes are in the spec: keys by number, values by number, pages and mini-pages
-//! by the records that they have room for.
+//! Translates the engine's bytes to the spec: keys and values to numbers, page and mini-page sizes
+//! to numbers of records.
 //!
-//! All records are of one length, so that bytes and records count alike, but for tombstones, which
-//! lack eight bytes of 420: a mini-page or leaf has as many as the spec's whatever they are.
+//! All records have one length, so counting bytes and counting records agree. Only tombstones are
+//! shorter, by eight bytes of 420. Even so, a mini-page or leaf has room for the same number of
+//! records as the spec's.
 
 use treering_engine::mini::Kind;
 use treering_engine::mini::events::{LeafImage, MiniImage};
@@ -10,9 +11,9 @@ use treering_engine::mini::events::{LeafImage, MiniImage};
 use crate::mirror::wide::mini_page::MiniPage;
 use crate::mirror::wide::mini_page::records::{self, ABSENT, Content, Page};
 
-/// Records that mini-pages of 512 bytes, 1 KiB and 2 KiB have room for.
+/// The number of records that mini-pages of 512 bytes, 1 KiB and 2 KiB have room for.
 pub(super) const SIZES: [u8; 3] = [1, 2, 4];
-/// Records that a leaf of 4 KiB has room for.
+/// The number of records that a leaf of 4 KiB has room for.
 pub(super) const LEAF_CAPACITY: u8 = 9;
 
 const KEY_BYTES: usize = 404;
@@ -34,8 +35,8 @@ impl Scale {
     pub(super) fn new(keys: u8) -> Scale {
         assert!(usize::from(keys) <= MiniPage::MOST_KEYS, "no room");
         let key = |n| {
-            // They differ early, so that leaves have next to no prefix to leave out and separators
-            // are short.
+            // Keys differ in their first bytes, so that leaves have hardly any common prefix to
+            // omit and separators are short.
             let mut bytes = format!("{n:02}").into_bytes();
             bytes.resize(KEY_BYTES, b'.');
             bytes
@@ -71,7 +72,7 @@ impl Scale {
         self.keys.partition_point(|key| key.as_slice() < bytes) as u8 + 1
     }
 
-    /// The number of a value; of none `Absent`.
+    /// The number of a value.
     pub(super) fn content(bytes: &[u8]) -> Result<Content, String> {
         match bytes {
             [] => Ok(ABSENT),
@@ -83,10 +84,10 @@ impl Scale {
         }
     }
 
-    /// Records that a mini-page has room for; 0: there is none.
+    /// The number of records that a mini-page has room for. 0 if there is no mini-page.
     pub(super) fn size(mini: Option<&MiniImage>) -> Result<u8, String> {
         let Some(mini) = mini else { return Ok(0) };
-        // The block is a power of two but for its header and marks.
+        // The block is a power of two, less its header and marks.
         let class = match mini.bytes.next_power_of_two() {
             512 => 0,
             1024 => 1,
@@ -96,7 +97,7 @@ impl Scale {
         Ok(SIZES[class])
     }
 
-    /// The records of a mini-page as the engine tells of them.
+    /// The records of a mini-page as the engine reports them.
     pub(super) fn told(&self, mini: Option<&MiniImage>) -> Result<Vec<Row>, String> {
         let records = mini.into_iter().flat_map(|mini| &mini.records);
         let row = |record: &treering_engine::mini::events::MiniRecord| {
@@ -112,7 +113,7 @@ impl Scale {
         records.map(row).collect()
     }
 
-    /// A leaf as the engine tells of it.
+    /// A leaf as the engine reports it.
     pub(super) fn told_leaf(&self, leaf: &LeafImage) -> Result<Leaf, String> {
         let row = |(key, value): &(Vec<u8>, Vec<u8>)| Ok((self.key(key)?, Scale::content(value)?));
         let rows: Result<Vec<_>, String> = leaf.records.iter().map(row).collect();

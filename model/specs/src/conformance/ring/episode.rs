@@ -1,4 +1,4 @@
-//! An episode: clients that get and write a few pages of a tiny ring, and what is heard of it.
+//! An episode: clients that read and write a few pages of a tiny ring, and the recording of it.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -20,27 +20,27 @@ use treering_oracle::random::Random;
 const NONE: u8 = CircularBuffer::NONE;
 const ABSENT: u8 = CircularBuffer::ABSENT;
 const UNIT: usize = 512;
-/// Footprints of the size classes, in units.
+/// Sizes of the blocks in each size class, in units.
 const SIZES: [u8; 3] = [1, 3, 4];
 const CALLS: u32 = 120;
 
-/// Everything that an episode depends on, but for the order of its threads.
+/// Everything that an episode depends on, except for the order of its threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Episode {
-    /// Threads.
+    /// The number of threads.
     pub clients: u8,
-    /// Pages.
+    /// The number of pages.
     pub pages: u8,
-    /// Units of the ring.
+    /// The number of units of the ring.
     pub capacity: u8,
-    /// Share of the copy-on-access region.
+    /// The copy-on-access region's share of the ring, in percent.
     pub percent: u8,
-    /// Of all choices.
+    /// The seed of all choices.
     pub seed: u64,
 }
 
 impl Episode {
-    /// The episode of a seed.
+    /// Derives an episode from a seed.
     #[must_use]
     pub fn new(clients: u8, seed: u64) -> Self {
         let mut rng = Random::new(seed);
@@ -63,7 +63,7 @@ impl Observer<Event> for Recorder<Heard> {
 struct Tree {
     ring: Ring,
     recorder: Arc<Recorder<Heard>>,
-    /// Records of the leaf pages; the pages' locks guard them.
+    /// Records of the leaf pages. The pages' locks guard them.
     leaves: Vec<AtomicU8>,
 }
 
@@ -79,7 +79,7 @@ fn units(bytes: &[u8]) -> u8 {
     ((bytes.len() + 8) / UNIT) as u8
 }
 
-/// What a get has come to.
+/// The result of a get.
 enum Got {
     Answered,
     Again,
@@ -112,8 +112,8 @@ impl Tree {
         self.recorder.hear(heard);
     }
 
-    /// Tries, with nobody else being heard, until it succeeds; what is done and what is told are
-    /// one step then.
+    /// Tries until `lock` succeeds. No other thread is recorded during a try, so the lock and its
+    /// entry are one step.
     fn locked<T>(&self, lock: impl Fn() -> Option<T>) -> T {
         loop {
             let mut entries = self.recorder.lock();
@@ -221,7 +221,7 @@ impl Tree {
         Got::Answered
     }
 
-    /// `None`: the ring is full, and the page is given back.
+    /// Allocates a block. `None` if the ring is full, and then the page is unlocked.
     fn allocate<'a>(&self, guard: Exclusive<'a>, size: u8) -> Option<Fresh<'a>> {
         match guard.allocate(payload(size)) {
             Ok(fresh) => Some(fresh),
@@ -255,7 +255,7 @@ impl Tree {
             if rng.one_in(2) {
                 self.get(key, &mut rng);
             } else {
-                // Values tell who wrote them, and when.
+                // A value tells who wrote it, and when.
                 let value = (n % 60) as u8 * 4 + client % 4;
                 self.write(key, value, &mut rng);
             }
@@ -263,7 +263,7 @@ impl Tree {
     }
 }
 
-/// Publishes a block with the old contents, or with these.
+/// Publishes a block with the old record, or with the given one.
 fn copy<'a>(mut fresh: Fresh<'a>, (rec, dirty): (u8, bool)) -> Exclusive<'a> {
     let (old, new) = fresh.both();
     let (rec, dirty) = old.map_or((rec, u8::from(dirty)), |old| (old[0], old[1]));
@@ -282,13 +282,14 @@ fn put(guard: &mut Exclusive<'_>, value: u8) {
 /// Runs an episode and judges it.
 ///
 /// # Panics
-/// The ring did, and nothing that it had told before was refused.
+/// If the ring panicked and nothing that it reported before was refused.
 #[must_use]
 pub fn run_episode(episode: &Episode) -> (Tally, Option<Box<Refusal>>) {
     run_until(episode, &Deadline::never())
 }
 
-/// The same, as long as there is time; what comes later is neither done nor judged.
+/// Like [`run_episode`], but ends when the time is up. Later events are neither produced nor
+/// judged.
 pub(super) fn run_until(episode: &Episode, until: &Deadline) -> (Tally, Option<Box<Refusal>>) {
     let tree = Tree::new(episode);
     let panicked = std::thread::scope(|scope| {

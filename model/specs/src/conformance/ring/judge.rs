@@ -1,4 +1,4 @@
-//! The judge: takes, for everything that was heard, the steps of the mirror that it is.
+//! The judge: takes, for each recorded event, the steps of the mirror that correspond to it.
 
 use treering_engine::PageId;
 use treering_engine::ring::Event;
@@ -10,40 +10,40 @@ use crate::mirror::wide::circular_buffer::{
 };
 use crate::value::state_text;
 
-/// Something that the ring does and its mirror does not.
+/// An event of the ring that the mirror does not allow.
 pub type Refusal = refused::Refusal<Heard, Action>;
 
-/// What a client means to do with a mini-page that is not near the head; sizes in units.
+/// What a client intends to do with a mini-page that is not near the head. Sizes are in units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Intent {
-    /// To change it in place.
+    /// Change it in place.
     InPlace,
-    /// To let it grow to this size.
+    /// Grow it to this size.
     Grow(u8),
 }
 
-/// What was heard of a client, or of the engine on its behalf.
+/// A recorded event of a client, or of the engine on its behalf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heard {
-    /// It asks for a page's record.
+    /// The client calls a get of a page.
     Get(u8),
-    /// It asks to write a page's record.
+    /// The client calls a write of a page.
     Write(u8, u8),
-    /// It has the page's lock.
+    /// The client has the page's lock.
     Locked,
-    /// What it will do with the mini-page, which is there, if that is not near the head.
+    /// What the client will do with the existing mini-page if that is not near the head.
     Means(Intent),
-    /// It has read this.
+    /// The client has read this.
     Read(u8),
-    /// It has the page alone, and wants a block of so many units.
+    /// The client has the page exclusively, and wants a block of this many units.
     Wants(u8),
-    /// It has written into the mini-page that it has just published.
+    /// The client has written into the mini-page that it has just published.
     Wrote,
-    /// It merges a victim with this record, which is dirty or not.
+    /// The client merges a victim with this record, which may be dirty.
     Merges(u8, bool),
-    /// It gives the page back and returns.
+    /// The client unlocks the page and returns.
     Returned,
-    /// The ring did something.
+    /// An event of the ring.
     Ring(Event),
 }
 
@@ -51,14 +51,14 @@ pub enum Heard {
 pub struct Judge {
     mirror: CircularBuffer,
     state: State,
-    /// Bytes in a unit.
+    /// The number of bytes in a unit.
     unit: u64,
     intents: Vec<Intent>,
     tally: Tally,
 }
 
 impl Judge {
-    /// A judge for a ring that is empty.
+    /// A judge for an empty ring.
     #[must_use]
     pub fn new(clients: usize, mirror: CircularBuffer, unit: u64) -> Self {
         Self {
@@ -70,7 +70,7 @@ impl Judge {
         }
     }
 
-    /// What was accepted.
+    /// The counts of accepted events and steps.
     #[must_use]
     pub fn tally(&self) -> &Tally {
         &self.tally
@@ -79,7 +79,7 @@ impl Judge {
     /// Takes the steps of one event.
     ///
     /// # Errors
-    /// The mirror has none, or an invariant does not hold behind it.
+    /// If the mirror has no such steps, or an invariant does not hold after them.
     pub fn hear(&mut self, client: u8, heard: Heard) -> Result<(), Box<Refusal>> {
         let before = self.state;
         let judged = self.judge(client, heard).and_then(|()| {
@@ -252,7 +252,7 @@ impl Judge {
         }
     }
 
-    /// Where a mini-page is decides what its writer does; a reader says so itself.
+    /// The place of a mini-page decides what its writer does. A reader reports that itself.
     fn looked(&mut self, c: u8, near_head: bool) -> Accepted {
         let thread = self.mirror.thread(&self.state, c);
         if !matches!(thread.call, Call::Write { .. }) {

@@ -19,18 +19,18 @@
 //! | `Call`, `LockPage`, `Read`, `Return` | heard from the client; locks are taken and given back while the recorder listens to nobody else |
 //! | `Create` | heard before the allocation, when the client has the page alone |
 //! | `CopyToTail`, of a get | the same; of a write, `Looked` near the head |
-//! | `Grow`, `Write` in place | `Looked` elsewhere, by what the client means to do: it holds the page alone, so nobody can tell when it does it |
-//! | `Write` after moving | heard when it is done |
+//! | `Grow`, `Write` in place | `Looked` elsewhere, by what the client intends to do: it has the page exclusively, so the time at which it does it cannot be observed |
+//! | `Write` after moving | recorded when it is done |
 //!
-//! Two differences of grain:
+//! There are two differences of granularity:
 //!
-//! - The spec decides whether a mini-page is near the head again when a get returns; the engine
-//!   decided once, when it looked. A get that looked before the tail moved returns without copying,
-//!   where the spec would copy: `(LateReturn)`, accepted by rule and counted.
-//! - `VictimMoved` is no step: the spec's thread is back at the block, where it was.
+//! - When a get returns, the spec decides again whether the mini-page is near the head. The engine
+//!   decided once, when it looked. If the tail has moved since, the engine's get returns without
+//!   copying and the spec's would copy: `(LateReturn)`, accepted by rule and counted.
+//! - `VictimMoved` is not a step: the spec's thread is back at the block where it was.
 //!
-//! Not judged, for the spec has none of it: merges that fail, allocations that are dropped, pages
-//! that the tree merges itself.
+//! Not judged, since the spec does not have them: merges that fail, allocations that are dropped,
+//! pages that the tree merges itself.
 
 pub mod cover;
 pub mod episode;

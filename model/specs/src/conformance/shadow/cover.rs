@@ -1,11 +1,10 @@
-//! How much of the mirror's graph the engine's store is heard to do.
+//! Measures how much of the mirror's graph the engine's store covers.
 //!
-//! The store cannot be led state for state through a model's graph: the smoke model begins with a
-//! page that was never written, and its redo log is a device of its own. So episodes are recorded,
-//! and of each step that the judge takes for an event the situation is noted
-//! ([`PageShadowing::situations`]), page by page: what is known of it, what is in memory, and what
-//! is on the device of each slot and of the log block, durable or not. See
-//! [`super::super::situations`].
+//! The store cannot be led through a model's graph state by state: the smoke model begins with a
+//! page that was never written, and its redo log is a separate device. So episodes are recorded,
+//! and the situation of each step that the judge takes is noted ([`PageShadowing::situations`]),
+//! page by page: what is known of the page, what is in memory, what is on the device in each slot
+//! and in the log block, and whether that is durable. See [`super::super::situations`].
 
 use std::time::{Duration, Instant};
 
@@ -18,10 +17,10 @@ use crate::conformance::situations::{self, Situations};
 use crate::mirror::page_shadowing::PageShadowing;
 use treering_oracle::random::Random;
 
-/// What was heard of what there is.
+/// The situations that recordings have covered.
 pub type Cover = situations::Cover<(usize, u64), Refusal>;
 
-/// Why the engine does not take a step in a situation, where there is a reason beside chance.
+/// The reason why the engine does not take a step in a situation, if it is not merely chance.
 #[must_use]
 pub fn why_not(label: &str, situation: &str) -> Option<&'static str> {
     let has = |part: &str| situation.contains(part);
@@ -34,10 +33,10 @@ pub fn why_not(label: &str, situation: &str) -> Option<&'static str> {
             || (has("durable, logged") && has("the other trimmed,"))
             || (has("durable;") && has("the other trimmed, log block trimmed")) =>
         {
-            Some("a page's first image, before which nothing is to be trimmed")
+            Some("the first image of a page, which has no older image to trim")
         }
         _ if has("alone") && has("the other there") => Some(
-            "blocks of zeros that were written: a deleted segment of the spec; the engine's have more in them",
+            "blocks that were written as zeros: a deleted segment of the spec; the engine's segments hold more than that",
         ),
         _ if has("durable") && (writes || has("logged") && has("log block there in the cache")) => {
             Some("what is durable is trimmed before anything else is written")
@@ -45,22 +44,22 @@ pub fn why_not(label: &str, situation: &str) -> Option<&'static str> {
         "Load" if has("reads as what was before") => {
             Some("the device of the episodes trims at once")
         }
-        "CommitLog" if has("a part") => Some("a flush takes all that is appended"),
+        "CommitLog" if has("a part") => Some("a flush covers all that was appended"),
         "RedoRecord" if has("the page has it") => {
-            Some("redo tells only of what a page does not have")
+            Some("redo reports only records that the page lacks")
         }
         _ if writes && has("up, ") && has("in the cache") => Some(
             "a change is durable before its page is written, by a flush that covers the image before: the log shares the pages' device",
         ),
         "FlushDevice" | "FailFlush" if !has("cache") => {
-            Some("nothing of the page is to be flushed: another page's is")
+            Some("the page has nothing to flush: another page has")
         }
         _ => None,
     }
 }
 
 impl Cover {
-    /// Actions of which nothing was heard.
+    /// Actions that never occurred.
     #[must_use]
     pub fn never(&self) -> Vec<&'static str> {
         let labels = self.all.keys().copied();
@@ -70,10 +69,10 @@ impl Cover {
     }
 }
 
-/// Records episodes for so long, of pages of two blocks as in the smoke model.
+/// Records episodes until the time is up, with pages of two blocks as in the smoke model.
 ///
 /// # Errors
-/// The engine's own, where a store is built or a device looked at.
+/// The engine's own, while a store is built or a device is read.
 pub fn run(mirror: &PageShadowing, seed: u64, limit: Duration) -> Result<Cover> {
     let until = Instant::now() + limit;
     let mut cover = Cover::of(mirror, |before, action, after| {

@@ -1,9 +1,9 @@
-//! An episode: a seeded life of a store, with clients, background work, failures, crashes and what
-//! follows them.
+//! An episode: the seeded life of a store, with clients, background work, failures, crashes and
+//! recoveries.
 //!
-//! Three clients share one thread, each with one call at a time: a put returns when its record is
-//! in the buffer, and what is left of the call is its `sync`. So everything happens in an order
-//! that the seed fixes, and no flush overlaps a write.
+//! Three clients share one thread, each with one call at a time. A put returns when its record is
+//! in the buffer, and the rest of the call is its `sync`. So the seed decides the order of
+//! everything, and no flush overlaps a write.
 
 use std::sync::Arc;
 
@@ -20,12 +20,12 @@ use treering_oracle::value;
 
 /// Clients of an episode.
 pub const CLIENTS: u8 = 3;
-/// Openings.
+/// The number of openings.
 const LIVES: u64 = 5;
-/// Steps between an opening and the next end.
+/// The number of steps between an opening and the next end.
 const STEPS: u64 = 100;
 
-/// What a client does.
+/// What a client is doing.
 #[derive(Clone, Copy, PartialEq)]
 enum Client {
     Idle,
@@ -45,12 +45,12 @@ struct Episode<'a> {
 /// Runs the episode of a seed and judges it.
 ///
 /// # Errors
-/// The engine's own, where none is to be expected: the first opening, and looking at a device.
+/// The engine's own, at the first opening and when a device is read. No error is expected there.
 pub fn run_episode(setup: &Setup, seed: u64) -> Result<(Tally, Option<Box<Refusal>>)> {
     run_until(setup, seed, &Deadline::never())
 }
 
-/// The same, as long as there is time.
+/// Like [`run_episode`], but ends when the time is up.
 pub(super) fn run_until(
     setup: &Setup,
     seed: u64,
@@ -82,7 +82,7 @@ fn episode(setup: &Setup, seed: u64) -> Episode<'_> {
 impl Episode<'_> {
     fn run(mut self, judge: &mut Judge<'_>, until: &Deadline) -> Result<Option<Box<Refusal>>> {
         let store = self.setup.open(&self.fate.device, &self.fate.recorder)?;
-        // What the first opening does is not the episode's.
+        // The first opening is not part of the episode.
         drop(self.fate.recorder.take());
         let mut opened = Opened::Up(Box::new(store));
         for _ in 0..LIVES {
@@ -101,7 +101,7 @@ impl Episode<'_> {
             opened = self.reopen();
         }
         if let Opened::Up(store) = &opened {
-            // What went wrong is heard.
+            // The recorder has whatever went wrong.
             drop(self.read_all(store));
         }
         Ok(judge.hear(self.heard()).err())
@@ -116,15 +116,15 @@ impl Episode<'_> {
         entries.map(said).collect()
     }
 
-    /// From an opening to the end.
+    /// Runs a life from the opening to its end.
     fn live(&mut self, store: &Store, until: &Deadline) -> End {
         if self.fate.rng.one_in(4) && self.read_all(store).is_err() {
             return self.fate.end();
         }
         self.set_fate();
-        // Few pages, so that each is written often; or all, so that they come and go.
+        // Few pages, so that each is written often, or all, so that they are evicted and loaded.
         let pages = [3, self.setup.pages.len()][self.fate.rng.below(2) as usize];
-        // Without checkpoints redo has more pages to do than there are frames.
+        // Without checkpoints redo has more pages to handle than there are frames.
         let checkpoints = !self.fate.rng.one_in(3);
         for _ in 0..STEPS {
             if until.is_over() {
@@ -142,7 +142,7 @@ impl Episode<'_> {
         self.fate.end()
     }
 
-    /// What will go wrong in this life, if anything.
+    /// Decides what will fail in this life, if anything.
     fn set_fate(&mut self) {
         let seed = self.fate.rng.word();
         match self.fate.rng.below(8) {
@@ -154,7 +154,7 @@ impl Episode<'_> {
         }
     }
 
-    /// Tells what is left.
+    /// Records what the end of a life has left.
     fn bury(&mut self, end: End) -> Result<Entry> {
         self.clients = [Client::Idle; CLIENTS as usize];
         let power = self.fate.bury(end);
@@ -170,14 +170,14 @@ impl Episode<'_> {
         })
     }
 
-    /// Opens the store; it may fail, or the power go on the way.
+    /// Opens the store. That may fail, or the power may fail meanwhile.
     fn reopen(&mut self) -> Opened {
         let setup = self.setup;
         self.fate
             .reopen(100, |device, recorder| setup.open(device, recorder))
     }
 
-    /// One thing that happens.
+    /// One random step.
     fn step(&mut self, store: &Store, pages: u64, checkpoints: bool) -> Result<()> {
         match self.fate.rng.below(24) {
             0 => store.pump(Task::WriteBack).map(drop),
@@ -216,7 +216,7 @@ impl Episode<'_> {
         }
     }
 
-    /// A client has its answer, or the error that is said instead of one.
+    /// A client gets its answer, or an error instead.
     fn answered(&mut self, c: u8, answer: Result<()>) -> Result<()> {
         self.clients[usize::from(c)] = Client::Idle;
         if answer.is_err() {
@@ -243,14 +243,14 @@ impl Episode<'_> {
         let found = &mut self.found;
         let got = on_behalf_of(c, || store.get(&self.setup.key(key), found));
         if got.is_ok() {
-            // What is no version of anything is none that the mirror knows.
+            // A value that is not a version of anything is one that the mirror does not know.
             let version = value::version(found).unwrap_or(u64::MAX);
             self.fate.recorder.hear(Some(c), Said::Answered(version));
         }
         self.answered(c, got.map(drop))
     }
 
-    /// A client reads all that there is.
+    /// A client reads all keys.
     fn read_all(&mut self, store: &Store) -> Result<()> {
         for page in 0..self.setup.pages.len() {
             for segment in 0..self.setup.segments() {

@@ -1,11 +1,11 @@
-//! What a device holds of the pages, block by block, in the words of the spec.
+//! Reads the pages on a device, block by block, in the spec's terms.
 //!
 //! ```text
 //! page:  [slot 0: lsn .. v | v | ..][log block: base, lsn][slot 1: lsn .. v | v | ..]      v: the version of the block's record
 //! ```
 //!
-//! In a page nothing changes but the values of those records, the LSN and what follows from them,
-//! so a block is told by its LSN or its version.
+//! In a page only the values of those records, the LSN and what depends on them change, so a block
+//! is identified by its LSN or its version.
 
 use treering_engine::device::Image;
 use treering_engine::{BLOCK_SIZE, Lba, Lsn, Options};
@@ -14,33 +14,34 @@ use super::setup::Page;
 use crate::mirror::wide::page_shadowing::unbounded::Spot;
 use treering_oracle::value;
 
-/// Where the LSN is in a page.
+/// The offset of the LSN in a page.
 const LSN: usize = 16;
-/// Where the base's LSN is in a log block, and where the page's envelope.
+/// The offset of the base's LSN in a log block, and of the page's envelope.
 const BASE: usize = 16;
 const ENVELOPE: usize = 32;
 
 /// A block of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Block {
-    /// Zeros.
+    /// A block of zeros.
     Zeros,
-    /// The first one of a slot, with this LSN.
+    /// The first block of a slot, with this LSN.
     First(Lsn),
-    /// Another one of a slot, with this version.
+    /// Another block of a slot, with this version.
     Segment(u64),
-    /// A log block: LSN of the base, and with it.
+    /// A log block, with the LSN of the base image and the LSN of the page with the log block
+    /// applied.
     Log(Lsn, Lsn),
 }
 
-/// What a device holds.
+/// The content of a device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// Where redo begins; `None`: recovery did not get so far.
+    /// Where redo begins. `None` if recovery did not get that far.
     pub redo_start: Option<Lsn>,
-    /// LSNs of the records that are in the log from there on.
+    /// The LSNs of the log's records from there on.
     pub records: Vec<Lsn>,
-    /// What recovery says, if it fails.
+    /// The error, if recovery fails.
     pub error: Option<String>,
     /// The blocks of every page.
     pub pages: Vec<Vec<(Spot, Block)>>,
@@ -51,7 +52,7 @@ pub struct Found {
 pub(super) struct Places {
     blocks: usize,
     log: bool,
-    /// First block of slot 0 of each page, and where in each block the version lies.
+    /// For each page, the first block of slot 0, and the offset of the version in each block.
     pages: Vec<(Lba, Vec<usize>)>,
 }
 
@@ -64,7 +65,7 @@ impl Places {
         }
     }
 
-    /// How far slot 1 lies behind slot 0.
+    /// The distance from slot 0 to slot 1, in blocks.
     pub(super) fn behind(&self) -> u64 {
         self.blocks as u64 + u64::from(self.log)
     }

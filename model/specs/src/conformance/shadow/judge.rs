@@ -1,7 +1,7 @@
-//! The judge: takes, for everything that was heard, the step of the mirror that it is.
+//! The judge: takes, for each recorded entry, the step of the mirror that corresponds to it.
 //!
-//! The first thing heard for which the mirror has no step, or another outcome, is a [`Refusal`].
-//! What stands for what is said in [`super`]; here is how.
+//! The first entry for which the mirror has no step, or another outcome, is a [`Refusal`]. The
+//! correspondence is described in [`super`], and implemented here.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,22 +18,22 @@ use crate::conformance::situations::Situations;
 use crate::mirror::wide::page_shadowing::{Action, Call, PageShadowing, State};
 use crate::value::state_text;
 
-/// The invariants are looked at after every end and after so many events.
+/// The invariants are checked after every end, and each time after this many events.
 const CHECK_EVERY: u64 = 61;
 
-/// What was heard.
+/// A recorded event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Heard {
-    /// The engine, or a client.
+    /// An event of the engine or of a client.
     Said(record::Heard),
-    /// The power went, and this is left.
+    /// The power failed, and this is what remained.
     Crashed(Arc<Found>),
-    /// The process ended, and this is what its successor reads.
+    /// The process was ended, and this is what the next process reads.
     Restarted(Arc<Found>),
 }
 
 impl Heard {
-    /// Its kind.
+    /// The kind of the event.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -44,19 +44,19 @@ impl Heard {
     }
 }
 
-/// What was heard, and on behalf of which client.
+/// A recorded event and its client.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     /// The client.
     pub client: Option<u8>,
-    /// What.
+    /// The event.
     pub heard: Heard,
 }
 
-/// Something that the mirror does not do.
+/// An event that the mirror does not allow.
 pub type Refusal = refused::Refusal<Heard, Action>;
 
-/// What reading both slots of a page told.
+/// The reported result of reading both slots of a page.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Choice {
     pub(super) slot: u8,
@@ -65,15 +65,15 @@ pub(super) struct Choice {
     pub(super) leftover: bool,
 }
 
-/// How far the engine is.
+/// The phase that the engine is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Up, or redoing.
+    /// It runs, or redoes.
     Runs,
-    /// A write or flush has failed: until the next opening nothing is written, and what is read is
-    /// not judged.
+    /// A write or flush has failed. Until the next opening nothing is written, and reads are not
+    /// judged.
     Failed,
-    /// Between the end of a process and the beginning of redo: what the mirror does in `Restart`.
+    /// Between the end of a process and the beginning of redo: the mirror does this in `Restart`.
     Opens,
 }
 
@@ -81,22 +81,23 @@ pub(super) enum Phase {
 pub struct Judge<'a> {
     pub(super) setup: &'a Setup,
     pub(super) mirror: PageShadowing,
-    // Boxed: large.
+    // Boxed because it is large.
     pub(super) state: Box<State>,
     pub(super) phase: Phase,
-    /// The process was started again, and the power did not go.
+    /// Set if the process was restarted without a power failure.
     pub(super) restarting: Option<Arc<Found>>,
-    /// What was chosen, of pages that are not in memory yet.
+    /// The choices made for pages that are not in memory yet.
     pub(super) chosen: BTreeMap<usize, Choice>,
-    /// The redo start of the superblock on its way to the device, and the state if it gets there.
+    /// The redo start of a superblock whose write is in progress, and the state if it reaches the
+    /// device.
     pub(super) recorded: Option<(u64, Box<State>)>,
-    /// Records read by recovery.
+    /// The number of records read by recovery.
     pub(super) read: u64,
-    /// Records of the recording.
+    /// The numbers of the recording's records, by LSN.
     pub(super) appended: BTreeMap<Lsn, u64>,
-    /// Records of the prologue; their values were there before.
+    /// The number of records in the prologue. Their values existed before the episode.
     pub(super) prologue: u64,
-    /// Which version each value is.
+    /// The version of each value.
     pub(super) versions: Vec<u64>,
     writes: u64,
     before: Option<Box<State>>,
@@ -105,10 +106,10 @@ pub struct Judge<'a> {
 }
 
 impl<'a> Judge<'a> {
-    /// A judge for a store as `setup` has built it, just opened.
+    /// A judge for a store that `setup` has built, just opened.
     ///
     /// # Panics
-    /// The mirror's own steps do not lead there.
+    /// If the mirror's own steps do not lead to that state.
     #[must_use]
     pub fn new(clients: u8, setup: &'a Setup) -> Judge<'a> {
         let threshold = setup.threshold();
@@ -141,9 +142,9 @@ impl<'a> Judge<'a> {
         judge
     }
 
-    /// `Init` has empty pages in memory. Steps of the mirror lead to what the engine's episode
-    /// begins with: each page whole in one of its slots, nothing of it elsewhere, nothing in
-    /// memory, nothing to redo.
+    /// `Init` has empty pages in memory. Steps of the mirror lead from there to the state in which
+    /// the engine's episode begins: each page is whole in one of its slots, nothing else of it is
+    /// on the device, nothing is in memory, and nothing is to be redone.
     fn build(&mut self) -> Accepted {
         for p in 0..self.setup.pages.len() {
             let page = p as u8;
@@ -177,22 +178,22 @@ impl<'a> Judge<'a> {
         self.situations = Some(Situations::new());
     }
 
-    /// The situations noted.
+    /// The noted situations.
     #[must_use]
     pub fn situations(&self) -> Situations {
         self.situations.clone().unwrap_or_default()
     }
 
-    /// What was accepted.
+    /// The counts of accepted events and steps.
     #[must_use]
     pub fn tally(&self) -> &Tally {
         &self.tally
     }
 
-    /// Judges the next things heard.
+    /// Judges the next entries.
     ///
     /// # Errors
-    /// The first that is refused.
+    /// The first entry that is refused.
     pub fn hear(&mut self, entries: Vec<Entry>) -> Result<(), Box<Refusal>> {
         for Entry { client, heard } in entries {
             self.before = None;
@@ -286,7 +287,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Events of a store that works.
+    /// Handles the events of a store in operation.
     fn serves(&mut self, client: Option<u8>, event: Event) -> Accepted {
         match event {
             Event::LogAppended { lsn, page } => self.log_appended(client, lsn, page),
@@ -338,8 +339,8 @@ impl<'a> Judge<'a> {
                 self.took(Action::FinishRedo, Some(&before));
                 Ok(())
             }
-            // Of the log, of a checkpoint's steps and of a write's end the spec has no more than
-            // what is told elsewhere.
+            // Of the log, of a checkpoint's steps and of the end of a write the spec has no more
+            // than other events report.
             _ => Ok(()),
         }
     }
@@ -387,11 +388,11 @@ impl<'a> Judge<'a> {
     }
 
     /// A checkpoint that gives up the log before record `n + 1` is about to be recorded. The spec
-    /// has one step for it and the flush behind it; should that fail, or the power go before, the
-    /// device shows what it was.
+    /// has one step for it and for the flush after it. If that fails, or the power fails before,
+    /// the device shows whether it was recorded.
     fn checkpoint(&mut self, n: u64) -> Accepted {
         if n == self.state.redo_start() {
-            // Nothing to give up.
+            // There is nothing to give up.
             return Ok(());
         }
         let mut recorded = self.state.clone();
@@ -402,7 +403,7 @@ impl<'a> Judge<'a> {
         Ok(())
     }
 
-    /// The superblock that was on its way is on the device.
+    /// The superblock whose write was in progress has reached the device.
     pub(super) fn choose_recorded(&mut self) {
         if let Some((_, recorded)) = self.recorded.take() {
             let before = std::mem::replace(&mut self.state, recorded);
@@ -450,7 +451,7 @@ impl<'a> Judge<'a> {
                     self.take(Action::FailFlush)?;
                 }
                 if let Some((_, recorded)) = &mut self.recorded {
-                    // Or not: then nothing was written.
+                    // This is not enabled if nothing was written.
                     self.mirror.try_take(recorded, Action::FailFlush);
                 }
                 self.phase = Phase::Failed;
@@ -468,7 +469,7 @@ impl<'a> Judge<'a> {
                 let lsn = self.number(p, lsn);
                 let choice = Choice {
                     slot,
-                    // What is not in the log is on no page, by the mirror.
+                    // A record that is not in the log is on no page, by the mirror.
                     lsn: lsn.unwrap_or(u64::MAX),
                     delta,
                     leftover,
@@ -493,9 +494,9 @@ impl<'a> Judge<'a> {
         }
     }
 
-    // What the judge asks the mirror, and how numbers are told.
+    // Requests to the mirror, and translations of numbers.
 
-    /// Keeps the state for a report of what follows.
+    /// Keeps the state for the report of a later refusal.
     pub(super) fn remember(&mut self) {
         self.before = Some(self.state.clone());
     }
@@ -506,7 +507,7 @@ impl<'a> Judge<'a> {
             .ok_or_else(|| format!("{action:?} is not enabled"))
     }
 
-    /// Takes a step by way of `by`, which says whether it was enabled; `action` stands for it.
+    /// Takes a step through `by`, which returns whether it was enabled. `action` is its name.
     pub(super) fn try_step(
         &mut self,
         action: Action,
@@ -520,7 +521,7 @@ impl<'a> Judge<'a> {
         may
     }
 
-    /// The mirror has taken a step, from `before`.
+    /// Records that the mirror has taken a step from `before`.
     pub(super) fn took(&mut self, action: Action, before: Option<&State>) {
         let label = PageShadowing::label(&action);
         self.tally.took(label);
@@ -547,7 +548,7 @@ impl<'a> Judge<'a> {
         p.ok_or_else(|| format!("{page} is no page of the episode"))
     }
 
-    /// The spec's LSN for that of page `p`, or of a record of it.
+    /// The spec's LSN for an LSN of page `p`, or of a record of it.
     pub(super) fn number(&self, p: usize, lsn: Lsn) -> Result<u64, String> {
         if lsn == self.setup.pages[p].lsn {
             let mut records = (1..=self.prologue).rev();
@@ -558,7 +559,7 @@ impl<'a> Judge<'a> {
         n.ok_or_else(|| format!("{lsn} is the LSN of no record that is left"))
     }
 
-    /// How many records lie before this position of the log.
+    /// The number of records before this position of the log.
     pub(super) fn position(&self, lsn: Lsn) -> u64 {
         let before = self.appended.range(..=lsn).next_back();
         before.map_or(self.prologue, |(_, n)| *n)

@@ -1,4 +1,4 @@
-//! The end of a process, and what its successor reads.
+//! The end of a process, and what the next process reads.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::mirror::wide::page_shadowing::unbounded::{BlockName, InMemory, Spot};
 use crate::mirror::wide::page_shadowing::{Action, Is, Known};
 
 impl Judge<'_> {
-    /// A process ended; `restarting`: and is started again, with this to read.
+    /// A process has ended. If `restarting` is set, it is restarted with this content.
     pub(super) fn ended(&mut self, restarting: Option<&Arc<Found>>) -> Accepted {
         self.phase = Phase::Opens;
         self.chosen.clear();
@@ -18,8 +18,8 @@ impl Judge<'_> {
         Ok(())
     }
 
-    /// The power went. If another process was about to recover, the crash came before it: it wrote
-    /// nothing new.
+    /// The power failed. If another process was about to recover, the crash came before it, since
+    /// it wrote nothing new.
     pub(super) fn crashed(&mut self, found: &Arc<Found>) -> Accepted {
         self.remember();
         self.ended(None)?;
@@ -38,7 +38,7 @@ impl Judge<'_> {
         Ok(())
     }
 
-    /// Of a checkpoint that was under way the device shows whether it is recorded.
+    /// The device shows whether a checkpoint in progress was recorded.
     fn look_for_checkpoint(&mut self, found: &Found) -> Accepted {
         let Some(redo_start) = found.redo_start else {
             let why = found.error.as_deref().unwrap_or("it says nothing");
@@ -52,7 +52,7 @@ impl Judge<'_> {
         same("the redo start", redo_start, self.state.redo_start())
     }
 
-    /// Up to which record the log is left.
+    /// The last record that the log is left with.
     fn log_end(&self, found: &Found) -> Result<u64, String> {
         let Some(last) = found.records.last() else {
             return Ok(self.state.redo_start());
@@ -61,7 +61,7 @@ impl Judge<'_> {
         n.ok_or_else(|| format!("{last} is the LSN of no record"))
     }
 
-    /// Which version of each block is on the device.
+    /// The version of each block that is on the device.
     fn survivors(&self, found: &Found) -> Result<Vec<Vec<(Spot, usize)>>, String> {
         let pages = found.pages.iter().enumerate();
         let of_page = |(p, blocks): (usize, &Vec<(Spot, Block)>)| {
@@ -94,8 +94,8 @@ impl Judge<'_> {
         }
     }
 
-    /// `Restart`, with all that was chosen and written again since the process began; also behind a
-    /// crash, for the engine does not know whether the power went.
+    /// Takes `Restart`, with everything that was chosen and rewritten since the process began. This
+    /// also happens after a crash, since the engine does not know whether the power failed.
     pub(super) fn recovery_begins(&mut self, redo_start: treering_engine::Lsn) -> Accepted {
         self.remember();
         if self.phase != Phase::Opens {

@@ -1,5 +1,5 @@
-//! A store whose tree is built: pages of several blocks, in each block of which there is a record
-//! that the episode writes.
+//! A store whose tree has been built: pages of several blocks, with a record in each block that the
+//! episode writes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::conformance::record::{Entry, Heard, Recorder};
 use crate::mirror::wide::page_shadowing::{LABELS, PageShadowing};
 use treering_oracle::value;
 
-/// Which store, by the name that the oracle has for its tree.
+/// The store, by the oracle's name for its tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Variant {
     /// Shadowed pages with a modification log, and a sparse redo log.
@@ -26,10 +26,10 @@ pub enum Variant {
 }
 
 impl Variant {
-    /// All.
+    /// All variants.
     pub const ALL: [Variant; 2] = [Variant::BMinus, Variant::Plain];
 
-    /// The actions that it takes.
+    /// The actions that the variant takes.
     #[must_use]
     pub fn labels(self) -> Vec<&'static str> {
         let mut labels = LABELS.to_vec();
@@ -40,28 +40,28 @@ impl Variant {
     }
 }
 
-/// Ds, in which a whole value lies.
+/// Ds, the segment size. A whole value lies in one segment.
 const SEGMENT: usize = 256;
 const VALUE: usize = 60;
-/// Records in all. A page has about ninety of them for each of its blocks.
+/// The total number of records. A page has about ninety for each of its blocks.
 const RECORDS: usize = 50 * PageShadowing::MOST_PAGES;
-/// What is this version, and more, was there before the episode.
+/// Versions from this one on existed before the episode.
 pub(super) const BUILT: u64 = 1 << 32;
 
 /// A page of the episode.
 #[derive(Clone, Debug)]
 pub struct Page {
-    /// Its name.
+    /// The page's id.
     pub id: PageId,
-    /// LSN of its only image.
+    /// The LSN of its only image.
     pub lsn: Lsn,
     /// The slot that has it.
     pub slot: u8,
-    /// The record of each of its blocks that is written, and where its value lies in the page.
+    /// The record in each of its blocks that is written, and the offset of its value in the page.
     pub records: Vec<(usize, usize)>,
 }
 
-/// A store on a device, at rest, and how to speak of it.
+/// A store on a device, at rest, and how it corresponds to the spec.
 #[derive(Clone, Debug)]
 pub struct Setup {
     options: Options,
@@ -112,11 +112,11 @@ fn options(variant: Variant, blocks: usize, reset: ResetRule) -> Options {
 }
 
 impl Setup {
-    /// Builds the tree, with pages of so many blocks, closes the store and opens it again: where
-    /// pages lie is heard then.
+    /// Builds the tree with pages of this many blocks, closes the store and opens it again. Opening
+    /// reports where pages lie.
     ///
     /// # Errors
-    /// The engine's own; there should be none.
+    /// The engine's own. None is expected.
     pub fn new(variant: Variant, blocks: usize, reset: ResetRule) -> Result<Setup> {
         let options = options(variant, blocks, reset);
         let pages = required_blocks(&options, 2 * PageShadowing::MOST_PAGES as u64);
@@ -129,7 +129,7 @@ impl Setup {
         let mut places = Places::new(&options);
         let mut pages = Vec::new();
         let mut bytes = vec![0; options.page_size];
-        // Records are in order, so the leaves' counts say which is where.
+        // Records are in key order, so the leaves' counts tell which record is where.
         let mut built = built(&options);
         let leaves = store.leaf_fill()?;
         let slots = slots(&recorder);
@@ -160,13 +160,13 @@ impl Setup {
         })
     }
 
-    /// How many segments a page of the spec has.
+    /// The number of segments of a page in the spec.
     #[must_use]
     pub fn segments(&self) -> usize {
         self.options.page_size / BLOCK_SIZE
     }
 
-    /// Most segments that go to the log block; none if there is none.
+    /// The maximum number of segments that go to the log block. 0 if there is no log block.
     #[must_use]
     pub fn threshold(&self) -> u32 {
         self.options
@@ -174,7 +174,7 @@ impl Setup {
             .map_or(0, |rule| rule.threshold / rule.segment)
     }
 
-    /// |Δ| of so many segments of the spec.
+    /// |Δ| of this many segments of the spec.
     #[must_use]
     pub fn delta_bytes(segments: u32) -> u32 {
         segments * SEGMENT as u32
@@ -200,7 +200,7 @@ impl Setup {
         BUILT + self.pages[page].records[segment].0 as u64
     }
 
-    /// The bytes of version `version`.
+    /// Fills `bytes` with version `version`.
     pub fn fill(&self, bytes: &mut Vec<u8>, version: u64) {
         value::fill(bytes, version, VALUE);
     }
@@ -211,7 +211,7 @@ impl Setup {
         Arc::new(CrashDevice::from_image(self.disk.clone()))
     }
 
-    /// Opens the store on `device`, heard by `recorder`.
+    /// Opens the store on `device`, recorded by `recorder`.
     ///
     /// # Errors
     /// The engine's own.
@@ -219,16 +219,16 @@ impl Setup {
         open(device, &self.options, Some(recorder))
     }
 
-    /// What a device holds: its blocks, and the log as recovery reads it, on a copy.
+    /// The content of a device: its blocks, and the log as recovery reads it from a copy.
     ///
     /// # Errors
-    /// A device failure.
+    /// The device fails.
     pub fn look(&self, device: &CrashDevice) -> Result<Found> {
         let image = contents(device)?;
         let pages = self.places.read(&image);
         let recorder = Arc::new(Recorder::default());
         let copy = Arc::new(CrashDevice::from_image(image));
-        // What is wrong with it is heard when the store itself is opened.
+        // An error is reported again when the store itself is opened.
         let opened = open(&copy, &self.options, Some(&recorder));
         let mut found = Found {
             redo_start: None,
@@ -249,14 +249,14 @@ impl Setup {
     }
 }
 
-/// Fills the leaves, and leaves each whole in one of its slots, with nothing beside it.
+/// Fills the leaves, and leaves each whole in one of its slots, with nothing else on the device.
 fn build(device: &Arc<CrashDevice>, options: &Options) -> Result<()> {
     let whole = Options {
         mod_log: None,
         ..options.clone()
     };
     let store = open(device, &whole, None)?;
-    // In order leaves become half full; what comes in between fills them.
+    // Records inserted in order leave leaves half full. Those inserted in between fill them.
     let even = built(options).filter(|n| n % 2 == 0);
     let odd = built(options).filter(|n| n % 2 == 1);
     let mut bytes = Vec::new();
@@ -265,7 +265,7 @@ fn build(device: &Arc<CrashDevice>, options: &Options) -> Result<()> {
         store.put(&key(n), &bytes)?;
         store.pump_due()?;
     }
-    // The second one trims what the first one made superfluous.
+    // The second checkpoint trims what the first one made superfluous.
     store.checkpoint()?;
     store.checkpoint()?;
     store.close()
@@ -277,8 +277,8 @@ fn built(options: &Options) -> impl Iterator<Item = usize> + use<> {
     (0..RECORDS * blocks).filter(|n| n % 16 != 15)
 }
 
-/// Of these records of a page one for each block that has one, and where its value lies: inside one
-/// segment, and not the page's header.
+/// For each block of a page with one of these records, picks a record and the offset of its value.
+/// The value lies inside one segment, and not in the page's header.
 fn written(page: &[u8], records: impl Iterator<Item = usize>) -> Vec<(usize, usize)> {
     let mut of_block = vec![None; page.len() / BLOCK_SIZE];
     for n in records {
@@ -302,7 +302,7 @@ fn slots(recorder: &Recorder) -> BTreeMap<PageId, u8> {
     recorder.take().into_iter().filter_map(loaded).collect()
 }
 
-/// A store that ends as a killed process does, unless it is closed.
+/// Opens a store that ends as a killed process does, unless it is closed.
 fn open(
     device: &Arc<CrashDevice>,
     options: &Options,
@@ -313,7 +313,7 @@ fn open(
     Store::open_observed(device.clone(), clock, options, observer).inspect(Store::abandon_on_drop)
 }
 
-/// What reading all of a device yields.
+/// Reads the whole device.
 fn contents(device: &CrashDevice) -> Result<Image> {
     let mut bytes = vec![0; device.capacity_blocks() as usize * BLOCK_SIZE];
     device.read(Lba(0), &mut bytes, treering_engine::IoClass::Extra)?;

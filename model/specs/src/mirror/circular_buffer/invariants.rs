@@ -20,7 +20,7 @@ pub(super) const INVARIANTS: [(&str, Invariant); 12] = [
     ("NoLossInv", no_loss_inv),
 ];
 
-/// By construction, but for the contents of records and of the disk.
+/// Holds by construction, except for the contents of records and of the disk.
 fn type_inv(m: &CircularBuffer, s: &State) -> bool {
     let content = |v: u8| v == ABSENT || usize::from(v) < m.values.len();
     let blocks = s.block[..m.units()].iter();

@@ -1,4 +1,4 @@
-//! `RingMemory.tla`: the actions of the buffer itself. Each is `None` where the action is not
+//! `RingMemory.tla`: the actions of the buffer itself. Each returns `None` if the action is not
 //! enabled.
 
 use super::state::{Block, Life, Set, State};
@@ -9,7 +9,7 @@ impl CircularBuffer {
         address % self.capacity
     }
 
-    /// `AddressOf`: the address that a pointer means now.
+    /// `AddressOf`: the address that an offset stands for now.
     pub(super) fn address_of(&self, s: &State, offset: u8) -> u8 {
         let (from, to) = (i16::from(s.head), i16::from(offset));
         s.head + (to - from).rem_euclid(self.capacity.into()) as u8
@@ -23,7 +23,7 @@ impl CircularBuffer {
         self.address_of(s, offset) < s.claimed
     }
 
-    /// The place of a size among the size classes.
+    /// The index of a size among the size classes.
     pub(super) fn class(&self, size: u8) -> Option<usize> {
         self.sizes.iter().position(|class| *class == size)
     }

@@ -2,9 +2,9 @@
 //! mini-pages (Bf-Tree, section 4).
 //!
 //! - `state`: the variables, packed.
-//! - `memory`: `RingMemory.tla`, where blocks stand and what becomes of them.
+//! - `memory`: `RingMemory.tla`, the positions of blocks and their life cycle.
 //! - `threads`: what a thread does, step by step, and the mapping table.
-//! - `invariants`: what must hold.
+//! - `invariants`: the invariants.
 //! - `unbounded`: the mirror as the judge of an engine's events.
 //!
 //! The wrapper's bounds are here too: addresses forget whole laps (`MCForgotten`), and `MCMayCall`
@@ -25,7 +25,7 @@ use invariants::INVARIANTS;
 use state::{ABSENT, CLASSES, CLIENTS, LIVES, NONE, PAGES, PENDING, PHASES, UNITS};
 pub use state::{Block, Call, Life, Phase, State, Thread, Word, Work};
 
-/// A step: the client, and what it chose.
+/// A step: the client, and its choices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // The names are those of the spec, which explains them.
 pub enum Action {
@@ -58,7 +58,7 @@ pub enum Action {
     Finish(u8),
 }
 
-/// A seeded mistake: `Bug` of the spec.
+/// A seeded bug: `Bug` of the spec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bug {
     None,

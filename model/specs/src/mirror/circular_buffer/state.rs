@@ -7,17 +7,17 @@ pub(super) use super::room::{ABSENT, CLASSES, CLIENTS, NONE, PAGES, PENDING, Set
 /// `States` of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Life {
-    /// Nothing begins here.
+    /// No block begins here.
     None,
-    /// Handed out, not yet in the mapping table.
+    /// Allocated, but not yet in the mapping table.
     Allocated,
     /// A mini-page.
     Ready,
     /// Free, and on a free list.
     Listed,
-    /// Free, and of no use until the head has passed; also padding.
+    /// Free, but not reusable until the head has passed it. Padding is a tombstone too.
     Tombstone,
-    /// The head may pass.
+    /// Evicted: the head may pass it.
     Evicted,
 }
 
@@ -36,13 +36,13 @@ pub(super) const LIVES: [&str; 6] = [
 pub struct Block {
     /// `state` of the spec.
     pub life: Life,
-    /// In units of the buffer.
+    /// Its size, in units of the buffer.
     pub size: u8,
-    /// Whose mini-page it is.
+    /// The page whose mini-page it is.
     pub page: u8,
     /// The record.
     pub rec: u8,
-    /// Whether the leaf page says something else.
+    /// Whether it is dirty: its record differs from the leaf page's.
     pub dirty: bool,
 }
 
@@ -69,7 +69,7 @@ impl Block {
         }
     }
 
-    /// 13 bits.
+    /// The block in 13 bits.
     fn bits(self) -> u64 {
         pack([
             (self.life as u8, 3),
@@ -86,14 +86,14 @@ impl Block {
 pub struct Word {
     /// The offset of the mini-page.
     pub at: u8,
-    /// Who has locked the page to write.
+    /// The client that holds the page's write lock.
     pub writer: u8,
-    /// A bit for each client.
+    /// The clients that hold its read lock, one bit each.
     pub readers: Set,
 }
 
 impl Word {
-    /// `Free`: an entry that nobody has locked.
+    /// `Free`: an entry that no client has locked.
     pub(super) const fn free(at: u8) -> Self {
         Self {
             at,
@@ -110,23 +110,23 @@ pub enum Call {
     None,
     /// To read a record.
     Get {
-        /// Of which page.
+        /// The page to read.
         key: u8,
-        /// What was read.
+        /// The value read.
         got: u8,
     },
     /// To put or delete a record.
     Write {
-        /// Of which page.
+        /// The page to write.
         key: u8,
-        /// What to write.
+        /// The value to write.
         value: u8,
         /// Whether it has taken effect.
         done: bool,
     },
 }
 
-/// `Phases` of a thread.
+/// `Phases`: what a thread is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // The spec draws how they follow each other.
 pub enum Phase {
@@ -157,15 +157,15 @@ pub(super) const PHASES: [&str; 16] = [
 /// What a thread holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
-    /// The pointer read when the page was locked.
+    /// The offset in the mapping table when the page was locked.
     pub old: u8,
-    /// The block that takes its place.
+    /// The block that replaces it.
     pub new: u8,
-    /// The size that this has to have.
+    /// The size that the new block must have.
     pub size: u8,
     /// The block to evict.
     pub victim: u8,
-    /// The page that it seems to belong to.
+    /// The page that the victim seems to belong to.
     pub page: u8,
 }
 
@@ -183,16 +183,16 @@ impl Work {
 /// A client and its thread: `call`, `phase` and `work` of the spec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thread {
-    /// What the client waits for.
+    /// The client's call.
     pub call: Call,
-    /// Where the thread is.
+    /// The thread's phase.
     pub phase: Phase,
-    /// What it holds.
+    /// What the thread holds.
     pub work: Work,
 }
 
 impl Thread {
-    /// A client that asks for nothing.
+    /// A client without a call.
     pub(super) const IDLE: Self = Self {
         call: Call::None,
         phase: Phase::Idle,
@@ -204,7 +204,7 @@ impl Thread {
         matches!(self.call, Call::Get { .. })
     }
 
-    /// `Key`, of a thread that has a call.
+    /// `Key` of a thread that has a call.
     pub(super) fn key(&self) -> usize {
         match self.call {
             Call::Get { key, .. } | Call::Write { key, .. } => key.into(),
@@ -212,7 +212,7 @@ impl Thread {
         }
     }
 
-    /// 28 bits.
+    /// The thread in 28 bits.
     fn bits(&self) -> u64 {
         let (op, key, content, done) = match self.call {
             Call::None => (0, 0, 0, false),
@@ -232,20 +232,21 @@ impl Thread {
     }
 }
 
-/// The variables of the modules. Room that a configuration does not use keeps its first value.
+/// The variables of the modules. Entries that a configuration does not use keep their initial
+/// value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct State {
     /// The oldest address in use.
     pub head: u8,
-    /// Eviction has been started up to here.
+    /// Evictions have been started up to this address.
     pub claimed: u8,
-    /// A block below is copied when it is used.
+    /// Blocks below this address are copied when they are used.
     pub second_chance: u8,
     /// The next address to be allocated.
     pub tail: u8,
     /// The block that begins at each offset.
     pub block: [Block; UNITS],
-    /// For each size class a bit for each offset.
+    /// One bit set of offsets for each size class.
     pub free_list: [Set; CLASSES],
     /// The mapping table.
     pub word: [Word; PAGES],
@@ -253,9 +254,9 @@ pub struct State {
     pub disk: [u8; PAGES],
     /// The clients.
     pub thread: [Thread; CLIENTS],
-    /// Whether clients still call.
+    /// Whether clients still make calls.
     pub open: bool,
-    /// What was last put into each page.
+    /// The value that was last written to each page.
     pub written: [u8; PAGES],
 }
 
@@ -296,13 +297,13 @@ impl State {
     }
 }
 
-/// Numbers side by side, each of so many bits.
+/// Packs numbers side by side, each into the given number of bits.
 fn pack<const N: usize>(fields: [(u8, u32); N]) -> u64 {
     (fields.into_iter()).fold(0, |word, (field, bits)| word << bits | u64::from(field))
 }
 
-// A few words instead of a hundred fields: hashing is a good part of checking a state. In the wide
-// form fields overlap.
+// Hashes a few words instead of a hundred fields, since hashing takes a good part of the time of
+// checking a state. In the wide form fields overlap.
 #[allow(clippy::derived_hash_with_manual_eq)]
 #[allow(clippy::unnecessary_cast, reason = "no cast in the wide form")]
 impl Hash for State {

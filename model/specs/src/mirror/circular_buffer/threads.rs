@@ -1,4 +1,4 @@
-//! `CircularBuffer.tla` and `MappingTable.tla`: what a thread does. Each step is `None` where the
+//! `CircularBuffer.tla` and `MappingTable.tla`: what a thread does. Each step returns `None` if the
 //! action is not enabled.
 
 use super::state::{Block, Call, Life, NONE, PENDING, Phase, State, Thread, Word, Work};
@@ -29,7 +29,7 @@ impl CircularBuffer {
         t.work.old != NONE && self.in_second_chance(s, t.work.old)
     }
 
-    /// The steps that a thread might take; not all are enabled.
+    /// Lists the steps that the thread might take. Not all of them are enabled.
     pub(super) fn candidates(&self, s: &State, c: u8, actions: &mut Vec<Action>) {
         let t = &s.thread[usize::from(c)];
         match t.phase {

@@ -1,8 +1,9 @@
-//! The mirror as the judge of a recording: bounded by its room alone, and led step by step.
+//! The mirror as the judge of a recording: it is led step by step, and only its state's size bounds
+//! it.
 //!
-//! A checker asks for all that is enabled; a judge has one step in hand and asks whether it is. The
-//! guards are the same: a step is taken if the thread's phase has it among its candidates, and then
-//! as in a bounded model.
+//! A checker asks for every enabled step. A judge has one step in hand and asks whether it is
+//! enabled. The guards are the same: a step is taken if it is among the candidates of the thread's
+//! phase, and then with the same effect as in a bounded model.
 
 use super::invariants::INVARIANTS;
 use super::room::{ABSENT, CLASSES, CLIENTS, NONE, PAGES, PENDING, UNITS};
@@ -10,7 +11,7 @@ use super::state::{Block, Call, Phase, State, Thread};
 use super::{Action, Bug, CircularBuffer, MayClose};
 use crate::Value;
 
-/// The numbers of a model; sizes in units.
+/// The dimensions of a model. Sizes are in units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // The names are those of the spec, which explains them.
 pub struct Shape<'a> {
@@ -29,11 +30,11 @@ impl CircularBuffer {
     /// `Pending`.
     pub const PENDING: u8 = PENDING;
 
-    /// The protocol for so many clients and pages on a ring of `capacity` units. Anybody may read
-    /// and write anything, at any time.
+    /// The protocol for the given number of clients and pages, on a ring of `capacity` units. Any
+    /// client may read and write anything at any time.
     ///
     /// # Panics
-    /// The state has no room for as many.
+    /// If the state has no room for as many.
     #[must_use]
     pub fn unbounded(
         clients: usize,
@@ -60,13 +61,13 @@ impl CircularBuffer {
             sizes,
             bug: Bug::None,
             may_close: MayClose::Never,
-            // A judge knows what a client asks for.
+            // A judge is told what a client asks for.
             requests: vec![Vec::new(); clients],
             invariants: INVARIANTS.iter().map(|(name, _)| *name).collect(),
         }
     }
 
-    /// How large everything is.
+    /// The model's dimensions.
     #[must_use]
     pub fn shape(&self) -> Shape<'_> {
         Shape {
@@ -84,7 +85,7 @@ impl CircularBuffer {
         State::INIT
     }
 
-    /// What a client may do next, but for calling.
+    /// What a client may do next, other than make a call.
     #[must_use]
     pub fn enabled(&self, state: &State, client: u8) -> Vec<Action> {
         let mut actions = Vec::new();
@@ -93,7 +94,7 @@ impl CircularBuffer {
         actions
     }
 
-    /// The state after a step of `client`; `None` if it is not enabled.
+    /// The state after a step of `client`. `None` if the step is not enabled.
     #[must_use]
     pub fn after(&self, state: &State, client: u8, action: Action) -> Option<State> {
         let idle = self.thread(state, client).phase == Phase::Idle;
@@ -114,7 +115,7 @@ impl CircularBuffer {
         &state.thread[usize::from(client)]
     }
 
-    /// The page that a client asks for.
+    /// The page that a client's call is about.
     #[must_use]
     pub fn asked(&self, state: &State, client: u8) -> Option<u8> {
         match self.thread(state, client).call {
@@ -123,7 +124,8 @@ impl CircularBuffer {
         }
     }
 
-    /// The block at an offset; none begins at one that is not there.
+    /// The block at an offset. If no block begins there, or the offset is out of range, its life is
+    /// `None`.
     #[must_use]
     pub fn block_at(&self, state: &State, offset: u8) -> Block {
         let block = state.block.get(usize::from(offset));
@@ -136,15 +138,15 @@ impl CircularBuffer {
         self.in_second_chance(state, offset)
     }
 
-    /// The client that has evicted this block and waits for the head.
+    /// The client that has evicted this block and waits for the head to get there.
     #[must_use]
     pub fn finisher(&self, state: &State, offset: u8) -> Option<u8> {
         let waits = |t: &Thread| t.phase == Phase::Finish && t.work.victim == offset;
         state.thread.iter().position(waits).map(|c| c as u8)
     }
 
-    /// No step of the spec: a reader returns that looked where its mini-page was before this came
-    /// near the head.
+    /// Not a step of the spec: a reader returns although its mini-page is near the head by now,
+    /// since it was not when the reader checked.
     #[must_use]
     pub fn late_return(&self, state: &State, client: u8) -> Option<State> {
         let t = self.thread(state, client);
@@ -160,7 +162,7 @@ impl CircularBuffer {
         Some(next)
     }
 
-    /// The first invariant that does not hold.
+    /// The name of the first invariant that does not hold.
     #[must_use]
     pub fn broken(&self, state: &State) -> Option<&'static str> {
         let broken = INVARIANTS.iter().find(|(_, holds)| !holds(self, state));

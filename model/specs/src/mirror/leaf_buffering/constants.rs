@@ -3,7 +3,7 @@
 use super::room::{self, N, Set};
 use crate::Value;
 
-/// The seeded bugs; see the configurations of the same names.
+/// The seeded bugs. See the configurations of the same names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Bug {
@@ -85,7 +85,7 @@ pub struct LeafBuffering {
     pub(super) pending: Value,
     pub(super) bug: Bug,
     pub(super) deletes: Set,
-    /// Of each write the keys that it may go to; none: any.
+    /// For each write, the keys that it may go to. The empty set means any key.
     pub(super) plan: [Set; room::WRITES],
     pub(super) readers: Set,
     pub(super) flips: Set,

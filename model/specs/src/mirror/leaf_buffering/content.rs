@@ -1,11 +1,11 @@
-//! Buffer nodes, and what a batch makes of a leaf (`LeafState.tla`).
+//! Buffer nodes, and how a batch changes a leaf (`LeafState.tla`).
 
 use super::constants::{Bug, LeafBuffering};
 use super::memory::{ABSENT, FIRST, Words, chunk_of, header_of, members, one};
 use super::room::{Kv, Time};
 use super::state::{Batch, Buffer, Job, N, Set, Slot, State};
 
-/// The keys of a batch, from the smallest, each with its place: the smallest goes to the first
+/// The keys of a batch in ascending order, each with its slot: the smallest key goes to the first
 /// slot.
 pub(super) fn placed(content: &Batch, slots: Set) -> impl Iterator<Item = (usize, Kv)> + use<> {
     let content = *content;
@@ -20,13 +20,13 @@ pub(super) fn placed(content: &Batch, slots: Set) -> impl Iterator<Item = (usize
         })
 }
 
-/// `SlotsFor`: so many of the free slots, from the first.
+/// `SlotsFor`: as many of the free slots as there are keys, from the first.
 pub(super) fn slots_for(free: Set, keys: Set) -> Set {
     let slots = members(free).take(keys.count_ones() as usize);
     slots.fold(0, |set, slot| set | one(slot))
 }
 
-/// What of a batch takes a slot in a leaf with this separator: `IsKept`.
+/// `IsKept`: the part of a batch that takes a slot in a leaf with this separator.
 fn kept_above(low: u8, batch: &Batch) -> Batch {
     let keys = members(batch.keys);
     let kept = keys.filter(|key| *key == usize::from(low) || batch.value(*key) != ABSENT);
@@ -43,7 +43,7 @@ pub(super) fn unflushed(buffer: &Buffer) -> Batch {
 }
 
 impl LeafBuffering {
-    /// `PlaceFor`, from 0.
+    /// `PlaceFor`, counted from 0.
     fn place_for(&self, buffer: &Buffer, key: u8) -> usize {
         let same = buffer.waiting().iter().position(|slot| slot.key == key);
         let same = same.filter(|_| self.bug != Bug::AppendsDuplicates);
@@ -117,7 +117,7 @@ impl LeafBuffering {
         (kept_above(low, &all), batch.only(!above))
     }
 
-    /// `Records`: those of a leaf, without tombstones.
+    /// `Records`: the records of a leaf, without tombstones.
     pub(super) fn records(&self, m: &Words, leaf: u8) -> Batch {
         let mut batch = Batch::default();
         let records = self.records_in(m, leaf);
@@ -167,7 +167,7 @@ impl LeafBuffering {
         }
     }
 
-    /// `FreeChunks`, the first.
+    /// The first of `FreeChunks`.
     pub(super) fn free_chunk(&self, s: &State, m: &Words) -> Option<u8> {
         let first = match self.bug {
             Bug::ReusesEarly => m[FIRST],
@@ -178,7 +178,7 @@ impl LeafBuffering {
         chunks.find(|chunk| m[chunk_of(*chunk)].as_number() < first)
     }
 
-    /// The leaves that are not `InUse`, the first.
+    /// The first leaf that is not `InUse`.
     pub(super) fn free_leaf(&self, s: &State) -> Option<u8> {
         let new = s.job.iter().fold(0, |set, job| set | one(job.new.into()));
         let used = s.inner.leaves() | new;

@@ -1,4 +1,4 @@
-//! What must hold in every state, under the names of the spec.
+//! The invariants, by the names of the spec.
 
 use super::constants::LeafBuffering;
 use super::memory::{members, stamp_of};
@@ -16,8 +16,8 @@ pub(super) const INVARIANTS: [(&str, Invariant); 6] = [
 ];
 
 impl LeafBuffering {
-    /// Each value is of the set that its variable ranges over: by construction, but for contents
-    /// and counts.
+    /// Each value is in the set that its variable ranges over. Holds by construction, except for
+    /// contents and counts.
     fn type_inv(&self, s: &State) -> bool {
         let content = |value: N| value <= self.values;
         let called = |call: &Call| match *call {
@@ -33,7 +33,7 @@ impl LeafBuffering {
             })
     }
 
-    /// Whether a write under way puts `value` there.
+    /// Whether a write in progress puts `wanted` there.
     fn is_under_way(s: &State, wanted: u8, found: N) -> bool {
         s.call.iter().any(|call| {
             let Call::Write { key, value, at } = *call else {
@@ -63,7 +63,7 @@ impl LeafBuffering {
         })
     }
 
-    /// Whether a condition holds for each slot that is not in its leaf yet.
+    /// Whether a condition holds for every slot that is not in its leaf yet.
     fn all_waiting(s: &State, holds: impl Fn(u8, &Slot) -> bool) -> bool {
         let mut leaves = s.inner.all().iter().map(|child| child.leaf);
         s.phase != Phase::Up

@@ -1,8 +1,8 @@
-//! What lies in persistent memory, and what recovery makes of it (`LeafMemory.tla`).
+//! The contents of persistent memory, and how recovery interprets them (`LeafMemory.tla`).
 //!
-//! Words have fixed addresses, for the largest leaf and chunk that there is room for; those that a
-//! model has not stay zero. Leaves and chunks are numbered from 1 and keys, too; slots and places
-//! in a chunk from 0.
+//! Words have fixed addresses, laid out for the largest leaf and chunk that there is room for.
+//! Words that a model does not use stay zero. Leaves, chunks and keys are numbered from 1; slots,
+//! and places in a chunk, from 0.
 
 use super::super::wal_recovery::Versions;
 use super::constants::{Bug, LeafBuffering};
@@ -47,7 +47,7 @@ pub(super) fn time_of(chunk: u8, place: usize) -> usize {
     kv_of(chunk, place) + 1
 }
 
-/// Members of a set, from the smallest.
+/// The members of a set, in ascending order.
 pub(super) fn members(set: Set) -> impl Iterator<Item = usize> {
     (0..Set::BITS as usize).filter(move |i| set >> i & 1 == 1)
 }
@@ -61,14 +61,14 @@ pub(super) fn one(i: usize) -> Set {
 pub struct Child {
     /// The leaf.
     pub leaf: u8,
-    /// Its smallest key; 0 of the first.
+    /// Its smallest key. 0 for the first leaf.
     pub low: u8,
 }
 
 /// The inner nodes: leaves in key order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Inner {
-    // invariant: default from `len` on.
+    // invariant: entries from `len` on are default.
     all: [Child; LEAVES],
     len: u8,
 }
@@ -78,14 +78,14 @@ impl Inner {
         &self.all[..usize::from(self.len)]
     }
 
-    /// `Route`: the leaf whose range has `key` in it.
+    /// `Route`: the leaf whose range contains `key`.
     pub(super) fn route(&self, key: u8) -> u8 {
         let ranges = self.all().iter().rev();
         let found = ranges.clone().find(|child| child.low <= key);
         found.map_or(1, |child| child.leaf)
     }
 
-    /// `Position`, from 0; a leaf that is asked for is there.
+    /// `Position`, counted from 0. The leaf must be there.
     pub(super) fn position(&self, leaf: u8) -> usize {
         let mut all = self.all().iter();
         all.position(|child| child.leaf == leaf).unwrap_or(0)
@@ -110,7 +110,7 @@ impl Inner {
     }
 }
 
-/// Chunk and place of a log entry.
+/// The chunk and place of a log entry.
 type Entry = (u8, usize);
 
 fn time(m: &Words, (chunk, place): Entry) -> Time {
@@ -204,7 +204,7 @@ impl LeafBuffering {
             })
     }
 
-    /// `LastEntry` of `EntriesOf`, if there is one.
+    /// `LastEntry` of `EntriesOf`, if any.
     fn last_entry(&self, m: &Words, inner: &Inner, key: u8) -> Option<Entry> {
         let of = |entry: &Entry| {
             kv(m, *entry).key == key
@@ -219,13 +219,13 @@ impl LeafBuffering {
         }))
     }
 
-    /// The time of the newest entry of a key.
+    /// The time of a key's newest entry.
     pub(super) fn last_logged(&self, m: &Words, inner: &Inner, key: u8) -> Option<Time> {
         let last = self.last_entry(m, inner, key)?;
         Some(time(m, last))
     }
 
-    /// `ToReplay`: the value that a log has and the leaf has not.
+    /// `ToReplay`: the value that a log has and the leaf does not.
     pub(super) fn to_replay(&self, m: &Words, inner: &Inner, key: u8) -> Option<N> {
         let last = self.last_entry(m, inner, key)?;
         let stamp = m[stamp_of(inner.route(key))].as_time();

@@ -3,12 +3,12 @@
 //! (CCL-BTree §3, §4).
 //!
 //! ```text
-//! memory.rs      the words, and what recovery makes of them (LeafMemory.tla)
+//! memory.rs      the words, and how recovery interprets them (LeafMemory.tla)
 //! state.rs       the variables (LeafState.tla)
 //! constants.rs   the constants, and the seeded bugs
-//! content.rs     buffer nodes, what a batch makes of a leaf (LeafState.tla)
+//! content.rs     buffer nodes, how a batch changes a leaf (LeafState.tla)
 //! steps.rs       the actions (LeafBuffering.tla)
-//! invariants.rs  what must hold in every state
+//! invariants.rs  the invariants
 //! values.rs      a state as TLA+ values
 //! ```
 
@@ -37,64 +37,65 @@ use self::state::{BATCH, CLIENTS, KEYS, LEAVES, N, Set};
 use super::{Mirror, bounded, count, listed, named, properties, subset};
 use crate::{Config, ConfigError, Value};
 
-/// A step. Clients are numbered from 0, recovery comes behind them; keys and leaves from 1.
+/// A step. Clients are numbered from 0, and recovery comes after the last client. Keys and leaves
+/// are numbered from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// A client asks for a key.
+    /// A client calls a get of a key.
     CallGet(u8, u8),
-    /// A client asks to write one.
+    /// A client calls a write of a key.
     CallWrite(u8, u8),
-    /// A get looks in buffer and leaf.
+    /// A get reads the buffer and the leaf.
     ReadKey(u8),
-    /// It has its answer.
+    /// A get returns.
     AnswerGet(u8),
     /// A write takes the latch of its leaf.
     Latch(u8),
-    /// It is done, and its client is told.
+    /// A write is done and returns.
     Finish(u8),
-    /// It is stored at the end of its log.
+    /// A write stores its entry at the end of its log.
     AppendLog(u8),
-    /// It is durable there, and inserted into the buffer.
+    /// The log entry is durable, and is inserted into the buffer.
     FenceLog(u8),
     /// A batch is stored in free slots.
     StoreRecords(u8),
-    /// They are durable, and the bitmap says so.
+    /// The records are durable, and the bitmap is stored.
     StoreHeader(u8),
-    /// That is durable, and the timestamp stored.
+    /// The bitmap is durable, and the timestamp is stored.
     FenceHeader(u8),
-    /// Half of a leaf is stored in a new one.
+    /// Half of a leaf is stored in a new leaf.
     StoreNewLeaf(u8),
-    /// That is durable, and linked.
+    /// The new leaf is durable, and is linked.
     StoreLink(u8),
     /// The link is durable.
     FenceLink(u8),
-    /// A merge takes the left leaf's latch.
+    /// A merge takes the latch of the left leaf.
     LatchLeft(u8),
-    /// It stores the records there.
+    /// A merge stores the records in the left leaf.
     MoveRecords(u8),
-    /// They are durable, and the leaf that they were in is unlinked.
+    /// The records are durable, and the leaf that they were in is unlinked.
     StoreMerged(u8),
-    /// That is durable.
+    /// The unlinking is durable.
     FenceMerged(u8),
     /// Log cleaning begins.
     FlipEpoch,
-    /// A buffer node is scanned, one entry copied.
+    /// A buffer node is scanned, and one entry is copied.
     ScanBuffer(u8),
-    /// Older logs do not count any more.
+    /// Older logs no longer count.
     Reclaim,
     /// Their chunks are free.
     FreeLogs,
-    /// The power goes.
+    /// A power failure.
     Crash,
-    /// The next word is left with the n-th of its versions.
+    /// The next word keeps its n-th version.
     Settle(u8),
     /// The store is started.
     Restart,
-    /// An entry is replayed.
+    /// A log entry is replayed.
     Replay,
-    /// The logs do not count any more.
+    /// The logs no longer count.
     DropLogs,
-    /// The store is up.
+    /// The store is open.
     Open,
 }
 
@@ -121,7 +122,7 @@ impl Model for LeafBuffering {
     }
 }
 
-/// `Plan`, a set of `10 n + k`: of each write the keys.
+/// `Plan`, a set of `10 n + k`: for each write n, the keys k that it may go to.
 fn plan(config: &Config, keys: usize) -> Result<[Set; room::WRITES], ConfigError> {
     let mut plan = [0; room::WRITES];
     for member in config.members("Plan", room::WRITES * KEYS)? {

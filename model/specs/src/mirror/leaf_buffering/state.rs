@@ -1,47 +1,48 @@
 //! The variables of `LeafState.tla`.
 //!
-//! Small numbers in small arrays: a state is copied and hashed at every step. What is not in use is
-//! zero, so that equal states are equal bytes. `found` is a function of `pm`, and not kept.
+//! Small numbers in small arrays, since a state is copied and hashed at every step. Unused entries
+//! are zero, so that equal states are equal bytes. `found` is a function of `pm`, so it is not
+//! stored.
 
 use super::memory::{ABSENT, Child, FIRST, Inner, Map, Place, WORDS, Words};
 use super::room::Word;
 pub(super) use super::room::{BATCH, CLIENTS, KEYS, LEAVES, N, Set};
 
 pub(super) const PENDING: N = N::MAX;
-/// The job of recovery, behind those of the clients.
+/// The index of recovery's job, after those of the clients.
 pub(super) const RECOVERER: usize = CLIENTS;
-/// The log of cleaning, behind those of the clients.
+/// The index of the log of cleaning, after those of the clients.
 pub(super) const CLEANER: usize = CLIENTS;
 
-/// What a client waits for.
+/// A client's outstanding call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Call {
     /// Nothing.
     Idle,
-    /// A value.
+    /// A get.
     Get {
-        /// Which key.
+        /// The key.
         key: u8,
-        /// What was read.
+        /// The value read.
         got: N,
     },
     /// A put or delete.
     Write {
-        /// Which key.
+        /// The key.
         key: u8,
-        /// What to write there.
+        /// The value to write.
         value: N,
-        /// How far it is.
+        /// The progress of the write.
         at: WriteAt,
     },
 }
 
-/// How far a write is.
+/// The progress of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WriteAt {
     /// It waits for the latch of its leaf.
     Called,
-    /// It has it.
+    /// It has the latch.
     Begun,
     /// It is durable.
     Done,
@@ -59,7 +60,7 @@ pub struct Slot {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Buffer {
     pub(super) slots: [Slot; BATCH],
-    /// So many of them are not in the leaf yet.
+    /// How many of the slots are not in the leaf yet.
     pub(super) count: u8,
 }
 
@@ -70,11 +71,11 @@ impl Buffer {
     }
 }
 
-/// Some keys with a value each.
+/// Some keys, each with a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Batch {
     pub(super) keys: Set,
-    // invariant: 0 where there is no key.
+    // invariant: 0 for a key that is not in the batch.
     values: Map,
 }
 
@@ -88,7 +89,7 @@ impl Batch {
         self.values[key - 1]
     }
 
-    /// Those of some keys.
+    /// The part of the batch with these keys.
     pub(super) fn only(&self, keys: Set) -> Self {
         let mut only = Self::default();
         for key in super::memory::members(self.keys & keys) {
@@ -102,7 +103,7 @@ impl Batch {
     }
 }
 
-/// How far a writer is.
+/// The progress of a writer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum At {
@@ -142,15 +143,15 @@ pub struct LogEnd {
     pub(super) epoch: N,
 }
 
-/// How far log cleaning is.
+/// The progress of log cleaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CleaningAt {
-    /// There is none.
+    /// No cleaning is in progress.
     #[default]
     Idle,
-    /// Buffer nodes are scanned.
+    /// Buffer nodes are being scanned.
     Scan,
-    /// The first live epoch is stored.
+    /// The first live epoch has been stored.
     Reclaim,
 }
 
@@ -162,14 +163,14 @@ pub struct Cleaning {
     pub(super) chunks: Set,
 }
 
-/// Whether there is power.
+/// Whether the power is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Phase {
-    /// The store serves.
+    /// The store is open.
     Up,
-    /// The power went, and not all words have settled.
+    /// The power has failed, and not all words have settled.
     Failing,
-    /// The store recovers.
+    /// The store is recovering.
     Recovery,
 }
 
@@ -219,7 +220,7 @@ impl State {
         self.pm.map(|place| place.newest())
     }
 
-    /// What no crash can take.
+    /// What is durable: no crash can take it away.
     pub(super) fn medium(&self) -> Words {
         self.pm.map(|place| place.all()[0])
     }

@@ -1,7 +1,7 @@
 //! The actions of `LeafBuffering.tla`, in their order.
 //!
-//! [`LeafBuffering::enabled`] holds the guards, [`LeafBuffering::take`] the effects; an action is
-//! only taken where it is enabled.
+//! [`LeafBuffering::enabled`] contains the guards, [`LeafBuffering::take`] the effects. An action
+//! is taken only if it is enabled.
 
 use super::Action;
 use super::constants::{Bug, LeafBuffering};
@@ -526,7 +526,7 @@ impl LeafBuffering {
     }
 }
 
-/// `TakesEffect`: the write of client `c` is durable.
+/// `TakesEffect`: the write of client `c` becomes durable.
 fn takes_effect(s: &mut State, c: usize) {
     if let Call::Write { key, value, at } = &mut s.call[c]
         && *at == WriteAt::Begun
@@ -536,7 +536,7 @@ fn takes_effect(s: &mut State, c: usize) {
     }
 }
 
-/// The unflushed slots of a leaf that are of the epoch before.
+/// The unflushed slots of a leaf that belong to the previous epoch.
 fn old_slots(s: &State, leaf: u8) -> Vec<usize> {
     let slots = s.buffer(leaf).waiting().iter().enumerate();
     let old = slots.filter(|(_, slot)| slot.bit != s.epoch % 2);
@@ -557,7 +557,7 @@ fn fence_line(s: &mut State, leaf: u8) {
     s.fence([header_of(leaf), stamp_of(leaf)]);
 }
 
-/// Memory is forgotten.
+/// Volatile memory is lost.
 fn crash(s: &mut State) {
     s.phase = Phase::Failing;
     s.crashes += 1;

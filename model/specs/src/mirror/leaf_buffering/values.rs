@@ -12,7 +12,7 @@ fn number(n: usize) -> Value {
     Value::Int(n as i64)
 }
 
-/// A set of numbers that count from `from` in the spec.
+/// A set of numbers, which the spec counts from `from`.
 fn numbers(set: Set, from: usize) -> Value {
     Value::set(members(set).map(|n| number(n + from)))
 }
@@ -97,7 +97,7 @@ impl LeafBuffering {
         ])
     }
 
-    /// The words that the model has, in the order of their addresses.
+    /// The words that the model uses, in address order.
     fn memory(&self, pm: &[Place]) -> Value {
         let place = |address: usize, word: &dyn Fn(Word) -> Value| {
             Value::seq(pm[address].all().iter().map(|version| word(*version)))

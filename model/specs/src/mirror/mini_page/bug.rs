@@ -1,6 +1,6 @@
 //! The seeded bugs.
 
-/// A seeded bug; the names are those of the constant `Bug`.
+/// A seeded bug. The names are those of the constant `Bug`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Bug {

@@ -1,4 +1,4 @@
-//! What holds: the invariants of `MiniPage.tla`, by the same names.
+//! The invariants of `MiniPage.tla`, by the same names.
 
 use super::MiniPage;
 use super::bug::Bug;
@@ -9,7 +9,7 @@ use super::state::{Call, State, Step};
 /// An invariant.
 pub(super) type Invariant = fn(&MiniPage, &State) -> bool;
 
-/// All of them, by name.
+/// All invariants, by name.
 pub(super) const INVARIANTS: [(&str, Invariant); 14] = [
     ("TypeInv", MiniPage::type_inv),
     ("PartitionInv", MiniPage::partition_inv),
@@ -32,7 +32,7 @@ impl MiniPage {
         &s.page[..usize::from(self.pages)]
     }
 
-    /// The pages of `Actual`, a bit each from the lowest.
+    /// The pages of `Actual`, one bit each from the lowest.
     fn actual(&self, s: &State) -> Pages {
         let mut used = 0;
         for (i, page) in self.pages(s).iter().enumerate() {
@@ -46,7 +46,7 @@ impl MiniPage {
         used
     }
 
-    /// The page of `Actual` that has the key, if it is one.
+    /// The page of `Actual` that has the key, if any.
     fn home<'a>(&self, s: &'a State, actual: Pages, key: u8) -> Option<&'a Page> {
         let pages = self.pages(s).iter().enumerate();
         let mut covering = pages
@@ -59,8 +59,8 @@ impl MiniPage {
         }
     }
 
-    /// Each value is of the set that its variable ranges over: by construction, but for the
-    /// numbers.
+    /// Each value is in the set that its variable ranges over. Holds by construction, except for
+    /// the numbers.
     fn type_inv(&self, s: &State) -> bool {
         let content = |c: u8| usize::from(c) <= self.values.len();
         let page = |p: &Page| {
@@ -156,7 +156,7 @@ impl MiniPage {
         s.honest
     }
 
-    /// `WaitsFor`, a bit each.
+    /// `WaitsFor`, one bit for each client.
     fn waits_for(&self, s: &State, c: u8) -> Set {
         let bit = |client: u8| if client == NOBODY { 0 } else { 1 << client };
         let step = s.client(c).step;
@@ -179,7 +179,7 @@ impl MiniPage {
         for c in self.all_clients() {
             waits[usize::from(c)] = self.waits_for(s, c);
         }
-        // A set of clients that each wait for another of the set is a circle.
+        // A set of clients, each of which waits for another one in the set, is a deadlock.
         (1..(1 as Set) << self.clients.len()).all(|set| {
             let mut members = self.all_clients().filter(|c| set >> c & 1 == 1);
             members.any(|c| waits[usize::from(c)] & set == 0)

@@ -3,11 +3,11 @@
 //!
 //! - [`records`]: `MiniRecords`, functions of values.
 //! - `steps`: the actions of `MiniTree` and `MiniPage`, in their order.
-//! - `invariants`: what holds.
+//! - `invariants`: the invariants.
 //! - `values`: configurations, and states as TLA+ values.
 //! - `unbounded`: the mirror as the judge of an engine's events.
 //! - `state`, `bug`: the variables, and the seeded bugs.
-//! - this file: the constants, and which steps may be worth a try.
+//! - this file: the constants, and which steps are worth trying.
 //!
 //! Keys and page ids are numbered from 1 as in the spec, clients from 0.
 
@@ -32,7 +32,7 @@ use super::mini_page_room as room;
 use super::{Condition, Mirror, listed};
 use crate::{Config, ConfigError, Value};
 
-/// A step: the actions of the module, with client, page and whatever else is chosen.
+/// A step: an action of the module, with the client, page and other choices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Action {
@@ -54,7 +54,7 @@ pub enum Action {
     ScanPage(u8),
     GrowToMirror(u8),
     LockInner(u8),
-    /// Client and split key.
+    /// The client and the split key.
     AllocateRight(u8, u8),
     ShortenLeft(u8),
     InsertSeparator(u8),
@@ -83,7 +83,7 @@ pub struct MiniPage {
     pub(in crate::mirror) bug: Bug,
     /// The calls that the wrapper allows each client.
     requests: Vec<Vec<Call>>,
-    /// The clients that look after the tree, a bit each.
+    /// The clients that maintain the tree, one bit each.
     keepers: Set,
     invariants: Vec<&'static (&'static str, Condition<MiniPage>)>,
 }
@@ -101,7 +101,7 @@ impl MiniPage {
         0..self.clients.len() as u8
     }
 
-    /// What the client may try; `next_state` decides.
+    /// Lists what the client may try. `next_state` decides whether it can.
     fn client_actions(&self, state: &State, c: u8, actions: &mut Vec<Action>) {
         match state.client(c).step {
             Step::Idle => {

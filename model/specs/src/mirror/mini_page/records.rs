@@ -1,25 +1,25 @@
-//! `specs/mini_page/MiniRecords.tla`: what a mini-page and a leaf page hold, and how the one is
-//! merged into the other.
+//! `specs/mini_page/MiniRecords.tla`: the contents of a mini-page and a leaf page, and how the
+//! mini-page is merged into the leaf page.
 
 use std::hash::{Hash, Hasher};
 
 use super::bug::Bug;
 use super::room::{self, KEYS, Packed, Set, hash_page};
 
-/// What a key holds: `ABSENT`, or the number of one of `Values`, from 1.
+/// What a key holds: `ABSENT`, or the number of one of `Values`, counted from 1.
 pub type Content = u8;
 /// `Absent`.
 pub const ABSENT: Content = 0;
 /// `Pending`.
 pub const PENDING: Content = room::PENDING;
 
-/// No client: nobody holds a lock.
+/// No client. The writer of a page that nobody has locked.
 pub(super) const NOBODY: u8 = 0xff;
 
-/// A leaf page; keys are numbered from 1 and lie one place lower.
+/// The contents of a leaf page. Keys are numbered from 1, so key k is at index k - 1.
 pub type Image = [Content; KEYS];
 
-/// Table 1, and "none".
+/// The kinds of record: those of Table 1, and "none".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -73,7 +73,7 @@ impl Record {
         Self::new(kind, value, hot)
     }
 
-    /// Which of Table 1.
+    /// The record's kind, as in Table 1.
     #[must_use]
     pub fn kind(self) -> Kind {
         match self.0 & 7 {
@@ -85,7 +85,7 @@ impl Record {
         }
     }
 
-    /// Whether there is one.
+    /// Whether there is a record.
     #[must_use]
     pub fn is_some(self) -> bool {
         self.0 != 0
@@ -97,7 +97,7 @@ impl Record {
         self.0 & HOT != 0
     }
 
-    /// The value; that of a tombstone, a phantom and of no record is `ABSENT`.
+    /// The value. For a tombstone, a phantom or no record it is `ABSENT`.
     #[must_use]
     pub fn value(self) -> Content {
         (self.0 >> 4) as Content
@@ -110,7 +110,7 @@ impl Record {
         self.0 & 1 != 0
     }
 
-    /// With the reference bit set, if there is a record.
+    /// The record with its reference bit set, if there is one.
     #[must_use]
     pub fn touched(self) -> Self {
         if self.is_some() {
@@ -140,10 +140,10 @@ impl Record {
 /// The records of a mini-page.
 pub type Records = [Record; KEYS];
 
-/// A mini-page; of size 0 it does not exist.
+/// A mini-page. If its size is 0, there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mini {
-    /// Room for so many records.
+    /// The number of records that it has room for.
     pub size: u8,
     /// Whether a key without a record is known to be absent.
     pub mirror: bool,
@@ -203,17 +203,17 @@ fn count(rec: &Records) -> u8 {
 /// A leaf page and its mini-page, with the fences and the lock that they share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// The first key that may lie here; 0 in a page that is not used.
+    /// The first key that may lie in this page. 0 for an unused page.
     pub low: u8,
-    /// The first key beyond it; 0 in a page that is not used.
+    /// The first key beyond this page. 0 for an unused page.
     pub high: u8,
     /// The client that holds the lock for writing, or `NOBODY`.
     pub writer: u8,
-    /// The clients that hold it for reading, a bit each.
+    /// The clients that hold it for reading, one bit each.
     pub readers: Set,
-    /// What lies on disk.
+    /// The contents on disk.
     pub leaf: Image,
-    /// What lies in memory.
+    /// The contents in memory.
     pub mini: Mini,
 }
 
@@ -268,7 +268,7 @@ impl Page {
         }
     }
 
-    /// `Together`, how many of them.
+    /// The size of `Together`.
     #[must_use]
     pub fn count_together(&self) -> u8 {
         let keys = 1..=KEYS as u8;
@@ -295,7 +295,7 @@ impl Page {
         present(&self.merged(bug)) <= capacity
     }
 
-    /// Merges the mini-page and makes it a mirror (`MirrorOf`).
+    /// Merges the mini-page into the leaf and makes it a mirror (`MirrorOf`).
     pub fn become_mirror(&mut self, capacity: u8, bug: Bug) {
         self.leaf = self.merged(bug);
         let mut rec = [Record::NONE; KEYS];
@@ -350,7 +350,7 @@ impl Page {
     }
 }
 
-/// How many keys an image holds.
+/// The number of keys in an image.
 #[must_use]
 pub fn present(image: &Image) -> u8 {
     image.iter().map(|c| u8::from(*c != ABSENT)).sum()
@@ -369,7 +369,7 @@ pub fn half<T: Copy>(all: &[T; KEYS], split: u8, upper: bool, none: T) -> [T; KE
     half
 }
 
-/// The constant `Sizes`, in order.
+/// The constant `Sizes`, in ascending order.
 #[derive(Clone, Debug)]
 pub struct Sizes(pub Vec<u8>);
 
@@ -385,7 +385,8 @@ impl Sizes {
         self.0.last().copied().unwrap_or(0)
     }
 
-    /// `Shrunk`; of the largest size if none is large enough, which the protocol does not ask for.
+    /// `Shrunk`. Returns the largest size if none is large enough, but the protocol never asks for
+    /// that.
     #[must_use]
     pub fn shrunk(&self, rec: Records) -> Mini {
         let used = count(&rec);

@@ -1,5 +1,5 @@
-//! What of a state a step turns on: the part of it that an engine's tree, which is larger than any
-//! model, has in common with a model's.
+//! Describes the part of a state that a step depends on. An engine's tree, which is larger than any
+//! model's, has these situations in common with a model.
 
 use std::fmt::Write as _;
 
@@ -8,8 +8,8 @@ use super::state::{Call, NO_PAGE, State};
 use super::{Action, MiniPage};
 
 impl MiniPage {
-    /// Who does a step for what call, on what page: its mini-page, the key's record there and in
-    /// the leaf, room, who else has it.
+    /// Describes a step: the actor and its call; the page's mini-page, the key's record there and
+    /// in the leaf, the room, and who else has the page.
     #[must_use]
     pub fn situation(&self, s: &State, action: Action) -> String {
         let mut text = String::new();

@@ -6,15 +6,16 @@ use super::records::{Content, Image, Page};
 use super::room::{self, CLIENTS, KEYS, Row, Set};
 
 pub(super) const PAGES: usize = KEYS;
-/// A scan returns each key once; a scan with a bug, one page twice.
+/// Room for the rows of a scan. A scan returns each key once; with a seeded bug it returns one page
+/// twice.
 pub(super) const ROWS: usize = 2 * KEYS;
 
 pub(super) const NO_PAGE: u8 = 0;
 
-/// What a scan has returned.
+/// The rows that a scan has returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rows {
-    // invariant: no rows from `len` on, so that equal rows are equal arrays.
+    // invariant: entries from `len` on are no row, so that equal rows are equal arrays.
     rows: [Row; ROWS],
     len: u8,
 }
@@ -37,36 +38,36 @@ impl Rows {
     }
 }
 
-/// What a client waits for.
+/// A client's outstanding call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
     /// Nothing.
     Idle,
     /// `GetCall`.
     Get {
-        /// Which key.
+        /// The key.
         key: u8,
-        /// What was read.
+        /// The value read.
         got: Content,
     },
     /// `WriteCall`.
     Write {
-        /// Which key.
+        /// The key.
         key: u8,
-        /// What to write there.
+        /// The value to write.
         value: Content,
     },
     /// `ScanCall`.
     Scan {
         /// The next key.
         cursor: u8,
-        /// What has been returned.
+        /// The rows returned so far.
         rows: Rows,
     },
 }
 
 impl Call {
-    /// `Target`; of no call, no key.
+    /// `Target`. 0 if there is no call.
     pub(super) fn target(&self) -> u8 {
         match *self {
             Self::Idle => 0,
@@ -76,7 +77,7 @@ impl Call {
     }
 }
 
-/// How far a client has come: the strings of `Steps`.
+/// A client's progress: the strings of `Steps`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 #[repr(u8)]

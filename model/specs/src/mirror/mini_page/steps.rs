@@ -1,5 +1,5 @@
-//! The actions of `MiniPage` (those of `MiniTree` are in `tree`), and what all of them do to the
-//! state. Each is `None` where the spec's is not enabled.
+//! The actions of `MiniPage` (those of `MiniTree` are in `tree`), and helpers that all of them use.
+//! Each returns `None` if the spec's action is not enabled.
 
 use super::bug::Bug;
 use super::records::{ABSENT, Mini, NOBODY, Page, Record, present};
@@ -28,7 +28,7 @@ impl State {
         self.go(c, step);
     }
 
-    /// Lets go of both pages of a split or join.
+    /// Releases both pages of a split or join.
     pub(super) fn leave_both(&mut self, c: u8, step: Step) {
         let client = *self.client(c);
         self.page_mut(client.at).writer = NOBODY;
@@ -37,7 +37,7 @@ impl State {
         (client.at, client.right, client.step) = (NO_PAGE, NO_PAGE, step);
     }
 
-    /// The inner node has changed: everybody `OnTheWay` has to begin again.
+    /// The inner node has changed: every client that is `OnTheWay` must start again.
     pub(super) fn outdate(&mut self) {
         for (c, client) in self.client.iter().enumerate() {
             self.outdated |= Set::from(matches!(client.step, Step::Version | Step::Child)) << c;
@@ -87,13 +87,13 @@ impl MiniPage {
     }
 }
 
-/// Where a key lies in an array. Only a bug that has been seen already asks for the key below the
-/// first.
+/// The index of a key in an array. Only with a seeded bug, which has been caught by then, is the
+/// key below the first asked for.
 pub(super) fn slot(key: u8) -> Option<usize> {
     usize::from(key).checked_sub(1)
 }
 
-/// Nothing where a guard is false.
+/// `None` if the guard is false.
 pub(super) fn guard(enabled: bool) -> Option<()> {
     enabled.then_some(())
 }
@@ -172,7 +172,7 @@ impl MiniPage {
 
 /// Put and delete.
 impl MiniPage {
-    /// Whether the key's record is missing, and there is no room for it.
+    /// Whether the key has no record and the mini-page has no room for one.
     fn lacks_room(s: &State, c: u8) -> bool {
         let mini = &s.page_of(c).mini;
         !mini.record(s.client(c).call.target()).is_some() && !mini.has_room()
@@ -203,7 +203,7 @@ impl MiniPage {
         Some(next)
     }
 
-    /// Whether the client wants to write, and the mini-page is full and of the largest size.
+    /// Whether the client wants to write and the mini-page is full at the largest size.
     pub(super) fn is_at_its_largest(&self, s: &State, c: u8) -> bool {
         if s.client(c).step != Step::Write || !Self::lacks_room(s, c) {
             return false;
@@ -288,7 +288,7 @@ impl MiniPage {
     }
 }
 
-/// What the circular buffer asks for.
+/// What the circular buffer requests.
 impl MiniPage {
     fn find_leaf_full(&self, s: &State, c: u8, p: u8) -> Option<State> {
         guard(self.is_keeper(s, c))?;

@@ -1,5 +1,5 @@
-//! The actions of `MiniTree`: calls, the descent, leaf split and leaf merge. Each is `None` where
-//! the spec's is not enabled.
+//! The actions of `MiniTree`: calls, the descent, leaf split and leaf merge. Each returns `None` if
+//! the spec's action is not enabled.
 
 use super::MiniPage;
 use super::bug::Bug;
@@ -108,7 +108,7 @@ impl MiniPage {
         Some(next)
     }
 
-    /// `SplitKeys`: something is left on both sides.
+    /// `SplitKeys`: whether the split key leaves something on both sides.
     pub(super) fn separates(&self, s: &State, c: u8, split: u8) -> bool {
         let page = s.page_of(c);
         let target = match s.client(c).call {

@@ -1,4 +1,5 @@
-//! The mirror as the judge of a recording: bounded by its room alone, and led step by step.
+//! The mirror as the judge of a recording: it is led step by step, and only its state's size bounds
+//! it.
 
 use super::bug::Bug;
 use super::invariants::INVARIANTS;
@@ -10,25 +11,25 @@ use crate::Value;
 use stateright::Model;
 
 impl Client {
-    /// What it waits for.
+    /// The client's outstanding call.
     #[must_use]
     pub fn call(&self) -> &Call {
         &self.call
     }
 
-    /// How far it has come.
+    /// The client's progress.
     #[must_use]
     pub fn step(&self) -> Step {
         self.step
     }
 
-    /// The page that it goes to or holds; 0: none.
+    /// The page that the client goes to or holds. 0 if none.
     #[must_use]
     pub fn at(&self) -> u8 {
         self.at
     }
 
-    /// The right-hand page of its split or join; 0: none.
+    /// The right-hand page of its split or join. 0 if none.
     #[must_use]
     pub fn right(&self) -> u8 {
         self.right
@@ -51,7 +52,7 @@ impl Call {
         }
     }
 
-    /// What a scan has returned: keys and values.
+    /// The rows that a scan has returned: keys and values.
     #[must_use]
     pub fn rows(&self) -> Vec<(u8, u8)> {
         match self {
@@ -62,16 +63,16 @@ impl Call {
 }
 
 impl MiniPage {
-    /// The most clients that a state has room for.
+    /// The maximum number of clients in a state.
     pub const MOST_CLIENTS: usize = CLIENTS;
-    /// The most keys.
+    /// The maximum number of keys.
     pub const MOST_KEYS: usize = KEYS;
 
-    /// The protocol for so many clients and keys. Anybody may ask for anything, and look after the
-    /// tree.
+    /// The protocol for the given number of clients and keys. Any client may ask for anything and
+    /// maintain the tree.
     ///
     /// # Panics
-    /// The state has no room for as many.
+    /// If the state has no room for as many.
     #[must_use]
     pub fn unbounded(clients: usize, keys: usize, sizes: Vec<u8>, capacity: u8) -> Self {
         assert!(clients <= CLIENTS && keys <= KEYS, "no room");
@@ -89,7 +90,7 @@ impl MiniPage {
             sizes: Sizes(sizes),
             capacity,
             bug: Bug::None,
-            // A judge knows what a client asks for.
+            // A judge is told what a client asks for.
             requests: vec![Vec::new(); clients],
             keepers: (0..clients).fold(0, |all, c| all | 1 << c),
             invariants: INVARIANTS.iter().collect(),
@@ -102,7 +103,7 @@ impl MiniPage {
         self.init_states()[0]
     }
 
-    /// What a client may do next, but for calling, and for looking after the tree.
+    /// What a client may do next, other than make a call or maintain the tree.
     #[must_use]
     pub fn enabled(&self, state: &State, client: u8) -> Vec<Action> {
         let mut actions = Vec::new();
@@ -113,13 +114,13 @@ impl MiniPage {
         actions
     }
 
-    /// The state after a step; `None` if it is not enabled.
+    /// The state after a step. `None` if it is not enabled.
     #[must_use]
     pub fn after(&self, state: &State, action: Action) -> Option<State> {
         self.step(state, action)
     }
 
-    /// What a client does.
+    /// The state of a client.
     #[must_use]
     pub fn client<'s>(&self, state: &'s State, client: u8) -> &'s Client {
         state.client(client)
@@ -131,14 +132,14 @@ impl MiniPage {
         state.page(page)
     }
 
-    /// Whether what a client has read of the inner node still holds.
+    /// Whether the inner node is unchanged since the client read it.
     #[must_use]
     pub fn is_valid(&self, state: &State, client: u8) -> bool {
         self.validates(state, client)
     }
 
-    /// No step of the spec: a delete of a key that is absent already, by a record of the mini-page,
-    /// leaves all as it is.
+    /// Not a step of the spec: a delete of a key that a record of the mini-page says is absent
+    /// changes nothing.
     #[must_use]
     pub fn absent_already(&self, state: &State, client: u8) -> Option<State> {
         let Client { call, step, at, .. } = *state.client(client);
@@ -157,8 +158,7 @@ impl MiniPage {
         Some(next)
     }
 
-    /// No step of the spec: a scan begins at this key, wherever it has been; below the first it is
-    /// done.
+    /// Not a step of the spec: a scan continues at this key, wherever it was. Key 0 ends it.
     #[must_use]
     pub fn scans_from(&self, state: &State, client: u8, key: u8) -> State {
         let mut next = *state;
@@ -177,7 +177,7 @@ impl MiniPage {
         next
     }
 
-    /// No step of the spec: the reference bits of a page as they were before a scan.
+    /// Not a step of the spec: restores a page's reference bits to those before a scan.
     #[must_use]
     pub fn untouched(&self, before: &State, after: &State, page: u8) -> State {
         let mut next = *after;
@@ -185,8 +185,8 @@ impl MiniPage {
         next
     }
 
-    /// No step of the spec: a mini-page becomes a mirror of its leaf, merged or not, with phantoms
-    /// for these keys.
+    /// Not a step of the spec: a mini-page becomes a mirror of its leaf, whether or not it has been
+    /// merged, with phantoms for these keys.
     #[must_use]
     pub fn mirrored(&self, state: &State, page: u8, is_phantom: impl Fn(u8) -> bool) -> State {
         let mut next = *state;
@@ -205,7 +205,7 @@ impl MiniPage {
         next
     }
 
-    /// No step of the spec: a mirror is merged, and stays one.
+    /// Not a step of the spec: a mirror is merged and remains a mirror.
     #[must_use]
     pub fn merged_mirror(&self, state: &State, page: u8) -> State {
         let mut next = *state;
@@ -215,7 +215,7 @@ impl MiniPage {
         next
     }
 
-    /// No step of the spec: the reference bits of a mini-page are these.
+    /// Not a step of the spec: sets the reference bits of a mini-page.
     #[must_use]
     pub fn with_bits(&self, state: &State, page: u8, used: impl Fn(u8) -> bool) -> State {
         let mut next = *state;
@@ -229,7 +229,7 @@ impl MiniPage {
         next
     }
 
-    /// The first invariant that does not hold.
+    /// The name of the first invariant that does not hold.
     #[must_use]
     pub fn broken(&self, state: &State) -> Option<&'static str> {
         let broken = INVARIANTS.iter().find(|(_, holds)| !holds(self, state));

@@ -1,4 +1,4 @@
-//! What the mirror reads from a configuration, and how its states read in TLA+.
+//! Reads the model's constants from a configuration, and translates its states to TLA+.
 
 use super::bug::Bug;
 use super::invariants::INVARIANTS;
@@ -41,7 +41,7 @@ pub(in crate::mirror) const BUGS: [(&str, Bug); 24] = [
     ("as-published-late-promotion", Bug::PublishedLatePromotion),
 ];
 
-/// A constant that is a set of small integers, in their order.
+/// A constant that is a set of small integers, in ascending order.
 fn integers(config: &Config, name: &str, most: usize) -> Result<Vec<u8>, ConfigError> {
     let members = config.members(name, most)?;
     let small = |value: &Value| match value {
@@ -57,7 +57,7 @@ fn integers(config: &Config, name: &str, most: usize) -> Result<Vec<u8>, ConfigE
 /// The model with the constants of a configuration.
 ///
 /// # Errors
-/// A constant is missing, of another kind, or too large.
+/// If a constant is missing, of another kind, or too large.
 pub(super) fn model(config: &Config) -> Result<MiniPage, ConfigError> {
     let name = config.string("Bug")?;
     let bug = BUGS.iter().find(|(known, _)| *known == name);

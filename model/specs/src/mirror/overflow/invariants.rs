@@ -1,4 +1,4 @@
-//! What must hold in every state, under the names of the spec.
+//! The invariants, by the names of the spec.
 
 use super::Overflow;
 use super::room::N;
@@ -21,8 +21,8 @@ pub(super) const INVARIANTS: [(&str, Invariant); 11] = [
 ];
 
 impl Overflow {
-    /// Each value is of the set that its variable ranges over: by construction, but for contents,
-    /// blocks and the order of LSNs.
+    /// Each value is in the set that its variable ranges over. Holds by construction, except for
+    /// contents, blocks and the order of LSNs.
     fn type_inv(&self, s: &State) -> bool {
         let content = |value: N| value <= self.values;
         let pointer = |at: &Pointer| at.set() & !self.all_blocks() == 0;

@@ -2,9 +2,9 @@
 //! (`engine/src/overflow`).
 //!
 //! ```text
-//! state.rs       the variables, and what the log says of them (OverflowState.tla)
+//! state.rs       the variables, and what follows from the log (OverflowState.tla)
 //! steps.rs       the actions (Overflow.tla)
-//! invariants.rs  what must hold in every state
+//! invariants.rs  the invariants
 //! values.rs      a state as TLA+ values
 //! ```
 
@@ -27,79 +27,79 @@ use room::{BLOCKS, CLIENTS, KEYS, LOG, N, Set};
 /// A step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// A client asks for the next write, of a key.
+    /// A client calls the next write, of this key.
     CallWrite(u8, u8),
-    /// The blocks of its value are written, to these.
+    /// The value of a write is written to these blocks.
     WriteBlocks(u8, Set),
-    /// It takes effect, in log and leaf.
+    /// A write takes effect: its record is in the log and in the leaf.
     AppendRecord(u8),
-    /// It is durable, and its client is told.
+    /// A write is durable, and its client is told.
     Acknowledge(u8),
-    /// A client asks for a key.
+    /// A client calls a get of a key.
     CallGet(u8, u8),
-    /// A get copies the record of the leaf.
+    /// A get copies the leaf's record.
     CopyRecord(u8),
-    /// It reads a block.
+    /// A get reads a block.
     ReadBlock(u8),
-    /// A block was not the value's: it looks at the leaf again.
+    /// A block that a get read did not belong to the value, so it reads the leaf again.
     LookAgain(u8),
-    /// It has its answer.
+    /// A get returns.
     AnswerGet(u8),
-    /// The value that the record with this LSN let go of is trimmed, and its blocks are free.
+    /// The value that the record with this LSN replaced is trimmed, and its blocks are free.
     FreeValue(N),
-    /// What the log's next records name is durable.
+    /// The values that the log's next records name are made durable.
     ForceValues,
-    /// They are written.
+    /// Those log records are written.
     WriteLog,
-    /// And durable.
+    /// Those log records are durable.
     FlushLog,
     /// A dirty leaf is written.
     WriteBack(u8),
-    /// Redo will begin later.
+    /// The redo start moves forward.
     Checkpoint,
-    /// The power goes; the log is left up to the first number, and the digits of the second, in
-    /// base of the versions of each block, say which of them is left.
+    /// A power failure. The log is left up to the first number. The digits of the second, in base
+    /// of the number of each block's versions, select the version of each block that is left.
     Crash(N, u32),
-    /// A record is done again.
+    /// Recovery redoes a record.
     RedoRecord,
     /// Redo writes a page to a block.
     RedoPage(u8),
-    /// All is done again, and what is free is known.
+    /// Redo is complete, and the free blocks are known.
     FinishRedo,
 }
 
-/// The seeded bugs; see the configurations of the same names.
+/// The seeded bugs. See the configurations of the same names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
-    /// The protocol as it is meant.
+    /// The correct protocol.
     None,
-    /// The log's flush flushes nothing before it writes.
+    /// The flush of the log does not flush the values before it writes.
     NotFlushedBeforeLog,
-    /// It writes records appended after that.
+    /// The flush of the log also writes records that were appended after the values were flushed.
     WritesWhatCameLater,
-    /// Blocks are free before the record that replaced their pointer is durable.
+    /// Blocks become free before the record that replaced their pointer is durable.
     FreedAtOnce,
-    /// Blocks are taken when their record is appended.
+    /// Blocks are taken only when their record is appended.
     TakesLate,
-    /// A reader takes any block for its value's.
+    /// A reader does not check that a block belongs to its value.
     BlockUnchecked,
-    /// Or any but the first.
+    /// A reader checks only the first block.
     OnlyFirstChecked,
-    /// It says "damaged" without a look at the record.
+    /// A reader reports damage without reading the record again.
     TellsAtOnce,
-    /// Values are named anew from 1 after a crash.
+    /// After a crash values are numbered from 1 again.
     NamesAgain,
     /// No WAL rule.
     PageBeforeLog,
     /// The redo start overtakes the leaves.
     CheckpointSkipsFlush,
-    /// Redo keeps off what leaves name by now only.
+    /// Redo avoids only the blocks that leaves name at that moment.
     RedoMovesOver,
-    /// Not all is redone.
+    /// Some records are not redone.
     StopsRedoEarly,
-    /// Recovery does not look at leaves that redo did not change.
+    /// Recovery ignores leaves that redo did not change.
     TakesRedoneOnly,
-    /// It takes what looks like a value's block.
+    /// Recovery takes every block that looks like a value's.
     TakesWhatLooksSo,
 }
 

@@ -1,7 +1,8 @@
-//! The variables of `OverflowState.tla`, and what the log says of them.
+//! The variables of `OverflowState.tla`, and what follows from the log.
 //!
-//! Small numbers in small arrays: a state is copied and hashed at every step. What is not in use is
-//! zero, so that equal states are equal bytes. Clients and keys are numbered from 0, blocks from 1.
+//! Small numbers in small arrays, since a state is copied and hashed at every step. Unused entries
+//! are zero, so that equal states are equal bytes. Clients and keys are numbered from 0, blocks
+//! from 1.
 
 use super::super::wal_recovery::Versions;
 use super::room::{BLOCKS, CLIENTS, KEYS, LEAF_VERSIONS, LOG, N, PARTS, Set, VERSIONS};
@@ -15,7 +16,7 @@ pub(super) const PENDING: Content = N::MAX;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Pointer {
     pub(super) name: N,
-    /// Its blocks; 0: no more.
+    /// The blocks of the value. 0 marks the end.
     pub(super) blocks: [u8; PARTS],
 }
 
@@ -34,7 +35,7 @@ impl Pointer {
         self.blocks[0] > 0
     }
 
-    /// Whether the i-th block, from 0, is the last.
+    /// Whether the i-th block, counted from 0, is the last.
     pub(super) fn is_last(&self, i: usize) -> bool {
         self.blocks.get(i + 1).is_none_or(|block| *block == 0)
     }
@@ -45,7 +46,7 @@ pub(super) fn bit(block: u8) -> Set {
     1 << (block - 1)
 }
 
-/// What a leaf says of its key. The default is `Empty`.
+/// A leaf's entry for its key. The default is `Empty`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Entry {
     pub(super) value: Content,
@@ -53,7 +54,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// The blocks of the value, with what is to be in them.
+    /// The blocks of the value, each with its intended contents.
     pub(super) fn parts(&self) -> impl Iterator<Item = (u8, Block)> + use<> {
         let (name, value) = (self.at.name, self.value);
         (self.at.blocks().zip(1..)).map(move |(block, part)| (block, Block { name, part, value }))
@@ -82,68 +83,68 @@ pub struct Record {
     pub(super) entry: Entry,
 }
 
-/// A pointer that no leaf has since the record at `lsn`; 0: none.
+/// A pointer that the record at `lsn` replaced in its leaf. 0 means none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Retired {
     pub(super) lsn: N,
     pub(super) at: Pointer,
 }
 
-/// How far a get is.
+/// The progress of a get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reading {
-    /// Asked for.
+    /// It has been called.
     Called,
-    /// It reads the blocks of the record that it copied.
+    /// It is reading the blocks of the record that it copied.
     Reading,
-    /// It has read them.
+    /// It has read all blocks.
     Read,
-    /// One was not the value's.
+    /// A block did not belong to the value.
     Again,
-    /// And the record still has the pointer.
+    /// A block did not belong to the value, and the record still has the pointer.
     Damaged,
 }
 
-/// How far a write is.
+/// The progress of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Writing {
-    /// Asked for.
+    /// It has been called.
     Called,
-    /// Its blocks are written.
+    /// The blocks of its value are written.
     Stored,
     /// Its record is in the log.
     Waiting,
 }
 
-/// What a client waits for.
+/// A client's outstanding call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Call {
     /// Nothing.
     Idle,
-    /// A value.
+    /// A get.
     Get {
-        /// Which key.
+        /// The key.
         key: u8,
-        /// How far it is.
+        /// The progress of the get.
         at: Reading,
         /// The record it copied.
         from: Entry,
-        /// Blocks read.
+        /// The number of blocks read.
         parts: u8,
-        /// Whose bytes.
+        /// The value that the blocks belonged to.
         got: Content,
     },
     /// A put or delete.
     Write {
-        /// Which key.
+        /// The key.
         key: u8,
-        /// What to write there.
+        /// The value to write.
         value: Content,
-        /// How far it is.
+        /// The progress of the write.
         at: Writing,
         /// Where the value lies.
         to: Pointer,
-        /// LSN of its record, once it has one.
+        /// The LSN of its record, once it has one.
         lsn: N,
     },
 }
@@ -162,7 +163,7 @@ pub struct State {
     pub(super) redo_start: N,
     pub(super) leaf: [Leaf; KEYS],
     pub(super) free: Set,
-    /// By LSN, without a gap.
+    /// In LSN order, without gaps.
     pub(super) retired: [Retired; LOG],
     pub(super) leaf_dev: [Versions<Leaf, LEAF_VERSIONS>; KEYS],
     pub(super) block_dev: [Versions<Block, VERSIONS>; BLOCKS],
@@ -217,14 +218,15 @@ impl State {
         self.block_dev.iter_mut().for_each(Versions::flush);
     }
 
-    /// `EntryAt`: a key's entry after the first n records.
+    /// `EntryAt`: a key's entry after the first `n` records.
     pub(super) fn entry_at(&self, key: usize, n: N) -> Entry {
         let mut records = self.log[..usize::from(n)].iter().rev();
         let last = records.find(|record| usize::from(record.key) == key);
         last.map_or(Entry::default(), |record| record.entry)
     }
 
-    /// Leaves after the records behind the first `n`, but those that they have.
+    /// The leaves after redoing the records after the first `n`, except those that a leaf has
+    /// already.
     pub(super) fn redone_from(&self, n: N) -> [Leaf; KEYS] {
         let mut leaves = self.leaf;
         for (lsn, record) in self.records().skip(usize::from(n)) {
@@ -237,7 +239,7 @@ impl State {
         leaves
     }
 
-    /// `MayEndWith`: what a recovery may.
+    /// `MayEndWith`: the records that a recovery may leave last for a key.
     pub(super) fn may_end_with(&self) -> impl Iterator<Item = Entry> {
         (self.durable..=self.written).flat_map(move |n| (0..KEYS).map(move |k| self.entry_at(k, n)))
     }

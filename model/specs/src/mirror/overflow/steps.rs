@@ -1,7 +1,7 @@
 //! The actions of `Overflow.tla`, in their order.
 //!
-//! [`Overflow::enabled`] holds the guards, [`Overflow::take`] the effects; an action is only taken
-//! where it is enabled.
+//! [`Overflow::enabled`] contains the guards, [`Overflow::take`] the effects. An action is taken
+//! only if it is enabled.
 
 use super::super::wal_recovery::Versions;
 use super::room::{N, PARTS, Set};
@@ -139,7 +139,7 @@ impl Overflow {
         }
     }
 
-    /// `Held`: the blocks that redo keeps off.
+    /// `Held`: the blocks that redo must not use.
     fn held(&self, s: &State) -> Set {
         if self.bug == Bug::RedoMovesOver {
             return named_by(&s.leaf);
@@ -334,7 +334,7 @@ impl Overflow {
         s.crashes += 1;
     }
 
-    /// What is free, says recovery.
+    /// The blocks that recovery finds to be free.
     fn found_free(&self, s: &State) -> Set {
         let all = self.all_blocks();
         match self.bug {
@@ -380,7 +380,7 @@ fn free_value(s: &mut State, lsn: N) {
     s.free |= at.set();
 }
 
-/// `Swept`: where redo may begin.
+/// `Swept`: the latest position from which redo may begin.
 fn swept(s: &State) -> N {
     let mut durable = s.records().take(usize::from(s.durable));
     let missing = durable.find(|(n, record)| {
@@ -390,14 +390,14 @@ fn swept(s: &State) -> N {
     missing.map_or(s.durable, |(n, _)| n - 1)
 }
 
-/// How many combinations of versions a crash may leave.
+/// The number of combinations of versions that a crash may leave.
 fn crash_outcomes(s: &State) -> u32 {
     let leaves = s.leaf_dev.iter().map(|place| place.all().len());
     let blocks = s.block_dev.iter().map(|place| place.all().len());
     leaves.chain(blocks).product::<usize>() as u32
 }
 
-/// The version that the next digit of `rest` says, in base of how many there are.
+/// Takes the next digit of `rest`, in base of the number of versions, and returns that version.
 fn picked<T: Copy>(versions: &[T], rest: &mut usize) -> T {
     let version = versions[*rest % versions.len()];
     *rest /= versions.len();

@@ -1,4 +1,4 @@
-//! What must hold in every state, under the names of the spec.
+//! The invariants, by the names of the spec.
 
 use super::PageShadowing;
 use super::reading::{all_readings, as_read, last_change, left, left_count, page_at, redone};
@@ -22,8 +22,8 @@ pub(super) const INVARIANTS: [(&str, Invariant); 12] = [
 ];
 
 impl PageShadowing {
-    /// Each value is of the set that its variable ranges over: by construction, but for contents
-    /// and the order of LSNs.
+    /// Each value is in the set that its variable ranges over. Holds by construction, except for
+    /// contents and the order of LSNs.
     pub(super) fn type_inv(&self, s: &State) -> bool {
         let content = |value: N| value <= self.values;
         let called = |call: &Call| match *call {

@@ -1,15 +1,16 @@
-//! The mirror of `specs/page_shadowing/PageShadowing.tla`: two slots a page, and a block for what
-//! differs (B⁻-tree §3.1, §3.2).
+//! The mirror of `specs/page_shadowing/PageShadowing.tla`: two slots a page, and a log block for
+//! the differences (B⁻-tree §3.1, §3.2).
 //!
 //! ```text
 //! state.rs       the variables (ShadowState.tla), blocks (PageImages.tla)
-//! reading.rs     what a page's blocks are read as (PageImages.tla), what they should be (ShadowState.tla)
+//! reading.rs     the image in a page's blocks (PageImages.tla), and the expected one
+//! (ShadowState.tla)
 //! steps.rs       the actions (PageShadowing.tla)
-//! invariants.rs  what must hold in every state
+//! invariants.rs  the invariants
 //! values.rs      a state as TLA+ values
-//! situation.rs   what of a state a step turns on
-//! unbounded.rs   the same as the judge of a recording
-//! versions.rs    the same on a medium that rots (PageVersions.tla)
+//! situation.rs   describes the part of a state that a step depends on
+//! unbounded.rs   the mirror as the judge of a recording
+//! versions.rs    the mirror on a medium that decays (PageVersions.tla)
 //! ```
 
 mod invariants;
@@ -31,45 +32,46 @@ use self::state::{CLIENTS, LOG, N, PAGES, SEGMENTS, Set};
 use super::{Mirror, bounded, count, listed, named, properties, subset};
 use crate::{Config, ConfigError, Value};
 
-/// A step. Keys, LSNs and the numbers of choices are as in [`State`].
+/// A step. Keys, LSNs and the numbers of choices are those of [`State`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// A client asks for a key.
+    /// A client calls a get of a key.
     CallGet(u8, u8),
-    /// A client asks to write one.
+    /// A client calls a write of a key.
     CallWrite(u8, u8),
-    /// A get looks at its page.
+    /// A get reads its page.
     ReadPage(u8),
-    /// It has its answer.
+    /// A get returns.
     AnswerGet(u8),
-    /// A write takes effect, in log and page.
+    /// A write takes effect: in the log and in the page.
     ChangePage(u8),
-    /// It is durable, and its client is told.
+    /// A write is durable, and its client is told.
     Acknowledge(u8),
     /// The log is durable up to here.
     CommitLog(N),
-    /// What differs of a page is written to its log block.
+    /// The segments of a page that differ from its base image are written to its log block.
     WriteDelta(u8),
     /// A page is written to a slot.
     WriteWhole(u8),
-    /// What a page's image replaced is trimmed.
+    /// The blocks that a page's new image replaced are trimmed.
     Trim(u8),
-    /// A clean page leaves memory.
+    /// A clean page is evicted.
     Evict(u8),
     /// A page is read, in the n-th of the ways in which it may read.
     Load(u8, u32),
-    /// All that was written is durable.
+    /// Everything that was written becomes durable.
     FlushDevice,
     /// A flush fails.
     FailFlush,
-    /// Redo will begin later.
+    /// The redo start moves forward.
     Checkpoint,
-    /// The power goes; of the log this much is left, and of the device the n-th of all outcomes.
+    /// A power failure. The log is left up to this LSN, and the device is left in the n-th of all
+    /// outcomes.
     Crash(N, u32),
-    /// The process is started again; of the log this much is there, and the device is read in the
-    /// n-th way.
+    /// The process is restarted. It finds the log up to this LSN, and reads the device in the n-th
+    /// way.
     Restart(N, u32),
-    /// A record is done again.
+    /// Recovery redoes a record.
     RedoRecord,
     /// The store is up.
     FinishRedo,
@@ -98,7 +100,7 @@ pub const LABELS: [&str; 19] = [
     "FinishRedo",
 ];
 
-/// The seeded bugs; see the configurations of the same names.
+/// The seeded bugs. See the configurations of the same names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Bug {
@@ -230,7 +232,7 @@ impl Mirror for PageShadowing {
 }
 
 impl PageShadowing {
-    /// The module with the constants of a configuration, to be held against these invariants.
+    /// The module with the constants of a configuration, to be checked against these invariants.
     fn of(config: &Config, invariants: Vec<&'static str>) -> Result<Self, ConfigError> {
         bounded(
             config,
@@ -245,7 +247,7 @@ impl PageShadowing {
         )?;
         let clients = config.members("Clients", CLIENTS)?;
         let pages = config.members("Pages", PAGES)?;
-        // A client that has asked already adds a record beyond the last number.
+        // A client whose call is outstanding may add one more record after the last number.
         let values = count(config, "Values", LOG + 1 - CLIENTS)?;
         let writes: Vec<Value> = (1..=values as i64).map(Value::Int).collect();
         Ok(Self {

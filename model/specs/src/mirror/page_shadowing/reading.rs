@@ -1,10 +1,11 @@
-//! What a page's blocks are read as: `PageImages.tla`; what its pages should be: `ShadowState.tla`.
+//! Reads a page's image from its blocks (`PageImages.tla`), and gives the expected image
+//! (`ShadowState.tla`).
 
 use super::state::{ABSENT, Block, Blocks, Image, Is, Known, LOG_BLOCK, N, Places, SPOTS};
 use super::state::{Set, State, Values, page_of, segment_of, spot};
 use super::{Bug, PageShadowing};
 
-/// What reading a slot and the log block yields.
+/// The result of reading a slot and the log block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     pub(super) image: Image,
@@ -19,8 +20,8 @@ pub(super) fn as_read(blocks: &Blocks) -> Blocks {
     blocks.map(Block::as_read)
 }
 
-/// The `n`-th of all combinations of `options(place)` versions, counted from each place's newest
-/// on.
+/// The `n`-th combination of versions, of which each place has `options(place)`, counted from the
+/// newest.
 fn combination(places: &Places, mut n: u32, options: impl Fn(&Places, usize) -> u32) -> Blocks {
     std::array::from_fn(|i| {
         let count = options(places, i);
@@ -43,27 +44,27 @@ fn readings(places: &Places, i: usize) -> u32 {
     }
 }
 
-/// How many combinations a crash may leave of a page.
+/// The number of combinations of a page's blocks that a crash may leave.
 pub(super) fn left_count(places: &Places) -> u32 {
     (0..SPOTS).map(|i| survivors(places, i)).product()
 }
 
-/// The `n`-th of them.
+/// The `n`-th combination that a crash may leave.
 pub(super) fn left(places: &Places, n: u32) -> Blocks {
     combination(places, n, survivors)
 }
 
-/// In how many ways a page may read.
+/// The number of ways in which a page may read.
 pub(super) fn read_count(places: &Places) -> u32 {
     (0..SPOTS).map(|i| readings(places, i)).product()
 }
 
-/// The `n`-th of them.
+/// The `n`-th way in which a page may read.
 pub(super) fn read(places: &Places, n: u32) -> Blocks {
     as_read(&combination(places, n, readings))
 }
 
-/// All of them.
+/// All ways in which a page may read.
 pub(super) fn all_readings(places: &Places) -> impl Iterator<Item = Blocks> + '_ {
     (0..read_count(places)).map(|n| read(places, n))
 }
@@ -173,7 +174,7 @@ impl PageShadowing {
     }
 }
 
-/// LSN of the last change of page `p` up to `n`: the greatest of `Changes`.
+/// The LSN of the last change of page `p` up to `n`: the greatest of `Changes`.
 pub(super) fn last_change(s: &State, p: usize, n: N) -> N {
     let changes = s
         .records()
@@ -181,7 +182,7 @@ pub(super) fn last_change(s: &State, p: usize, n: N) -> N {
     changes.last().map_or(0, |(m, _)| m)
 }
 
-/// `Named`, when the log has been cut.
+/// `Named`, after the log has been cut.
 pub(super) fn is_named(s: &State, p: usize) -> bool {
     last_change(s, p, s.durable) > s.redo_start
 }
@@ -195,7 +196,7 @@ pub(super) fn page_at(s: &State, p: usize, n: N) -> Values {
     values
 }
 
-/// `RedoFrom` the record behind `done` on.
+/// `RedoFrom`, from the record after `done`.
 pub(super) fn redone(s: &State, p: usize, mut image: Image, done: N) -> Image {
     for (n, record) in s.records().filter(|(n, _)| *n > done) {
         if page_of(record.key) == p && image.lsn < n {

@@ -1,13 +1,13 @@
-//! What of a state a step turns on: the part of it that an engine's store, which has more pages
-//! than any model, has in common with a model's.
+//! Describes the part of a state that a step depends on. An engine's store, which has more pages
+//! than any model, has these situations in common with a model.
 
 use super::reading::{LOG_SPOT, as_read};
 use super::state::{Block, Blocks, Call, Is, SPOTS, Set, State, page_of, segment_of};
 use super::{Action, PageShadowing};
 
 impl PageShadowing {
-    /// Of a step from one state to the next: what it does with each page that it is about. The step
-    /// is told by its action; the page of `RedoRecord` is the one that changes.
+    /// Describes what a step does to each page that it concerns, given the states before and after.
+    /// The action determines the page, except for `RedoRecord`, whose page is the one that changes.
     #[must_use]
     pub fn situations(&self, before: &State, action: Action, after: &State) -> Vec<String> {
         let of = |p: usize| vec![self.page_situation(before, p)];
@@ -96,7 +96,7 @@ impl PageShadowing {
         )
     }
 
-    /// What is known of a page, what is on the device of it, and what is in memory.
+    /// Describes a page: what is known of its slots, its blocks on the device, its image in memory.
     fn page_situation(&self, s: &State, p: usize) -> String {
         let known = s.valid[p];
         let slot = match known.is {
@@ -140,7 +140,7 @@ fn members(set: Set) -> impl Iterator<Item = usize> {
     (0..SPOTS).filter(move |i| set >> i & 1 == 1)
 }
 
-/// Whether anything is in these blocks, and whether that is durable.
+/// Describes whether these blocks hold anything, and whether that is durable.
 fn on_device(s: &State, p: usize, spots: Set) -> &'static str {
     let places = || members(spots).map(|i| &s.dev[p][i]);
     let unflushed = places().any(|place| place.is_unflushed());

@@ -1,8 +1,8 @@
 //! The variables of `ShadowState.tla`, and the blocks of `PageImages.tla`.
 //!
-//! Small numbers in small arrays: a state is copied and hashed at every step. What is not in use is
-//! zero, so that equal states are equal bytes. Pages, clients and segments are numbered from 0, and
-//! a key is its page and its segment.
+//! Small numbers in small arrays, since a state is copied and hashed at every step. Unused entries
+//! are zero, so that equal states are equal bytes. Pages, clients and segments are numbered from 0.
+//! A key is a page and a segment of it.
 
 use super::super::wal_recovery::Versions;
 pub use super::room::Block;
@@ -23,7 +23,7 @@ pub(super) type Place = Versions<Block, VERSIONS>;
 pub(super) type Places = [Place; SPOTS];
 pub(super) type Blocks = [Block; SPOTS];
 
-/// Slot and segment of a block.
+/// The spot of a block, given its slot and segment.
 pub(super) fn spot(slot: usize, segment: usize) -> usize {
     slot * SEGMENTS + segment
 }
@@ -57,7 +57,7 @@ impl Block {
     }
 }
 
-/// A page's content, and the LSN of its last change; 0: it was never written.
+/// A page's content, and the LSN of its last change (0 if it was never written).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Image {
     pub(super) lsn: N,
@@ -70,9 +70,9 @@ pub struct Page {
     pub(super) image: Image,
     /// The segments that differ from the base image.
     pub(super) dirty: Set,
-    /// Its LSN.
+    /// The LSN of the base image.
     pub(super) base: N,
-    /// LSN of the newest image that the device was given.
+    /// The LSN of the newest image that was written to the device.
     pub(super) stored: N,
 }
 
@@ -89,16 +89,16 @@ impl Page {
     }
 }
 
-/// What the valid slot's image is.
+/// The state of the valid slot's image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Is {
-    /// Not looked for yet.
+    /// Not read yet.
     Unknown,
-    /// Not durable yet.
+    /// Written, but not durable yet.
     Written,
-    /// It is.
+    /// Durable.
     Durable,
-    /// And what it replaced is trimmed.
+    /// Durable, and the image that it replaced is trimmed.
     Alone,
 }
 
@@ -107,9 +107,9 @@ pub enum Is {
 pub struct Known {
     /// The valid slot.
     pub slot: u8,
-    /// What its image is.
+    /// The state of its image.
     pub is: Is,
-    /// Whether the log block is over it.
+    /// Whether the log block applies to it.
     pub logged: bool,
 }
 
@@ -121,25 +121,25 @@ impl Known {
     };
 }
 
-/// What a client waits for.
+/// A client's outstanding call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Call {
     /// Nothing.
     Idle,
-    /// A value.
+    /// A get.
     Get {
-        /// Which key.
+        /// The key.
         key: u8,
-        /// What was read.
+        /// The value read.
         got: Content,
     },
     /// A put or delete.
     Write {
-        /// Which key.
+        /// The key.
         key: u8,
-        /// What to write there.
+        /// The value to write.
         value: Content,
-        /// LSN of its record; 0 as long as it has none.
+        /// The LSN of its record, or 0 if it has none yet.
         lsn: N,
     },
 }
@@ -167,7 +167,7 @@ pub(super) fn segment_of(key: u8) -> usize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct State {
     pub(super) call: [Call; CLIENTS],
-    // invariant: default from `log_len` on.
+    // invariant: entries from `log_len` on are default.
     pub(super) log: [Record; LOG],
     pub(super) log_len: N,
     pub(super) durable: N,
@@ -210,7 +210,7 @@ impl State {
         (1..=self.log_len).zip(self.log)
     }
 
-    /// The log ends at `n`, and is durable.
+    /// Ends the log at `n`, and makes it durable.
     pub(super) fn cut_log(&mut self, n: N) {
         self.log[usize::from(n)..].fill(Record::default());
         (self.log_len, self.durable) = (n, n);

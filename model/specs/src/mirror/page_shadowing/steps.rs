@@ -1,7 +1,7 @@
 //! The actions of `PageShadowing.tla`, in their order.
 //!
-//! [`PageShadowing::enabled`] holds the guards, [`PageShadowing::take`] the effects; an action is
-//! only taken where it is enabled.
+//! [`PageShadowing::enabled`] contains the guards, [`PageShadowing::take`] the effects. An action
+//! is taken only if it is enabled.
 
 use super::reading::{self, LOG_SPOT, page_at};
 use super::state::{
@@ -15,7 +15,7 @@ fn members(set: Set) -> impl Iterator<Item = usize> {
     (0..SPOTS).filter(move |i| set >> i & 1 == 1)
 }
 
-/// Whether write `n`, from 0, is one of these.
+/// Whether write `n`, counted from 0, is in this set.
 fn has(writes: Set, n: N) -> bool {
     let rest = writes.checked_shr(n.into());
     rest.is_some_and(|rest| rest & 1 == 1)
@@ -382,7 +382,7 @@ fn fail_flush(s: &mut State) {
     s.poisoned = true;
 }
 
-/// `Swept`: where redo may begin.
+/// `Swept`: the latest position from which redo may begin.
 pub(super) fn swept(s: &State) -> N {
     let missing = |record: Record, n: N| {
         let page = &s.mem[page_of(record.key)];

@@ -1,7 +1,8 @@
-//! The mirror as the judge of a recording: bounded by its room alone, and led step by step.
+//! The mirror as the judge of a recording: it is led step by step, and only its state's size bounds
+//! it.
 //!
-//! A checker asks for all that is enabled; a judge has one step in hand and asks whether it is. The
-//! guards are the same. Two steps are finer than the spec's, and do less: see
+//! A checker asks for every enabled step. A judge has one step in hand and asks whether it is
+//! enabled. The guards are the same. Two steps are finer than the spec's, and do less: see
 //! [`PageShadowing::try_checkpoint`] and [`PageShadowing::try_redo`].
 
 use super::invariants::INVARIANTS;
@@ -13,24 +14,25 @@ use super::steps::swept;
 use super::{Action, Bug, PageShadowing};
 use crate::Value;
 
-/// A block of a page as a judge compares it.
+/// A version of a page's block, as a judge compares it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockName {
-    /// It reads as zeros: trimmed, or never written.
+    /// Reads as zeros: it was trimmed, or never written.
     Zeros,
-    /// The first of a slot: the page's LSN.
+    /// The first block of a slot, with the page's LSN.
     First(u64),
-    /// Another one of a slot: the value in it.
+    /// Another block of a slot, with the value in it.
     Segment(u64),
-    /// A log block: LSN of the base, and with it.
+    /// A log block, with the LSN of the base image and the LSN of the page with the log block
+    /// applied.
     Log(u64, u64),
 }
 
-/// Places of a page: those of slot 0, those of slot 1, the log block; how many there are follows
-/// from the number of segments.
+/// A block's place in a page: in slot 0, in slot 1, or the log block. A slot has as many blocks as
+/// the page has segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spot {
-    /// Of a slot: which, and which block of it, from 0.
+    /// A block of a slot: which slot, and which block of it, both counted from 0.
     Slot(u8, usize),
     /// The log block.
     Log,
@@ -48,21 +50,21 @@ impl Spot {
 /// A page in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InMemory {
-    /// LSN of its last change.
+    /// The LSN of its last change.
     pub lsn: u64,
-    /// LSN of its base image.
+    /// The LSN of its base image.
     pub base: u64,
-    /// How many of its segments differ from that.
+    /// How many of its segments differ from the base image.
     pub dirty: u32,
 }
 
 impl PageShadowing {
-    /// The protocol for so many clients and pages of so many segments, at most `threshold` of which
-    /// go to the log block. Anybody may write and get anything; any page may be evicted; any flush
-    /// may fail; the power may go at any time.
+    /// The protocol for the given number of clients and pages. Each page has `segments` segments,
+    /// at most `threshold` of which go to the log block. Any client may write and get anything. Any
+    /// page may be evicted, any flush may fail, and the power may fail at any time.
     ///
     /// # Panics
-    /// The state has no room for as many.
+    /// If the state has no room for as many.
     #[must_use]
     pub fn unbounded(clients: usize, pages: usize, segments: usize, threshold: u32) -> Self {
         assert!(clients <= CLIENTS && pages <= PAGES && (1..=SEGMENTS).contains(&segments));
@@ -93,10 +95,10 @@ impl PageShadowing {
         }
     }
 
-    /// Most records that a recording may have.
+    /// The maximum number of records in a recording.
     pub const MOST_RECORDS: usize = LOG;
 
-    /// Most pages.
+    /// The maximum number of pages.
     pub const MOST_PAGES: usize = PAGES;
 
     /// The key of a segment of a page.
@@ -105,16 +107,16 @@ impl PageShadowing {
         key(page, segment)
     }
 
-    /// The page of a key, and which segment of it.
+    /// The page of a key, and its segment of the page.
     #[must_use]
     pub fn page_and_segment(key: u8) -> (usize, usize) {
         (page_of(key), segment_of(key))
     }
 
-    /// Takes a step if it is enabled, which is no crash and no restart; says whether it was.
+    /// Takes a step, other than a crash or restart, if it is enabled. Returns whether it was.
     pub fn try_take(&self, s: &mut State, action: Action) -> bool {
         let guarded = match action {
-            // The models' clients get the first segment only.
+            // In the models clients only get first segments.
             Action::CallGet(c, of) => Action::CallGet(c, key(page_of(of), 0)),
             other => other,
         };
@@ -125,7 +127,7 @@ impl PageShadowing {
         may
     }
 
-    /// All steps that are enabled, crashes and restarts left out.
+    /// All enabled steps, except crashes and restarts.
     #[must_use]
     pub fn steps(&self, s: &State) -> Vec<Action> {
         let mut actions = Vec::new();
@@ -133,8 +135,8 @@ impl PageShadowing {
         actions
     }
 
-    /// `Crash`, which leaves the log up to record `n`, and of each page these versions of its
-    /// blocks, from 0, the durable one. `false`: there are none such.
+    /// Takes a `Crash` that leaves the log up to record `n` and the given version of each block of
+    /// each page. Version 0 is the durable one. Returns `false` if there are no such versions.
     pub fn try_crash(
         &self,
         s: &mut State,
@@ -159,8 +161,8 @@ impl PageShadowing {
         true
     }
 
-    /// `Restart`, which finds the log up to record `n`, and reads of each page the newest versions
-    /// of its blocks; `false`: the log cannot end there.
+    /// Takes a `Restart` that finds the log up to record `n` and reads the newest version of every
+    /// block. Returns `false` if the log cannot end there.
     pub fn try_restart(&self, s: &mut State, n: u64) -> bool {
         let Some(n) = log_end(s, n) else {
             return false;
@@ -170,9 +172,9 @@ impl PageShadowing {
         true
     }
 
-    /// `Checkpoint`, but that less may be given up: the engine's redo start is where its checkpoint
-    /// began, the spec's is as late as it may be. `false`: some change up to `n` is on no image on
-    /// the device.
+    /// Takes a `Checkpoint` that may give up less of the log than the spec's: the engine's redo
+    /// start is where its checkpoint began, and the spec's is the latest possible. Returns `false`
+    /// if no image on the device has some change up to `n`.
     pub fn try_checkpoint(&self, s: &mut State, n: u64) -> bool {
         let may = s.up && !s.poisoned && u64::from(s.redo_start) < n && n <= swept(s).into();
         if may {
@@ -183,10 +185,10 @@ impl PageShadowing {
         may
     }
 
-    /// `RedoRecord` of record `n`, in the order of its page's records, but not in that of the log:
-    /// the engine redoes page by page, and records of different pages commute. The engine tells
-    /// only of what the page does not have. `false`: the page is not in memory, or another record
-    /// is next.
+    /// Takes the `RedoRecord` of record `n`. Records are redone in order for each page, but not in
+    /// log order: the engine redoes page by page, and records of different pages commute. The
+    /// engine reports only records that the page lacked. Returns `false` if the page is not in
+    /// memory, or if another record is next.
     pub fn try_redo(&self, s: &mut State, n: u64) -> bool {
         let Some((n, record)) = s.records().find(|(m, _)| u64::from(*m) == n) else {
             return false;
@@ -200,8 +202,8 @@ impl PageShadowing {
         true
     }
 
-    /// The first record that redo has yet to do on a page, in memory or, if it is not there, as it
-    /// is read.
+    /// The first record that redo has yet to apply to a page. The page is taken from memory or, if
+    /// it is not there, as the device reads.
     fn missing(&self, s: &State, p: usize) -> Option<N> {
         let lsn = match &s.mem[p] {
             Some(page) => page.image.lsn,
@@ -213,11 +215,11 @@ impl PageShadowing {
         s.records().find(later).map(|(n, _)| n)
     }
 
-    /// `FinishRedo`, with all records redone that [`PageShadowing::try_redo`] was not told of, for
-    /// their pages had them.
+    /// Takes `FinishRedo`, after redoing all records that [`PageShadowing::try_redo`] was not told
+    /// of since their pages had them.
     ///
     /// # Errors
-    /// A page, and the record that it lacks.
+    /// The page, and a record that it lacks.
     pub fn try_finish_redo(&self, s: &mut State) -> Result<(), (usize, u64)> {
         let mut lacking = self.pages().map(|p| (p, self.missing(s, p)));
         if let Some((p, Some(n))) = lacking.find(|(_, missing)| missing.is_some()) {
@@ -228,7 +230,7 @@ impl PageShadowing {
         Ok(())
     }
 
-    /// An invariant that does not hold.
+    /// The name of an invariant that does not hold, if any.
     #[must_use]
     pub fn broken(&self, s: &State) -> Option<&'static str> {
         let mut all = INVARIANTS.iter();
@@ -236,7 +238,7 @@ impl PageShadowing {
             .map(|(name, _)| *name)
     }
 
-    /// The places of a page.
+    /// The places of a page's blocks.
     pub fn places_of_a_page(&self) -> impl Iterator<Item = Spot> + use<> {
         let segments = self.segments;
         let slots = [0, 1].into_iter();
@@ -244,13 +246,13 @@ impl PageShadowing {
         slots.flat_map(of).chain([Spot::Log])
     }
 
-    /// In how many ways a page may be read.
+    /// The number of ways in which a page may be read.
     #[must_use]
     pub fn readings(&self, s: &State, p: usize) -> u32 {
         reading::read_count(&s.dev[p])
     }
 
-    /// What reading both slots of a page tells: the newest versions of its blocks.
+    /// The result of reading both slots of a page, with the newest version of each block.
     #[must_use]
     pub fn chosen(&self, s: &State, p: usize) -> (Known, InMemory) {
         let blocks: Blocks = reading::read(&s.dev[p], 0);
@@ -270,7 +272,7 @@ fn log_end(s: &State, n: u64) -> Option<N> {
     known.contains(&n).then_some(n as N)
 }
 
-/// What a judge reads of a state; all numbers as 64 bits.
+/// What a judge reads of a state. All numbers have 64 bits.
 impl State {
     /// `Init`.
     #[must_use]
@@ -278,13 +280,13 @@ impl State {
         Self::initial()
     }
 
-    /// What a client waits for.
+    /// A client's outstanding call.
     #[must_use]
     pub fn call(&self, c: u8) -> Call {
         self.call[usize::from(c)]
     }
 
-    /// What a client's get has read.
+    /// The value that a client's get has read.
     #[must_use]
     pub fn got(&self, c: u8) -> Option<u64> {
         match self.call(c) {
@@ -323,7 +325,7 @@ impl State {
         self.up
     }
 
-    /// Whether something is written and not flushed.
+    /// Whether anything is written and not flushed.
     #[must_use]
     pub fn has_unflushed(&self) -> bool {
         self.something_written()

@@ -5,7 +5,7 @@ use super::state::{ABSENT, Block, Call, Content, Is, Known, LOG_BLOCK, N, PENDIN
 use super::state::{Places, SPOTS, Set, State, Values, page_of, segment_of, spot};
 use crate::Value;
 
-/// Segments, slots and the like count from 1 or 0 in the spec.
+/// A number, as the spec counts segments, slots and the like: from 1 or from 0.
 fn number(n: usize) -> Value {
     Value::Int(n as i64)
 }
@@ -104,7 +104,7 @@ impl PageShadowing {
         self.content(block.value(0))
     }
 
-    /// The blocks that a page of the model has, with their names.
+    /// The blocks that a page of the model has, each with its name.
     fn spots(&self) -> Vec<(usize, Value)> {
         let slots = [0, 1].into_iter().flat_map(|slot| {
             let segments = 0..self.segments;

@@ -1,13 +1,13 @@
-//! The mirror of `specs/page_shadowing/PageVersions.tla`: shadowed pages on a medium that rots, and
-//! the versions that tell.
+//! The mirror of `specs/page_shadowing/PageVersions.tla`: shadowed pages on a medium that decays,
+//! and the page versions that reveal it.
 //!
 //! ```text
 //! versions.rs             variables and actions
-//! versions/steps.rs       what is enabled, and what it does
-//! versions/invariants.rs  what must hold in every state
+//! versions/steps.rs       guards and effects
+//! versions/invariants.rs  the invariants
 //! ```
 //!
-//! All that has nothing to do with versions is done by [`PageShadowing`].
+//! [`PageShadowing`] does everything that does not concern versions.
 
 mod invariants;
 mod steps;
@@ -22,30 +22,30 @@ use crate::{Config, ConfigError, Value};
 /// A step. Pages, blocks and versions are numbered as in [`Shadow`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// One of the protocol without versions, which may set some.
+    /// A step of the protocol without versions, which may set some.
     Of(Shadowing),
-    /// A client's page is damaged, and it is told so.
+    /// A client's page is damaged, and the client is told so.
     Refuse(u8),
-    /// A page as it may be read is not accepted.
+    /// A page, in one of the ways in which it may be read, is reported as damaged.
     Tell(u8),
-    /// Redo start and versions are taken.
+    /// A checkpoint takes the redo start and the versions.
     BeginCheckpoint,
-    /// The device is flushed, and they are recorded.
+    /// The device is flushed, and the redo start and versions are recorded.
     EndCheckpoint,
-    /// A block of a page becomes this.
+    /// A block of a page turns into this.
     Rot(u8, u8, Becomes),
-    /// The redo log is taken to end here.
+    /// The redo log seems to end here.
     FindEndEarly(N),
 }
 
-/// What a block on the medium turns into.
+/// What a block on the medium turns into when it decays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Becomes {
     /// Its checksum fails.
     NotWhole,
     /// It reads as zeros.
     Zeros,
-    /// What it was before the last write.
+    /// The version before the last write.
     Older,
 }
 
@@ -55,14 +55,14 @@ const BECOMES: [(&str, Becomes); 3] = [
     ("older", Becomes::Older),
 ];
 
-/// A checkpoint under way.
+/// A checkpoint in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Taken {
     redo_start: N,
     versions: [N; PAGES],
 }
 
-/// The variables of the module. Sets are of pages.
+/// The variables of the module. Sets contain pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct State {
     shadow: Shadow,

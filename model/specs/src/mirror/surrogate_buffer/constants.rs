@@ -3,7 +3,7 @@
 use super::room::{N, Set};
 use crate::Value;
 
-/// The seeded bugs; see the configurations of the same names.
+/// The seeded bugs. See the configurations of the same names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Bug {
@@ -88,7 +88,7 @@ pub struct SurrogateBuffer {
     pub(super) t_split: u32,
     pub(super) lows: Vec<u8>,
     pub(super) bug: Bug,
-    /// For each key the writes that may go to it.
+    /// For each key, the writes that may go to it.
     pub(super) to: [Set; 3],
     pub(super) deletes: Set,
     pub(super) readers: Set,

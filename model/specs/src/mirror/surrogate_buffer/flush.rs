@@ -1,7 +1,7 @@
 //! The actions of `LeafCountFlush.tla`: the leaf count-based flush, the log-less split of a leaf,
 //! the split of an inner node.
 //!
-//! All are taken under the lock of their node; [`SurrogateBuffer::node_steps`] holds the guards.
+//! All are taken under the lock of their node. [`SurrogateBuffer::node_steps`] contains the guards.
 
 use super::Action;
 use super::constants::{Bug, SurrogateBuffer};
@@ -15,7 +15,7 @@ fn keys_of(pairs: &[Buffered]) -> Set {
     pairs.iter().fold(0, |set, pair| set | 1 << pair.key)
 }
 
-/// `Puts`, in the order of their keys.
+/// `Puts`, in key order.
 fn puts(pairs: &[Buffered]) -> Vec<Pair> {
     let puts = pairs.iter().filter(|pair| pair.value != ABSENT);
     let mut puts: Vec<Pair> = puts
@@ -33,7 +33,7 @@ fn stamp(pairs: &[Buffered]) -> N {
     pairs.iter().map(|pair| pair.number).max().unwrap_or(0)
 }
 
-/// The keys from `low` on.
+/// The set of keys from `low` on.
 fn from(low: u8) -> Set {
     Set::MAX << low
 }
@@ -99,7 +99,7 @@ impl SurrogateBuffer {
         self.free_spaces(s).is_empty() && self.clients().any(wants)
     }
 
-    /// `GroupOf`, in the order of the buffer.
+    /// `GroupOf`, in buffer order.
     pub(super) fn group_of(&self, node: &Node, l: u8) -> Vec<Buffered> {
         let ends = self.bug == Bug::FlushesHalfALeaf && !node.todo.is_empty();
         let is_other = |pair: &Buffered| !node.todo.contains(&node.leaf_of(pair.key));
@@ -126,7 +126,7 @@ impl SurrogateBuffer {
         self.keys_after(s, node, l).count_ones() > self.t_split
     }
 
-    /// `RoomInv` of a node.
+    /// `RoomInv` for one node.
     pub(super) fn fits(&self, s: &State, node: &Node) -> bool {
         let Some(&l) = node.todo.first() else {
             return true;
@@ -162,21 +162,22 @@ impl SurrogateBuffer {
         (node.lock, node.todo) = (Lock::Flushing, todo);
     }
 
-    /// `FreeIn`, in order.
+    /// `FreeIn`, in ascending order.
     fn free_in(&self, header: Header) -> impl Iterator<Item = usize> + use<> {
         (0..self.leaf_slots).filter(move |i| header.bits >> i & 1 == 0)
     }
 
-    /// `HasRoom`, for what is flushed to leaf `l`.
+    /// `HasRoom` for the pairs that are flushed to leaf `l`.
     fn has_room(&self, s: &State, node: &Node, l: u8) -> bool {
         let free = self.free_in(s.leaf_now(l).header).count();
         puts(&self.group_of(node, l)).len() <= free
     }
 
-    /// What a step of a flush is about: the first leaf that it goes to, as it is, and the pairs.
+    /// The subject of a flush step: the first leaf still to be flushed, by number and contents, and
+    /// the pairs.
     fn under_way(&self, s: &State, n: usize) -> (u8, Leaf, Vec<Buffered>) {
         let node = &s.nodes[n];
-        // The guards of all steps that ask for it: a flush is under way.
+        // All callers' guards require that a flush is in progress.
         let l = node.todo[0];
         (l, s.leaf_now(l), self.group_of(node, l))
     }
@@ -246,7 +247,7 @@ impl SurrogateBuffer {
         let Some(new) = self.free_leaf(s) else { return };
         let keys = self.keys_after(s, &s.nodes[n], l);
         let half = keys.count_ones() as usize / 2;
-        // There are two keys or more: the leaf would have more than t_split.
+        // There are at least two keys, since the leaf would otherwise not exceed `t_split`.
         let low = members(keys).nth(half).unwrap_or(0) as u8;
         let upper = from(low);
         let moves = upper & !keys_of(&group);

@@ -1,4 +1,4 @@
-//! What must hold in every state, under the names of the spec.
+//! The invariants, by the names of the spec.
 
 use super::constants::SurrogateBuffer;
 use super::state::{At, Buffered, Call, Lock, Node, PENDING, State, Step};
@@ -31,8 +31,8 @@ fn buffered_pairs(s: &State) -> impl Iterator<Item = &Buffered> {
 }
 
 impl SurrogateBuffer {
-    /// Each value is of the set that its variable ranges over: by construction, but for contents,
-    /// keys and counts.
+    /// Each value is in the set that its variable ranges over. Holds by construction, except for
+    /// contents, keys and counts.
     fn type_inv(&self, s: &State) -> bool {
         let content = |value: Content| value <= self.values;
         let called = |call: &Call| match *call {

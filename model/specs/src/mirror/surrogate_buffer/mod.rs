@@ -8,7 +8,7 @@
 //! steps.rs       the actions (SurrogateBuffer.tla): clients and the log
 //! flush.rs       flushes and splits (LeafCountFlush.tla)
 //! recovery.rs    crash, recovery, and what recovery would yield
-//! invariants.rs  what must hold in every state
+//! invariants.rs  the invariants
 //! values.rs      a state as TLA+ values
 //! row.rs         short sequences
 //! ```
@@ -41,51 +41,51 @@ use crate::{Config, ConfigError, Value};
 /// A step. Clients, nodes, logs and their entries are numbered from 0, keys from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// A client asks for a key.
+    /// A client calls a get of a key.
     CallGet(u8, u8),
-    /// A client asks to write one.
+    /// A client calls a write of a key.
     CallWrite(u8, u8),
-    /// A get looks into buffer or leaf.
+    /// A get reads the buffer or the leaf.
     ReadKey(u8),
-    /// It has its answer.
+    /// A get returns.
     AnswerGet(u8),
-    /// A client's partition goes on in another log.
+    /// A client's partition continues in another log.
     OpenLog(u8, u8),
     /// A write is logged.
     AppendEntry(u8),
-    /// Its entry is persistent before its fence.
+    /// A log entry becomes persistent before its fence.
     WriteBackEntry(u8),
-    /// Its entry is fenced, its pair buffered.
+    /// A log entry is fenced, and its pair is buffered.
     BufferPair(u8),
-    /// Its client is told.
+    /// A write's client is told.
     Acknowledge(u8),
-    /// A node's buffer is to be flushed.
+    /// A flush of a node's buffer starts.
     StartFlush(u8),
-    /// Bits are cleared, for there are not enough empty slots.
+    /// A flush clears bits, because there are too few empty slots.
     ClearSlots(u8),
     /// Pairs are written to empty slots.
     WritePairs(u8),
-    /// They are fenced, and their bits set.
+    /// The pairs are fenced, and their bits are set.
     SetBitmap(u8),
-    /// That is fenced; they leave the buffer.
+    /// The bits are fenced, and the pairs leave the buffer.
     FinishMerge(u8),
     /// A new leaf is made.
     PrepareLeaf(u8),
-    /// It is fenced, and linked.
+    /// The new leaf is fenced and linked.
     LinkLeaf(u8),
-    /// That is fenced, and the sibling pointer switched.
+    /// The link is fenced, and the sibling pointer switched.
     SwitchSibling(u8),
-    /// That is fenced; the new leaf comes into its node.
+    /// The sibling pointer is fenced, and the new leaf is added to its node.
     FinishSplit(u8),
     /// An inner node is split.
     SplitNode(u8),
-    /// The power goes; of leaves and logs this is left, by the numbers of the outcomes.
+    /// A power failure. The numbers select the outcomes for the leaves and for the logs.
     Crash(u32, u32),
-    /// The process is started again.
+    /// The process is restarted.
     Restart,
-    /// An entry, by its log and its place there, is buffered again.
+    /// An entry, given by its log and its place there, is buffered again.
     ReplayEntry(u8, u8),
-    /// The store is up.
+    /// The store is open.
     FinishReplay,
 }
 
@@ -112,7 +112,7 @@ impl Model for SurrogateBuffer {
     }
 }
 
-/// Where the first leaves begin.
+/// The lowest key of each of the first leaves.
 fn lows(config: &Config, keys: u8) -> Result<Vec<u8>, ConfigError> {
     let members = config.members("Lows", LEAVES)?;
     let low = |value: &Value| match value {
@@ -144,7 +144,7 @@ impl Mirror for SurrogateBuffer {
         let leaf_slots = number("LeafSlots", SLOTS)?;
         let slots = number("Slots", LEAVES + KEYS + 1)?;
         let t_split = number("TSplit", leaf_slots)?;
-        // ASSUME of the spec: what is divided in two by a split has room.
+        // An ASSUME of the spec: there is room for the two halves of a split.
         if t_split + slots > 2 * leaf_slots + 2 && usize::from(keys) > 2 * leaf_slots {
             return Err(config.wrong("LeafSlots", "one split would not make room"));
         }

@@ -1,5 +1,5 @@
-//! Crash and recovery, as in `SurrogateBuffer.tla`; and what recovery would make of all that a
-//! crash may leave.
+//! Crash and recovery, as in `SurrogateBuffer.tla`, and the result of recovering from every outcome
+//! of a crash.
 
 use super::Action;
 use super::constants::{Bug, SurrogateBuffer};
@@ -25,7 +25,7 @@ impl SurrogateBuffer {
     pub(super) fn crash(&self, s: &mut State, leaves: u32, entries: u32) {
         let leaves = self.found(&leaves_left(&s.leaf, leaves));
         let entries = self.log_left(&s.log).into_iter().nth(entries as usize);
-        // `crash_steps` counts them.
+        // `crash_steps` counts the outcomes.
         if let Some(entries) = entries {
             self.start_over(s, &leaves, entries);
         }
@@ -41,7 +41,7 @@ impl SurrogateBuffer {
         }
     }
 
-    /// `StartOver`, with the leaves persistent.
+    /// `StartOver` with these leaves persistent.
     fn start_over(&self, s: &mut State, leaves: &Leaves, torn: Log) {
         let entries = torn.map(|log| log.map(|entry| self.mended(entry)));
         let mut nodes = Row::default();
@@ -78,7 +78,7 @@ impl SurrogateBuffer {
         1 + numbers.chain(stamps).max().unwrap_or(0)
     }
 
-    /// The place of an entry in `replayed`.
+    /// The bit of an entry in `replayed`.
     fn bit(&self, (s, i): (usize, usize)) -> Set {
         1 << (s * self.log_size + i)
     }
@@ -137,7 +137,7 @@ impl SurrogateBuffer {
         s.replayed |= self.bit(at);
     }
 
-    /// Whether recovery would make `kept` of whatever a crash may leave: `RecoverableInv`.
+    /// `RecoverableInv`: whether recovery from every outcome of a crash would yield `kept`.
     pub(super) fn is_recoverable(&self, s: &State) -> bool {
         let logs = self.log_left(&s.log);
         (0..leaves_ways(&s.leaf)).all(|n| {

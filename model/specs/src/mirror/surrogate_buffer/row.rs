@@ -1,12 +1,12 @@
-//! A short sequence that lies flat in a state.
+//! A short sequence that is stored inline in a state.
 
 use std::hash::Hash;
 use std::ops::{Deref, DerefMut};
 
-/// At most `ROOM` items. What is not in use is default, so that equal rows are equal bytes.
+/// At most `ROOM` items. Unused items are default, so that equal rows are equal bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Row<T, const ROOM: usize> {
-    // invariant: default from `len` on.
+    // invariant: items from `len` on are default.
     all: [T; ROOM],
     len: u8,
 }
@@ -39,7 +39,7 @@ impl<T: Copy + Default, const ROOM: usize> Row<T, ROOM> {
         self.insert(usize::from(self.len), item);
     }
 
-    /// At `i`, before what is there.
+    /// Inserts an item at index `i`.
     pub(super) fn insert(&mut self, i: usize, item: T) {
         let len = usize::from(self.len);
         assert!(len < ROOM, "from_config refuses models that need more room");
@@ -48,7 +48,7 @@ impl<T: Copy + Default, const ROOM: usize> Row<T, ROOM> {
         self.len += 1;
     }
 
-    /// Only the items that `stay` is true of.
+    /// Keeps only the items for which `stay` returns true.
     pub(super) fn retain(&mut self, stay: impl Fn(&T) -> bool) {
         *self = self.iter().copied().filter(stay).collect();
     }

@@ -1,8 +1,8 @@
 //! The variables: `LodgeState.tla`.
 //!
-//! Small numbers in short rows: a state is copied and hashed at every step. What is not in use is
-//! zero, so that equal states are equal bytes. Keys and leaves are numbered from 1, as in the spec;
-//! clients, nodes, logs and their entries from 0.
+//! Small numbers in short rows, since a state is copied and hashed at every step. Unused entries
+//! are zero, so that equal states are equal bytes. Keys and leaves are numbered from 1, as in the
+//! spec; clients, nodes, logs and log entries from 0.
 
 use super::constants::{Bug, SurrogateBuffer};
 pub(super) use super::room::CLIENTS;
@@ -12,40 +12,40 @@ use super::words::{LeafWords, Leaves, N, NO_LEAF, SPACES, Set, leaf_at, place};
 
 pub(super) const PENDING: Content = N::MAX;
 
-/// How far a write is.
+/// The progress of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
-    /// It has been asked for.
+    /// It has been called.
     Called,
-    /// Its entry is stored.
+    /// Its log entry is stored.
     Appended,
-    /// And persistent, before its fence.
+    /// Its log entry is persistent, before its fence.
     Durable,
-    /// Its entry is fenced, its pair is buffered.
+    /// Its log entry is fenced, and its pair is buffered.
     Done,
 }
 
-/// What a client waits for.
+/// A client's outstanding call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Call {
     /// Nothing.
     Idle,
-    /// A value.
+    /// A get.
     Get {
-        /// Which key.
+        /// The key.
         key: u8,
-        /// What was read.
+        /// The value read.
         got: Content,
     },
     /// A put or delete.
     Write {
-        /// Which key.
+        /// The key.
         key: u8,
-        /// What to write there.
+        /// The value to write.
         value: Content,
-        /// How far it is.
+        /// The progress of the write.
         step: Step,
-        /// The log that its entry went to, from 1; 0: none yet.
+        /// The log that its entry was appended to, counted from 1. 0 means none yet.
         space: u8,
     },
 }
@@ -59,7 +59,7 @@ pub struct Buffered {
     pub(super) version: N,
 }
 
-/// Who has a node to itself.
+/// The holder of a node's exclusive lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Lock {
     /// Nobody.
@@ -71,23 +71,23 @@ pub enum Lock {
     Client(u8),
 }
 
-/// How far a flush is with its first leaf.
+/// The progress of a flush with its first leaf.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum At {
-    /// It has not begun with it.
+    /// It has not started on the leaf.
     #[default]
     Idle,
-    /// Bits are cleared, so that there are empty slots.
+    /// Bits are cleared, so that there are enough empty slots.
     Cleared,
     /// The pairs are in empty slots.
     Written,
-    /// Their bits are set.
+    /// The bits of the pairs are set.
     Marked,
-    /// The new leaf is made.
+    /// The new leaf is written.
     Prepared,
-    /// It is linked.
+    /// The new leaf is linked.
     Linked,
-    /// It is the next one.
+    /// The sibling pointer is switched to the new leaf.
     Switched,
 }
 
@@ -125,7 +125,7 @@ impl Node {
         self.buffer.iter().find(|pair| pair.key == key)
     }
 
-    /// `Absorbed`: a pair comes into the buffer; what gives way for it.
+    /// `Absorbed`: adds a pair to the buffer, and returns the pair that it replaces.
     pub(super) fn absorb(&mut self, pair: Buffered) -> Option<Buffered> {
         let mut there = self.buffer.iter_mut();
         let old = there.find(|old| old.key == pair.key);
@@ -284,7 +284,7 @@ impl SurrogateBuffer {
         node.index.len() >= self.fanout
     }
 
-    /// Whether a pair may be put into a node's buffer by somebody who has no lock.
+    /// Whether a client without the lock may add a pair to the node's buffer.
     pub(super) fn is_open(&self, node: &Node) -> bool {
         node.lock == Lock::Free && !self.is_full(node) && !self.must_split(node)
     }

@@ -1,15 +1,14 @@
-//! The actions of `SurrogateBuffer.tla` but those of flushes: clients, the log, and what is enabled
-//! when.
+//! The actions of `SurrogateBuffer.tla` except those of flushes: clients, the log, and the guards.
 //!
-//! [`SurrogateBuffer::enabled`] holds the guards, [`SurrogateBuffer::take`] the effects; an action
-//! is only taken where it is enabled.
+//! [`SurrogateBuffer::enabled`] contains the guards, [`SurrogateBuffer::take`] the effects. An
+//! action is taken only if it is enabled.
 
 use super::Action;
 use super::constants::{Bug, SurrogateBuffer};
 use super::state::{Buffered, Call, Lock, PENDING, State, Step, Version};
 use super::words::{ABSENT, Content, Entry, N, Pair, Set};
 
-/// Whether write `n`, from 1, is one of these.
+/// Whether write `n`, counted from 1, is in this set.
 fn has(writes: Set, n: N) -> bool {
     let rest = writes.checked_shr(u32::from(n) - 1);
     rest.is_some_and(|rest| rest & 1 == 1)
@@ -215,7 +214,7 @@ impl SurrogateBuffer {
     }
 }
 
-/// Whether a client's entry is stored and not known to be persistent.
+/// Whether a client's log entry is stored but not known to be persistent.
 pub(super) fn is_appended(s: &State, c: u8) -> bool {
     matches!(
         s.call[usize::from(c)],
@@ -239,7 +238,7 @@ fn in_flight(s: &State, c: u8) -> Option<(usize, usize, Pair)> {
     Some((space, last, Pair { key, value }))
 }
 
-/// `KeptWith`. A write that is durable already is kept already.
+/// `KeptWith`. Changes nothing if the write is durable already.
 fn keep(s: &mut State, pair: Pair) {
     let kept: &mut Content = &mut s.kept[usize::from(pair.key) - 1];
     *kept = pair.value;

@@ -1,6 +1,7 @@
-//! What is in persistent memory: `LodgeWords.tla`.
+//! The contents of persistent memory: `LodgeWords.tla`.
 //!
-//! Leaves are numbered from 1, as in the spec, since 0 is no leaf; slots, logs and entries from 0.
+//! Leaves are numbered from 1, as in the spec, since 0 means no leaf. Slots, logs and entries are
+//! numbered from 0.
 
 use super::super::wal_recovery::Versions;
 use super::constants::{Bug, SurrogateBuffer};
@@ -17,7 +18,7 @@ pub(super) const NO_LEAF: u8 = 0;
 /// A word: all values that a crash may leave, oldest first.
 pub(super) type Word<T> = Versions<T, VERSIONS>;
 
-/// A key and its value. Key 0: none.
+/// A key and its value. Key 0 means no pair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Pair {
     pub(super) key: u8,
@@ -32,7 +33,7 @@ pub struct Header {
     pub(super) stamp: N,
 }
 
-/// A leaf as one looks at it: one value of each word. The default is `Blank(0, NoLeaf)`.
+/// A leaf as a load sees it: one value of each word. The default is `Blank(0, NoLeaf)`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Leaf {
     pub(super) header: Header,
@@ -41,7 +42,7 @@ pub struct Leaf {
     pub(super) slots: [Pair; SLOTS],
 }
 
-/// A leaf as it is in memory.
+/// A leaf in memory: all values of each word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LeafWords {
     pub(super) header: Word<Header>,
@@ -50,22 +51,22 @@ pub struct LeafWords {
     pub(super) slots: [Word<Pair>; SLOTS],
 }
 
-/// The second word of a log entry: its number, and what the checksum vouches for. Number 0: never
-/// written.
+/// The second word of a log entry: its number, and the pair that the checksum vouches for. Number 0
+/// means that it was never written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Meta {
     pub(super) number: N,
     pub(super) sum: Pair,
 }
 
-/// A log entry as one looks at it.
+/// A log entry as a load sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Entry {
     pub(super) pair: Pair,
     pub(super) meta: Meta,
 }
 
-/// A log entry as it is in memory.
+/// A log entry in memory: all values of each word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EntryWords {
     pub(super) pair: Word<Pair>,
@@ -75,7 +76,7 @@ pub struct EntryWords {
 pub(super) type Leaves = [Leaf; LEAVES];
 pub(super) type Log = [[Entry; ENTRIES]; SPACES];
 
-/// One of an index: a leaf, and the least key that belongs to it.
+/// An entry of an index: a leaf, and the smallest key that belongs to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Fence {
     pub(super) low: u8,
@@ -89,7 +90,7 @@ pub(super) fn members(set: Set) -> impl Iterator<Item = usize> {
     (0..Set::BITS as usize).filter(move |i| set >> i & 1 == 1)
 }
 
-/// The place of a leaf.
+/// The array index of a leaf.
 pub(super) fn place(leaf: u8) -> usize {
     usize::from(leaf) - 1
 }
@@ -145,7 +146,7 @@ impl LeafWords {
         }
     }
 
-    /// What a load sees.
+    /// The leaf that a load sees.
     pub(super) fn now(&self) -> Leaf {
         Leaf {
             header: self.header.newest(),
@@ -159,7 +160,7 @@ impl LeafWords {
         *self = Self::durably(&self.now());
     }
 
-    /// Another value of each word.
+    /// Stores a new value in each word.
     pub(super) fn store(&mut self, leaf: &Leaf, slots: usize) {
         self.header.push(leaf.header);
         self.low.push(leaf.low);
@@ -177,7 +178,7 @@ impl LeafWords {
         (self.header.all().len() * self.low.all().len() * next * slots) as u32
     }
 
-    /// One of the ways in which a crash may leave it.
+    /// One of the contents that a crash may leave.
     fn left(&self, n: &mut u32) -> Leaf {
         Leaf {
             header: pick(&self.header, n),
@@ -188,7 +189,7 @@ impl LeafWords {
     }
 }
 
-/// One of a word's values, by a digit of `n`.
+/// One of a word's values, selected by a digit of `n`.
 fn pick<T: Copy + Default + std::hash::Hash>(word: &Word<T>, n: &mut u32) -> T {
     let all = word.all();
     let count = all.len() as u32;
@@ -234,7 +235,7 @@ impl Entry {
     }
 }
 
-/// `Pointed`, as places.
+/// `Pointed`, as array indices.
 fn pointed(leaves: &[LeafWords]) -> Set {
     let pointers = leaves.iter().flat_map(|leaf| &leaf.next);
     let targets = pointers.flat_map(|word| word.all());
@@ -243,12 +244,12 @@ fn pointed(leaves: &[LeafWords]) -> Set {
         .fold(1, |set, leaf| set | 1 << place(*leaf))
 }
 
-/// In how many ways a crash may leave the leaves: `LeavesLeft`.
+/// `LeavesLeft`: the number of ways in which a crash may leave the leaves.
 pub(super) fn leaves_ways(leaves: &[LeafWords]) -> u32 {
     members(pointed(leaves)).map(|l| leaves[l].ways()).product()
 }
 
-/// The `n`-th of them.
+/// The `n`-th of these ways.
 pub(super) fn leaves_left(leaves: &[LeafWords; LEAVES], mut n: u32) -> Leaves {
     let pointed = pointed(leaves);
     std::array::from_fn(|l| {
@@ -260,7 +261,7 @@ pub(super) fn leaves_left(leaves: &[LeafWords; LEAVES], mut n: u32) -> Leaves {
     })
 }
 
-/// `Greatest` of those in an index that begin at a key or below it, counted from 1: `At`.
+/// `At`: the last entry of an index that begins at or below a key, counted from 1.
 pub(super) fn at(index: &[Fence], key: u8) -> usize {
     let last = index.iter().rposition(|fence| fence.low <= key);
     last.map_or(0, |i| i + 1)
@@ -322,7 +323,7 @@ impl SurrogateBuffer {
         entry.meta.number != 0 && (entry.meta.sum == entry.pair || believed)
     }
 
-    /// `EntryLeft`: all that a crash may leave of an entry.
+    /// `EntryLeft`: all contents of a log entry that a crash may leave.
     fn entry_left(&self, words: &EntryWords) -> Vec<Entry> {
         let now = words.now();
         let took_effect = |left: &Entry| {

@@ -1,4 +1,4 @@
-//! What must hold in every state, under the names of the spec.
+//! The invariants, by the names of the spec.
 
 use super::WalRecovery;
 use super::room::N;
@@ -22,8 +22,8 @@ pub(super) const INVARIANTS: [(&str, Invariant); 12] = [
 ];
 
 impl WalRecovery {
-    /// Each value is of the set that its variable ranges over: by construction, but for the
-    /// contents and the order of two positions.
+    /// Each value is in the set that its variable ranges over. Holds by construction, except for
+    /// the contents and the order of two positions.
     fn type_inv(&self, s: &State) -> bool {
         let content = |value: N| value <= self.values;
         let called = |call: &Call| match *call {
@@ -90,7 +90,7 @@ impl WalRecovery {
         }
         let log = self.live_log(s);
         let oldest = s.it.oldest;
-        // The greatest redo start is the one that asks most.
+        // The greatest redo start is the strictest.
         let redo = s.super_dev.all().iter().map(|superblock| superblock.redo);
         let redo = redo.max().unwrap_or(0);
         (oldest + 1..=redo).zip(log.all()).all(|(n, record)| {

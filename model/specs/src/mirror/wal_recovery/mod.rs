@@ -3,9 +3,9 @@
 //!
 //! ```text
 //! state.rs       the variables (WalState.tla), places with their versions (Device.tla)
-//! reading.rs     what recovery makes of a device's blocks (LogBlocks.tla, WalState.tla)
+//! reading.rs     how recovery reads a device's blocks (LogBlocks.tla, WalState.tla)
 //! steps.rs       the actions (GroupCommit.tla, WalRecovery.tla)
-//! invariants.rs  what must hold in every state
+//! invariants.rs  the invariants
 //! values.rs      a state as TLA+ values
 //! unbounded.rs   the mirror as the judge of a recording
 //! ```
@@ -32,54 +32,54 @@ use room::{CLIENTS, KEYS, N, PER_BLOCK, PLACES, Set, VALUES};
 /// A step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// A client asks for a key.
+    /// A client calls a get of a key.
     CallGet(u8, u8),
-    /// A client asks for the next write, of a key.
+    /// A client calls the next write, of this key.
     CallWrite(u8, u8),
-    /// A get looks at its page.
+    /// A get reads its page.
     ReadPage(u8),
-    /// It has its answer.
+    /// A get returns.
     AnswerGet(u8),
-    /// A write takes effect: its record is in the log buffer.
+    /// A write takes effect: its record is appended to the log buffer.
     AppendLog(u8),
-    /// Its page in memory changes.
+    /// A write changes its page in memory.
     ChangePage(u8),
-    /// It is durable, and its client is told.
+    /// A write is durable, and its client is told.
     Acknowledge(u8),
-    /// Its client is told that it failed.
+    /// A write failed, and its client is told.
     ReportFailure(u8),
     /// A client leads a group flush.
     FlushLog(u8),
-    /// It is over.
+    /// The group flush completes.
     CompleteFlush,
     /// A flush fails.
     FailFlush,
     /// A dirty page is written.
     WriteBack(u8),
-    /// A clean page is read again.
+    /// A clean page is read from the device again.
     Reload(u8),
     /// A checkpoint begins.
     BeginCheckpoint,
-    /// Its page images are durable.
+    /// The page images of a checkpoint are durable.
     FlushPages,
-    /// Its superblock is written.
+    /// The superblock of a checkpoint is written.
     WriteSuperblock,
-    /// And durable.
+    /// The superblock of a checkpoint is durable.
     FlushSuperblock,
-    /// The log before it is given up.
+    /// The log before the checkpoint is given up.
     TruncateLog,
-    /// The power goes; the digits of the number, in base of the versions of each block, say which
-    /// of them is left.
+    /// A power failure. The digits of the number, in base of the number of each block's versions,
+    /// select the version of each block that is left.
     Crash(u16),
-    /// The process is started again.
+    /// The process is restarted.
     Restart,
-    /// Recovery begins.
+    /// Recovery reads the superblock.
     LoadSuperblock,
-    /// A record is done again.
+    /// Recovery redoes a record.
     RedoRecord,
-    /// All of them are.
+    /// All records are redone.
     FinishRedo,
-    /// The store is up.
+    /// The store is open.
     FinishRecovery,
 }
 
@@ -111,56 +111,56 @@ pub const LABELS: [&str; 24] = [
     "FinishRecovery",
 ];
 
-/// The seeded bugs; see the configurations of the same names.
+/// The seeded bugs. See the configurations of the same names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
-    /// The protocol as it is meant.
+    /// The correct protocol.
     None,
-    /// Acknowledged when appended.
+    /// A write is acknowledged when its record is appended.
     AcksBeforeFlush,
-    /// Acknowledged by a flush that began earlier.
+    /// A flush acknowledges records that were appended after it began.
     AcksWhatCameLater,
-    /// A failed flush is tried again.
+    /// A failed flush is retried.
     RetriesFailedFlush,
-    /// No look at the ring's room.
+    /// The room left in the ring is not checked.
     OverrunsLog,
     /// No WAL rule.
     PageBeforeLog,
-    /// Clean, but not written.
+    /// A page is marked clean without being written.
     CleanWithoutWrite,
-    /// Evicted, but not written.
+    /// A page is evicted without being written.
     EvictsDirty,
-    /// Only the last change is remembered.
+    /// Only the last change that dirtied a page is remembered.
     DirtiedMoves,
-    /// Writes under way are not waited for.
+    /// A checkpoint does not wait for writes in progress.
     SkipsQuiesce,
-    /// Redo begins where the log ends when the checkpoint does.
+    /// Redo begins where the log ended when the checkpoint ended.
     RedoStartsLate,
-    /// The superblock overtakes the pages.
+    /// The superblock is written before the pages are durable.
     CheckpointSkipsFlush,
-    /// The truncation overtakes the superblock.
+    /// The log is truncated before the superblock is durable.
     TruncatesEarly,
     /// The log's last block is not read.
     StopsBeforeLast,
-    /// The log is read on behind a hole.
+    /// Reading the log continues after a hole.
     ReadsPastHole,
-    /// Old blocks are read.
+    /// Blocks of an earlier lap are read.
     ReplaysOldLap,
-    /// No new epoch.
+    /// Recovery does not begin a new epoch.
     KeepsEpoch,
-    /// The superblock overtakes the pages, in recovery.
+    /// In recovery, the superblock is written before the pages are durable.
     RecoverySkipsFlush,
-    /// Not all is redone.
+    /// Some records are not redone.
     StopsRedoEarly,
-    /// What a failed flush forgot is believed.
+    /// Unflushed versions that a failed flush forgot are trusted.
     TrustsWhatItReads,
     /// Redo ignores the page's LSN.
     PublishedRedoAlways,
-    /// Not all are woken.
+    /// A completed flush does not wake all waiting clients.
     SleepsThrough,
-    /// No flush after an interval.
+    /// No flush is started by a timeout.
     WaitsForFullBuffer,
-    /// The checkpoint waits for who waits for it.
+    /// The checkpoint waits for clients that wait for it.
     QuiescesWhoWaitsForRoom,
 }
 
@@ -191,15 +191,15 @@ const BUGS: [(&str, Bug); 24] = [
     ("quiesces-who-waits-for-room", Bug::QuiescesWhoWaitsForRoom),
 ];
 
-/// Whether a get waits until what it returns is durable, and whether it is held against the
-/// protocol if that is lost.
+/// Whether a get waits until what it returns is durable, and whether the loss of what it returned
+/// counts as an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reads {
-    /// Neither.
+    /// A get does not wait, and a loss is no error.
     Free,
-    /// It does not wait.
+    /// A get does not wait, and a loss is an error.
     Judged,
-    /// Both.
+    /// A get waits, and a loss is an error.
     Wait,
 }
 

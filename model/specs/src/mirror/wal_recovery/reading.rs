@@ -1,4 +1,4 @@
-//! What recovery makes of the blocks that a crash has left: `LogBlocks.tla`, and the second half of
+//! How recovery reads the blocks that a crash has left: `LogBlocks.tla`, and the second half of
 //! `WalState.tla`.
 
 use super::room::{KEYS, N, PLACES};
@@ -63,7 +63,7 @@ impl WalRecovery {
         found
     }
 
-    /// `RedoOne`: the record with LSN `n`, done again on its page unless that is newer.
+    /// `RedoOne`: redoes the record with LSN `n` on its page, unless the page is newer.
     pub(super) fn redo_one(&self, pages: &mut [Image; KEYS], record: Record, n: N) {
         let page = &mut pages[record.key()];
         if page.lsn < n || self.bug == Bug::PublishedRedoAlways {
@@ -91,7 +91,7 @@ impl WalRecovery {
         (pages.map(|page| page.value), redo + found.len())
     }
 
-    /// Start of the buffer's first block.
+    /// The start of the buffer's first block.
     pub(super) fn buffer_start(&self, s: &State) -> N {
         self.block_start(s.it.durable)
     }
@@ -101,7 +101,7 @@ impl WalRecovery {
         self.buffer_start(s) + s.it.buffer_len
     }
 
-    /// `Tail_`: the records that are not durable yet; the first has LSN durable + 1.
+    /// `Tail_`: the records that are not durable yet. The first one's LSN is `durable` + 1.
     pub(super) fn tail<'s>(&self, s: &'s State) -> &'s [Record] {
         let flushed = usize::from(s.it.durable - self.buffer_start(s));
         s.buffer().get(flushed..).unwrap_or(&[])
@@ -116,7 +116,7 @@ impl WalRecovery {
         map
     }
 
-    /// What a crash that leaves `medium` makes of the base, and `Judge`.
+    /// `Judge`: the new base and the verdict after a crash that leaves `medium`.
     pub(super) fn judge(&self, s: &State, medium: &Medium) -> (Map, Verdict) {
         let (map, end) = self.recovered(medium);
         let verdict = if s.it.phase != Phase::Up {
@@ -139,7 +139,7 @@ impl WalRecovery {
         (map, verdict)
     }
 
-    /// Whether the contract allows a crash to leave this map: `Prefixes`.
+    /// `Prefixes`: whether the contract allows a crash to leave this map.
     fn is_prefix(&self, s: &State, map: &Map) -> bool {
         let mut prefix = s.base;
         *map == prefix
@@ -149,7 +149,7 @@ impl WalRecovery {
             })
     }
 
-    /// Whether some client has got a value whose write lies behind `end`.
+    /// Whether some client has read a value that was written after `end`.
     fn takes_back(&self, s: &State, end: N) -> bool {
         let kept = usize::from(end.saturating_sub(s.it.durable));
         let cut_off = self.tail(s).get(kept..).unwrap_or(&[]);
@@ -159,7 +159,8 @@ impl WalRecovery {
         })
     }
 
-    /// `LiveLog`: all records from `oldest` on, on the device, then in the buffer.
+    /// `LiveLog`: all records from `oldest` on, first those on the device, then those in the
+    /// buffer.
     pub(super) fn live_log(&self, s: &State) -> Records {
         let mut log = self.read_log(&s.newest().log, s.it.epoch, s.it.oldest);
         let end = s.it.oldest + log.len();

@@ -1,7 +1,7 @@
-//! The variables of `WalState.tla`, and what recovery makes of the device's blocks.
+//! The variables of `WalState.tla`, and how recovery reads the device's blocks.
 //!
-//! Small numbers in small arrays: a state is copied and hashed at every step. What is not in use is
-//! zero, so that equal states are equal bytes.
+//! Small numbers in small arrays, since a state is copied and hashed at every step. Unused entries
+//! are zero, so that equal states are equal bytes.
 
 use std::hash::{Hash, Hasher};
 
@@ -13,48 +13,49 @@ pub(super) type Content = N;
 pub(super) const ABSENT: Content = 0;
 pub(super) const PENDING: Content = N::MAX;
 
-/// How far a write is.
+/// The progress of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum At {
-    /// Asked for.
+    /// It has been called.
     Called,
-    /// Its record is in the buffer; its page is latched.
+    /// Its record is in the buffer, and its page is latched.
     Logged,
-    /// For its LSN to be durable.
+    /// It waits for its LSN to become durable.
     Waiting,
-    /// Until the flush in flight is over.
+    /// It sleeps until the flush in flight is over.
     Asleep,
 }
 
-/// What a client waits for.
+/// A client's outstanding call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Call {
     /// Nothing.
     Idle,
-    /// A value.
+    /// A get.
     Get {
-        /// Which key.
+        /// The key.
         key: u8,
-        /// What was read.
+        /// The value read.
         got: Content,
     },
     /// A put or delete.
     Write {
-        /// Which key.
+        /// The key.
         key: u8,
-        /// What to write there.
+        /// The value to write.
         value: Content,
-        /// How far it is.
+        /// The progress of the write.
         at: At,
-        /// LSN of its record, once it has one.
+        /// The LSN of its record, once it has one.
         lsn: N,
     },
 }
 
-/// The versions of one place, oldest first: the first is durable, a read returns the last.
+/// The versions of one place, oldest first. The first one is durable, and a read returns the last
+/// one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Versions<T, const ROOM: usize = VERSIONS> {
-    // invariant: default from `len` on.
+    // invariant: versions from `len` on are default.
     all: [T; ROOM],
     len: u8,
 }
@@ -97,7 +98,7 @@ impl<T: Copy + Default, const ROOM: usize> Versions<T, ROOM> {
     }
 }
 
-/// A log block; records that it has no more are 0.
+/// A log block. Unused records are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Block {
     pub(super) epoch: N,
@@ -131,7 +132,7 @@ impl Hash for Image {
     }
 }
 
-/// The superblock: an epoch, and where redo begins in it.
+/// The superblock: an epoch, and the position in it where redo begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Superblock {
     pub(super) epoch: N,
@@ -144,18 +145,18 @@ impl Hash for Superblock {
     }
 }
 
-/// The step that a checkpoint is at.
+/// The last step that a checkpoint has taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Checkpoint {
-    /// None is on its way.
+    /// No checkpoint is in progress.
     Idle,
     /// Pages are being written back.
     Sweep,
-    /// Their images are durable.
+    /// The page images are durable.
     Forced,
     /// The superblock is written.
     Written,
-    /// It is durable.
+    /// The superblock is durable.
     Recorded,
 }
 
@@ -164,7 +165,7 @@ pub enum Checkpoint {
 pub enum Phase {
     /// It serves clients.
     Up,
-    /// Nothing, after a crash.
+    /// Nothing: it is down after a crash.
     Down,
     /// It replays the log.
     Redo,
@@ -172,22 +173,22 @@ pub enum Phase {
     Opening,
 }
 
-/// What the last crash did wrong.
+/// The error that the last crash revealed, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
     /// Nothing.
     Fine,
-    /// Durable writes are gone.
+    /// Durable writes were lost.
     Lost,
-    /// What is left is no prefix of the writes.
+    /// The remaining writes are not a prefix of the history.
     Mixed,
-    /// Recovery would have led to something else before it.
+    /// Before the crash, recovery would have led to something else.
     Changed,
-    /// What a get had returned is gone.
+    /// A value that a get had returned was lost.
     Vanished,
 }
 
-/// Places whose unflushed versions a failed flush forgot: bit sets.
+/// Places whose unflushed versions a failed flush forgot, as bit sets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Lost {
     pub(super) log: Set,
@@ -232,8 +233,8 @@ impl Hash for Scalars {
             self.checkpoint as N,
             self.phase as N,
             self.verdict as N,
-            // Of a wide set the first members: equal states hash equally, and that is all that is
-            // asked.
+            // Hashes only the first members of a wide set. That is enough, since equal states hash
+            // equally.
             self.lost.log as N,
             self.lost.pages as N,
             N::from(self.lost.superblock),
@@ -247,7 +248,7 @@ impl Hash for Scalars {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct State {
     pub(super) call: [Call; CLIENTS],
-    // invariant: 0 from `buffer_len` on.
+    // invariant: records from `buffer_len` on are 0.
     pub(super) buffer: [Record; BUFFER],
     pub(super) page: [Image; KEYS],
     pub(super) dirtied: [N; KEYS],
@@ -334,7 +335,7 @@ impl State {
         }
     }
 
-    /// What reading the whole device yields.
+    /// The result of reading the whole device.
     pub(super) fn newest(&self) -> Medium {
         Medium {
             log: self.log_dev.map(|place| place.newest()),
@@ -384,7 +385,7 @@ impl Records {
 }
 
 impl State {
-    /// The device holds this, durably, and nothing else.
+    /// Makes the device hold exactly this, durably.
     pub(super) fn leave(&mut self, medium: &Medium) {
         self.log_dev = medium.log.map(Versions::durably);
         self.page_dev = medium.pages.map(Versions::durably);

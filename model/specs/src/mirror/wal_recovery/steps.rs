@@ -1,7 +1,7 @@
 //! The actions: `GroupCommit.tla` and `WalRecovery.tla`, in their order.
 //!
-//! [`WalRecovery::enabled`] holds the guards, [`WalRecovery::take`] the effects; an action is only
-//! taken where it is enabled.
+//! [`WalRecovery::enabled`] contains the guards, [`WalRecovery::take`] the effects. An action is
+//! taken only if it is enabled.
 
 use super::room::{N, Set};
 use super::state::{
@@ -27,8 +27,8 @@ impl WalRecovery {
         }
     }
 
-    /// All that [`WalRecovery::enabled`] lists but the crashes, of which there are too many where
-    /// there are many places.
+    /// Lists the steps of [`WalRecovery::enabled`] except crashes, which are too many if there are
+    /// many places.
     pub(super) fn enabled_but_crashes(&self, s: &State, actions: &mut Vec<Action>) {
         for c in self.clients() {
             self.client_steps(s, c, actions);
@@ -287,8 +287,8 @@ impl WalRecovery {
         let mut written: Set = 0;
         for (index, chunk) in (first..).zip(blocks) {
             let place = self.place(index);
-            // Only a log that overruns its ring meets a place twice; the spec then writes the
-            // first.
+            // A place occurs twice only if the log overruns its ring. The spec then writes the
+            // first block.
             if written >> place & 1 == 1 {
                 continue;
             }
@@ -428,7 +428,7 @@ impl WalRecovery {
     }
 }
 
-/// Client `c` asks for the next write: of `value`, to `key`.
+/// Client `c` calls the next write: of `value`, to `key`.
 pub(super) fn call_write(s: &mut State, c: u8, key: u8, value: Content) {
     let (at, lsn) = (At::Called, 0);
     s.call[usize::from(c)] = Call::Write {
@@ -440,7 +440,7 @@ pub(super) fn call_write(s: &mut State, c: u8, key: u8, value: Content) {
     s.it.asked += 1;
 }
 
-/// How many combinations of versions a crash may leave.
+/// The number of combinations of versions that a crash may leave.
 fn crash_outcomes(s: &State) -> u16 {
     let log = s.log_dev.iter().map(|place| place.all().len());
     let pages = s.page_dev.iter().map(|place| place.all().len());
@@ -448,7 +448,7 @@ fn crash_outcomes(s: &State) -> u16 {
     all.fold(1, |product, versions| product * versions as u16)
 }
 
-/// The `outcome`-th of them.
+/// The combination with number `outcome`.
 fn picked(s: &State, outcome: u16) -> Medium {
     let mut rest = usize::from(outcome);
     let mut digit = |versions: usize| {

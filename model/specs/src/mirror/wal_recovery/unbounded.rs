@@ -1,7 +1,8 @@
-//! The mirror as the judge of a recording: bounded by its room alone, and led step by step.
+//! The mirror as the judge of a recording: it is led step by step, and only its state's size bounds
+//! it.
 //!
-//! A checker asks for all that is enabled; a judge has one step in hand and asks whether it is. The
-//! guards are the same.
+//! A checker asks for every enabled step. A judge has one step in hand and asks whether it is
+//! enabled. The guards are the same.
 
 use super::invariants::INVARIANTS;
 use super::room::{CLIENTS, KEYS, N, PER_BLOCK, PLACES, VALUES};
@@ -13,26 +14,27 @@ use super::steps::call_write;
 use super::{Action, Bug, Reads, Verdict, WalRecovery};
 use crate::Value;
 
-/// Which version of each block a crash has left, from 0, the durable one.
+/// The version of each block that a crash has left. Version 0 is the durable one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Left {
-    /// Of each place of the log.
+    /// The version left in each place of the log.
     pub log: Vec<usize>,
-    /// Of each page.
+    /// The version left of each page.
     pub pages: Vec<usize>,
-    /// Of the superblock.
+    /// The version left of the superblock.
     pub superblock: usize,
 }
 
-/// A log block as a judge compares it: epoch, index, records in it.
+/// A log block as a judge compares it: its epoch, its index and the number of its records.
 pub type BlockName = (u64, u64, usize);
 
 impl WalRecovery {
-    /// The protocol for so many clients and keys, with the log in blocks of `per_block` records.
-    /// Anybody may write and get anything; any flush may fail; the power may go at any time.
+    /// The protocol for the given number of clients and keys, with log blocks of `per_block`
+    /// records. Any client may write and get anything. Any flush may fail, and the power may fail
+    /// at any time.
     ///
     /// # Panics
-    /// The state has no room for as many.
+    /// If the state has no room for as many.
     #[must_use]
     pub fn unbounded(clients: usize, keys: usize, per_block: usize) -> Self {
         assert!(clients <= CLIENTS && keys <= KEYS && (1..=PER_BLOCK).contains(&per_block));
@@ -61,13 +63,13 @@ impl WalRecovery {
         }
     }
 
-    /// Most records that a recording may write.
+    /// The maximum number of writes in a recording.
     pub const MOST_WRITES: u64 = VALUES as u64;
 
-    /// Places of the log.
+    /// The number of places of the log.
     pub const RING_BLOCKS: usize = PLACES;
 
-    /// Whether this step, which is no crash that leaves a choice, is enabled.
+    /// Whether this step is enabled. Of crashes, only those with a single outcome may be asked for.
     #[must_use]
     pub fn may(&self, s: &State, action: Action) -> bool {
         let mut enabled = Vec::new();
@@ -98,7 +100,7 @@ impl WalRecovery {
         enabled.contains(&action)
     }
 
-    /// Takes a step if it is enabled; says whether it was.
+    /// Takes a step if it is enabled. Returns whether it was.
     pub fn try_take(&self, s: &mut State, action: Action) -> bool {
         let may = self.may(s, action);
         if may {
@@ -107,7 +109,7 @@ impl WalRecovery {
         may
     }
 
-    /// `CallWrite`, of the next value or of `Absent`.
+    /// Takes `CallWrite`, with the next value or `Absent`.
     pub fn try_call_write(&self, s: &mut State, c: u8, key: u8, absent: bool) -> bool {
         let may = self.may(s, Action::CallWrite(c, key));
         if may {
@@ -117,8 +119,8 @@ impl WalRecovery {
         may
     }
 
-    /// `Crash`, leaving these versions; `false` if there are no such versions or the power is off
-    /// already.
+    /// Takes a `Crash` that leaves these versions. Returns `false` if there are no such versions or
+    /// the power is off already.
     pub fn try_crash(&self, s: &mut State, left: &Left) -> bool {
         let medium = (s.it.phase != Phase::Down).then(|| pick(s, left));
         let Some(Some(medium)) = medium else {
@@ -128,7 +130,7 @@ impl WalRecovery {
         true
     }
 
-    /// All steps that are enabled, crashes and restarts left out.
+    /// All enabled steps, except crashes and restarts.
     #[must_use]
     pub fn steps(&self, s: &State) -> Vec<Action> {
         let mut actions = Vec::new();
@@ -136,7 +138,7 @@ impl WalRecovery {
         actions
     }
 
-    /// An invariant that does not hold.
+    /// The name of an invariant that does not hold, if any.
     #[must_use]
     pub fn broken(&self, s: &State) -> Option<&'static str> {
         let mut all = INVARIANTS.iter();
@@ -144,7 +146,7 @@ impl WalRecovery {
             .map(|(name, _)| *name)
     }
 
-    /// The end of the log, the buffer included.
+    /// The end of the log, including the buffer.
     #[must_use]
     pub fn log_end(&self, s: &State) -> u64 {
         self.end(s).into()
@@ -163,7 +165,7 @@ fn pick(s: &State, left: &Left) -> Option<Medium> {
     Some(medium)
 }
 
-/// What a judge reads of a state; all numbers as 64 bits.
+/// What a judge reads of a state. All numbers have 64 bits.
 impl State {
     /// `Init`.
     #[must_use]
@@ -171,13 +173,13 @@ impl State {
         Self::initial()
     }
 
-    /// What a client waits for.
+    /// A client's outstanding call.
     #[must_use]
     pub fn call(&self, c: u8) -> Call {
         self.call[usize::from(c)]
     }
 
-    /// What a client's get has read; 0 is `Absent`.
+    /// The value that a client's get has read. 0 is `Absent`.
     #[must_use]
     pub fn got(&self, c: u8) -> Option<u64> {
         match self.call(c) {
@@ -201,7 +203,7 @@ impl State {
             })
     }
 
-    /// The clients between their record and their page's change, with their LSNs.
+    /// The clients that have appended their record and not yet changed their page, with their LSNs.
     pub fn logged(&self) -> impl Iterator<Item = (u8, u64)> + '_ {
         (0u8..).zip(&self.call).filter_map(|(c, call)| match call {
             Call::Write {
@@ -279,7 +281,7 @@ impl State {
         self.page[usize::from(k)].lsn.into()
     }
 
-    /// `page[k].value`; 0 is `Absent`.
+    /// `page[k].value`. 0 is `Absent`.
     #[must_use]
     pub fn page_value(&self, k: u8) -> u64 {
         self.page[usize::from(k)].value.into()
@@ -303,7 +305,7 @@ impl State {
         place.all().iter().map(|image| u64::from(image.lsn))
     }
 
-    /// The versions of a place of the log on the device, oldest first.
+    /// The versions of a log place on the device, oldest first.
     pub fn block_versions(&self, place: usize) -> impl Iterator<Item = BlockName> + '_ {
         self.log_dev[place].all().iter().map(Block::name)
     }
@@ -313,9 +315,9 @@ impl State {
         self.super_dev.all().iter().map(Superblock::name)
     }
 
-    /// Writes back an image of page `k` that was copied out of memory before the page's last
-    /// change, which began at `dirtied` (0: it has not changed the page yet). No step of the spec,
-    /// which copies and writes in one; see [`crate::conformance`].
+    /// Writes back an image of page `k` that was copied from memory before the page's last change.
+    /// That change began at `dirtied` (0 if it has not reached the page yet). This is not a step of
+    /// the spec, which copies and writes in one step: see [`crate::conformance`].
     pub fn write_back_copy(&mut self, k: u8, image: Image, dirtied: u64) {
         let at = usize::from(k);
         self.dirtied[at] = dirtied as N;
@@ -329,9 +331,9 @@ impl State {
         self.page_dev[usize::from(k)].newest()
     }
 
-    /// The device holds these versions of page `k`, oldest first and at least one; only the first
-    /// is durable. No step of the spec, whose flush covers what is written while it is on its way;
-    /// see [`crate::conformance`].
+    /// Makes the device hold these versions of page `k`, oldest first and at least one. Only the
+    /// first is durable. This is not a step of the spec, whose flush covers what is written while
+    /// it is in flight: see [`crate::conformance`].
     pub fn spare(&mut self, k: u8, versions: &[Image]) {
         let (first, later) = versions.split_first().expect("there is at least one");
         let mut spared = Versions::durably(*first);
@@ -349,7 +351,7 @@ impl Image {
 }
 
 impl Block {
-    /// Epoch, index, number of records.
+    /// The block's epoch, index and number of records.
     #[must_use]
     pub fn name(&self) -> BlockName {
         let records = self.records().len();
@@ -358,7 +360,7 @@ impl Block {
 }
 
 impl Superblock {
-    /// Epoch and redo start.
+    /// The epoch and redo start.
     #[must_use]
     pub fn name(&self) -> (u64, u64) {
         (self.epoch.into(), self.redo.into())

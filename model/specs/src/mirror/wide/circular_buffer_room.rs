@@ -1,9 +1,9 @@
-//! Room in a state of `CircularBuffer`: for the recordings of a real engine, on a ring of a few
+//! The sizes of a state of `CircularBuffer` for the recordings of a real engine, on a ring of a few
 //! KiB.
 //!
-//! Addresses stay below two laps, so they are bytes still. (Hashing packs the fields into fewer
-//! bits than they may take here: equal states have equal hashes, which is all that is asked of a
-//! judge.)
+//! Addresses stay below two laps, so a byte still holds them. Hashing packs the fields into fewer
+//! bits than they may take here. A judge needs no more than that, since equal states have equal
+//! hashes.
 
 /// A set of clients, or of offsets.
 pub(crate) type Set = u32;

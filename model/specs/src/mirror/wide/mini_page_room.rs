@@ -1,19 +1,21 @@
-//! Room in a state of `MiniPage`: for the recordings of a real engine, on a tree of a few leaves.
+//! The sizes of a state of `MiniPage` for the recordings of a real engine, on a tree of a few
+//! leaves.
 
 use std::hash::{Hash, Hasher};
 
-/// A set of clients, a bit each.
+/// A set of clients, one bit each.
 pub(crate) type Set = u16;
-/// A set of pages, a bit each.
+/// A set of pages, one bit each.
 pub(crate) type Pages = u32;
 /// A record: kind and reference bit in the low four bits, then the value.
 pub(crate) type Packed = u16;
 /// A row of a scan: key and value.
 pub(crate) type Row = (u8, u8);
 
-/// Keys, and so pages.
+/// The maximum number of keys, and so of pages.
 pub(crate) const KEYS: usize = 24;
-/// One of them reads and keeps house for whoever the engine does not tell of.
+/// One of the clients stands for readers and maintenance that the engine's events do not attribute
+/// to a client.
 pub(crate) const CLIENTS: usize = 9;
 /// The result of a read that has not happened yet: more than any value.
 pub(crate) const PENDING: u8 = 0xff;

@@ -1,7 +1,7 @@
-//! Room in a state of `PageShadowing`: for the recordings of a real engine, on a store of a few
+//! The sizes of a state of `PageShadowing` for the recordings of a real engine, on a store of a few
 //! leaves.
 //!
-//! An episode must not write more than [`LOG`] records, with those that made its pages.
+//! An episode must not write more than [`LOG`] records, including those that created its pages.
 
 /// LSNs, values, counts.
 pub(crate) type N = u16;
@@ -9,15 +9,15 @@ pub(crate) type N = u16;
 pub(crate) type Set = u32;
 
 pub(crate) const CLIENTS: usize = 4;
-/// Half as many again as the engine's smallest cache has frames.
+/// One and a half times as many as the engine's smallest cache has frames.
 pub(crate) const PAGES: usize = 24;
-/// Blocks of the largest page.
+/// The number of blocks of the largest page.
 pub(crate) const SEGMENTS: usize = 4;
 pub(crate) const LOG: usize = 2048;
-/// The content of a block that rotted: no value, and no read that has not happened yet.
+/// The content of a block that has decayed. It is neither a value nor a pending read.
 pub(crate) const ROTTEN: N = N::MAX - 1;
-/// Versions of a block between two flushes. After a failed flush those that it forgot stay until
-/// the block is written again.
+/// Versions of a block between two flushes. After a failed flush, the versions that it forgot
+/// remain until the block is written again.
 pub(crate) const VERSIONS: usize = 16;
 
 /// A block. The default is a block of zeros.

@@ -1,4 +1,4 @@
-//! Room in a state of `WalRecovery`: for the recordings of a real engine.
+//! The sizes of a state of `WalRecovery` for the recordings of a real engine.
 //!
 //! An episode must not write more than 65,535 records.
 
@@ -11,21 +11,21 @@ pub(crate) type Set = u64;
 
 pub(crate) const CLIENTS: usize = 8;
 pub(crate) const KEYS: usize = 64;
-/// The fewest log blocks that the engine makes do with.
+/// The engine's minimum number of log blocks.
 pub(crate) const PLACES: usize = 64;
 pub(crate) const PER_BLOCK: usize = 8;
-/// Largest value, and so number of writes.
+/// The largest value, and so the maximum number of writes.
 pub(crate) const VALUES: N = N::MAX - 1;
 
-/// Versions of a place that a state has room for. A page is written twice between two flushes only
-/// in recovery, and seldom.
+/// Room for the versions of a place. A page is rarely written twice between two flushes, and only
+/// in recovery.
 pub(crate) const VERSIONS: usize = 8;
 pub(crate) const BUFFER: usize = PLACES * PER_BLOCK;
 
 /// A log record: key and value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Record {
-    /// From 1; 0 is no record.
+    /// Counted from 1. 0 means no record.
     key: u8,
     value: N,
 }

@@ -1,10 +1,10 @@
-//! Clients' threads under orders: one deed of a client at a time, and stops in the middle of those
-//! of the ring.
+//! The clients' threads of a walk. A thread does one deed at a time, and can be stopped in the
+//! middle of a deed of the ring.
 //!
-//! Guards belong to the thread that made them, so each client has a thread, which keeps what the
-//! client holds between two deeds. The ring's observer stops the thread at the events that are told
-//! where it holds nothing but what the spec says it holds (pages' locks, never the ring's mutex);
-//! all others it passes on.
+//! A guard belongs to the thread that made it. So each client has its own thread, which keeps what
+//! the client holds between two deeds. The ring's observer stops the thread at events at which it
+//! holds only what the spec says it holds (pages' locks, never the ring's mutex). It passes all
+//! other events on.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -23,45 +23,45 @@ use crate::mirror::circular_buffer::CircularBuffer;
 
 const NONE: u8 = CircularBuffer::NONE;
 
-/// Longer than any deed takes: a thread that says nothing for so long is stuck.
+/// Longer than any deed takes: a thread that reports nothing for so long is stuck.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The ring and what is below it.
+/// The ring, and the leaf pages below it.
 pub(super) struct Stage {
     pub(super) ring: Ring,
-    /// Records of the leaf pages; the pages' locks guard them.
+    /// Records of the leaf pages. The pages' locks guard them.
     pub(super) leaves: Vec<AtomicU8>,
 }
 
-/// What a client's thread does in one go.
+/// One uninterrupted piece of a client's work.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Deed {
     Share(u8),
     Lock(u8),
     Read(u8),
-    /// Whether the mini-page is near the head.
+    /// Checks whether the mini-page is near the head.
     Look,
-    /// Whether it has the page alone, if need be from now on.
+    /// Checks whether the client has the page exclusively, and upgrades its lock if it must.
     Upgrade,
-    /// Into the mini-page.
+    /// Writes into the mini-page.
     Put(u8),
-    /// Payload bytes.
+    /// Allocates a block with this many payload bytes.
     Allocate(usize),
-    /// What there was, or this.
+    /// Copies the old record into the new block, or this one.
     Copy(u8),
     Publish,
     Leave,
     Evict,
 }
 
-/// What a thread says.
+/// What a thread reports.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Said {
-    /// The ring tells this, on the way.
+    /// The ring reported this event meanwhile.
     Told(Event),
-    /// The thread stands here.
+    /// The thread has stopped at this event.
     Stopped(Event),
-    /// The deed is done, and this is what came of it: a record, a truth as 0 or 1, or nothing.
+    /// The deed is done. The result is a record, a truth value as 0 or 1, or nothing.
     Done(u8),
 }
 
@@ -74,7 +74,7 @@ enum Order {
 struct Side {
     orders: Receiver<Order>,
     says: Sender<Said>,
-    /// The driver has gone: nobody is to be asked any more.
+    /// The driver has gone: no more orders are waited for.
     free: bool,
 }
 
@@ -82,7 +82,7 @@ thread_local! {
     static SIDE: RefCell<Option<Side>> = const { RefCell::new(None) };
 }
 
-/// Stops actors, or passes on what the ring tells on their threads.
+/// Stops actors, or passes on the ring's events on their threads.
 pub(super) struct Gate;
 
 impl Observer<Event> for Gate {
@@ -109,7 +109,7 @@ impl Observer<Event> for Gate {
     }
 }
 
-/// A client's thread. Dropped, it runs to the end of its deed and lets go of what it holds.
+/// A client's thread. When dropped, it finishes its deed and releases what it holds.
 pub(super) struct Actor {
     orders: Option<Sender<Order>>,
     said: Receiver<Said>,
@@ -154,7 +154,7 @@ impl Actor {
         said.map_err(|_| "the thread is stuck, or has panicked".to_owned())
     }
 
-    /// Lets it run to its end, without waiting for it.
+    /// Lets the thread run to its end, without waiting for it.
     pub(super) fn let_go(&mut self) {
         self.orders = None;
     }
@@ -164,7 +164,7 @@ impl Drop for Actor {
     fn drop(&mut self) {
         self.let_go();
         if let Some(thread) = self.thread.take() {
-            // A thread that has panicked has been heard of before.
+            // If the thread has panicked, that has been reported already.
             drop(thread.join());
         }
     }
@@ -189,7 +189,7 @@ fn serve(stage: &Stage) {
         hand = held;
         SIDE.with_borrow(|side| {
             let side = side.as_ref().expect("an actor's thread");
-            // A driver that has gone does not listen.
+            // Fails if the driver has gone: then nobody listens.
             let _ = side.says.send(Said::Done(answer));
         });
     }
@@ -258,7 +258,7 @@ fn perform<'a>(stage: &'a Stage, hand: Hand<'a>, deed: Deed) -> (Hand<'a>, u8) {
                 }
                 Ok::<_, Infallible>(leaf())
             };
-            // The events say what came of it.
+            // The events report the result.
             let Ok(_) = ring.evict(merge);
             (Hand::Empty, 0)
         }

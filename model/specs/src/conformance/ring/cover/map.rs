@@ -1,5 +1,5 @@
-//! The mirror's graph as a map for walks: states, labelled edges, and where the engine comes to
-//! rest behind each.
+//! The mirror's graph as a map for walks: states, labelled edges, and where the engine stops after
+//! each edge.
 
 use std::collections::VecDeque;
 
@@ -14,16 +14,16 @@ use crate::mirror::circular_buffer::{Action, CircularBuffer, Life, Phase, State}
 pub(super) struct Edge {
     pub(super) action: Action,
     pub(super) to: u32,
-    /// Where the engine comes to rest if it takes this one, as far as can be told from the states,
-    /// or as it did last.
+    /// The state in which the engine stops after this edge: as far as the states tell, or where it
+    /// stopped last time.
     pub(super) rest: u32,
-    /// Whether the engine can be led to take it, as one of those that it takes in one go, by the
-    /// states alone.
+    /// Whether the engine can be led to take the edge, alone or as one of several that it takes
+    /// together, judged by the states alone.
     is_takeable: bool,
-    /// The same by where the engine has come to rest.
+    /// The same, judged by where the engine has actually stopped.
     is_still_takeable: bool,
     pub(super) taken: bool,
-    /// How often the engine was led here and did something else that the mirror allows, too.
+    /// How often the engine was led here and did something else that the mirror allows too.
     pub(super) tries: u8,
 }
 
@@ -33,17 +33,18 @@ impl Edge {
     }
 }
 
-/// Tries after which an edge is given up.
+/// The number of tries after which an edge is given up.
 pub(super) const TRIES: u8 = 10;
 
-/// The whole graph; the initial state is the first.
+/// The whole graph. The initial state is the first.
 pub(super) struct Map {
     pub(super) states: Vec<State>,
     pub(super) edges: Vec<Vec<Edge>>,
     numbers: FxHashMap<State, u32>,
-    /// Whether the engine comes there, to rest or in passing.
+    /// Whether the engine reaches each state, to stop there or in passing.
     comes: Vec<bool>,
-    /// Of each state, in which search it was found, and by which edge of which state.
+    /// For each state: the search in which it was found, and the state and edge that it was found
+    /// by.
     came: Vec<(u32, u32, u32)>,
     searches: u32,
 }
@@ -101,7 +102,7 @@ impl Map {
         map
     }
 
-    /// Looks again at what the engine can be led to take, now that it has been led.
+    /// Updates what the engine can be led to take, using what the walks have shown.
     pub(super) fn learn(&mut self) {
         self.find_takeable(|edge| edge.is_still_takeable = true);
     }
@@ -110,8 +111,8 @@ impl Map {
         self.numbers.get(state).copied()
     }
 
-    /// The edges that the engine takes in one go if it takes this one: their places, and the states
-    /// behind.
+    /// The edges that the engine takes together if it takes this one: each edge's place, and the
+    /// state after it.
     pub(super) fn passes(&self, from: u32, edge: usize) -> Vec<((u32, usize), u32)> {
         let mut passed = Vec::new();
         let (mut at, mut i) = (from, edge);
@@ -127,8 +128,8 @@ impl Map {
         }
     }
 
-    /// Calls `mark` with all edges that the engine can be led to take; says where it comes, to rest
-    /// or in passing.
+    /// Calls `mark` with every edge that the engine can be led to take. Returns the states that it
+    /// reaches, to stop there or in passing.
     fn find_takeable(&mut self, mark: impl Fn(&mut Edge)) -> Vec<bool> {
         let mut rests = vec![false; self.states.len()];
         let mut pending = vec![0u32];
@@ -139,7 +140,8 @@ impl Map {
                 let rest = self.edges[at as usize][i].rest;
                 let mut passes = self.passes(at, i);
                 if passes.last().is_none_or(|(_, to)| *to != rest) {
-                    // It has come elsewhere, so what it passes is not known.
+                    // The engine stopped elsewhere, so the edges that it takes together are not
+                    // known.
                     passes.truncate(1);
                 }
                 for ((from, i), to) in passes {
@@ -154,7 +156,7 @@ impl Map {
         comes
     }
 
-    /// Whether taking this edge takes one that is still to be taken.
+    /// Whether taking this edge takes one that has not been taken yet.
     fn is_wanted(&self, at: u32, i: usize) -> bool {
         let edge = &self.edges[at as usize][i];
         if edge.tries >= TRIES {
@@ -167,8 +169,8 @@ impl Map {
         passed.any(|((at, i), _)| !self.edges[at as usize][i].taken)
     }
 
-    /// The shortest way from `from` to an edge that is wanted, which is the last: the places of
-    /// edges, each at where the one before comes to rest.
+    /// The shortest way from `from` to a wanted edge, which is the last of the way. Returns the
+    /// edges' indices. Each edge starts where the engine stops after the one before.
     pub(super) fn way(&mut self, from: u32, can: impl Fn(Action) -> bool) -> Option<Vec<usize>> {
         self.searches += 1;
         let search = self.searches;
@@ -202,8 +204,8 @@ impl Map {
     }
 }
 
-/// Whether the engine takes this step behind that one without coming to rest in between: one
-/// critical section of the ring has them both.
+/// Whether the engine takes `next` after `done` without stopping in between, because both are in
+/// one critical section of the ring.
 fn goes_on(s: &State, done: Action, next: Action) -> bool {
     let dead = |c: u8| {
         let victim = s.thread[usize::from(c)].work.victim;
@@ -224,16 +226,16 @@ fn goes_on(s: &State, done: Action, next: Action) -> bool {
 
 /// Why an edge was not taken.
 pub(super) enum Untaken {
-    /// The engine cannot.
+    /// The engine cannot take it, for this reason.
     Because(&'static str),
-    /// It begins where the engine never comes.
+    /// It begins in a state that the engine never reaches.
     Behind,
-    /// Nobody has tried.
+    /// It was not tried.
     Left,
 }
 
 impl Map {
-    /// Why this edge was not taken.
+    /// The reason why this edge was not taken.
     pub(super) fn why_not(&self, at: u32, edge: &Edge) -> Untaken {
         if !self.comes[at as usize] {
             return Untaken::Behind;
@@ -241,7 +243,7 @@ impl Map {
         if edge.tries >= TRIES {
             return Untaken::Because(match edge.action {
                 Action::PopFreeList(..) => {
-                    "the block that was freed last is first on its list, and this is another one"
+                    "the engine takes the block that was freed last from its list, and this edge takes another one"
                 }
                 _ => "led here, the engine did something else that the mirror allows",
             });
@@ -252,12 +254,12 @@ impl Map {
         let mut threads = self.states[at as usize].thread.iter();
         Untaken::Because(if edge.is_takeable {
             if threads.any(|t| t.phase == Phase::Finish) {
-                "whoever has found a dead block behind another evictor's sleeps, and the head passes both in one critical section"
+                "an evictor that finds a dead block behind another evictor's block sleeps, and the head passes both in one critical section"
             } else {
-                "the engine does not come here: each time it was led to, it did something else that the mirror allows"
+                "the engine does not get here: each time it was led here, it did something else that the mirror allows"
             }
         } else if threads.any(|t| t.phase == Phase::Popped) {
-            "another client comes between a block's coming off its list and its being handed out or left: one critical section of the ring"
+            "another client comes between taking a block off its list and handing it out or leaving it: one critical section of the ring"
         } else {
             "another client comes between two steps of one critical section: claim and pass what is dead, pad and take what is behind"
         })

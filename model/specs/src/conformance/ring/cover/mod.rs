@@ -1,16 +1,16 @@
-//! The other direction: walks over the mirror's graph lead the real ring, so that together they
-//! take every labelled edge.
+//! Leads the real ring along walks over the mirror's graph, which together take every labelled edge
+//! that the ring can take.
 //!
-//! The graph is that of the `CircularBuffer` smoke model, whole, and the mirror is the one that is
-//! equal to TLC's. The ring has the model's size: five units of 4 KiB. For each step of a walk a
-//! client's thread (`actor`) is made to do just that, and then the ring is looked at (`rig`):
-//! addresses, every block's size, state and page, which pages can be locked, what is in mini-pages
-//! and leaves. An edge counts as taken if all of that is what the mirror says.
+//! The graph is the whole graph of the `CircularBuffer` smoke model, and its mirror is the one
+//! whose graph equals TLC's. The ring has the model's size: five units of 4 KiB. For each step of a
+//! walk a client's thread (`actor`) is made to do exactly that. Then the ring is compared (`rig`):
+//! addresses, every block's size, state and page, which pages can be locked, and the records in
+//! mini-pages and leaves. An edge counts as taken if all of that equals the mirror's state.
 //!
-//! A thread stands where it holds no more than the spec says: between two calls of the ring, and in
-//! the middle of one at the events that are not told under the ring's mutex. What the ring does in
-//! one critical section are several steps of the spec (`map`), taken together; other clients' steps
-//! in between are named as what the engine cannot take.
+//! A thread stops only where it holds no more than the spec says: between two calls of the ring,
+//! and in the middle of a call at events that are not reported under the ring's mutex. One critical
+//! section of the ring may be several steps of the spec (`map`), which are taken together. Edges in
+//! which another client takes a step in between are named as edges that the engine cannot take.
 
 mod actor;
 mod map;
@@ -27,16 +27,16 @@ use crate::conformance::cover::{Cover, Mismatch};
 use crate::mirror::circular_buffer::{Action, CircularBuffer};
 use crate::value::state_text;
 
-/// Steps of a walk that are told at a mismatch.
+/// The number of steps of a walk that are listed for a mismatch.
 const TOLD: usize = 60;
 
-/// Steps without anything new after which a walk ends.
+/// A walk ends after this many steps without anything new.
 const IN_VAIN: u32 = 20_000;
 
-/// Walks for at most `limit`.
+/// Takes walks for at most `limit`.
 ///
 /// # Errors
-/// The engine has no ring like that.
+/// The engine's own, if it cannot make such a ring.
 pub fn run(mirror: &CircularBuffer, limit: Duration) -> Result<Cover, RingError> {
     let until = Instant::now() + limit;
     let mut map = Map::new(mirror);
@@ -59,7 +59,7 @@ fn taken(map: &Map) -> usize {
     map.edges.iter().flatten().filter(|edge| edge.taken).count()
 }
 
-/// One walk, from the initial state until nothing new is to be reached.
+/// One walk, from the initial state until it can reach nothing new.
 fn walk(
     mirror: &CircularBuffer,
     map: &mut Map,
@@ -75,7 +75,7 @@ fn walk(
             return;
         };
         for i in way {
-            // That nobody calls any more is nothing that the engine does, and leads nowhere.
+            // The step in which clients stop calling is not one of the engine's, and leads nowhere.
             for edge in &mut map.edges[at as usize] {
                 edge.taken |= matches!(edge.action, Action::Close);
             }
@@ -103,7 +103,8 @@ fn walk(
             told.drain(..told.len().saturating_sub(TOLD));
             let edge = &mut map.edges[from as usize][i];
             if at != wanted.rest {
-                // It has come elsewhere: by what it has taken instead, or by who slept there.
+                // The engine stopped elsewhere, because it took other steps or because a client
+                // slept there.
                 edge.rest = at;
                 edge.tries = (edge.tries + 1).min(TRIES);
                 break;
@@ -112,7 +113,8 @@ fn walk(
     }
 }
 
-/// Takes the mirror's edge: where it leads, and whether that is the first time.
+/// Takes an edge of the mirror. Returns where it leads, and whether it was taken for the first
+/// time.
 fn take(mirror: &CircularBuffer, map: &mut Map, at: u32, action: Action) -> Option<(u32, bool)> {
     let next = stateright::Model::next_state(mirror, &map.states[at as usize], action)?;
     let to = map.number(&next)?;

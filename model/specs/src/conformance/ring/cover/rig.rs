@@ -1,4 +1,4 @@
-//! The engine at the mirror's side: does one step of the mirror, and says which ones it has done.
+//! The engine beside the mirror: does one step of the mirror, and reports which steps it has done.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -13,7 +13,7 @@ use crate::mirror::circular_buffer::{Action, Block, Call, CircularBuffer, Life, 
 const NONE: u8 = CircularBuffer::NONE;
 const UNIT: u64 = 4096;
 
-/// What the engine does otherwise.
+/// A result, or how the engine differs from the mirror.
 pub(super) type Step<T = ()> = Result<T, String>;
 
 /// The ring with its clients' threads, and the mirror's state.
@@ -21,10 +21,10 @@ pub(super) struct Rig<'a> {
     mirror: &'a CircularBuffer,
     stage: Arc<Stage>,
     actors: Vec<Actor>,
-    /// Clients that sleep in the ring until the head has passed their block.
+    /// Whether each client sleeps in the ring until the head has passed its block.
     asleep: Vec<bool>,
     pub(super) state: State,
-    /// What the engine has done since it was last asked for a step.
+    /// What the engine has done since the last step that it was asked for.
     done: Vec<Action>,
 }
 
@@ -75,16 +75,16 @@ impl<'a> Rig<'a> {
         })
     }
 
-    /// Whether the engine can be led that way now.
+    /// Whether the engine can be led to take this action now.
     pub(super) fn can(&self, action: Action) -> bool {
         match action {
-            // It has gone to sleep on the way, and wakes when the head has passed.
+            // A client that has gone to sleep meanwhile wakes when the head has passed.
             Action::Finish(c) => !self.asleep[usize::from(c)],
             _ => true,
         }
     }
 
-    /// Takes a step, and says which ones the engine has taken instead.
+    /// Takes a step. Returns the steps that the engine has actually taken.
     pub(super) fn take(&mut self, action: Action) -> (Vec<Action>, Step) {
         let step = self.perform(action).and_then(|()| self.compare());
         (std::mem::take(&mut self.done), step)
@@ -189,14 +189,14 @@ impl<'a> Rig<'a> {
         asked.ok_or_else(|| "it asks for nothing".into())
     }
 
-    /// A deed from its beginning to its end, or to the first stop.
+    /// Runs a deed to its end, or to the first stop.
     fn run(&mut self, c: u8, deed: Deed) -> Step<u8> {
         self.actor(c).begin(deed)?;
         self.follow(c)
     }
 
-    /// Hears what a client's thread does until it comes to rest, and says what came of its deed, if
-    /// that is done.
+    /// Follows a client's thread until it stops, and returns the result of its deed if that is
+    /// done.
     fn follow(&mut self, c: u8) -> Step<u8> {
         loop {
             match self.actor(c).wait()? {
@@ -227,7 +227,7 @@ impl<'a> Rig<'a> {
         }
     }
 
-    /// Those over whose blocks the head has come wake up.
+    /// The clients whose blocks the head has passed wake up.
     fn wakes(&mut self, c: u8) -> Step {
         for other in (0..self.asleep.len() as u8).filter(|other| *other != c) {
             if self.asleep[usize::from(other)] && self.phase(other) != Phase::Finish {
@@ -238,7 +238,7 @@ impl<'a> Rig<'a> {
         Ok(())
     }
 
-    /// What the ring tells on the way.
+    /// Handles an event that the ring reports meanwhile.
     fn hears(&mut self, c: u8, event: Event) -> Step {
         let work = self.mirror.thread(&self.state, c).work;
         match event {
@@ -292,7 +292,7 @@ impl<'a> Rig<'a> {
         }
     }
 
-    /// Where a thread has stopped; whether that is a state of the mirror.
+    /// Handles a stop of a thread. Returns whether it is a state of the mirror.
     fn stands(&mut self, c: u8, event: Event) -> Step<bool> {
         let work = self.mirror.thread(&self.state, c).work;
         match event {
@@ -317,7 +317,7 @@ impl<'a> Rig<'a> {
             Event::Pauses { at, before } => {
                 same("the victim", units(at), work.victim)?;
                 match before {
-                    // Once more where it was, unless it comes from the step before.
+                    // The thread is where it was, unless it comes from the step before.
                     Pause::Look => Ok(self.done.last().is_some()),
                     Pause::Lock => {
                         self.note(c, Action::FindPage(c))?;
@@ -353,7 +353,7 @@ impl<'a> Rig<'a> {
         same("near the head", self.run(c, Deed::Look)?, near.into())
     }
 
-    /// The page is its alone, and it wants a block.
+    /// The client has the page exclusively, and wants a block.
     fn wants(&mut self, c: u8, action: Action) -> Step {
         same(
             "whether it has the page alone",
@@ -377,12 +377,12 @@ impl<'a> Rig<'a> {
         self.note(c, Action::Return(c))
     }
 
-    /// Everything of the ring that can be seen from outside is what the mirror says.
+    /// Compares everything about the ring that can be observed from outside with the mirror.
     fn compare(&self) -> Step {
         let s = &self.state;
         let seen = self.stage.ring.look().map_err(|e| e.to_string())?;
         let capacity = self.mirror.shape().capacity;
-        // The engine's addresses grow for ever.
+        // The engine's addresses grow without bound.
         let head = units(seen.head % (u64::from(capacity) * UNIT));
         same("the head", head, s.head % capacity)?;
         same(
@@ -402,7 +402,7 @@ impl<'a> Rig<'a> {
                 BlockState::Allocated => Life::Allocated,
                 BlockState::Listed => Life::Listed,
                 BlockState::Tombstone => Life::Tombstone,
-                // It is marked with the ring's mutex, which its evictor does not have yet.
+                // The block is marked under the ring's mutex, which its evictor does not have yet.
                 BlockState::Ready if self.is_unmarked(at) => Life::Evicted,
                 BlockState::Ready => Life::Ready,
                 BlockState::Evicted => Life::Evicted,
@@ -425,7 +425,7 @@ impl<'a> Rig<'a> {
             .any(|(t, asleep)| t.phase == Phase::Finish && t.work.victim == at && !asleep)
     }
 
-    /// Lock, mini-page and leaf.
+    /// Compares the lock, the mini-page and the leaf of a page.
     fn compare_page(&self, page: usize) -> Step {
         let word = &self.state.word[page];
         let id = PageId(page as u64);
@@ -453,7 +453,7 @@ impl<'a> Rig<'a> {
 
 impl Drop for Rig<'_> {
     fn drop(&mut self) {
-        // All at once: one may wait for what another holds.
+        // All threads at once, since one may wait for what another holds.
         self.actors.iter_mut().for_each(Actor::let_go);
     }
 }

@@ -1,4 +1,4 @@
-//! What must hold in every state, under the names of the spec.
+//! The invariants, by the names of the spec.
 
 use super::super::reading::{all_readings, as_read, left, left_count, page_at, redone};
 use super::super::state::{Blocks, Image};
@@ -20,7 +20,7 @@ pub(super) const INVARIANTS: [(&str, Invariant); 6] = [
 ];
 
 impl PageVersions {
-    /// By construction, but that the sets are of the model's pages.
+    /// Holds by construction, except that the sets must contain only pages of the model.
     fn version_type_inv(&self, s: &State) -> bool {
         (s.exact | s.told) & !self.set_of(|_| true) == 0
     }

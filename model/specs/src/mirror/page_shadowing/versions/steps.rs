@@ -1,5 +1,5 @@
-//! The actions of `PageVersions.tla`, in their order; those of `PageShadowing.tla` with what they
-//! do to versions.
+//! The actions of `PageVersions.tla`, in their order, and the effects on versions of the actions of
+//! `PageShadowing.tla`.
 
 use super::super::reading::{self, is_named};
 use super::super::state::{
@@ -102,7 +102,7 @@ impl PageVersions {
         }
     }
 
-    /// `Spoils`: what the block at a place turns into; `None`: it cannot become that.
+    /// `Spoils`: what the block at a place turns into. `None` if it cannot turn into that.
     fn spoils(&self, place: &Place, at: usize, becomes: Becomes) -> Option<Block> {
         match becomes {
             Becomes::NotWhole if at == LOG_BLOCK => {
@@ -196,14 +196,14 @@ impl PageVersions {
         };
     }
 
-    /// The pages that are so.
+    /// The pages for which `is` is true.
     pub(super) fn set_of(&self, is: impl Fn(usize) -> bool) -> Set {
         let pages = self.base.pages().filter(|p| is(*p));
         pages.fold(0, |set, p| set | 1 << p)
     }
 }
 
-/// Up to where all records are done: of `IsNewest`.
+/// The last record up to which all records are redone: part of `IsNewest`.
 pub(super) fn done(s: &State) -> N {
     if s.shadow.up {
         s.shadow.log_len
