@@ -4,7 +4,7 @@
 
 use bf_tree::{BfTree, Config, LeafReadResult, ScanReturnField};
 
-/// The one key that is deleted; neither the first nor the last of its leaf.
+/// The one key that is deleted. It is neither the first nor the last key of its leaf.
 const DELETED: u32 = 101;
 
 fn scan_all(tree: &BfTree) -> bool {
@@ -21,7 +21,7 @@ fn scan_all(tree: &BfTree) -> bool {
 fn main() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut config = Config::new(folder.path().join("live"), 4 << 20);
-    // With the default of 30 % it takes a few scans more; 100 % makes every run the same.
+    // With the default of 30 % more scans are needed. 100 % makes every run the same.
     config.use_snapshot(true).scan_promotion_rate(100);
     let mut tree = BfTree::with_config(config, None).expect("a valid configuration");
 

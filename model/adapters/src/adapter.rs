@@ -1,13 +1,13 @@
-//! What an adapter says of its engine.
+//! The description of an adapter.
 
 use treering_oracle::Engine;
 
-/// One engine of this build.
+/// The adapter of one engine in this build.
 pub(crate) struct Adapter {
     /// Its name on the command line.
     pub(crate) name: &'static str,
-    /// What of it can be judged and what cannot, in one line.
+    /// What can be judged of the engine and what cannot, in one line.
     pub(crate) judged: &'static str,
-    /// Makes it.
+    /// Creates the engine.
     pub(crate) engine: fn() -> Box<dyn Engine>,
 }

@@ -1,20 +1,20 @@
-//! Bf-Tree as its authors publish it: mini-pages in a circular buffer over 4 KiB leaf pages in a
-//! file.
+//! An adapter for the Bf-tree that its authors publish: mini-pages in a circular buffer over 4 KiB
+//! leaf pages in a file.
 //!
-//! What the crate documents as complete is used, nothing else. Its log is "incomplete, internal use
-//! only", so a store outlives its process by snapshots alone: `sync` takes one, `open` recovers the
-//! last one, and so does a store that is dropped. Recovery goes on writing to the file that it
+//! The adapter uses only what the crate documents as complete. Its log is "incomplete, internal use
+//! only", so a store outlives its process only by snapshots. `sync` takes one, and so does dropping
+//! a store; `open` recovers the last one. After recovery the engine writes to the file that it
 //! recovered from, hence the copy:
 //!
 //! ```text
-//! snapshot   what the last sync left; written beside and renamed by the engine
-//! pages      the leaf pages of the open tree; made anew at every open
+//! snapshot   the state at the last sync; the engine writes a new file and renames it
+//! pages      the leaf pages of the open tree; created at every open
 //! ```
 //!
-//! Refused by the engine: empty keys, empty values, and records under two bytes. Every value
-//! carries one byte in front here, so that empty values can be judged. It cannot scan downwards. An
-//! iterator holds a page lock until it is dropped, so a scan reads in batches and calls back
-//! between them.
+//! The engine refuses empty keys, empty values, and records under two bytes. The adapter puts one
+//! byte in front of every value, so that empty values can be judged. The engine cannot scan
+//! downwards. An iterator holds a page lock until it is dropped, so a scan reads in batches and
+//! calls back between them.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -42,10 +42,10 @@ const MAX_RECORD: usize = 1600;
 /// The byte in front of every value.
 const MARK: u8 = b'=';
 
-/// Small enough that mini-pages are evicted, sixteen leaf pages large.
+/// Small enough that mini-pages are evicted: sixteen leaf pages.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Records a batch of a scan.
+/// The number of records in a batch of a scan.
 const BATCH: usize = 64;
 
 struct Bf;
@@ -99,7 +99,7 @@ fn config(pages: &Path) -> Config {
         .use_snapshot(true)
         .cb_min_record_size(2)
         .cb_max_record_size(MAX_RECORD + 1)
-        // One more than a key has: a scan goes on from the last key with a zero behind.
+        // One more than a key has, since a scan continues from the last key with a zero appended.
         .cb_max_key_len(MAX_KEY + 1);
     config
 }
@@ -111,14 +111,14 @@ fn told(error: std::io::Error) -> Error {
 struct Store {
     tree: BfTree,
     snapshot: PathBuf,
-    /// The engine skips a snapshot that is asked for during another, which would be a sync that did
-    /// nothing.
+    /// Held while a snapshot is taken. The engine skips a snapshot that is requested during another
+    /// one, and the sync would then do nothing.
     one_snapshot: Mutex<()>,
     writes: Writes,
 }
 
 impl Store {
-    /// Reads up to [`BATCH`] records from `from` on. The locks of the iterator are gone when it
+    /// Reads up to [`BATCH`] records from `from` on. The iterator's locks are released when it
     /// returns.
     fn batch(&self, from: &[u8]) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
         let fields = ScanReturnField::KeyAndValue;
@@ -184,7 +184,7 @@ impl Kv for Store {
     }
 
     fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()> {
-        // The empty key cannot be looked for; the least key that can be there is a single zero.
+        // The empty key cannot be looked up. The smallest key that can exist is a single zero.
         let mut from = if from.is_empty() {
             vec![0]
         } else {
@@ -215,7 +215,7 @@ impl Kv for Store {
 
 impl Drop for Store {
     fn drop(&mut self) {
-        // After a panic of the engine its locks may never come free again.
+        // After a panic of the engine its locks may never be released.
         if !std::thread::panicking() {
             self.take_snapshot();
         }

@@ -1,4 +1,4 @@
-//! What adapters need: the disk they asked for, errors in the engine's own words, write numbers.
+//! What all adapters need: the requested disk, errors in the engine's own words, and write numbers.
 
 use std::fmt::Display;
 use std::ops::Bound;
@@ -10,12 +10,12 @@ use treering_engine::device::BlockDevice;
 use treering_engine::{Error, Lsn};
 use treering_oracle::Disk;
 
-/// Longest key for engines that take far longer ones: a quarter of a page, so that an inner node
-/// holds few.
+/// The longest key for engines that accept far longer ones: a quarter of a page, so that an inner
+/// node holds few keys.
 pub(crate) const LONG_KEY: usize = 1024;
 
-/// Largest record for engines that take far larger ones: it spans four pages, so that overflow
-/// pages and blobs are met.
+/// The largest record for engines that accept far larger ones. It spans four pages, so that
+/// overflow pages and blobs are used.
 pub(crate) const LARGE_RECORD: usize = 16 << 10;
 
 /// A failure in the engine's own words.
@@ -26,7 +26,7 @@ pub(crate) fn foreign(engine: &'static str, why: impl Display) -> Error {
     }
 }
 
-/// The folder that an engine asked for.
+/// The folder that an engine requires.
 pub(crate) fn folder<'d>(engine: &'static str, disk: &'d Disk) -> Result<&'d Path, Error> {
     match disk {
         Disk::Folder(path) => Ok(path),
@@ -35,7 +35,7 @@ pub(crate) fn folder<'d>(engine: &'static str, disk: &'d Disk) -> Result<&'d Pat
     }
 }
 
-/// The device that an engine asked for.
+/// The device that an engine requires.
 pub(crate) fn device(engine: &'static str, disk: &Disk) -> Result<Arc<dyn BlockDevice>, Error> {
     match disk {
         Disk::Blocks(device) => Ok(device.clone()),
@@ -47,14 +47,13 @@ pub(crate) fn device(engine: &'static str, disk: &Disk) -> Result<Arc<dyn BlockD
     }
 }
 
-/// Where a scan downwards begins.
+/// The start of a downward scan.
 pub(crate) fn below(before: Option<&[u8]>) -> Bound<&[u8]> {
     before.map_or(Bound::Unbounded, Bound::Excluded)
 }
 
-/// Numbers the writes of an engine that has no LSN to show. A number is drawn when the write has
-/// returned, so whatever makes all finished writes durable makes those up to any number drawn so
-/// far durable.
+/// Numbers the writes of an engine that has no LSNs. A number is drawn after the write has
+/// returned. So if all finished writes become durable, those up to any number drawn so far do.
 #[derive(Default)]
 pub(crate) struct Writes(AtomicU64);
 

@@ -1,10 +1,10 @@
-//! fjall: a log-structured merge tree, behind a journal.
+//! An adapter for fjall, a log-structured merge tree with a journal.
 //!
-//! The memtable is kept small, so that programs of a few thousand operations see flushes and
-//! compactions. A write goes to the operating system before it returns, and to the disk by
-//! `persist` (README, "Durability"): that is `sync`.
+//! The memtable is kept small, so that programs of a few thousand operations reach flushes and
+//! compactions. A write reaches the operating system before it returns, and the disk by `persist`
+//! (README, "Durability"), which is `sync` here.
 //!
-//! Refused by the engine: empty keys (it panics) and keys over 65,535 bytes. Values may be empty.
+//! The engine refuses empty keys (it panics) and keys over 65,535 bytes. Values may be empty.
 
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
@@ -70,7 +70,7 @@ fn told(error: ::fjall::Error) -> Error {
 }
 
 struct Store {
-    /// Before the database, so that it is dropped first.
+    /// Declared before the database, so that it is dropped first.
     records: Keyspace,
     database: Database,
     writes: Writes,

@@ -1,12 +1,12 @@
-//! LMDB, through heed: a copy-on-write B+-tree in a memory map.
+//! An adapter for LMDB, through heed: a copy-on-write B+-tree in a memory map.
 //!
 //! Each call is a transaction of its own. By default LMDB makes every commit durable with two
-//! `fsync`s; it is opened with `MDB_NOSYNC` here, so that `mdb_env_sync` is what makes writes
-//! durable and differential runs are not runs of `fsync`. No crash can be judged either way: the
-//! kernel writes the map.
+//! `fsync`s. Here it is opened with `MDB_NOSYNC`, so that `mdb_env_sync` makes writes durable and
+//! differential runs do not spend their time in `fsync`. Crashes cannot be judged either way, since
+//! the kernel writes the map.
 //!
-//! Refused by the engine: empty keys and keys longer than `mdb_env_get_maxkeysize`, 511 bytes as
-//! heed builds it. Values may be empty.
+//! The engine refuses empty keys and keys longer than `mdb_env_get_maxkeysize`, which is 511 bytes
+//! in heed's build. Values may be empty.
 
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
@@ -27,10 +27,10 @@ pub(crate) const ADAPTER: Adapter = Adapter {
     engine: || Box::new(Heed),
 };
 
-/// LMDB's own limit, held against `Env::max_key_size` when a store is opened.
+/// LMDB's own limit. Checked against `Env::max_key_size` when a store is opened.
 const MAX_KEY: usize = 511;
 
-/// Address space, not memory; the file grows as pages are used.
+/// This is address space, not memory. The file grows as pages are used.
 const MAP_BYTES: usize = 4 << 30;
 
 struct Heed;
@@ -121,7 +121,7 @@ impl Kv for Store {
 
     fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()> {
         let start = match from {
-            // LMDB cannot look for the empty key; before it and after it are the same place.
+            // LMDB cannot look up the empty key. Starting before it and after it is the same.
             [] => Bound::Unbounded,
             _ => Bound::Included(from),
         };
@@ -138,7 +138,7 @@ impl Kv for Store {
 
     fn scan_back(&self, before: Option<&[u8]>, visit: &mut Visitor<'_>) -> Result<()> {
         if before == Some(b"") {
-            // As above; and nothing is below it.
+            // As above, and nothing is below the empty key.
             return Ok(());
         }
         let txn = self.env.read_txn().map_err(told)?;

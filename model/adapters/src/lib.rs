@@ -1,9 +1,10 @@
 //! Other people's engines, for the oracle to judge.
 //!
-//! Each adapter is one file behind a cargo feature of its name: it opens the engine in the way its
-//! documentation recommends, maps [`treering_engine::Kv`] on the engine's own calls, and says in
-//! [`Limits`](treering_oracle::Limits) what the engine refuses and in [`judged`] what cannot be
-//! judged. An adapter adds no cache and no repair of its own, so that an answer is the engine's.
+//! Each adapter is one file behind a cargo feature of its name. It opens the engine in the way that
+//! its documentation recommends, and maps [`treering_engine::Kv`] to the engine's own calls.
+//! [`Limits`](treering_oracle::Limits) say what the engine refuses, and [`judged`] says what cannot
+//! be judged. An adapter adds no cache and no repair of its own, so that every answer is the
+//! engine's.
 //!
 //! | feature | engine | disk | a write is durable | an LSN is |
 //! |---|---|---|---|---|
@@ -13,15 +14,14 @@
 //! | `heed` | LMDB | folder | after `sync` | the same |
 //! | `bf-tree` | Microsoft's Bf-Tree | folder | after `sync` | the same |
 //!
-//! All of them sync everything or nothing, so an LSN need only order a write before a later `sync`.
-//! A store that is dropped is closed in the way the engine means it to be closed, and keeps what it
-//! holds.
+//! Each engine syncs everything or nothing, so an LSN need only order a write before a later
+//! `sync`. Dropping a store closes it in the way that the engine intends, and keeps its content.
 
 mod adapter;
 #[cfg(feature = "bf-tree")]
 mod bf_tree;
 #[cfg(feature = "any")]
-// Each engine uses a part of it.
+// Each engine uses only a part of it.
 #[cfg_attr(not(feature = "all"), allow(dead_code))]
 mod common;
 #[cfg(feature = "fjall")]
@@ -73,7 +73,7 @@ pub fn engine(name: &str) -> Option<Box<dyn Engine>> {
     find(name).map(|adapter| (adapter.engine)())
 }
 
-/// What of that engine can be judged and what cannot, in one line of plain words.
+/// What can be judged of that engine and what cannot, in one line.
 #[must_use]
 pub fn judged(name: &str) -> &'static str {
     find(name).map_or("nothing: it is not in this build", |adapter| adapter.judged)

@@ -1,13 +1,13 @@
-//! sled 0.34: a Bw-tree-like index on a log-structured page store.
+//! An adapter for sled 0.34, a Bw-tree-like index on a log-structured page store.
 //!
-//! Segments and cache are kept small, so that pages are written out, fetched and moved between
-//! segments. Its background flush is off; `sync` is `flush`, after which "all previous writes will
+//! Segments and cache are kept small, so that pages are written, fetched and moved between
+//! segments. Its background flush is off. `sync` is `flush`, after which "all previous writes will
 //! be recovered if the system crashes".
 //!
-//! It documents no limit for keys and values, empty ones included.
+//! It documents no limit for keys and values, and accepts empty ones.
 //!
-//! A dropped store keeps its lock on the file until its last page is reclaimed, on a thread of its
-//! own; an `open` that comes too early fails (spacejam/sled#1234). It is tried again until then.
+//! A dropped store keeps its lock on the file until its last page is reclaimed, on another thread,
+//! and an `open` fails until then (spacejam/sled#1234). The adapter retries it.
 
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
@@ -29,10 +29,10 @@ pub(crate) const ADAPTER: Adapter = Adapter {
     engine: || Box::new(Sled),
 };
 
-/// An eighth of the default; records of [`LARGE_RECORD`] still fit.
+/// An eighth of the default. Records of [`LARGE_RECORD`] still fit.
 const SEGMENT_BYTES: usize = 64 << 10;
 
-/// How long the store before may take to let go of its lock, and how often to look.
+/// How long to wait for the previous store's lock.
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 const LOCK_PAUSE: Duration = Duration::from_millis(1);
 
@@ -84,7 +84,7 @@ fn told(error: ::sled::Error) -> Error {
     foreign(NAME, error)
 }
 
-/// Whether it is the lock that is in the way; sled has no variant for that.
+/// Whether the error is about the lock. sled has no variant for that.
 fn is_lock(error: &::sled::Error) -> bool {
     matches!(error, ::sled::Error::Io(error) if error.to_string().contains("could not acquire lock"))
 }

@@ -1,4 +1,5 @@
-//! Every engine of the build against an ordered map, and at the edges of what it says it takes.
+//! Compares every engine of the build with an ordered map, also at the limits that the engine
+//! states.
 //!
 //! The long run is ignored by default: `cargo test --release -p treering-adapters --features all --
 //! --ignored --nocapture`.
@@ -13,7 +14,7 @@ use treering_engine::Lsn;
 use treering_oracle::Engine;
 use treering_oracle::value::value;
 
-/// A run of `seed`. Bf-Tree stays in one life: it is known to bring deleted keys back in the next
+/// A run of `seed`. Bf-tree is not reopened, because deleted keys are known to come back then
 /// (`model/FINDINGS.md`).
 fn differential<'e>(name: &str, engine: &'e dyn Engine, seed: u64) -> Differential<'e> {
     match name {
@@ -22,7 +23,7 @@ fn differential<'e>(name: &str, engine: &'e dyn Engine, seed: u64) -> Differenti
     }
 }
 
-/// Every engine, or the one that the environment names.
+/// Runs `judge` on every engine, or on the one that the environment names.
 fn each(judge: impl Fn(&str, &dyn Engine)) {
     let only = std::env::var("ENGINE").ok();
     for name in NAMES {
@@ -82,7 +83,7 @@ fn keys_that_begin_with_each_other_are_different_keys_in_order() {
         if engine.limits().empty_key {
             keys.insert(0, Vec::new());
         }
-        // Not in their order.
+        // In another order.
         for (i, key) in keys.iter().enumerate().rev() {
             store.put(key, &value(i as u64, 20)).expect(name);
         }
@@ -132,7 +133,7 @@ fn the_longest_key_and_the_largest_record_fit() {
             key[limits.max_key - 1] = last;
             key
         };
-        // Three, so that they cannot share a page and scans go on behind a longest key.
+        // Three keys, so that they cannot share a page and scans continue after a longest key.
         for last in [1, 2, 3] {
             let large = value(u64::from(last), limits.max_record - limits.max_key);
             store.put(&long(last), &large).expect(name);

@@ -1,4 +1,5 @@
-//! redb on a device that crashes: what was synced is there, what was not is gone from the end.
+//! Runs redb on a device that crashes: synced writes must survive, and only a suffix of the others
+//! may be lost.
 
 #![cfg(feature = "redb")]
 
@@ -24,14 +25,14 @@ fn redb() -> (Box<dyn Engine>, u64) {
     (redb, blocks)
 }
 
-/// A run on a crash device, with the map as it was after every write.
+/// A run on a crash device, with the map after every write.
 struct Run {
     device: Arc<CrashDevice>,
     store: Option<Arc<dyn treering_engine::Kv>>,
     rng: SmallRng,
-    /// The map before the first write, after it, after the second.
+    /// The map before the first write, after the first, after the second, and so on.
     history: Vec<Map>,
-    /// Writes that the last sync covers.
+    /// The number of writes that the last sync covers.
     synced: usize,
 }
 
@@ -50,7 +51,7 @@ impl Run {
         }
     }
 
-    /// Writes until the power goes, or `writes` of them.
+    /// Writes until the power fails, or `writes` times.
     fn write(&mut self, writes: usize) {
         let store = self.store.as_ref().expect("open");
         for _ in 0..writes {
@@ -65,7 +66,7 @@ impl Run {
                 map.insert(key.clone(), value.clone());
                 store.put(&key, &value)
             };
-            // A write that fails may still be found: its map counts, as the last one.
+            // A failed write may have taken effect, so its map counts as the last one.
             self.history.push(map);
             if written.is_err() {
                 return;
@@ -79,7 +80,7 @@ impl Run {
         }
     }
 
-    /// The number of writes of which a crash that leaves `image` keeps the effect.
+    /// The number of writes that survive a crash that leaves `image`.
     fn survivors(&self, redb: &dyn Engine, image: Image, story: &str) -> usize {
         let disk = Disk::Blocks(Arc::new(CrashDevice::from_image(image)));
         let store = redb

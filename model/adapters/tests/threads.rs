@@ -1,5 +1,5 @@
-//! Four threads on one store: each has keys of its own, between those of the others, and must read
-//! what it wrote.
+//! Four threads on one store. Each has its own keys, interleaved with those of the others, and must
+//! read what it wrote.
 
 mod support;
 
@@ -15,12 +15,12 @@ use treering_oracle::value::value;
 const THREADS: u8 = 4;
 const WRITES: u64 = 500;
 
-/// One thread's writes, each read back; returns what the thread left behind.
+/// Runs one thread's writes, reads each back, and returns the thread's final map.
 fn work(store: &dyn Kv, thread: u8) -> Map {
     let mut rng = SmallRng::seed_from_u64(u64::from(thread));
     let mut map = Map::new();
     for version in 0..WRITES {
-        // The thread is the last byte, so that the threads' keys lie on the same pages.
+        // The thread number is the last byte, so that the threads' keys share pages.
         let key = vec![b'k', rng.random_range(0..60), thread];
         if rng.random_range(0..4) == 0 {
             store.delete(&key).expect("delete");

@@ -1,8 +1,8 @@
-//! A copy of the project whose engine has all mutants behind switches.
+//! Makes a copy of the project whose engine has all mutants behind switches.
 //!
-//! Not every mutant is Rust: operands of other types, borrows that end too early. The compiler says
-//! where, and what covers that place is left out, until the rest compiles. One build for thousands
-//! of mutants, where a build for each would take minutes times thousands.
+//! Not every mutant compiles: operands may have other types, and borrows may end too early. The
+//! compiler reports the place, and the mutants that cover it are left out until the rest compiles.
+//! So thousands of mutants take one build, instead of a build of minutes each.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::find::{Mutant, mutants};
 use crate::splice::{splice, switches};
 
-/// Where mutants are made, below `engine/src`.
+/// The files and folders that get mutants, below `engine/src`.
 const ROOMS: [&str; 17] = [
     "trees",
     "pages",
@@ -40,26 +40,26 @@ const ROOMS: [&str; 17] = [
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Made {
     pub(crate) schema: String,
-    /// Those that compile.
+    /// The mutants that compile.
     pub(crate) mutants: Vec<Mutant>,
-    /// How many there would be.
+    /// The number of mutants before those that do not compile were left out.
     pub(crate) found: usize,
-    /// The engine's own tests, all of them with all mutants.
+    /// The engine's own tests. Each program has all mutants.
     pub(crate) tests: Vec<TestProgram>,
 }
 
 /// A program of the engine's tests.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct TestProgram {
-    /// `lib`, or the file's in `tests`.
+    /// `lib`, or the name of the file in `tests`.
     pub(crate) name: String,
     pub(crate) executable: PathBuf,
 }
 
-/// How the names of the files begin that say which mutants somebody came by.
+/// The prefix of the files that list the mutants that a run reached.
 pub(crate) const HITS: &str = "hits-";
 
-/// The file beside the copy that names its mutants.
+/// The file beside the copy that lists its mutants.
 pub(crate) const LIST: &str = "mutants.json";
 
 fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
@@ -76,7 +76,7 @@ fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Copies what git knows of and what is new, so that no build output comes along.
+/// Copies the files that git tracks and new files, so that no build output comes along.
 fn copy_project(project: &Path, to: &Path) -> Result<()> {
     let listed = Command::new("git")
         .args([
@@ -99,7 +99,8 @@ fn copy_project(project: &Path, to: &Path) -> Result<()> {
         let Ok(bytes) = std::fs::read(&from) else {
             continue;
         };
-        // Nothing is touched that is as it should be: the next build takes what the last one made.
+        // Files that are up to date are not touched, so that the next build can reuse what the last
+        // one made.
         if std::fs::read(&to).is_ok_and(|there| there == bytes) {
             continue;
         }
@@ -109,7 +110,8 @@ fn copy_project(project: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes the copy in `to`, and builds the command there, and the engine's tests if they are wanted.
+/// Makes the copy in `to`, and builds the command there, and the engine's tests if `with_tests` is
+/// set.
 pub(crate) fn make(project: &Path, to: &Path, with_tests: bool) -> Result<Made> {
     copy_project(project, to)?;
     let engine = project.join("engine/src");
@@ -121,7 +123,7 @@ pub(crate) fn make(project: &Path, to: &Path, with_tests: bool) -> Result<Made> 
             let beside = engine.join(format!("{room}.rs"));
             files.extend(beside.exists().then_some(beside));
         } else {
-            ensure!(path.exists(), "engine/src/{room} is not there any more");
+            ensure!(path.exists(), "engine/src/{room} no longer exists");
             files.push(path);
         }
     }
@@ -185,14 +187,14 @@ fn cargo(folder: &Path, what: &str) -> Command {
         .current_dir(folder)
         .env("CARGO_PROFILE_RELEASE_LTO", "off")
         .env("CARGO_PROFILE_RELEASE_DEBUG", "false")
-        // Switches make arithmetic of plain operators, whose overflow is a find.
+        // Plain arithmetic operators are switched, and an overflow kills a mutant.
         .env("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "true")
         .env("RUSTFLAGS", "--cap-lints allow")
         .env("CARGO_TARGET_DIR", folder.join("target"));
     cargo
 }
 
-/// What trees and tests came by was by the numbers of other mutants.
+/// Removes earlier surveys, whose numbers belong to other mutants.
 fn forget_surveys(copy: &Path) -> Result<()> {
     for entry in std::fs::read_dir(copy)? {
         let entry = entry?;
@@ -236,7 +238,7 @@ fn tests(copy: &Path) -> Result<Vec<TestProgram>> {
     Ok(tests)
 }
 
-/// The numbers of those that cover what the compiler does not take.
+/// The numbers of the mutants that cover code that the compiler rejects.
 fn misfits(copy: &Path, all: &[Mutant], sources: &BTreeMap<String, String>) -> Result<Vec<usize>> {
     let output = cargo(copy, "check")
         .args(["-p", "treering-engine", "--message-format=json"])
@@ -267,8 +269,8 @@ fn misfits(copy: &Path, all: &[Mutant], sources: &BTreeMap<String, String>) -> R
             let range = place("byte_start").saturating_sub(more)..place("byte_end") + more;
             Ok(innermost(&spliced[name], range, all))
         };
-        // What is borrowed or moved too long is complained of elsewhere: then whatever else the
-        // compiler names is to blame, or what stands close by.
+        // A borrow or move that lasts too long is reported elsewhere. Then the other places that
+        // the compiler names are to blame, or what stands close by.
         let mut of_this = Vec::new();
         for (primary, more) in [
             (true, 0),
@@ -291,7 +293,7 @@ fn misfits(copy: &Path, all: &[Mutant], sources: &BTreeMap<String, String>) -> R
     }
     if bad.is_empty() && !output.status.success() {
         bail!(
-            "the copy does not compile, and not for a mutant:\n{}",
+            "the copy does not compile, and no mutant is to blame:\n{}",
             said(&output.stdout)
         );
     }
@@ -309,8 +311,8 @@ fn said(messages: &[u8]) -> String {
     rendered.take(5).collect()
 }
 
-/// Of the calls of switches whose text overlaps a range, the innermost around it; all within it, if
-/// it is around them.
+/// The innermost call of a switch that encloses the range, or all calls within the range if it
+/// encloses them.
 fn innermost(text: &str, range: std::ops::Range<usize>, all: &[Mutant]) -> Vec<usize> {
     const CALL: &str = "crate::mutant::";
     let mut around: Option<(usize, usize)> = None;
@@ -334,7 +336,7 @@ fn innermost(text: &str, range: std::ops::Range<usize>, all: &[Mutant]) -> Vec<u
         };
         let keeps = text[at..].starts_with("keep");
         let end = match keeps {
-            // The statement in braces behind it.
+            // The block after the condition.
             true => match text[open..].find('{') {
                 Some(brace) => closing(text, open + brace),
                 None => continue,
@@ -357,7 +359,8 @@ fn innermost(text: &str, range: std::ops::Range<usize>, all: &[Mutant]) -> Vec<u
     }
 }
 
-/// Where the bracket closes that opens at `open`; text and comments in between are none of code's.
+/// The position of the bracket that closes the one at `open`. Brackets in strings and comments do
+/// not count.
 fn closing(text: &str, open: usize) -> usize {
     let bytes = text.as_bytes();
     let mut depth = 0usize;

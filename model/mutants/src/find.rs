@@ -1,4 +1,4 @@
-//! Where a mutant can be, by the syntax tree of a file.
+//! Finds the places for mutants in the syntax tree of a file.
 //!
 //! | kind | of | makes |
 //! |---|---|---|
@@ -11,8 +11,8 @@
 //! | `one_more` | a whole number | the next |
 //! | `keep` | a statement that is a call or an assignment | nothing |
 //!
-//! What is evaluated when a program is compiled has no switch, and neither do tests, what macros
-//! hold, and what only counts or tells.
+//! Code that is evaluated at compile time gets no switches. Neither do tests, the contents of
+//! macros, and code that only counts or reports.
 
 use std::ops::Range;
 
@@ -22,18 +22,18 @@ use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{BinOp, Expr, Stmt};
 
-/// A mutant, in bytes of its file.
+/// A mutant. Ranges are in bytes of its file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Mutant {
-    /// Its switch.
+    /// The number of its switch.
     pub(crate) number: usize,
     pub(crate) file: String,
     pub(crate) line: usize,
     pub(crate) kind: String,
-    /// All of it, as it was.
+    /// The original text.
     pub(crate) text: String,
     pub(crate) range: Range<usize>,
-    /// Of two operands: from the end of the first to the beginning of the second.
+    /// For a mutant with two operands: from the end of the first to the start of the second.
     pub(crate) between: Option<Range<usize>>,
 }
 
@@ -57,7 +57,7 @@ struct Finder<'s> {
     found: Vec<Mutant>,
 }
 
-/// What changes no answer.
+/// Names of functions that change no answer.
 const TELLS: [&str; 12] = [
     "mutation::on",
     "counters",
@@ -87,8 +87,8 @@ fn holds_let(expr: &Expr) -> bool {
     search.0
 }
 
-/// Whether it has no switch: what is evaluated by the compiler, and what only tells how large
-/// something is or how often something was done.
+/// Whether a function gets no switches: it is evaluated at compile time, or only reports a size or
+/// a count.
 fn tells(function: &syn::Signature) -> bool {
     let name = function.ident.to_string();
     let tells = ["stats", "memory", "memory_bytes", "node_bytes"];
@@ -175,7 +175,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
         if let Some((_, guard)) = &arm.guard {
             self.condition(guard);
         }
-        // Patterns are no expressions.
+        // Patterns are not expressions.
         if let Some((_, guard)) = &arm.guard {
             self.visit_expr(guard);
         }
@@ -206,7 +206,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     }
 
     fn visit_expr_method_call(&mut self, call: &'ast syn::ExprMethodCall) {
-        // What a counter counts.
+        // The amounts that a counter adds or subtracts.
         let counts = ["fetch_add", "fetch_sub", "fetch_max"];
         if counts.iter().any(|name| call.method == name) {
             let receiver = &self.source[call.receiver.span().byte_range()];
@@ -218,7 +218,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     }
 
     fn visit_expr_repeat(&mut self, repeat: &'ast syn::ExprRepeat) {
-        // Its length is a constant.
+        // The length is a constant.
         self.visit_expr(&repeat.expr);
     }
 
@@ -241,7 +241,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     }
 
     fn visit_item_impl(&mut self, item: &'ast syn::ItemImpl) {
-        // What prints a value.
+        // Implementations that print a value.
         let prints = item.trait_.as_ref().is_some_and(|(_, path, _)| {
             let last = path.segments.last();
             last.is_some_and(|segment| segment.ident == "Debug" || segment.ident == "Display")
@@ -279,7 +279,7 @@ mod tests {
         let mut wanted = vec![
             "flip", "yes", "yes", "lt", "ne", "plus", "ge", "eq", "no", "no", "keep",
         ];
-        // 3, 1, 4, two zeros and 7, and not the length 2.
+        // The numbers 3, 1, 4, two zeros and 7, but not the length 2.
         wanted.extend(["one_more"; 6]);
         wanted.sort_unstable();
         assert_eq!(kinds, wanted, "{found:#?}");

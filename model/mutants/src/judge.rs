@@ -1,5 +1,5 @@
-//! The verdict on mutants: the oracle's first, on each tree that comes by, and of those that it
-//! lets live that of the engine's own tests. Each in a process of its own.
+//! The verdict on mutants. The oracle judges first, on each tree that reaches the mutant. The
+//! engine's own tests judge the mutants that survive. Each run is a process of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -17,36 +17,36 @@ use serde::Serialize;
 use crate::copy::{HITS, Made, TestProgram};
 use crate::find::Mutant;
 
-/// The trees that mutants are looked for in.
+/// The trees on which mutants are judged.
 const TREES: [&str; 6] = ["btree", "bminus", "bf", "ccl", "lodge", "pmtree"];
 
 #[derive(Args)]
 pub(crate) struct JudgeArgs {
-    /// How many, at random
+    /// The number of mutants, picked at random
     #[arg(long, default_value_t = 30)]
     count: usize,
-    /// Decides which
+    /// The seed of the choice
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// These, by number, and no others
+    /// Judge only these mutants, by number
     #[arg(long)]
     only: Vec<usize>,
-    /// Seconds for each
+    /// Seconds for each mutant
     #[arg(long, default_value_t = 75)]
     budget: u64,
-    /// Seconds in which each tree shows, without a mutant, what it comes by
+    /// Seconds in which each tree shows, without a mutant, which mutants it reaches
     #[arg(long, default_value_t = 12)]
     survey: u64,
-    /// The oracle alone
+    /// Use only the oracle, not the engine's tests
     #[arg(long)]
     oracle_only: bool,
-    /// How many at a time
+    /// The number of mutants judged at a time
     #[arg(long, default_value_t = 2)]
     jobs: usize,
-    /// The share, in percent, of those that were reached that must be killed
+    /// The share of the reached mutants, in percent, that must be killed
     #[arg(long, default_value_t = 0)]
     floor: usize,
-    /// A line of JSON for each verdict goes here
+    /// Write a line of JSON for each verdict to this file
     #[arg(long)]
     json: Option<PathBuf>,
 }
@@ -56,13 +56,13 @@ struct Verdict<'m> {
     schema: &'static str,
     #[serde(flatten)]
     mutant: &'m Mutant,
-    /// `killed`, `hangs`, `tests` (the oracle let it live and the engine's tests did not), `alive`,
-    /// or `unreached`.
+    /// `killed`, `hangs`, `tests` (it survived the oracle, and the engine's tests killed it),
+    /// `alive`, or `unreached`.
     verdict: &'static str,
     /// The tree, or the test.
     by: Option<String>,
     seconds: f64,
-    /// The last line that the oracle said.
+    /// The last line of the oracle's output.
     said: String,
 }
 
@@ -75,7 +75,7 @@ fn oracle(copy: &Path) -> Command {
     command
 }
 
-/// Which mutants each tree comes by.
+/// The mutants that each tree reaches.
 fn survey(copy: &Path, seconds: u64) -> Result<BTreeMap<&'static str, BTreeSet<usize>>> {
     let mut reached = BTreeMap::new();
     for tree in TREES {
@@ -101,23 +101,23 @@ fn survey(copy: &Path, seconds: u64) -> Result<BTreeMap<&'static str, BTreeSet<u
         let text = std::fs::read_to_string(&hits)?;
         let numbers = text.lines().filter_map(|line| line.parse().ok());
         let numbers: BTreeSet<usize> = numbers.collect();
-        eprintln!("{tree} comes by {} mutants", numbers.len());
+        eprintln!("{tree} reaches {} mutants", numbers.len());
         reached.insert(tree, numbers);
     }
     Ok(reached)
 }
 
-/// A test, what it comes by, and how long it takes.
+/// A test, the mutants that it reaches, and its duration.
 struct Test<'m> {
     program: &'m TestProgram,
     reached: BTreeSet<usize>,
     takes: Duration,
 }
 
-/// What takes longer in a test than this is left to the oracle.
+/// Tests that take longer than this are not used.
 const LONGEST_TEST: Duration = Duration::from_secs(8);
 
-/// Which mutants each test comes by, the shortest first.
+/// The mutants that each test reaches, the fastest test first.
 fn survey_tests<'m>(copy: &Path, made: &'m Made) -> Result<Vec<Test<'m>>> {
     let mut tests = Vec::new();
     for program in &made.tests {
@@ -129,7 +129,7 @@ fn survey_tests<'m>(copy: &Path, made: &'m Made) -> Result<Vec<Test<'m>>> {
             let mut command = test(copy, program);
             command.env("TREERING_MUTANT_HITS", &hits);
             let ended = wait(command.spawn()?, LONGEST_TEST)?;
-            // What fails without a mutant, or takes too long, judges none.
+            // Tests that fail without a mutant, or take too long, are not used.
             let took = match ended {
                 Some(status) if status.success() => began.elapsed().as_millis(),
                 _ => u128::from(u64::MAX),
@@ -155,7 +155,7 @@ fn survey_tests<'m>(copy: &Path, made: &'m Made) -> Result<Vec<Test<'m>>> {
     let all: Duration = tests.iter().map(|test| test.takes).sum();
     let mutants: BTreeSet<usize> = tests.iter().flat_map(|test| test.reached.clone()).collect();
     eprintln!(
-        "{} of {} test programs judge, too: {:.0} s, {} mutants",
+        "{} of {} test programs are used as well: {:.0} s, {} mutants",
         tests.len(),
         made.tests.len(),
         all.as_secs_f64(),
@@ -175,7 +175,7 @@ fn test(copy: &Path, program: &TestProgram) -> Command {
     command
 }
 
-/// Waits so long; then nobody waits any more: `None`.
+/// Waits for at most this long. Returns `None`, and kills the child, if it has not ended.
 fn wait(mut child: Child, patience: Duration) -> Result<Option<ExitStatus>> {
     let began = Instant::now();
     loop {
@@ -191,7 +191,7 @@ fn wait(mut child: Child, patience: Duration) -> Result<Option<ExitStatus>> {
     }
 }
 
-/// The name of the first test that a mutant fails, or with which it does not end.
+/// The name of the first test that fails, or does not end, with a mutant.
 fn failed_test(copy: &Path, mutant: &Mutant, tests: &[Test<'_>]) -> Result<Option<String>> {
     for of in tests.iter().filter(|t| t.reached.contains(&mutant.number)) {
         let mut command = test(copy, of.program);
@@ -205,7 +205,7 @@ fn failed_test(copy: &Path, mutant: &Mutant, tests: &[Test<'_>]) -> Result<Optio
     Ok(None)
 }
 
-/// Where those are that are to be judged.
+/// The indexes of the mutants to judge.
 fn pick(made: &Made, args: &JudgeArgs) -> Result<Vec<usize>> {
     if !args.only.is_empty() {
         let place = |number: &usize| {
@@ -328,7 +328,7 @@ fn judge<'m>(
             .stderr(std::fs::File::create(folder.join("stderr"))?)
             .spawn()
             .context("the copy's treering")?;
-        // What does not end in twice the time and some more will not.
+        // A run that has not ended after twice its time, and some more, hangs.
         let status = wait(child, Duration::from_secs(2 * share + 30))?;
         let said = std::fs::read_to_string(folder.join("stderr")).unwrap_or_default();
         verdict.said = said.lines().next_back().unwrap_or_default().to_owned();

@@ -7,9 +7,9 @@
 //!              treering oracle, on the trees that come by: killed · alive · never reached
 //! ```
 //!
-//! Seeded bugs by hand (`engine/src/mutation.rs`) are what one could think of; these are not. What
-//! stays alive is either equal to the original for all that a caller can see, or a gap of the
-//! oracle.
+//! Seeded bugs by hand (`engine/src/mutation.rs`) are limited to what somebody thought of. These
+//! are not. A surviving mutant is either equivalent to the original for everything that a caller
+//! can see, or a gap of the oracle.
 
 mod copy;
 mod find;
@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 
-/// Makes mutants of the engine, and has the oracle judge them.
+/// Make mutants of the engine, and let the oracle judge them.
 #[derive(Parser)]
 #[command(after_help = "EXAMPLES:\n  \
     cargo run --release -p treering-mutants -- make\n  \
@@ -30,7 +30,7 @@ use clap::{Parser, Subcommand};
 struct Args {
     #[command(subcommand)]
     what: What,
-    /// Where the copy with the mutants is
+    /// The folder for the copy with the mutants
     #[arg(long, default_value = "target/mutants", global = true)]
     copy: PathBuf,
 }
@@ -39,11 +39,11 @@ struct Args {
 enum What {
     /// Copies the project, puts every mutant behind a switch, and builds that
     Make {
-        /// Without the engine's tests, which then judge none
+        /// Do not build the engine's tests, which then judge no mutant
         #[arg(long)]
         oracle_only: bool,
     },
-    /// Has the oracle judge some of them
+    /// Let the oracle judge some of the mutants
     Judge(judge::JudgeArgs),
 }
 

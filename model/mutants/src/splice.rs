@@ -3,11 +3,12 @@
 
 use super::find::Mutant;
 
-/// Text to put in, or to put in the place of other text.
+/// Text to insert, or to replace other text with.
 struct Edit {
     at: usize,
     until: usize,
-    /// Closings before openings; of these the outermost first, of those last.
+    /// The order of edits at one position: closing ones before opening ones, the outermost opening
+    /// and the innermost closing first.
     rank: (u8, i64, i64),
     text: String,
 }
@@ -68,7 +69,7 @@ pub(crate) fn splice(source: &str, mutants: &[&Mutant]) -> String {
     text
 }
 
-/// The module that holds the switches, for so many mutants.
+/// The source of the module with the switches, for `count` mutants.
 pub(crate) fn switches(count: usize) -> String {
     include_str!("switches.rs").replace("COUNT_OF_MUTANTS", &count.max(1).to_string())
 }

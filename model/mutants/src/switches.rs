@@ -1,5 +1,5 @@
 //! The switches of mutants made by machine: `TREERING_MUTANT=N` switches one on, and
-//! `TREERING_MUTANT_HITS=FILE` appends the number of each that is come by.
+//! `TREERING_MUTANT_HITS=FILE` appends the number of each mutant that is reached.
 #![allow(missing_docs, unreachable_pub, dead_code, clippy::all)]
 
 use std::io::Write;

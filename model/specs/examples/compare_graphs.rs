@@ -1,8 +1,8 @@
-//! `cargo run --release -p treering-specs --example compare_graphs -- SPEC CONFIG.cfg DUMP.dot`: is
-//! a mirror's state graph TLC's?
+//! Compares a mirror's state graph with TLC's: `cargo run --release -p treering-specs --example
+//! compare_graphs -- SPEC CONFIG.cfg DUMP.dot`.
 //!
-//! The dump is what TLC writes for `-dump dot,actionlabels DUMP.dot`. `treering check --graph` does
-//! all of it; this is its core by hand.
+//! TLC writes the dump for `-dump dot,actionlabels DUMP.dot`. `treering check --graph` does both
+//! steps; this example shows the comparison alone.
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! TLC's configuration files, as far as the models of `specs/` use them.
+//! Reads TLC's configuration files, as far as the models of `specs/` use them.
 //!
 //! A mirror reads its constants from the same file as TLC, so that both have the same bounds.
 

@@ -1,9 +1,9 @@
 //! Whole state graphs of mirrors and of TLC, compared state by state and edge by edge.
 //!
 //! Equal counts are not enough. A mirror whose group flush advanced by one record, instead of to
-//! any record, would have the same states and thousands of edges less. Edges are compared as a set
-//! of (state, action, state). Takes O(states + edges) time, 16 bytes a state and 12 bytes an edge;
-//! the text of a state is computed again when a difference is reported.
+//! any record, would have the same states and thousands of edges fewer. Edges are compared as a set
+//! of (state, action, state). This takes O(states + edges) time, 16 bytes a state and 12 bytes an
+//! edge. A state's text is computed again when a difference is reported.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fs::File;
@@ -17,21 +17,21 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::value::{ParseError, parse_state, state_text};
 use crate::{Mirror, Value};
 
-/// A state graph in normal form: two are equal exactly if their states, initial states and labelled
-/// edges are.
+/// A state graph in normal form: two graphs are equal if and only if their states, initial states
+/// and labelled edges are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Graph {
     /// Hashes of the states' texts, sorted.
     pub states: Vec<u128>,
-    /// Initial states, by their place in `states`, sorted.
+    /// Initial states, by their index in `states`, sorted.
     pub initial: Vec<u32>,
     /// Action names, sorted.
     pub labels: Vec<String>,
-    /// From, label, to: places in the tables above, sorted, each once.
+    /// From, label, to: indices into the tables above, sorted and distinct.
     pub edges: Vec<(u32, u16, u32)>,
 }
 
-/// A graph while it is read: states in the order in which they turned up.
+/// A graph while it is read. States are in the order in which they were found.
 #[derive(Default)]
 struct Builder {
     states: Vec<u128>,
@@ -175,7 +175,7 @@ pub enum DumpError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// A line that is neither a node, nor an edge, nor layout.
@@ -183,9 +183,9 @@ pub enum DumpError {
     Line {
         /// The file.
         path: PathBuf,
-        /// From 1.
+        /// The line, counted from 1.
         line: u64,
-        /// What would have been right.
+        /// What the line should hold.
         expected: &'static str,
     },
     /// A state whose text is not TLA+.
@@ -193,9 +193,9 @@ pub enum DumpError {
     State {
         /// The file.
         path: PathBuf,
-        /// From 1.
+        /// The line, counted from 1.
         line: u64,
-        /// Why.
+        /// The cause.
         source: ParseError,
     },
 }
@@ -206,7 +206,7 @@ pub enum DumpError {
 /// The file cannot be read, or is not such a dump.
 pub fn read_dump(path: &Path) -> Result<Graph, DumpError> {
     let mut builder = Builder::default();
-    // TLC names its nodes by fingerprints.
+    // TLC names its nodes by their fingerprints.
     let mut places: FxHashMap<i64, u32> = FxHashMap::default();
     let mut edges = Vec::new();
     each_line(path, |line| {
@@ -261,7 +261,7 @@ fn each_line(
     let reader = BufReader::with_capacity(1 << 20, File::open(path).map_err(io)?);
     for (number, line) in (1..).zip(reader.lines()) {
         let line = line.map_err(io)?;
-        // Layout lines start otherwise.
+        // Layout lines start differently.
         if !line.starts_with(|c: char| c == '-' || c.is_ascii_digit()) {
             continue;
         }
@@ -296,7 +296,7 @@ fn dump_line(line: &str) -> Option<DumpLine<'_>> {
     })
 }
 
-/// A quoted label up to its closing quote, and what follows.
+/// Reads a quoted label up to its closing quote. Returns the label and the rest of the text.
 fn unescape(quoted: &str) -> Option<(String, &str)> {
     let mut text = String::with_capacity(quoted.len());
     let mut chars = quoted.char_indices();
@@ -324,8 +324,8 @@ pub enum Difference {
     Edge(u128, String, u128),
 }
 
-/// Finds a state or edge of `one` that `other` does not have. Edges are compared only if all states
-/// are there.
+/// Finds a state or edge of `one` that `other` does not have. Compares edges only if `other` has
+/// all states.
 pub fn missing(one: &Graph, other: &Graph) -> Option<Difference> {
     let has = |state: u128| other.states.binary_search(&state).ok();
     if let Some(state) = one.states.iter().find(|state| has(**state).is_none()) {
@@ -385,7 +385,7 @@ pub fn dump_text(path: &Path, wanted: u128) -> Option<String> {
 /// A step of a counterexample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// The action that led to this state; `None` for an initial state.
+    /// The action that led to this state. `None` for an initial state.
     pub action: Option<String>,
     /// The state: its variables, sorted by name.
     pub state: Vec<(String, Value)>,
@@ -465,13 +465,14 @@ pub fn walk<M: Mirror>(model: &M, steps: &[Step], property: &str) -> Result<(), 
     }
 }
 
-/// Breadth first until `verdict` names something; each state is judged once, when it is first seen.
+/// Searches breadth first until `verdict` returns something. Each state is judged once, when it is
+/// first found.
 fn search<M: Mirror>(
     model: &M,
     mut verdict: impl FnMut(&M::State) -> Option<&'static str>,
 ) -> Option<Counterexample> {
     let mut places: FxHashMap<M::State, ()> = FxHashMap::default();
-    // A state, the place of the one before it, and the action between them.
+    // Each state, the index of its predecessor, and the action between them.
     let mut order: Vec<(M::State, u32, &'static str)> = Vec::new();
     let mut see = |state: M::State, before: u32, action, order: &mut Vec<_>| {
         if places.insert(state.clone(), ()).is_some() {

@@ -1,8 +1,8 @@
 //! TLA+ values, and the text that TLC prints for them.
 //!
-//! Sequences, tuples and records are functions in TLA+, and have the same form here: a sequence is
-//! a function from `1..n`, a record a function from strings. So a value is equal to itself however
-//! a checker prints it.
+//! In TLA+ sequences, tuples and records are functions, and here they have the same form: a
+//! sequence is a function from `1..n`, a record a function from strings. So a value has one
+//! representation however a checker prints it.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,7 +33,7 @@ pub enum Value {
     Model(Cow<'static, str>),
     /// A finite set.
     Set(BTreeSet<Value>),
-    /// A function; also every sequence, tuple and record.
+    /// A function. Every sequence, tuple and record is one too.
     Fun(BTreeMap<Value, Value>),
 }
 
@@ -91,16 +91,16 @@ impl From<bool> for Value {
     }
 }
 
-/// Reads a state as TLC prints it: `/\ name = value` for each variable, in any order. Sorted by
-/// name.
+/// Parses a state as TLC prints it: `/\ name = value` for each variable, in any order. The result
+/// is sorted by name.
 ///
 /// # Errors
-/// What was expected, and the byte at which something else stood.
+/// What was expected, and the byte at which something else was found.
 pub fn parse_state(text: &str) -> Result<Vec<(String, Value)>, ParseError> {
     let mut parser = Parser { text, at: 0 };
     let mut variables = Vec::new();
     while !parser.rest().is_empty() {
-        // A module of one variable is printed without the conjunction.
+        // The state of a module with one variable is printed without the conjunction.
         let _ = parser.take("/\\");
         let name = parser.identifier()?.to_owned();
         parser.expect("=")?;
@@ -110,7 +110,7 @@ pub fn parse_state(text: &str) -> Result<Vec<(String, Value)>, ParseError> {
     Ok(variables)
 }
 
-/// Writes a state the way [`parse_state`] reads it, variables in the order of their names.
+/// Writes a state in the form that [`parse_state`] reads, with variables sorted by name.
 pub fn state_text(variables: &[(impl AsRef<str>, Value)]) -> String {
     use fmt::Write as _;
     let mut order: Vec<_> = variables.iter().map(|(n, v)| (n.as_ref(), v)).collect();
@@ -122,15 +122,15 @@ pub fn state_text(variables: &[(impl AsRef<str>, Value)]) -> String {
     })
 }
 
-/// Text that is no TLA+ value.
+/// Text that is not a TLA+ value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("byte {at}: expected {expected}, found `{found}`")]
 pub struct ParseError {
-    /// Where.
+    /// The byte offset in the text.
     pub at: usize,
-    /// What would have been right.
+    /// What the text should hold there.
     pub expected: &'static str,
-    /// The text there.
+    /// What the text holds there.
     pub found: String,
 }
 
@@ -140,7 +140,7 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    /// What is left, white space skipped.
+    /// The rest of the text, without leading white space.
     fn rest(&mut self) -> &'a str {
         let rest = &self.text[self.at..];
         let trimmed = rest.trim_start();
@@ -280,7 +280,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A number, or an interval `a..b`, which TLC prints unexpanded.
+    /// Parses a number, or an interval `a..b`, which TLC does not expand.
     fn number(&mut self) -> Result<Value, ParseError> {
         let low = self.integer()?;
         if !self.take("..") {

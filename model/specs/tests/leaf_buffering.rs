@@ -1,5 +1,5 @@
-//! The mirror of LeafBuffering against its configurations: the bugs it must find, and by which
-//! name.
+//! Checks the mirror of LeafBuffering on its configurations: the bugs it must find, and the
+//! invariants that they violate.
 
 mod mirror_configs;
 
@@ -8,7 +8,7 @@ use treering_specs::check::mirrors;
 
 const SPEC: Spec = Spec("LeafBuffering", "leaf_buffering");
 
-/// Every seeded bug, the invariant that it violates, and the states on the way there.
+/// Every seeded bug, the invariant that it violates, and the number of states until then.
 const BUGS: [(&str, &str, usize); 28] = [
     ("acks-before-fence", "KeptInv", 5),
     ("copies-unlatched", "BitInv", 9),

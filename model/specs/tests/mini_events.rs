@@ -1,4 +1,4 @@
-//! What the engine's Bf-Tree does is what `MiniPage` allows.
+//! Checks that `MiniPage` allows everything that the engine's Bf-tree does.
 
 use treering_specs::conformance::mini::{ALONE, Episode, Report, TOGETHER, run, run_episode};
 use treering_specs::conformance::refused::Tally;

@@ -1,15 +1,15 @@
-//! Seeded bugs of the Bf-Tree, and the event at which the judge must refuse each. With the feature
-//! `mutations`; a file of its own, for a bug is switched on for the whole process.
+//! Seeded bugs of the Bf-tree, and the event at which the judge must refuse each. Needs the feature
+//! `mutations`, and a file of its own, since a bug is switched on for the whole process.
 #![cfg(any(treering_mutations, feature = "mutations"))]
 
 use treering_specs::conformance::mini::run;
 
 #[test]
 fn every_seeded_bug_of_the_tree_is_refused_for_what_it_is() {
-    /// The bug, how many clients it takes, and the refusals that name it: the event that gives it
-    /// away, and a part of the reason.
+    /// The bug, the number of clients that it takes, and the refusals that reveal it: the kind of
+    /// the event, and a part of the reason.
     const BUGS: [(&str, u8, &[(&str, &str)]); 11] = [
-        // Whatever the client does on the wrong page first.
+        // The bug shows in whatever the client does first on the wrong page.
         (
             "bf-page-not-asked-again",
             4,
@@ -23,8 +23,8 @@ fn every_seeded_bug_of_the_tree_is_refused_for_what_it_is() {
                 ("Split", "the page of its key"),
             ],
         ),
-        // A mini-page is made, a block asked for, or a record put or left, for a get that has no
-        // page any more.
+        // A get that no longer has a page makes a mini-page, asks for a block, or adds or omits a
+        // record.
         (
             "bf-late-promotion",
             1,
@@ -40,7 +40,8 @@ fn every_seeded_bug_of_the_tree_is_refused_for_what_it_is() {
         (
             "bf-mini-page-outlives-split",
             1,
-            // It has what is the right-hand page's; or it knows only what the leaf had free before.
+            // The leaf holds what belongs to the right-hand page, or there is less room than the
+            // judge knows of.
             &[
                 ("Split", "the mini-page"),
                 ("Split", "the leaf has room"),
@@ -59,13 +60,13 @@ fn every_seeded_bug_of_the_tree_is_refused_for_what_it_is() {
             1,
             &[("Merged", "a dirty record"), ("Split", "a dirty record")],
         ),
-        // What the leaf has is missing where all that it has should be.
+        // A mini-page that should hold all of its leaf's records lacks one.
         (
             "bf-mirror-misses-first",
             1,
             &[("Mirrored", "the mini-page")],
         ),
-        // Cold records are gone, and it says that it has all.
+        // Cold records are gone, and the mini-page claims to hold all.
         (
             "bf-mirror-outlives-its-records",
             1,

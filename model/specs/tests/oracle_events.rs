@@ -1,4 +1,4 @@
-//! What the engine does is what `WalRecovery` allows, and what a broken one does is not.
+//! Checks that `WalRecovery` allows everything that the engine does, and refuses a broken engine.
 
 use std::time::Duration;
 
@@ -104,7 +104,7 @@ fn tlc_accepts_a_recording_and_refuses_a_forged_one() {
         assert_eq!(refusal, None);
         judge
     });
-    // One in which everything happens that is to be told apart.
+    // An episode with all events that the check distinguishes.
     let judge = episodes
         .find(|judge| {
             let actions = tla::actions(judge);
@@ -125,7 +125,7 @@ fn tlc_accepts_a_recording_and_refuses_a_forged_one() {
         tla::check(&module, &tlc, &specs).unwrap(),
         tla::Verdict::Accepted
     );
-    // The end of a flush that was none.
+    // Replaces the end of a flush by another step.
     let forged = tla::Module {
         tla: module
             .tla
@@ -138,7 +138,7 @@ fn tlc_accepts_a_recording_and_refuses_a_forged_one() {
     );
 }
 
-/// TLC, if it is here without fetching anything.
+/// TLC, if it is installed already.
 fn tlc(specs: &std::path::Path) -> Option<tools::Tlc> {
     let here = specs.join("target/dependency").is_dir() || std::env::var_os("TLC_JAR").is_some();
     let found = here.then(|| tools::tlc(specs, &mut |_| {}));
@@ -157,8 +157,8 @@ fn tlc(specs: &std::path::Path) -> Option<tools::Tlc> {
     }
 }
 
-/// A budget ends an episode that is under way, whoever plays in it: a turn is no longer than it may
-/// be, and what was heard until then is judged.
+/// The budget ends an episode that is running, whichever threads it has. The run does not exceed
+/// its time, and the events until then are judged.
 #[test]
 fn what_is_under_way_ends_with_its_budget() {
     let at_once = Budget::Within {

@@ -1,19 +1,19 @@
-//! Seeded bugs of the engine, and the event at which the judge must refuse each. With the feature
-//! `mutations`; a file of its own, for a bug is switched on for the whole process.
+//! Seeded bugs of the engine, and the event at which the judge must refuse each. Needs the feature
+//! `mutations`, and a file of its own, since a bug is switched on for the whole process.
 #![cfg(any(treering_mutations, feature = "mutations"))]
 
 use treering_specs::conformance::{Budget, Cast, Variant, run_on, setups};
 
 #[test]
 fn every_seeded_bug_is_refused_for_what_it_is() {
-    /// The bug, and the refusals that name it: the kind of the event, and a part of the reason.
+    /// The bug, and the refusals that reveal it: the kind of the event, and a part of the reason.
     const BUGS: [(&str, &[(&str, &str)]); 8] = [
         ("page-before-log", &[("PageWriting", "WriteBack")]),
         (
             "truncate-before-superblock",
             &[("LogTruncated", "TruncateLog")],
         ),
-        // The flush that failed is believed by a client, or by write-back.
+        // A client or write-back trusts the failed flush.
         (
             "log-acks-before-flush",
             &[
@@ -30,7 +30,7 @@ fn every_seeded_bug_is_refused_for_what_it_is() {
                 ("Acknowledged", "Acknowledge"),
             ],
         ),
-        // Read again, or to be durable by the checkpoint's end.
+        // The page is read again, or should be durable at the end of the checkpoint.
         (
             "clean-without-write",
             &[("PageLoaded", "Reload"), ("PagesFlushed", "FlushPages")],
@@ -45,7 +45,7 @@ fn every_seeded_bug_is_refused_for_what_it_is() {
         ),
         ("checkpoint-skips-pages", &[("PagesFlushed", "FlushPages")]),
     ];
-    // Some bugs would not let the tree be built: it is built without them.
+    // The tree is built without the bug, since some bugs would prevent that.
     let setups: Vec<_> = Variant::ALL.map(|v| setups(v).unwrap()).into();
     for (bug, expected) in BUGS {
         assert!(treering_engine::choose_mutation(Some(bug)), "{bug}");

@@ -1,4 +1,5 @@
-//! The mirror of Overflow against its configurations: the bugs it must find, and by which name.
+//! Checks the mirror of Overflow on its configurations: the bugs it must find, and the invariants
+//! that they violate.
 
 mod mirror_configs;
 
@@ -6,7 +7,7 @@ use mirror_configs::Spec;
 
 const SPEC: Spec = Spec("Overflow", "overflow");
 
-/// Every seeded bug, the invariant that it violates, and the states on the way there.
+/// Every seeded bug, the invariant that it violates, and the number of states until then.
 const BUGS: [(&str, &str, usize); 14] = [
     ("block-unchecked", "ReaderInv", 17),
     ("checkpoint-skips-flush", "RedoStartInv", 9),

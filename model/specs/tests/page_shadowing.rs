@@ -1,5 +1,5 @@
-//! The mirror of PageShadowing against its configurations: the bugs it must find, and by which
-//! name.
+//! Checks the mirror of PageShadowing on its configurations: the bugs it must find, and the
+//! invariants that they violate.
 
 mod mirror_configs;
 
@@ -7,7 +7,7 @@ use mirror_configs::Spec;
 
 const SPEC: Spec = Spec("PageShadowing", "page_shadowing");
 
-/// Every seeded bug, the invariant that it violates, and the states on the way there.
+/// Every seeded bug, the invariant that it violates, and the number of states until then.
 const BUGS: [(&str, &str, usize); 18] = [
     ("believes-torn-slot", "ImageInv", 6),
     ("checkpoint-skips-flush", "RedoStartInv", 6),

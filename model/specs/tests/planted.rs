@@ -1,5 +1,5 @@
-//! A comparison of graphs must see what a comparison of counts cannot: a mirror with the same
-//! states and fewer edges.
+//! Checks that comparing graphs finds what comparing counts cannot: a mirror with the same states
+//! and fewer edges.
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use treering_specs::graph::{Difference, explore, missing};
 use treering_specs::mirror::durable_map::{Action, DurableMap, State};
 use treering_specs::{Config, ConfigError, Mirror, Value};
 
-/// The contract, but for a `Harden` that makes one write durable at a time: any number is reached
-/// all the same, in more steps.
+/// The contract, except that `Harden` makes one write durable at a time. The same states are
+/// reached, in more steps.
 #[derive(Clone)]
 struct OneAtATime(DurableMap);
 

@@ -1,4 +1,4 @@
-//! The real ring along the labelled edges of the `CircularBuffer` smoke model.
+//! Leads the real ring along the labelled edges of the `CircularBuffer` smoke model.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Seeded bugs of the ring, which walks over the mirror's graph must meet. With the feature
-//! `mutations`; a file of its own, for a bug is switched on for the whole process.
+//! Seeded bugs of the ring, which walks over the mirror's graph must reveal. Needs the feature
+//! `mutations`, and a file of its own, since a bug is switched on for the whole process.
 #![cfg(any(treering_mutations, feature = "mutations"))]
 
 use std::path::Path;
@@ -11,7 +11,7 @@ use treering_specs::{Config, Mirror};
 
 #[test]
 fn walks_over_the_mirror_meet_every_seeded_bug_of_the_ring() {
-    /// The bug, and a part of what differs.
+    /// The bug, and a part of the description of the difference.
     const BUGS: [(&str, &str); 4] = [
         ("ring-listed-block-passed", "PopFreeList"),
         ("ring-no-padding", "Allocate"),
@@ -27,7 +27,7 @@ fn walks_over_the_mirror_meet_every_seeded_bug_of_the_ring() {
         let cover = cover::run(&mirror, Duration::from_secs(120)).expect("a ring");
         treering_engine::choose_mutation(None);
         let Some(mismatch) = cover.mismatch else {
-            panic!("{bug} is not met");
+            panic!("{bug} is not found");
         };
         println!("{bug}: after {} steps: {}", cover.steps, mismatch.why);
         assert!(

@@ -1,8 +1,8 @@
-//! What the engine's ring does is what `CircularBuffer` allows.
+//! Checks that `CircularBuffer` allows everything that the engine's ring does.
 
 use treering_specs::conformance::ring::{ALONE, Report, run};
 
-/// Together more than a million events.
+/// The tests accept more than a million events together.
 fn accepted(clients: u8, seed: u64, events: u64) -> Report {
     let report = run(clients, seed, events);
     if let Some((episode, refusal)) = &report.refusal {

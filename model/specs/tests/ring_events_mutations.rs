@@ -1,14 +1,14 @@
-//! Seeded bugs of the ring, and the event at which the judge must refuse each. With the feature
-//! `mutations`; a file of its own, for a bug is switched on for the whole process.
+//! Seeded bugs of the ring, and the event at which the judge must refuse each. Needs the feature
+//! `mutations`, and a file of its own, since a bug is switched on for the whole process.
 #![cfg(any(treering_mutations, feature = "mutations"))]
 
 use treering_specs::conformance::ring::{Heard, run};
 
 #[test]
 fn every_seeded_bug_of_the_ring_is_refused_for_what_it_is() {
-    /// The bug, the event that gives it away, and a part of the reason.
+    /// The bug, the event that reveals it, and a part of the reason.
     const BUGS: [(&str, &str, &str); 4] = [
-        // The list offers a block that the head has passed, or one that it has offered before.
+        // The list offers a block that the head has passed, or one that it has already offered.
         ("ring-listed-block-passed", "Reused", "PopFreeList"),
         ("ring-pop-unchecked", "Reused", "PopFreeList"),
         ("ring-no-padding", "Allocated", "Allocate"),

@@ -1,4 +1,4 @@
-//! What the engine's store of shadowed pages does is what `PageShadowing` allows.
+//! Checks that `PageShadowing` allows everything that the engine's store of shadowed pages does.
 
 use treering_specs::conformance::Budget;
 use treering_specs::conformance::shadow::{LABELS, Report, Variant, run, run_episode, setups};

@@ -1,5 +1,6 @@
 //! Seeded bugs of the store of shadowed pages, and the event at which the judge must refuse each.
-//! With the feature `mutations`; a file of its own, for a bug is switched on for the whole process.
+//! Needs the feature `mutations`, and a file of its own, since a bug is switched on for the whole
+//! process.
 #![cfg(any(treering_mutations, feature = "mutations"))]
 
 use treering_specs::conformance::Budget;
@@ -7,13 +8,13 @@ use treering_specs::conformance::shadow::{Variant, run_on, setups};
 
 #[test]
 fn every_seeded_bug_of_the_store_is_refused_for_what_it_is() {
-    /// What is wrong with what is read.
+    /// Refusals that reveal wrong reads.
     const READ: [(&str, &str); 3] = [
         ("RecoveryBegins", "the choice of page"),
         ("Loaded", "the choice"),
         ("Loaded", "slot, base and |Δ|"),
     ];
-    /// The bug, and the refusals that name it: the kind of the event, and a part of the reason.
+    /// The bug, and the refusals that reveal it: the kind of the event, and a part of the reason.
     const BUGS: [(&str, &[(&str, &str)]); 12] = [
         ("trims-at-once", &[("Trims", "Trim")]),
         ("resets-log-at-once", &[("Crashed", "Log of page")]),

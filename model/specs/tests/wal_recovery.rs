@@ -1,4 +1,5 @@
-//! The mirror of WalRecovery against its configurations: the bugs it must find, and by which name.
+//! Checks the mirror of WalRecovery on its configurations: the bugs it must find, and the
+//! invariants that they violate.
 
 mod mirror_configs;
 
@@ -6,7 +7,7 @@ use mirror_configs::Spec;
 
 const SPEC: Spec = Spec("WalRecovery", "wal_recovery");
 
-/// Every seeded bug, the invariant that it violates, and the states on the way there.
+/// Every seeded bug, the invariant that it violates, and the number of states until then.
 const BUGS: [(&str, &str, usize); 23] = [
     ("acks-before-flush", "AckInv", 5),
     ("acks-what-came-later", "DurableInv", 8),

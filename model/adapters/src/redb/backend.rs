@@ -1,28 +1,28 @@
-//! A file of bytes on a device of blocks, for redb's `StorageBackend`.
+//! A byte file on a block device, for redb's `StorageBackend`.
 //!
 //! ```text
 //! block 0       magic, length, high-water mark, made?        the file's inode, so to speak
 //! block 1 + i   bytes 4096 i to 4096 (i + 1) of the file
 //! ```
 //!
-//! What a file system gives, and how it is kept here:
+//! What a file system guarantees, and how it is provided here:
 //!
-//! - *The length is right after a crash*, that is the old one or the new one, and the new one once
+//! - *The length is right after a crash*: it is the old one or the new one, and the new one once
 //!   `sync_data` has returned. It is in block 0, written by `set_len`, and a block is written whole
-//!   or not at all. As on a file system, nothing orders it with the data until `sync_data`; redb,
-//!   which knows that, syncs after growing and before using the room.
-//! - *New room holds zeros.* Blocks above the high-water mark have never been written: the mark is
+//!   or not at all. As on a file system, nothing orders it with the data until `sync_data`. redb
+//!   knows that, and syncs after growing and before using the new space.
+//! - *New space holds zeros.* Blocks above the high-water mark have never been written: the mark is
 //!   raised and flushed before the length. Blocks below it that a shorter file left behind are
-//!   filled with zeros and flushed before the length, lest a crash keep the length and drop the
-//!   zeros. So growing flushes once more than redb asked for, before redb's own flush; what it had
-//!   written until then is durable a little too early.
+//!   filled with zeros and flushed before the length, so that a crash cannot keep the length and
+//!   lose the zeros. So growing flushes once more than redb asked for, before redb's own flush, and
+//!   what redb had written until then becomes durable slightly too early.
 //! - *A write changes no byte outside its range.* Its first and last block are read, changed and
-//!   written under the lock. They are written as one, so of redb's assumptions this is kinder than
-//!   "single byte writes are atomic": writes torn within a block are not made.
-//! - *A file that is being made does not exist.* redb refuses a file with a length and no magic
-//!   bytes, which is what a crash in the middle of making one leaves, and a user would make a file
-//!   beside and rename it. Until `made` was called and flushed, an open starts over with an empty
-//!   file.
+//!   written under the lock, in one request. This is kinder than redb's assumption that "single
+//!   byte writes are atomic": no write is torn within a block.
+//! - *A file that is being created does not exist.* redb refuses a file with a length and no magic
+//!   bytes, which is what a crash while creating one leaves. A user would create the file under
+//!   another name and rename it. Until `made` was called and flushed, an open starts again with an
+//!   empty file.
 
 use std::io::{Error, ErrorKind};
 use std::sync::Arc;
@@ -38,17 +38,17 @@ use crate::common::foreign;
 const MAGIC: [u8; 8] = *b"TRfile01";
 const BLOCK: u64 = BLOCK_SIZE as u64;
 
-/// Blocks a write of zeros.
+/// The number of blocks in one write of zeros.
 const ZEROS_BLOCKS: u64 = 64;
 
-/// What block 0 holds.
+/// The content of block 0.
 #[derive(Clone, Copy, Default)]
 struct Inode {
     /// Length of the file in bytes.
     len: u64,
-    /// The longest it has been.
+    /// The greatest length so far.
     high: u64,
-    /// Whether the database in it has been made.
+    /// Whether the database in the file has been created.
     made: bool,
 }
 
@@ -83,8 +83,8 @@ pub(super) struct DeviceFile {
 }
 
 impl DeviceFile {
-    /// The file that is on `device`; an empty one if there is none, or none that was made to the
-    /// end.
+    /// Opens the file on `device`. It is empty if there is none, or if its creation was not
+    /// finished.
     pub(super) fn open(device: Arc<dyn BlockDevice>) -> treering_engine::Result<DeviceFile> {
         let mut block = [0; BLOCK_SIZE];
         device.read(Lba(0), &mut block, IoClass::Extra)?;
@@ -104,7 +104,7 @@ impl DeviceFile {
         self.inode.lock().made
     }
 
-    /// Makes the file exist: a crash from here on keeps it.
+    /// Makes the file exist, so that later crashes keep it.
     pub(super) fn made(&self) -> treering_engine::Result<()> {
         let mut inode = self.inode.lock();
         let made = Inode {
@@ -142,7 +142,7 @@ impl DeviceFile {
         Ok(())
     }
 
-    /// Zeros from byte `from` up to byte `to`. The lock is held.
+    /// Writes zeros from byte `from` up to byte `to`. The caller holds the lock.
     fn fill_zeros(&self, from: u64, to: u64) -> Result<(), Error> {
         let zeros = vec![0; ZEROS_BLOCKS as usize * BLOCK_SIZE];
         let mut at = from;
@@ -170,7 +170,7 @@ impl DeviceFile {
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), Error> {
-        // Held to the end, lest the file grow shorter under the read.
+        // Held to the end, so that the file cannot become shorter during the read.
         let inode = self.inode.lock();
         Self::check(&inode, "read", offset, out.len())?;
         let mut blocks = Blocks::around(offset, out.len());
@@ -185,7 +185,7 @@ impl DeviceFile {
         self.write_bytes(offset, data)
     }
 
-    /// Writes `data` at `offset`, in one request. The lock is held.
+    /// Writes `data` at `offset`, in one request. The caller holds the lock.
     fn write_bytes(&self, offset: u64, data: &[u8]) -> Result<(), Error> {
         let mut blocks = Blocks::around(offset, data.len());
         let end = blocks.bytes.len();
@@ -217,10 +217,10 @@ impl DeviceFile {
 
 /// The whole blocks around a range of bytes.
 struct Blocks {
-    /// Address of the first.
+    /// The address of the first block.
     first: u64,
     bytes: Vec<u8>,
-    /// Bytes of the first block before the range.
+    /// The number of bytes in the first block before the range.
     skip: usize,
     len: usize,
 }
@@ -246,7 +246,7 @@ impl Blocks {
     }
 }
 
-/// A [`DeviceFile`] that redb may own while the adapter keeps its hand on it.
+/// A [`DeviceFile`] that redb owns and the adapter can still use.
 pub(super) struct Shared(pub(super) Arc<DeviceFile>);
 
 impl std::fmt::Debug for Shared {

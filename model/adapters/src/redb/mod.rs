@@ -1,15 +1,15 @@
-//! redb: a copy-on-write B+-tree in one file, here on a device of blocks, so that crashes can be
-//! judged.
+//! An adapter for redb, a copy-on-write B+-tree in one file. The file is on a block device here, so
+//! that crashes can be judged.
 //!
 //! Each write is a transaction of its own with `Durability::None`, which redb promises to keep "if
-//! followed by a commit with `Durability::Immediate`"; `sync` is that commit, empty. This is chosen
-//! over a durable commit a write because it leaves many writes unflushed at once, hence more to
-//! lose, and because it goes through both kinds of commit and the way from one to the other. A
-//! crash may then drop what came after the last `sync`, as a suffix: commits follow each other in
-//! one order.
+//! followed by a commit with `Durability::Immediate`". `sync` is that commit, empty. Compared with
+//! a durable commit for each write, this leaves many writes unflushed at once, so there is more to
+//! lose, and it exercises both kinds of commit and the change from one to the other. A crash may
+//! then lose the writes after the last `sync`, and only a suffix of them, since commits have one
+//! order.
 //!
-//! redb has its own checksums and its own lock on the file; locking is left out (`StorageBackend`
-//! allows that), because a device is opened once at a time.
+//! redb has its own checksums and its own lock on the file. The lock is left out (`StorageBackend`
+//! allows that), because a device is opened only once at a time.
 
 mod backend;
 
@@ -34,10 +34,11 @@ pub(crate) const ADAPTER: Adapter = Adapter {
     engine: || Box::new(Redb),
 };
 
-/// A new file takes 1 MiB and a bit, and doubles when it grows: room for growing twice.
+/// A new file takes slightly more than 1 MiB, and doubles when it grows. There is space for growing
+/// twice.
 const BLOCKS: u64 = 2048;
 
-/// Small enough that pages are read again; the default is 1 GiB.
+/// Small enough that pages are read again. The default is 1 GiB.
 const CACHE_BYTES: usize = 256 << 10;
 
 const RECORDS: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("records");
@@ -73,7 +74,7 @@ impl Engine for Redb {
     }
 
     fn damage(&self, disk: &Disk) -> Result<Vec<String>> {
-        // Opening repairs and checking commits; neither is to change what is looked at.
+        // Opening repairs, and checking commits. Neither may change the disk under test.
         let overlay = Arc::new(OverlayDevice::new(device(NAME, disk)?));
         let checked = open(overlay)?.check_integrity();
         match checked.map_err(::redb::Error::from) {

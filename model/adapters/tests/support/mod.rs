@@ -1,6 +1,6 @@
 //! A seeded differential run of an engine against an ordered map.
 
-// Each test file uses a part of this.
+// Each test file uses only a part of this module.
 #![allow(dead_code)]
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use treering_oracle::{Disk, DiskKind, Engine};
 
 pub(crate) type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// A disk of the kind that `engine` asks for; the folder goes with the guard.
+/// A disk of the kind that `engine` requires. Its folder is removed with the guard.
 pub(crate) fn disk(engine: &dyn Engine) -> (Disk, Option<tempfile::TempDir>) {
     match engine.disk() {
         DiskKind::Blocks(blocks) => (Disk::Blocks(Arc::new(MemDevice::new(blocks))), None),
@@ -28,7 +28,7 @@ pub(crate) fn disk(engine: &dyn Engine) -> (Disk, Option<tempfile::TempDir>) {
     }
 }
 
-/// What a scan from `from` gives, up to `limit` records.
+/// The rows of a scan from `from`, up to `limit` records.
 pub(crate) fn scan(store: &dyn Kv, from: &[u8], limit: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut found = Vec::new();
     let visited = store.scan(from, &mut |key, value| {
@@ -50,7 +50,7 @@ pub(crate) fn get(store: &dyn Kv, key: &[u8]) -> Option<Vec<u8>> {
         .then_some(found)
 }
 
-/// Fails with the first record in which they differ.
+/// Panics at the first record in which the two differ.
 pub(crate) fn compare(story: &str, found: &[(Vec<u8>, Vec<u8>)], expected: &[(Vec<u8>, Vec<u8>)]) {
     let all = found;
     for i in 0..found.len().max(expected.len()) {
@@ -100,7 +100,7 @@ impl<'e> Differential<'e> {
         }
     }
 
-    /// Stays in one life.
+    /// Never reopens the store.
     pub(crate) fn without_reopening(mut self) -> Differential<'e> {
         self.reopens = false;
         self
@@ -111,8 +111,8 @@ impl<'e> Differential<'e> {
         opened.unwrap_or_else(|error| panic!("open: {error}"))
     }
 
-    /// A key of a small alphabet, so that keys are prefixes of each other and come again; rarely
-    /// the longest.
+    /// A key of a small alphabet, so that keys repeat and are prefixes of each other. Rarely the
+    /// longest key.
     fn key(&mut self) -> Vec<u8> {
         let limits = self.engine.limits();
         let least = usize::from(!limits.empty_key);

@@ -131,12 +131,12 @@ fn model(folder: &Path, path: &Path, spec: &str, name: &str) -> Result<BoundedMo
     let lane = match name {
         "full" => Lane::Full,
         "mutation" => Lane::Mutation,
-        // What the paper says is checked with every change, though the constant that says so is the
-        // bugs' own.
+        // Statements of the paper are checked with every change, although the constant that enables
+        // them is the one for seeded bugs.
         _ if seeded && !name.starts_with("published") => Lane::Mutation,
         _ => Lane::Smoke,
     };
-    // A sentence of the paper may turn out to be harmless; a seeded bug may not.
+    // A statement of the paper may turn out to be harmless. A seeded bug must not.
     if lane == Lane::Mutation && seeded && config.must_violate().is_none() {
         return Err(config.wrong(
             "its first line",

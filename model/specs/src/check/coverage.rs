@@ -1,8 +1,8 @@
 //! Parts of a spec that no run has reached.
 //!
-//! TLC's coverage report names lines of the spec. Lines that a seeded bug switches on should not be
-//! reached. An action that is never taken otherwise is a mistake in the model; a line may be out of
-//! reach of its bounds.
+//! TLC's coverage report names lines of the spec. Lines that only a seeded bug enables should not
+//! be reached. Any other action that is never taken is a mistake in the model. Any other line may
+//! need larger bounds than the model's.
 
 use std::fs;
 use std::path::Path;
@@ -12,11 +12,12 @@ use super::mirrors;
 use super::suite::NeverTaken;
 use crate::ConfigError;
 
-/// Lines between the switch of a seeded bug and the end of its branch.
+/// The most lines between the test for a seeded bug and the end of its branch.
 const BRANCH: usize = 3;
 
-/// Whether a place that was never reached ("Action, line 7 of module M") stands behind the switch
-/// of a seeded bug: it or, if it is in another definition, every mention of that in the action.
+/// Whether only a seeded bug enables a place that was never reached ("Action, line 7 of module M").
+/// That is so if the place itself is in such a branch or, if it is in another definition, every
+/// mention of that definition in the action is.
 pub(super) fn is_seeded(model: &BoundedModel, place: &str) -> bool {
     let folder = model.module.parent().unwrap_or(Path::new("."));
     let parse = || {
@@ -43,7 +44,8 @@ pub(super) fn is_seeded(model: &BoundedModel, place: &str) -> bool {
     bodies.min().unwrap_or(false)
 }
 
-/// Whether `Bug` is looked at in the line, counted from 1, or in those that its branch may follow.
+/// Whether `Bug` is tested in the line, counted from 1, or shortly before, so that the line is in
+/// its branch.
 fn is_switched(lines: &[&str], line: usize) -> bool {
     let (from, to) = (line.saturating_sub(BRANCH), line.min(lines.len()));
     lines[from.min(to)..to]
@@ -65,8 +67,8 @@ fn definition_at<'t>(lines: &[&'t str], line: usize) -> Option<&'t str> {
     before.iter().rev().find_map(|text| defined(text))
 }
 
-/// Whether all mentions of `helper` in the definition of `action` are switched by a bug; `None` if
-/// there are none.
+/// Whether only seeded bugs enable the mentions of `helper` in the definition of `action`. `None`
+/// if it is not mentioned.
 fn mentions(lines: &[&str], action: &str, helper: &str) -> Option<bool> {
     let begin = lines
         .iter()
@@ -83,8 +85,8 @@ fn mentions(lines: &[&str], action: &str, helper: &str) -> Option<bool> {
         .min()
 }
 
-/// The actions that the smoke model takes and the full one does not, by the mirrors, which are
-/// equal to TLC's graphs.
+/// The actions that the smoke model takes and the full one does not. Uses the mirrors, whose graphs
+/// equal TLC's.
 pub(super) fn lost_actions(
     models: &[BoundedModel],
     full: &BoundedModel,

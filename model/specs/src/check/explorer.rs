@@ -1,7 +1,7 @@
 //! Stateright Explorer, with states printed as TLA+.
 //!
-//! Explorer prints states with `Debug`, and a mirror's state is packed for speed. So Explorer is
-//! given a mirror whose states print themselves as TLA+.
+//! Explorer prints states with `Debug`, and a mirror's state is packed for speed. So Explorer gets
+//! a wrapped mirror whose states print themselves as TLA+.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -51,8 +51,8 @@ impl<M: Mirror> fmt::Debug for ShownState<M> {
     }
 }
 
-/// The condition of the `I`-th property: conditions are plain functions, which cannot remember
-/// which one they are.
+/// The condition of the `I`-th property. Conditions are plain functions, so they cannot capture the
+/// index.
 fn condition<M: Mirror, const I: usize>(shown: &Shown<M>, state: &ShownState<M>) -> bool {
     (shown.1.get(I)).is_none_or(|property| (property.condition)(&shown.0, &state.state))
 }

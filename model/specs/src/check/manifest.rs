@@ -100,7 +100,8 @@ impl Manifest {
     pub fn write(&self, specs: &Path) -> Result<(), ManifestError> {
         let path = specs.join("manifest.json");
         let write = || -> std::io::Result<()> {
-            // As readable as any file: `NamedTempFile::new_in` would keep it to its owner.
+            // Makes the file as readable as others: `NamedTempFile::new_in` would give access to
+            // its owner only.
             let beside = tempfile::Builder::new()
                 .permissions(Permissions::from_mode(0o666))
                 .tempfile_in(specs)?;
@@ -137,7 +138,7 @@ impl Manifest {
             property: tlc.property.clone(),
             distinct: tlc.distinct.filter(|_| holds),
             depth: tlc.depth.filter(|_| holds),
-            // A behaviour without end has no shortest form that checkers agree on.
+            // For an infinite behaviour, checkers do not agree on a shortest form.
             trace_length: tlc.trace_length.filter(|_| tlc.back_to.is_none()),
             seconds: tlc.seconds,
             tla_mc_refuses: (tla_mc.filter(|o| o.verdict == Verdict::Error))
@@ -158,7 +159,9 @@ impl Manifest {
         if outcome.checker == Checker::TlaMc {
             match (&known.tla_mc_refuses, &outcome.error) {
                 (Some(_), Some(_)) => return None,
-                (Some(why), None) => return Some(format!("is said to be refused: {why}")),
+                (Some(why), None) => {
+                    return Some(format!("the checker is recorded as refusing it: {why}"));
+                }
                 _ => {}
             }
         }

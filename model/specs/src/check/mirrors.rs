@@ -41,7 +41,7 @@ pub struct Run {
     pub depth: u64,
     /// Wall-clock time.
     pub elapsed: Duration,
-    /// Processor time, if the system tells.
+    /// Processor time, if the system reports it.
     pub cpu: Option<Duration>,
     /// Whether an invariant was violated.
     pub violated: bool,

@@ -44,7 +44,7 @@ pub fn read(text: &str) -> Findings {
         } else if line.contains("No error has been found") {
             findings.holds = true;
         } else if line.starts_with(|c: char| c.is_ascii_digit()) {
-            // The last of them is the final one.
+            // The last count is the final one.
             findings.distinct = number_before(line, " distinct states found").or(findings.distinct);
             findings.depth = number_after(line, "Depth ").or(findings.depth);
         } else if line.starts_with("The depth of the complete state graph") {
@@ -71,7 +71,7 @@ fn state(findings: &mut Findings, head: &str, body: &str) {
     }
     let action = head.split_once('<').map(|(_, rest)| rest);
     let action = action.and_then(|rest| rest.split([' ', '>']).next());
-    // A state that cannot be read still counts as one.
+    // A state that cannot be parsed still counts as one.
     findings.steps.push(Step {
         action: action.filter(|name| *name != "Initial").map(str::to_owned),
         state: parse_state(body).unwrap_or_default(),
@@ -94,7 +94,7 @@ fn error(findings: &mut Findings, said: &str) {
     match violated {
         Some(property) if findings.violated.is_none() => findings.violated = Some(property),
         Some(_) => {}
-        // "The behavior up to this point is:" and its like come after the verdict.
+        // Other messages, such as "The behavior up to this point is:", come after the verdict.
         None if findings.violated.is_none() && findings.error.is_none() => {
             findings.error = Some(said.to_owned());
         }

@@ -27,7 +27,7 @@ pub(super) fn run(command: &mut Command, folder: &Path) -> io::Result<Done> {
         .stdout(File::create(&out)?)
         .stderr(File::create(&err)?);
     let mut child = scratch::spawn(command)?;
-    // A child that has ended and was not yet waited for still has its times in /proc.
+    // A child that has exited and was not waited for still has its times in /proc.
     let pid = Pid::from_child(&child);
     let ended = waitid(
         WaitId::Pid(pid),

@@ -174,8 +174,8 @@ fn seconds(time: Duration) -> f64 {
     (time.as_secs_f64() * 1000.0).round() / 1000.0
 }
 
-/// A name for properties that TLC leaves unnamed ("Temporal properties were violated") or names by
-/// a line of the contract.
+/// The name of a property that TLC does not name ("Temporal properties were violated"), or names
+/// only by a line of the contract.
 fn temporal_name(model: &BoundedModel, found: &str) -> Option<String> {
     let refinement = |name: &&String| name.starts_with("Contract");
     let properties = &model.config.properties;
@@ -221,7 +221,7 @@ pub fn tlc(
         command.args(["-dump", "dot,actionlabels"]).arg(dump);
     }
     if extras.coverage {
-        // In minutes, and longer than any run: only the report at the end is wanted.
+        // The interval is in minutes, and longer than any run: only the final report is wanted.
         command.args(["-coverage", "9999"]);
     }
     files(&mut command, model);

@@ -1,7 +1,7 @@
-//! What a check has outside its process: checkers that run, and folders for what they write.
+//! Tracks what a check has outside its process: running checkers, and temporary folders.
 //!
-//! A check that is told to stop cannot wait for either, so both are on a list while they are there,
-//! and [`abandon`] ends the ones and removes the others.
+//! A check that is told to stop cannot wait for either. So both are listed while they exist, and
+//! [`abandon`] ends the checkers and removes the folders.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -27,13 +27,13 @@ fn outside() -> MutexGuard<'static, Outside> {
     OUTSIDE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Ends every checker and removes every folder of a check that goes on in this process. No other
-/// checker is started after that, so what the check itself returns is of no use any more.
+/// Ends every checker and removes every folder of a check that runs in this process. After that no
+/// checker can be started, so the check's own result is useless.
 pub fn abandon() {
     let mut outside = outside();
     outside.abandoned = true;
     for child in outside.children.drain(..) {
-        // It may have ended by itself.
+        // It may have exited already.
         let _ = kill_process(child, Signal::KILL);
     }
     for folder in outside.folders.drain(..) {
@@ -62,9 +62,9 @@ impl Drop for Scratch {
     }
 }
 
-/// Starts a process that does not outlive its check.
+/// Starts a process that ends with its check.
 pub(super) fn spawn(command: &mut Command) -> std::io::Result<Child> {
-    // Under the lock: one that starts now is ended by an `abandon` that comes next.
+    // Under the lock, so that the next `abandon` also ends a process that starts now.
     let mut outside = outside();
     if outside.abandoned {
         return Err(std::io::ErrorKind::Interrupted.into());
@@ -74,7 +74,8 @@ pub(super) fn spawn(command: &mut Command) -> std::io::Result<Child> {
     Ok(child)
 }
 
-/// A process has ended and is about to be waited for; then its number may be another's.
+/// Notes that a process has ended and is about to be waited for. After that its id may belong to
+/// another process.
 pub(super) fn ended(child: &Child) {
     let pid = Pid::from_child(child);
     outside().children.retain(|other| *other != pid);

@@ -162,7 +162,7 @@ pub fn check(request: &Request, say: &Say<'_>) -> Result<Report, SuiteError> {
             say(Step::Line(&told(&outcome)));
             report.outcomes.push(outcome);
             let job = (jobs.iter()).find(|j| std::ptr::eq(j.model, model) && j.dump.is_some());
-            // Where TLC found an error, it says so itself, and there may be no graph.
+            // If TLC found an error, that is reported already, and there may be no graph.
             let dump = job
                 .and_then(|job| job.dump.as_deref())
                 .filter(|path| path.is_file());
@@ -173,7 +173,7 @@ pub fn check(request: &Request, say: &Say<'_>) -> Result<Report, SuiteError> {
                 let line = format!("{} {}: graphs {verdict}", model.spec, model.name);
                 say(Step::Line(&line));
                 report.graphs.push(graph);
-                // Such a file is large.
+                // The file is large.
                 let _ = std::fs::remove_file(dump);
             }
         }
@@ -228,7 +228,7 @@ fn find_tools(request: &Request, say: &Say<'_>) -> Result<Tools, SuiteError> {
     Ok(Tools { tlc, tla_mc })
 }
 
-/// Orders jobs: TLC's first, which take longest.
+/// Orders the jobs: TLC's first, since they take longest.
 fn jobs<'a>(
     request: &Request,
     models: &'a [BoundedModel],
@@ -276,7 +276,8 @@ fn run_all(
                 say(Step::Checked(outcome));
                 say(Step::Line(&told(outcome)));
             }
-            // A poisoned slot would only mean that another thread panicked while it stored its own.
+            // A poisoned lock only means that another thread panicked while it stored its own
+            // result.
             *slot
                 .lock()
                 .unwrap_or_else(std::sync::PoisonError::into_inner) = Some(outcome);
@@ -308,7 +309,7 @@ fn run_one(request: &Request, tools: &Tools, job: &Job<'_>) -> std::io::Result<O
         (_, Some(tlc), _) => {
             let extras = Extras {
                 dump: job.dump.clone(),
-                // It doubles TLC's time, so once a spec.
+                // Coverage doubles TLC's time, so it is collected once for each spec.
                 coverage: job.model.name == "smoke",
             };
             run::tlc(tlc, &request.specs, job.model, &extras)
@@ -410,8 +411,8 @@ fn judge(report: &mut Report, manifest: &Manifest, request: &Request, models: &[
         let (spec, model) = (&graph.spec, &graph.model);
         complaints.push(format!("{spec} {model}: the graphs differ: {difference}"));
     }
-    // A whole action is always wanted; a line in one may need more room than the model has, and is
-    // only told.
+    // An action must be taken. A line in an action may need larger bounds than the model's, so it
+    // is only reported.
     let action = |n: &&NeverTaken| !n.action.contains(',');
     for never in report.never_taken.iter().filter(action) {
         let (spec, model, action) = (&never.spec, &never.model, &never.action);
@@ -423,7 +424,8 @@ fn judge(report: &mut Report, manifest: &Manifest, request: &Request, models: &[
     report.complaints = complaints;
 }
 
-/// What the title of the configuration requires. Only TLC judges temporal properties.
+/// How the outcome differs from what the title of the configuration requires. Only TLC judges
+/// temporal properties.
 fn promised(model: &BoundedModel, outcome: &Outcome) -> Option<String> {
     if outcome.verdict == Verdict::Error {
         return None;
@@ -438,7 +440,7 @@ fn promised(model: &BoundedModel, outcome: &Outcome) -> Option<String> {
     }
 }
 
-/// Models that the manifest lists and the folder does not have.
+/// Models in the manifest that have no file.
 fn forgotten(manifest: &Manifest, request: &Request) -> Vec<String> {
     let Ok(all) = discover(&request.specs, &SPECS) else {
         return Vec::new();

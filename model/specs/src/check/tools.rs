@@ -35,8 +35,8 @@ impl Tlc {
         self.command_with(&["-XX:+UseParallelGC"], library)
     }
 
-    /// The same for runs of a few seconds, without the optimising compiler, which would take a
-    /// third of their processor time.
+    /// Like [`Tlc::command`], for runs of a few seconds. Disables the optimising compiler, which
+    /// would take a third of their processor time.
     pub(super) fn brief_command(&self, library: &[PathBuf]) -> std::io::Result<Command> {
         self.command_with(&["-XX:+UseParallelGC", "-XX:TieredStopAtLevel=1"], library)
     }
@@ -93,7 +93,7 @@ pub fn tlc(specs: &Path, say: &mut dyn FnMut(&str)) -> Result<Tlc, Missing> {
             return Ok(Tlc { java, jar });
         }
         let jar = jar.display();
-        return Err(Missing(format!("TLC_JAR names {jar}, which is no file")));
+        return Err(Missing(format!("TLC_JAR names {jar}, which is not a file")));
     }
     let jar = specs.join(JAR);
     if !jar.is_file() {

@@ -84,7 +84,7 @@ impl Stage {
             engine: engine(mutation.engine, mutation.mode),
             setups: setups.unwrap_or_default(),
             effort: match mutation.check {
-                // What one power cut has to show is not left to a second.
+                // A single power cut must show the bug, so no second one is tried.
                 Check::Crash => Effort {
                     again: 0,
                     go_on: 0,
@@ -111,8 +111,8 @@ impl Stage {
         }
     }
 
-    /// Runs programs until the named check has found something, or the time is up. Every check
-    /// looks at every program, so another one may find something first.
+    /// Runs programs until the named check has found something, or the time is up. All checks look
+    /// at every program, so another check may find something first.
     fn hunt(&self, mode: Mode, plan: &Plan) -> Caught {
         let began = Instant::now();
         let mut programs = 0;
@@ -149,7 +149,7 @@ impl Stage {
             calls: 20_000,
             histories: plan.runs,
             budget: plan.budget,
-            // A hang is what one of them has to show.
+            // One of the recipes has to show a hang.
             patience: Duration::from_secs(5),
             ..concurrent::Plan::default()
         };
@@ -227,16 +227,16 @@ fn plan(mode: Mode, trouble: Trouble, seed: u64, runs: u64, threads: usize) -> P
         seed,
         runs,
         trouble,
-        // Three times what the slowest of them takes beside other work.
+        // Three times what the slowest recipe takes beside other work.
         budget: Some(Duration::from_secs(180)),
         operations: match mode {
             Mode::Crash => 200,
             _ => 1_000,
         },
         threads,
-        // Each recipe names the one engine that it is about.
+        // Each recipe names the engine that it is about.
         vary: false,
-        // A verdict is asked for, and hardly ever the program.
+        // Only the verdict matters, and hardly ever the program.
         shrinks_for: Duration::from_secs(6),
         ..Plan::default()
     }
@@ -246,7 +246,7 @@ fn engine(name: &str, mode: Mode) -> Box<dyn Engine> {
     if let Some(engine) = BTree::named(name, Geometry::Tiny) {
         return Box::new(engine);
     }
-    // Logs outgrow a tiny persistent memory in long programs, and full is not wrong.
+    // In long programs, logs outgrow a tiny persistent memory, and being full is not wrong.
     let geometry = match mode {
         Mode::Crash => Geometry::Tiny,
         _ => Geometry::Small,
@@ -271,7 +271,7 @@ pub fn kill(mutation: &Mutation, seed: u64, threads: usize) -> Kill {
         let plan = plan(mutation.mode, mutation.trouble, seed, programs, threads);
         stage.look(mutation.mode, &plan).findings.is_empty()
     };
-    // Threads that hang stay, and are in the way of whatever comes after.
+    // Threads that hang remain, and disturb what comes after.
     let before = (mutation.check == Check::Progress).then(|| twin_of(HISTORIES));
     assert!(choose_mutation(Some(mutation.name)), "the engine has it");
     let caught = stage.hunt(

@@ -46,7 +46,7 @@ impl Mutation {
     }
 }
 
-/// For bugs that only a scan shows. Opening a store reads the whole content, too.
+/// For bugs that only a scan shows. Opening a store also reads the whole content.
 pub(super) const OPEN: Trouble = Trouble {
     reopen: false,
     power: false,

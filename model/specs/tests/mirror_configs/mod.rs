@@ -1,4 +1,4 @@
-//! A mirror against its configurations, as the tests of all mirrors hold it.
+//! Checks a mirror on its configurations. Shared by the tests of all mirrors.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ impl Spec {
         Config::read(&specs.join(format!("MC{spec}_{name}.cfg")))
     }
 
-    /// Each seeded bug violates its invariant, after so many states.
+    /// Checks that each seeded bug violates its invariant after this many states.
     pub(crate) fn catches(&self, bugs: &[(&str, &str, usize)]) {
         for (bug, invariant, states) in bugs {
             let config = self.config(bug).unwrap();
@@ -29,7 +29,7 @@ impl Spec {
         }
     }
 
-    /// Each model holds, with so many distinct states.
+    /// Checks that each model holds and has this many distinct states.
     pub(crate) fn holds(&self, models: &[(&str, u64)]) {
         for (model, states) in models {
             let config = self.config(model).unwrap();
@@ -39,7 +39,7 @@ impl Spec {
         }
     }
 
-    /// The mutation's configuration is refused without the bound of an operator.
+    /// Checks that the mutation's configuration is refused if an operator is not bounded.
     pub(crate) fn needs_bound(&self, operator: &str) {
         let mut config = self.config("mutation").unwrap();
         config.overrides.remove(operator);

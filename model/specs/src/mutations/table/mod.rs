@@ -26,7 +26,7 @@ const fn count() -> usize {
     n
 }
 
-/// All areas, one behind the other: a constant cannot be collected.
+/// Concatenates the areas: a constant cannot be collected.
 const fn all() -> [Mutation; count()] {
     let mut all = [AREAS[0][0]; count()];
     let (mut n, mut area) = (0, 0);
@@ -42,6 +42,6 @@ const fn all() -> [Mutation; count()] {
     all
 }
 
-/// Every seeded bug that these modes can catch. Those of `treering_engine::MUTATIONS` that are not
-/// here are caught by the test that is named beside them, mostly by one of loom's.
+/// Every seeded bug that these modes can catch. The others in `treering_engine::MUTATIONS` are
+/// caught by the tests named there, mostly loom tests.
 pub const TABLE: &[Mutation] = &all();

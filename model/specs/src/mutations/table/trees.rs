@@ -212,7 +212,7 @@ pub(super) const TREES: &[Mutation] = &[
         Mode::Differential,
         COW,
     ),
-    // The log says that a long value is there; its blocks are another's; redo writes there.
+    // Redo writes a long value although its blocks now belong to another value.
     mutation(
         "overflow-not-synced-before-log",
         "the pointer survives, the value does not",
