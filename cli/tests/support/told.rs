@@ -87,8 +87,8 @@ pub(crate) fn root() -> PathBuf {
 
 /// The project's documents, in Markdown, by their paths from the root.
 pub(crate) fn documents() -> Vec<String> {
-    let mut found = vec!["README.md".to_owned()];
-    for folder in ["bench", "docs", "model", "sim", "specs"] {
+    let mut found = vec!["README.md".to_owned(), "CONTRIBUTING.md".to_owned()];
+    for folder in ["bench", "docs", "engine", "model", "sim", "specs"] {
         for entry in std::fs::read_dir(root().join(folder)).expect("a folder") {
             let name = entry.expect("an entry").file_name();
             let name = name.to_str().expect("a name of text");
@@ -152,7 +152,8 @@ fn packages() -> Vec<(String, PathBuf)> {
         "bench",
         "cli",
         "engine",
-        "model",
+        "model/oracle",
+        "model/specs",
         "model/adapters",
         "model/mutants",
         "sim",

@@ -1,6 +1,6 @@
 //! A run about to be predicted: its inputs, and the quantities that several steps need.
 
-use treering_engine::{BLOCK_SIZE, BfShape, Options, PageStoreKind, TablePersist};
+use treering_engine::{BLOCK_SIZE, BfShape, Options, TablePersist};
 
 use crate::predict::bf;
 use crate::predict::cache::{self, CachePrediction, CacheShape, ClassBuilder, PageClass};
@@ -88,10 +88,7 @@ impl Overflow {
 
 /// Blocks of a place for a page: of its one image or two, and of its log block if it has one.
 pub(crate) fn blocks_per_place(options: &Options) -> u64 {
-    let images = match options.store {
-        PageStoreKind::Shadow => 2,
-        PageStoreKind::InPlace | PageStoreKind::CopyOnWrite { .. } => 1,
-    };
+    let images = options.store.images_per_place();
     images * (options.page_size / BLOCK_SIZE) as u64 + u64::from(options.mod_log.is_some())
 }
 
@@ -408,15 +405,12 @@ impl<'a> Run<'a> {
         let count = checkpoints.len() as f64;
         let block = BLOCK_SIZE as f64;
         let own = count * (self.snapshot_bytes() + block);
-        own + match self.options.store {
-            PageStoreKind::InPlace => pages * self.options.page_size as f64,
-            PageStoreKind::Shadow => 0.0,
-            PageStoreKind::CopyOnWrite {
-                table: TablePersist::EachFlush,
-            } => pages * block,
-            PageStoreKind::CopyOnWrite {
-                table: TablePersist::Checkpoint,
-            } => block * self.table_blocks(pages, count, device),
+        let store = self.options.store;
+        own + match store.table() {
+            None if store.has_journal() => pages * self.options.page_size as f64,
+            None => 0.0,
+            Some(TablePersist::EachFlush) => pages * block,
+            Some(TablePersist::Checkpoint) => block * self.table_blocks(pages, count, device),
         }
     }
 

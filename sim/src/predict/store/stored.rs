@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use treering_engine::{BLOCK_SIZE, LogPacking, ModLog, Options, PageStoreKind, TablePersist};
+use treering_engine::{BLOCK_SIZE, LogPacking, ModLog, Options, TablePersist};
 
 use super::flushes::Flushes;
 use super::run::{Run, Written};
@@ -321,15 +321,14 @@ impl Run<'_> {
         let count = written.checkpoints.len() as f64;
         let snapshots = self.snapshot_bytes() / BLOCK_SIZE as f64 * stored.snapshot;
         let own = count * (snapshots + SUPERBLOCK_STORED);
-        own + match self.options.store {
-            PageStoreKind::InPlace => whole * stored.page,
-            PageStoreKind::Shadow => 0.0,
-            PageStoreKind::CopyOnWrite {
-                table: TablePersist::EachFlush,
-            } => whole * stored.table,
-            PageStoreKind::CopyOnWrite {
-                table: TablePersist::Checkpoint,
-            } => self.table_blocks(whole, count, device) * stored.table,
+        let store = self.options.store;
+        own + match store.table() {
+            None if store.has_journal() => whole * stored.page,
+            None => 0.0,
+            Some(TablePersist::EachFlush) => whole * stored.table,
+            Some(TablePersist::Checkpoint) => {
+                self.table_blocks(whole, count, device) * stored.table
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What the drive below a store sees, by kind of block: pages by how often they are written, log,
 //! snapshots, journal or page table, and what the store has not reached yet.
 
-use treering_engine::{BLOCK_SIZE, PageStoreKind, TablePersist};
+use treering_engine::{BLOCK_SIZE, TablePersist};
 
 use super::run::{Checkpoint, Run, TABLE_ENTRIES, Written};
 use super::stored::{Logged, Sizes};
@@ -30,11 +30,9 @@ impl Run<'_> {
     /// writes at `rate` an operation, on average over the time between two table writes, `n (1 - (1
     /// - e^-x)/x)` for `x` writes of each of `n` pages.
     fn held_share(&self, writes_per_page: f64, tables: f64) -> f64 {
-        let lazy = PageStoreKind::CopyOnWrite {
-            table: TablePersist::Checkpoint,
-        };
+        let lazy = Some(TablePersist::Checkpoint);
         let each = writes_per_page / tables;
-        if self.options.store != lazy || !each.is_finite() || each <= 0.0 {
+        if self.options.store.table() != lazy || !each.is_finite() || each <= 0.0 {
             return 0.0;
         }
         1.0 + (-each).exp_m1() / each
@@ -52,16 +50,12 @@ impl Run<'_> {
         if device.before == Before::Nothing {
             return 0.0;
         }
-        let moved = match self.options.store {
-            PageStoreKind::InPlace | PageStoreKind::Shadow => 0.0,
-            PageStoreKind::CopyOnWrite {
-                table: TablePersist::EachFlush,
-            } => self.shape.batch,
+        let moved = match self.options.store.table() {
+            None => 0.0,
+            Some(TablePersist::EachFlush) => self.shape.batch,
             // Just before the table is written, places are held of all pages written since it last
             // was.
-            PageStoreKind::CopyOnWrite {
-                table: TablePersist::Checkpoint,
-            } => {
+            Some(TablePersist::Checkpoint) => {
                 let leaves = self.level.count();
                 let tables = self.table_writes(pages, checkpoints.len() as f64, device);
                 let held = leaves * -(-pages / tables.max(1.0) / leaves).exp_m1();
@@ -148,10 +142,11 @@ impl Run<'_> {
         let snapshots = count * snapshot;
         traffic.add(snapshot, snapshots);
         let rest = (extra_blocks * sizes.extra - snapshots).max(0.0);
-        let places = match self.options.store {
-            PageStoreKind::InPlace => self.shape.batch * per_page,
-            PageStoreKind::Shadow => 0.0,
-            PageStoreKind::CopyOnWrite { .. } => (self.level.count() / TABLE_ENTRIES).ceil(),
+        let store = self.options.store;
+        let places = match store.table() {
+            None if store.has_journal() => self.shape.batch * per_page,
+            None => 0.0,
+            Some(_) => (self.level.count() / TABLE_ENTRIES).ceil(),
         };
         traffic.add((places * sizes.extra).max(1.0), rest);
         traffic

@@ -146,11 +146,10 @@ impl Case {
             match (compresses, in_place) {
                 (true, true) => "pages written in place, on a drive that compresses",
                 (true, false) => "a drive that compresses",
-                (false, _) => match options.store {
-                    PageStoreKind::InPlace => "pages written in place",
-                    PageStoreKind::CopyOnWrite { .. } => "copy-on-write pages",
-                    PageStoreKind::Shadow => "shadowed pages",
-                },
+                (false, true) => "pages written in place",
+                (false, false) if options.store.table().is_some() => "copy-on-write pages",
+                (false, false) if options.store == PageStoreKind::Shadow => "shadowed pages",
+                (false, false) => "pages of another store",
             }
         );
         let mut case = Case {

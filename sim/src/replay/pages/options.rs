@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use treering_engine::{
-    BLOCK_SIZE, LogPacking, Options, PageStoreKind, ResetRule, TablePersist, TreeKind,
-};
+use treering_engine::{BLOCK_SIZE, LogPacking, Options, ResetRule, TablePersist, TreeKind};
 
 use crate::replay::config::{Acknowledge, ReplayConfig};
 use crate::replay::frame::named;
@@ -19,16 +17,11 @@ pub(super) fn options(
 ) -> BTreeMap<String, Value> {
     let flash = asked.and_then(|asked| asked.profile.flash());
     let precondition = asked.map(|asked| format!("{:?}", asked.precondition).to_lowercase());
-    let (store, table) = match engine.store {
-        PageStoreKind::InPlace => ("in-place", Value::Null),
-        PageStoreKind::CopyOnWrite {
-            table: TablePersist::EachFlush,
-        } => ("cow", json!("each-flush")),
-        PageStoreKind::CopyOnWrite {
-            table: TablePersist::Checkpoint,
-        } => ("cow", json!("checkpoint")),
-        PageStoreKind::Shadow => ("shadow", Value::Null),
-    };
+    let store = engine.store.name();
+    let table = engine.store.table().map(|table| match table {
+        TablePersist::EachFlush => "each-flush",
+        TablePersist::Checkpoint => "checkpoint",
+    });
     let log = match engine.log_packing {
         LogPacking::Packed => "packed",
         LogPacking::Sparse => "sparse",
@@ -53,7 +46,7 @@ pub(super) fn options(
     };
     named([
         ("store", json!(store)),
-        ("table", table),
+        ("table", json!(table)),
         ("log", json!(log)),
         ("threshold", json!(threshold)),
         ("segment", json!(segment)),

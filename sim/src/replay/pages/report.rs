@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use treering_engine::{BLOCK_SIZE, ClassBytes, LeafFill, ModLogStats, PageStoreKind, Stats};
+use treering_engine::{BLOCK_SIZE, ClassBytes, LeafFill, ModLogStats, Stats};
 
 use super::options::options;
 use super::plan::PagePlan;
@@ -302,11 +302,7 @@ fn store(before: &Stats, after: &Stats, plan: &PagePlan) -> StoreReport {
     let mod_log = mod_log.map(|(after, before)| after.since(&before));
     let delta_mean = |log: ModLogStats| log.delta_bytes as f64 / log.pages.max(1) as f64;
     StoreReport {
-        kind: match plan.engine.store {
-            PageStoreKind::InPlace => "in-place".into(),
-            PageStoreKind::CopyOnWrite { .. } => "cow".into(),
-            PageStoreKind::Shadow => "shadow".into(),
-        },
+        kind: plan.engine.store.name().into(),
         pages_written_back: after.pages_written_back - before.pages_written_back,
         pages_checkpointed: after.pages_checkpointed - before.pages_checkpointed,
         checkpoints: after.checkpoints - before.checkpoints,
