@@ -6,12 +6,12 @@
 //!
 //! | part | what | how |
 //! |---|---|---|
-//! | splits | a new leaf, whole; buffers begin empty again | [`growth`](super::growth): played with the order in which keys came |
+//! | splits | a new leaf, whole; buffers begin empty again | [`growth`]: played with the order in which keys came |
 //! | updates of buffered keys | overwrite their slot: fewer flushes, more of them logged | renewal of the buffer, below |
 //! | updates of full leaves | go to free slots, so a leaf without any is split, and its halves perhaps again | by chance |
 //! | batches that fill an XPLine before its header | it is written twice | `slots`: played |
 //! | cleaning | copies of what is buffered, once a cycle | a saw-tooth over time |
-//! | the XPBuffer | joins flushes of a hot leaf; writes a log's XPLine twice | [`buffer`](super::buffer): occupancy, fixed point |
+//! | the XPBuffer | joins flushes of a hot leaf; writes a log's XPLine twice | [`buffer`]: occupancy, fixed point |
 //!
 //! **Renewal of a buffer.** A write to a key that is buffered already takes no slot. Of a leaf's
 //! `W` writes, `w_i` of them to key `i`, in any order, a stretch of `u W` has none to key `i` with
