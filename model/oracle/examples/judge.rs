@@ -1,7 +1,8 @@
 //! Judge your own engine in 40 lines: `cargo run --release -p treering-oracle --example judge`.
 //!
-//! The engine here keeps a map in memory and a log of one block a write. With `-- forgetful` its
-//! `sync` forgets to flush: the oracle finds the smallest program that loses a write by it.
+//! The engine here keeps a map in memory and a log with one block for each write. With `--
+//! forgetful` its `sync` forgets to flush, and the oracle finds the smallest program that loses a
+//! write.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -21,7 +22,8 @@ struct Log {
 }
 
 impl Log {
-    /// A block: how long the key is, how long the value is (all ones: a delete), both.
+    /// Appends a block: the key's length, the value's length (all ones for a delete), key and
+    /// value.
     fn append(&self, key: &[u8], value: Option<&[u8]>) -> Result<Lsn> {
         let (map, end) = &mut *self.state.lock().expect("nobody panics");
         let mut block = vec![0; BLOCK_SIZE];
@@ -114,7 +116,7 @@ impl Engine for LogEngine {
             apply(&mut map, &block[4..4 + key], value);
             end += 1;
         }
-        // What lies behind a hole was never acknowledged, and must not come back when the hole is
+        // Blocks after a hole were never acknowledged, and must not come back when the hole is
         // filled.
         device.write(Lba(end), &vec![0; BLOCK_SIZE], IoClass::Log)?;
         for later in end..device.capacity_blocks() {

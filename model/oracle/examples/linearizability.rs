@@ -1,4 +1,4 @@
-//! Judges histories, and says how long that takes.
+//! Checks histories for linearizability, and reports how long that takes.
 //!
 //! ```text
 //! cargo run --release -p treering-oracle --example linearizability -- made 1000000 4 10000
@@ -6,10 +6,10 @@
 //! cargo run --release -p treering-oracle --example linearizability -- file HISTORY.jsonl
 //! ```
 //!
-//! `made` makes a history of so many calls, clients and keys as a correct map would give it, in
-//! three mixes; `engine` records histories of one of our engines under real threads, as `treering
-//! oracle --mode concurrent` does, and keeps the first wrong one in `wrong-history.jsonl`. Exit
-//! status 1 if something is wrong, 2 on bad arguments.
+//! `made` makes histories as a correct map would give them, with this many calls, clients and keys,
+//! in three mixes. `engine` records histories of one of our engines under real threads, as
+//! `treering oracle --mode concurrent` does, and saves the first wrong one in
+//! `wrong-history.jsonl`. The exit status is 1 if something is wrong, and 2 on bad arguments.
 
 use std::collections::BTreeMap;
 use std::io::BufReader;
@@ -144,7 +144,7 @@ fn made(calls: u64, clients: u64, keys: u64) -> bool {
     })
 }
 
-/// What a correct map would answer to clients whose calls overlap all the time.
+/// A history of a correct map whose clients' calls overlap all the time.
 fn make((calls, clients, keys): (u64, u64, u64), uniform: bool, scans: u64) -> History {
     let mut random = Random::new(calls);
     let table: std::sync::Arc<[Key]> = (0..keys)
@@ -171,8 +171,8 @@ fn make((calls, clients, keys): (u64, u64, u64), uniform: bool, scans: u64) -> H
         };
         let key = KeyId(random.below(among) as u32);
         let now = ticks.next();
-        // It takes effect at once, or, which is the same for who looks at intervals, at any time
-        // until the client's next turn.
+        // The call takes effect at once. For an observer that is the same as any other time until
+        // the client's next turn.
         let found = map.get(&key).copied().unwrap_or(Version::ABSENT);
         match random.below(100) {
             choice if choice < scans => {

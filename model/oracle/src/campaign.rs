@@ -220,7 +220,7 @@ fn campaign<T: Default + Send, E: Send>(
             }
             let seed = plan.seed.wrapping_add(n);
             under_way.set(worker, Some(seed));
-            // Reducing a program takes long; that is not being stuck.
+            // Reducing a program takes long, and must not count as being stuck.
             let deadline = Deadline::at(plan.at_most.map(|most| began + most));
             let result = run(seed, &deadline, &|| under_way.set(worker, None));
             let mut shared = shared.lock().expect("a run does not panic");
@@ -380,7 +380,7 @@ mod tests {
             patience: Duration::ZERO,
             ..Plan::default()
         };
-        // The one of seed 8 goes on until somebody has been told.
+        // The program of seed 8 runs until it has been reported as stuck.
         let run = |seed, _: &Deadline, _: &dyn Fn()| {
             while seed == 8 && told.0.load(Ordering::SeqCst) == 0 {
                 std::thread::yield_now();

@@ -62,8 +62,8 @@ impl Deadline {
         Deadline::on(when.map_or(Clock::Never, Clock::At))
     }
 
-    /// A deadline that is over after `n` calls of [`Deadline::is_over`], so that tests repeat on any
-    /// machine.
+    /// A deadline that is over after `n` calls of [`Deadline::is_over`], so that tests repeat on
+    /// any machine.
     #[must_use]
     pub fn after_questions(n: u64) -> Deadline {
         Deadline::on(Clock::Questions(AtomicU64::new(n)))
@@ -111,7 +111,8 @@ impl Deadline {
         })
     }
 
-    /// A separate deadline for reducing a failing program: this one, but at least a second from now.
+    /// A separate deadline for reducing a failing program: this one, but at least a second from
+    /// now.
     #[must_use]
     pub fn for_shrinking(&self) -> Deadline {
         Deadline::on(match &self.clock {

@@ -39,10 +39,10 @@ pub fn run(
     found: &dyn Fn(),
 ) -> Result<Tally, Box<Failure>> {
     let strategy = Programs::sequential_strategy(operations..=operations);
-    // The last failure is that of the smallest program.
+    // The last failure found is that of the smallest program.
     let seen: RefCell<Option<Failure>> = RefCell::new(None);
     let tally: RefCell<Tally> = RefCell::new(Tally::default());
-    // Since the first failure.
+    // Starts at the first failure.
     let shrinks_until = OnceCell::new();
     let judge = |(shape, steps, counter): Generated| {
         let program = shape.program(&steps, engine, trouble);
@@ -58,7 +58,7 @@ pub fn run(
             Err(finding) => finding,
         };
         let mut seen = seen.borrow_mut();
-        // A smaller program that shows something else is another story.
+        // A smaller program with a different finding does not count.
         if seen
             .as_ref()
             .is_some_and(|first| first.finding.check != finding.check)
@@ -77,7 +77,7 @@ pub fn run(
         Err(TestCaseError::fail(said))
     };
     let mut runner = runner(seed);
-    // The program that `generate::program` makes of the seed.
+    // The same program that `generate::program` makes of the seed.
     let tree = strategy.new_tree(&mut runner);
     match runner.run_one(tree.expect("nothing is ever rejected"), judge) {
         Ok(_) => Ok(tally.take()),

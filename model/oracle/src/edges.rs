@@ -6,7 +6,7 @@ use std::fmt;
 
 use crate::engine::Limits;
 
-/// What is measured.
+/// The length that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Of {
     Key,
@@ -14,7 +14,7 @@ enum Of {
     Record,
 }
 
-/// How long it is.
+/// How long an edge is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Long {
     Bytes(usize),
@@ -25,7 +25,7 @@ enum Long {
 use Long::{Below, Bytes};
 use Of::{Key, Record, Value};
 
-/// All edges. Eight bytes are what trees in persistent memory keep without a record of its own.
+/// All edges. Eight bytes is the longest value that trees in persistent memory store inline.
 const ALL: [(Of, Long); 31] = [
     (Key, Bytes(0)),
     (Key, Bytes(1)),
@@ -60,10 +60,11 @@ const ALL: [(Of, Long); 31] = [
     (Record, Below(0)),
 ];
 
-/// A limit beyond this is no edge, for programs never reach it.
+/// A limit beyond this is not an edge, because programs never reach it.
 const LONGEST: usize = 1 << 17;
 
-/// How often each edge occurred. Those that occurred at all can be used as a set.
+/// The number of times that each edge occurred. The edges that occurred at all can be used as a
+/// set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Edges([u64; ALL.len()]);
 
@@ -184,8 +185,8 @@ pub fn value_length(limits: &Limits, key: usize, n: usize) -> usize {
     bytes.unwrap_or(room).min(room)
 }
 
-/// Key number `n` with an edge's length. It repeats one byte, and has its number at the end or at the
-/// start, so that keys share long prefixes or none.
+/// Key number `n` with an edge's length. It repeats one byte, and has its number at the end or at
+/// the start, so that keys share long prefixes or none.
 #[must_use]
 pub fn key(limits: &Limits, n: u16) -> Vec<u8> {
     let long = key_length(limits, usize::from(n));

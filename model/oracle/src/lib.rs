@@ -137,5 +137,5 @@ pub use program::{CrashPoint, Keep, KeyNo, Op, Program};
 pub use reference::Reference;
 pub use session::{Tally, execute};
 
-// What an adapter needs of the engine crate, so that it need not depend on that, too.
+// What an adapter needs of the engine crate, so that it need not depend on that crate as well.
 pub use treering_engine::{BLOCK_SIZE, Error, IoClass, Kv, Lba, Lsn, Result, Visitor, device};

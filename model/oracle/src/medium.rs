@@ -159,7 +159,8 @@ impl Medium {
         }
     }
 
-    /// Adds what became of requests since this was done last: `when` says what the store was at.
+    /// Adds the counts of requests since the last call to `reach`. `when` is the phase of the
+    /// store.
     pub fn note(&self, when: When, reach: &mut Reach) {
         let when = when.name();
         match self {
@@ -219,8 +220,8 @@ impl Medium {
         }
     }
 
-    /// The content after a power cut now. `choose(n)` picks one of `n` versions for each block or word
-    /// in doubt, in order of address.
+    /// The content after a power cut now. `choose(n)` picks one of `n` versions for each block or
+    /// word in doubt, in order of address.
     pub fn crash(&self, choose: &mut dyn FnMut(usize) -> usize) -> Image {
         match self {
             Medium::Blocks(device) => Image::Blocks(device.crash(choose)),

@@ -1,4 +1,5 @@
-//! What runs have exercised: how often each interesting step, limit, request, fault and race occurred.
+//! What runs have exercised: how often each interesting step, limit, request, fault and race
+//! occurred.
 //!
 //! | area | what is counted | who counts it |
 //! |---|---|---|
@@ -8,8 +9,8 @@
 //! | [`Area::Fault`] | failed requests, power cuts, damage | the medium, the explorer |
 //! | [`Area::Race`] | pairs of overlapping calls on one key | the history |
 //!
-//! A thing that should occur and never did has a count of 0: a run that finds nothing has not tested
-//! it.
+//! A thing that should occur and never did has a count of 0: a run that finds nothing has not
+//! tested it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -185,7 +186,7 @@ impl Reach {
             step("page written as a delta", log.delta_writes);
             step("page written whole", log.whole_writes);
         }
-        // Not every program has room for some.
+        // Not every program has space for long values.
         let long = &stats.overflow;
         self.met(Area::Step, "long value written", long.values_written);
         self.met(Area::Step, "long value freed", long.values_freed);

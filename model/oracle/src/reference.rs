@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Reads must return `now`. A crash leaves `durable` and a prefix of the tail, as the spec
-//! `DurableMap` says. A write that returned an error is *doubtful*: it may have happened or not, for
-//! reads and for crashes.
+//! `DurableMap` says. A write that returned an error is *doubtful*: it may have happened or not,
+//! for reads and for crashes.
 //!
 //! Reading and writing cost O(1); judging a crash costs O(keys and tail).
 
@@ -27,8 +27,8 @@ pub struct Written {
 pub type Content = Option<Written>;
 
 impl Written {
-    /// The value of write `version`, `len` bytes long. A value shorter than a version keeps only the
-    /// version's last bytes.
+    /// The value of write `version`, `len` bytes long. A value shorter than a version keeps only
+    /// the version's last bytes.
     #[must_use]
     pub fn new(version: u64, len: u32) -> Written {
         let kept = match len as usize {
@@ -67,8 +67,8 @@ struct Change {
     key: KeyNo,
     to: Content,
     doubtful: bool,
-    /// The LSN that the write returned. `None` if it deleted an absent key, and so has no place in the
-    /// order of writes.
+    /// The LSN that the write returned. `None` if it deleted an absent key, and so has no place in
+    /// the order of writes.
     lsn: Option<Lsn>,
 }
 
@@ -144,9 +144,9 @@ impl Reference {
         self.doubtful
     }
 
-    /// Records a sync of the LSN that the last write returned. Every write with an LSN up to that is
-    /// durable, as are the writes before them. If the last write deleted an absent key, only the write
-    /// that made it absent is known to be durable.
+    /// Records a sync of the LSN that the last write returned. Every write with an LSN up to that
+    /// is durable, as are the writes before them. If the last write deleted an absent key, only the
+    /// write that made it absent is known to be durable.
     pub fn acknowledge_last(&mut self) {
         let Some(last) = self.tail.last().copied() else {
             return;
@@ -154,7 +154,7 @@ impl Reference {
         if last.doubtful || self.doubtful > 0 {
             return;
         }
-        // If it changed something it is the newest of all, and the first that is found.
+        // If the last write changed something, it is the newest change, and the first one found.
         let vouched = |change: &Change| {
             let covered = change.lsn.is_some_and(|lsn| lsn <= self.last);
             covered || change.key == last.key && change.lsn.is_some()
@@ -176,8 +176,8 @@ impl Reference {
         }
     }
 
-    /// Records a sync: all writes so far are durable. A doubtful write stays doubtful, unless its key
-    /// was written again.
+    /// Records a sync: all writes so far are durable. A doubtful write stays doubtful, unless its
+    /// key was written again.
     pub fn acknowledge(&mut self) {
         for change in self.tail.iter().filter(|change| !change.doubtful) {
             self.durable[change.key.0 as usize] = change.to;
@@ -226,7 +226,7 @@ impl Reference {
                 .any(|change| change.to == found)
     }
 
-    /// The state that a crash may have left and that is equal to `found`, after the fewest writes;
+    /// The state that a crash may have left and that equals `found`, after the fewest writes.
     /// `None` if there is none.
     #[must_use]
     pub fn permits(&self, found: &[Content]) -> bool {
@@ -252,7 +252,7 @@ impl Reference {
         if differ == 0 {
             return true;
         }
-        // What keys that the tail has changed so far hold; few, so a list.
+        // The content of keys that the tail has changed so far. A list, since there are few.
         let mut changed: Vec<(KeyNo, Content)> = Vec::new();
         for change in tail {
             let wanted = found[change.key.0 as usize];
@@ -293,8 +293,8 @@ impl Reference {
         self.doubtful = 0;
     }
 
-    /// Explains why `found` is not permitted: the expected and the found content of up to `most` keys in
-    /// which it differs from the nearest permitted state.
+    /// Explains why `found` is not permitted: the expected and the found content of up to `most`
+    /// keys in which it differs from the nearest permitted state.
     #[must_use]
     pub fn explain(&self, program: &Program, found: &[Content], most: usize) -> (String, String) {
         let mut state = self.durable.clone();
@@ -357,7 +357,8 @@ mod tests {
     }
 
     proptest! {
-        /// Against the definition: some prefix of the tail, some subset of the doubtful writes.
+        /// Compares with the definition: some prefix of the tail, and some subset of the doubtful
+        /// writes.
         #[test]
         fn what_is_permitted_is_what_the_contract_says(
             writes in proptest::collection::vec((0u32..3, 0u32..3, 0..6u8), 0..8),
@@ -366,8 +367,8 @@ mod tests {
             let mut reference = Reference::new(&program(3));
             let mut allowed: Vec<Vec<Content>> = vec![vec![None; 3]];
             let mut doubtful = 0;
-            // Every state reachable so far, by the number of writes done: index by subset of
-            // doubtful ones.
+            // All states reachable so far, by the number of writes done and by the subset of
+            // doubtful writes.
             let mut ends = vec![vec![None; 3]];
             for (n, (key, kind, fate)) in writes.iter().enumerate() {
                 let to = (*kind > 0).then(|| Written::new(n as u64 + 1, 8));
@@ -400,14 +401,14 @@ mod tests {
         reference.wrote(KeyNo(0), written, Lsn(10));
         reference.wrote(KeyNo(0), None, Lsn(20));
         reference.wrote(KeyNo(1), written, Lsn(30));
-        // Key 0 is absent already: the second delete may return the LSN of the first, or an older
-        // one.
+        // Key 0 is absent already. The second delete may return the LSN of the first one, or an
+        // older LSN.
         reference.wrote(KeyNo(0), None, Lsn(5));
         let mut synced = reference.clone();
         synced.acknowledge_last();
         assert!(reference.permits(&[written, None]) && !synced.permits(&[written, None]));
         assert!(synced.permits(&[None, None]) && synced.permits(&[None, written]));
-        // It may vouch for more.
+        // The LSN may vouch for more writes.
         reference.last = Lsn(30);
         reference.acknowledge_last();
         assert!(!reference.permits(&[None, None]) && reference.permits(&[None, written]));

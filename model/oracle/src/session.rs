@@ -31,8 +31,8 @@ use super::reference::{Content, MOST_DOUBTFUL, Reference, Written};
 use super::value;
 use super::{Engine, Promise, Write};
 
-/// The version that the put with index `at` writes: its own or, now and then, the one whose values
-/// are all zeros, as what was never written is, and which may be what the key has.
+/// The version that the put with index `at` writes. Usually its own; now and then the version whose
+/// bytes are all zeros, like data that was never written. The key may hold that version already.
 fn version_of(at: usize) -> u64 {
     match at as u64 + 1 {
         n if n % 16 == 9 => 0,
@@ -72,20 +72,20 @@ pub struct Session<'e> {
     last: Lsn,
     /// How often the store was opened.
     openings: u64,
-    /// A failure or a power cut has been ordered and has not happened yet.
+    /// Whether a failure or a power cut has been scheduled and has not happened yet.
     armed: bool,
-    /// Failed requests of the medium before the last opening, and before this operation: only a
-    /// failed request excuses an error.
+    /// The number of failed requests of the medium before the last opening, and before this
+    /// operation. Only a failed request excuses an error.
     failed_before: (u64, u64),
-    /// The medium has no space for blocks that hold nothing.
+    /// Whether the medium has no space for blocks that hold nothing.
     starved: bool,
-    /// Since it was opened, the store has refused a write because it was full.
+    /// Whether the store has refused a write because it was full, since it was opened.
     refused: bool,
-    /// A refused write is being retried after background work.
+    /// Whether a refused write is being retried after background work.
     trying: bool,
-    /// The medium records its requests, so it must not be replaced.
+    /// Whether the medium records its requests, so that it must not be replaced.
     recorded: bool,
-    /// An operation has failed with the power on. Whatever is wrong later may be a consequence.
+    /// Whether an operation has failed with the power on. A later error may be a consequence.
     has_failed: bool,
     tally: Tally,
     buffer: Vec<u8>,
@@ -121,10 +121,10 @@ impl<'e> Session<'e> {
         })
     }
 
-    /// As [`Session::start`], on a device that records what reaches it.
+    /// As [`Session::start`], on a medium that records its requests.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The store cannot be created.
     pub(super) fn start_recorded(
         engine: &'e dyn Engine,
         program: &'e Program,
@@ -138,11 +138,11 @@ impl<'e> Session<'e> {
         Ok(session)
     }
 
-    /// Opens what is at a place, for the `opening`-th time. The reference is empty until
+    /// Opens the store at a place for the `opening`-th time. The reference is empty until
     /// [`Session::settle`].
     ///
     /// # Errors
-    /// The engine's.
+    /// The engine's own.
     pub(super) fn on(
         engine: &'e dyn Engine,
         program: &'e Program,
@@ -172,12 +172,13 @@ impl<'e> Session<'e> {
         Ok(session)
     }
 
-    /// What was found is what the store holds.
+    /// Sets the reference to the content that was found.
     pub(super) fn settle(&mut self, found: Vec<Content>) {
         self.reference.settle(found);
     }
 
-    /// What a crash may leave while the write with index `at` is under way: with it or without.
+    /// Adds the write with index `at`, which is in progress, to what a crash may leave: it may have
+    /// happened or not.
     pub(super) fn anticipate(&self, at: usize, reference: &mut Reference) {
         match &self.program.ops[at] {
             Op::Put(key, len) => {
@@ -189,15 +190,15 @@ impl<'e> Session<'e> {
         }
     }
 
-    /// All writes so far become durable.
+    /// Makes all writes so far durable.
     ///
     /// # Errors
-    /// The engine says that they do not.
+    /// The engine returns an error.
     pub(super) fn make_durable(&mut self) -> Result<(), Finding> {
         self.sync(self.program.ops.len().saturating_sub(1))
     }
 
-    /// What was done, when no more is wanted.
+    /// Ends the program early and returns its counts.
     pub(super) fn end(mut self) -> Tally {
         self.note_and_drop();
         self.tally
@@ -213,7 +214,7 @@ impl<'e> Session<'e> {
         opened.map_err(|e| e.to_string())
     }
 
-    /// What reached the medium since this was said last came when the store was at this.
+    /// Attributes the requests since the last call to this phase of the store.
     fn requested(&mut self, when: When) {
         if let Some(medium) = self.place.medium() {
             medium.note(when, &mut self.tally.reach);
@@ -268,7 +269,7 @@ impl<'e> Session<'e> {
             Op::Sync => self.sync(at),
             Op::SyncLast => self.sync_last(at),
             Op::Pump => {
-                // A failing engine may say "more" for ever.
+                // A failing engine may report more work forever.
                 for _ in 0..1_000 {
                     match self.store().pump_due() {
                         Ok(true) => {}
@@ -323,12 +324,12 @@ impl<'e> Session<'e> {
         }
     }
 
-    /// Whether that is what a store without room may say.
+    /// Whether a full store may return this error for this write.
     fn is_full(&self, error: &Error, write: &Write<'_>) -> bool {
         matches!(error, Error::Full { .. } | Error::PmFull { .. }) && self.engine.may_refuse(write)
     }
 
-    /// Background work returned an error: it may want room, too.
+    /// Judges an error of background work, which may need space too.
     fn stalled(&mut self, at: usize, error: &Error) -> Result<(), Finding> {
         if self.is_full(error, &Write::Background) {
             return Ok(());
@@ -336,11 +337,11 @@ impl<'e> Session<'e> {
         self.failed(at, error)
     }
 
-    /// An operation returned an error.
+    /// Judges an error of an operation.
     fn failed(&mut self, at: usize, error: &Error) -> Result<(), Finding> {
         self.tally.failed += 1;
         if self.starved && error.is_no_space() {
-            // Nothing is lost by it, and all goes on when there is room.
+            // Nothing is lost, and everything continues when there is space again.
             self.tally.starved += 1;
             return Ok(());
         }
@@ -352,7 +353,7 @@ impl<'e> Session<'e> {
             return self.reopen(at, Some(Keep::Seeded(at as u64)));
         }
         let refuses = matches!(error, Error::Poisoned { .. });
-        // Memory fails nobody, with or without power.
+        // Persistent memory does not fail, with or without power.
         if self.failures() == self.failed_before.1 && !(refuses && self.is_troubled()) {
             let expected = "no error, as nothing has failed".to_owned();
             return Err(self.finding(Check::Error, at, expected, error.to_string()));
@@ -361,19 +362,19 @@ impl<'e> Session<'e> {
         Ok(())
     }
 
-    /// Requests of the medium that have failed.
+    /// The number of failed requests of the medium.
     fn failures(&self) -> u64 {
         let blocks = self.place.medium().and_then(Medium::blocks);
         blocks.map_or(0, |device| device.failed())
     }
 
-    /// Whether one has since the store began to be opened.
+    /// Whether a request has failed since the opening of the store began.
     fn is_troubled(&self) -> bool {
         self.failures() > self.failed_before.0
     }
 
-    /// A read returned an error. A store that refuses writes goes on reading, so it may not be
-    /// that.
+    /// Judges an error of a read. A store that refuses writes must still answer reads, so refusing
+    /// is no excuse.
     fn unread(&mut self, at: usize, error: &Error) -> Result<(), Finding> {
         let cut = self.place.medium().is_some_and(Medium::power_is_cut);
         if !cut && matches!(error, Error::Poisoned { .. }) {
@@ -386,7 +387,7 @@ impl<'e> Session<'e> {
 
     fn write(&mut self, at: usize, key: KeyNo, to: Option<(u64, u32)>) -> Result<(), Finding> {
         if self.reference.doubtful() >= MOST_DOUBTFUL {
-            // What refuses writes is opened again; what the program has left to say is said then.
+            // A store that refuses writes is opened again, and the rest of the program runs on it.
             return self.reopen(at, None);
         }
         let store = self.store.as_ref().expect("a session has a store");
@@ -412,13 +413,13 @@ impl<'e> Session<'e> {
                 if let Some(most) = self.engine.undurable_at_most().filter(|_| !self.armed) {
                     self.reference.acknowledge_all_but(most);
                 }
-                // A promise made in the dark was never heard.
+                // After the power was cut, a promise does not count.
                 if self.engine.promise() == Promise::OnReturn && !self.place.is_dark() {
                     self.reference.acknowledge();
                 }
                 Ok(())
             }
-            // A store without room has changed nothing, and goes on.
+            // A full store has changed nothing, and continues.
             Err(e) if self.is_full(&e, &written.map_or(Write::Delete(bytes), |_| Write::Put)) => {
                 self.tally.full += 1;
                 self.refused = true;
@@ -433,8 +434,8 @@ impl<'e> Session<'e> {
         }
     }
 
-    /// A store may say that it is full if it holds more than it promises to take, when all
-    /// background work is done.
+    /// Judges a store that claims to be full. It may only do so if the live data would exceed its
+    /// promised capacity and all background work is done.
     fn judge_refusal(
         &mut self,
         at: usize,
@@ -447,7 +448,7 @@ impl<'e> Session<'e> {
         };
         let to = written.map(|(version, len)| Written::new(version, len));
         let live = self.reference.live_bytes_with(self.program, key, to);
-        // A delete may want room, too; and what is in doubt may be live.
+        // A delete may need space too, and doubtful writes may be live.
         if to.is_none() || self.reference.doubtful() > 0 || live > room || self.trying {
             return Ok(());
         }
@@ -492,7 +493,7 @@ impl<'e> Session<'e> {
         }
     }
 
-    /// Waits for the last write only: of what it had nothing to do with nothing is known.
+    /// Syncs only the last write. Nothing is promised about writes that this one did not depend on.
     fn sync_last(&mut self, at: usize) -> Result<(), Finding> {
         match self.store().sync(self.last) {
             Ok(()) if self.place.is_dark() => Ok(()),

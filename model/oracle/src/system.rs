@@ -1,15 +1,15 @@
-//! A device in a file, on a device that crashes: what reaches the system of a [`FileDevice`] is
-//! what a power cut may lose.
+//! A simulated file system: a device in a file, on a device that crashes. A power cut may lose what
+//! has reached the system below a [`FileDevice`] and was not synced.
 //!
 //! ```text
 //! engine ──▶ FileDevice ──▶ System: pwrite, pread, a queue, fdatasync, holes ──▶ CrashDevice, recorded
 //! ```
 //!
-//! A flush that reaches nobody, a hole made of what was written since, a write of which a part is
-//! forgotten: nobody sees that in a file that is read back, but a crash shows it. And the system
-//! does what systems may: it writes and reads less than it was given, is interrupted, does a batch
-//! in any order, and leaves some of it to be asked for again. What it does is decided by the number
-//! of the call, so that programs repeat.
+//! A flush that is not passed on, a hole punched over newer data, or a write that is partly
+//! forgotten cannot be noticed by reading the file back, but a crash reveals it. And the system
+//! does everything that a real system may do: it writes and reads less than it was given, is
+//! interrupted, completes a batch in any order, and leaves some of it to be requested again. The
+//! number of the call decides what it does, so that programs are reproducible.
 
 use std::io;
 use std::sync::Arc;
@@ -22,14 +22,14 @@ use treering_engine::{BLOCK_SIZE, IoClass, Lba};
 
 use super::random::Random;
 
-/// Error numbers, the same on all systems that we know of.
+/// Error numbers, which are the same on all systems that we know of.
 const EINTR: i32 = 4;
 const EIO: i32 = 5;
 const EAGAIN: i32 = 11;
 const EINVAL: i32 = 22;
 const ENOSPC: i32 = 28;
 
-/// What an operating system makes of a device of blocks.
+/// The simulated system on a block device.
 struct System {
     device: Arc<dyn BlockDevice>,
     calls: AtomicU64,
@@ -43,13 +43,13 @@ pub fn in_a_file(device: Arc<dyn BlockDevice>) -> Arc<dyn BlockDevice> {
         device,
         calls: AtomicU64::new(0),
     };
-    // Through the page cache: where buffers lie in memory decides what direct I/O copies first, and
-    // would decide what a program shows.
+    // Through the page cache. With direct I/O the addresses of buffers would decide what is copied
+    // first, and so what a program shows.
     let choices = FileOptions::from(FileIo::Buffered);
     Arc::new(FileDevice::over(Box::new(system), blocks, &choices))
 }
 
-/// The error that the system has for it.
+/// The error number that the system returns for an error of the device.
 fn errno(error: &DeviceError) -> i32 {
     match error {
         _ if error.is_no_space() => ENOSPC,
@@ -67,7 +67,7 @@ impl System {
         Random::part(self.calls.fetch_add(1, Ordering::Relaxed), 4)
     }
 
-    /// How many bytes of so many a call is about, or that it is interrupted.
+    /// The number of bytes that a call handles, or an interruption.
     fn some(&self, bytes: &[u8]) -> io::Result<usize> {
         if !bytes.len().is_multiple_of(BLOCK_SIZE) {
             return Err(io::Error::from_raw_os_error(EINVAL));
@@ -88,11 +88,11 @@ impl System {
         }
     }
 
-    /// What becomes of one piece of a batch: bytes, or a negative error number.
+    /// The result of one piece of a batch: a number of bytes, or a negative error number.
     fn piece(&self, done: io::Result<usize>) -> i32 {
         match done {
             Ok(n) => n as i32,
-            // The queue says so in another way.
+            // A queue reports an interruption in another way.
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {
                 [-EINTR, -EAGAIN, 0][self.chance().below(3) as usize]
             }
@@ -100,7 +100,7 @@ impl System {
         }
     }
 
-    /// Numbers below `n`, in an order of their own.
+    /// The numbers below `n`, in an arbitrary order.
     fn any_order(&self, n: usize) -> Vec<usize> {
         let mut random = self.chance();
         let mut order: Vec<usize> = (0..n).collect();
@@ -206,7 +206,7 @@ mod tests {
         let durable = CrashDevice::from_image(crash.crash(&mut |_| 0));
         durable.read(Lba(0), &mut found, IoClass::Page).unwrap();
         assert!(found == expected, "a flush reaches the medium");
-        // Its errors are those of the medium.
+        // Errors of the medium are passed on.
         crash.set_full(true);
         let full = file.write(Lba(250), &vec![1; BLOCK_SIZE], IoClass::Page);
         assert!(full.unwrap_err().is_no_space());

@@ -15,7 +15,7 @@
 /// Bytes of the version at the head of a value.
 pub const VERSION_BYTES: usize = 8;
 
-/// The bits of a version; those above make the disguise.
+/// The bits of a version. The bits above are for the disguise.
 const VERSION_BITS: u32 = 48;
 /// All versions are below this one.
 pub const VERSIONS: u64 = 1 << VERSION_BITS;
@@ -33,7 +33,7 @@ fn disguise(version: u64) -> u64 {
     }
 }
 
-/// The version whose number this is, if it is any's.
+/// The version that is stored as this number, if there is one.
 fn reveal(number: u64) -> u64 {
     match number >> VERSION_BITS {
         0xffff => !number,
@@ -74,14 +74,14 @@ pub fn fill(bytes: &mut Vec<u8>, version: u64, len: usize) {
     rest.copy_from_slice(&word(version, words.len())[..rest.len()]);
 }
 
-/// What follows the version in its value, word by word. Of version 0 all is zeros, as what was
-/// never written is.
+/// The bytes that follow the version in its value, word by word. For version 0 they are all zeros,
+/// like data that was never written.
 fn word(version: u64, at: usize) -> [u8; 8] {
     let offset = at as u64 * version.min(1);
     (version.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ offset).to_le_bytes()
 }
 
-/// Whether these are all bytes of a value of write `version`, and in place.
+/// Whether these are exactly the bytes of a value of write `version`.
 #[must_use]
 pub fn is_value_of(version: u64, bytes: &[u8]) -> bool {
     if version >= VERSIONS {
@@ -91,7 +91,7 @@ pub fn is_value_of(version: u64, bytes: &[u8]) -> bool {
         return version.to_be_bytes().ends_with(bytes);
     };
     let (words, rest) = body.as_chunks();
-    // Without a branch a word: whole values are the rule.
+    // No branch for each word, because nearly all values are whole.
     let differ = |sum, (at, found): (usize, &[u8; 8])| {
         sum | u64::from_ne_bytes(*found) ^ u64::from_ne_bytes(word(version, at))
     };
@@ -117,7 +117,7 @@ pub fn describe(bytes: Option<&[u8]>) -> String {
                 format!("version {number} ({} bytes)", bytes.len())
             }
             Some(number) => format!(
-                "{} bytes that begin like version {number} and are no whole value",
+                "{} bytes that begin like version {number} but are not a whole value",
                 bytes.len()
             ),
             None => format!("{} bytes: {bytes:02x?}", bytes.len()),
@@ -144,7 +144,7 @@ mod tests {
         }
         let mut mixed = value(77, 4000);
         mixed[2000..].copy_from_slice(&value(78, 4000)[2000..]);
-        assert!(describe(Some(&mixed)).contains("no whole value"));
+        assert!(describe(Some(&mixed)).contains("not a whole value"));
         assert_ne!(value(1, 3), value(2, 3));
         assert!(is_value_of(1, &value(1, 3)) && !is_value_of(2, &value(1, 3)));
     }

@@ -1,5 +1,4 @@
-//! What power cuts leave of our stores, with a block of pages damaged: an error tells, or what is
-//! read is right.
+//! Damages a block of pages after a power cut: an error must report it, or all reads must be right.
 
 use treering_oracle::campaign::{self, Plan};
 use treering_oracle::crash::Effort;
@@ -45,7 +44,7 @@ fn damage_that_meets_a_power_cut_is_told_or_changes_nothing() {
 #[test]
 fn a_persistent_memory_that_is_cut_to_nothing_is_told() {
     let engine = PmTree::named("ccl/cramped", Geometry::Medium).expect("one of ours");
-    // Its case 21 leaves no line.
+    // Case 21 of this seed leaves no line.
     let done = damage::run(&engine, 424, 1_500);
     done.unwrap_or_else(|finding| panic!("{finding}"));
 }

@@ -1,5 +1,5 @@
-//! A program that has to stop stops, says so, and has done some of everything. By clocks that
-//! count.
+//! A program that is told to stop must stop, report that, and have done part of each thing. The
+//! clocks here count calls.
 
 use treering_oracle::campaign::{self, Plan};
 use treering_oracle::concurrent;
@@ -41,7 +41,7 @@ fn with_little_time_a_program_is_crashed_all_the_same_and_in_its_recovery_too() 
         let until = Deadline::after_questions(100);
         let some = crash::explore_until(&*engine, &program, effort, 1, &until).unwrap();
         assert!(until.has_struck());
-        // 40 operations, the states of 70 crashes, and what follows them until time is up.
+        // 40 operations, the states of 70 crashes, and then second crashes until the time is up.
         assert!(some.tally.operations <= 40, "{some:?}");
         assert!((40..=170).contains(&some.judged), "{some:?}");
         let again = |(phase, _): &&(Phase, _)| *phase == Phase::Recovery;

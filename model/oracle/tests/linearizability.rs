@@ -1,5 +1,5 @@
-//! The checker of histories against `stateright::semantics::LinearizabilityTester`, which tries all
-//! orders; and each kind of corruption, by name.
+//! Compares the checker of histories with `stateright::semantics::LinearizabilityTester`, which
+//! tries all orders. Also checks that each kind of corruption gets its name.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use treering_oracle::history::{
 use treering_oracle::linear::{Kind, Violation, check};
 use treering_oracle::random::Random;
 
-/// A history in the making.
+/// A history under construction.
 #[derive(Clone, Default)]
 struct Draft {
     keys: u32,
@@ -76,8 +76,8 @@ fn delete(key: u32) -> Action {
     Action::Delete { key: KeyId(key) }
 }
 
-/// What clients do to a real map, one step at a time: a call begins, takes effect at some later
-/// step, and returns at a later one still. Then, half of the time, one answer is changed.
+/// Runs clients on a real map, one step at a time. A call begins, takes effect at some later step,
+/// and returns at a still later one. Then, half of the time, one answer is changed.
 fn random_history(random: &mut Random) -> Draft {
     let keys = 1 + random.below(2) as u32;
     let mut draft = Draft {
@@ -173,7 +173,7 @@ fn take_effect(draft: &mut Draft, call: usize, map: &mut BTreeMap<u32, u64>, ran
     }
 }
 
-/// Another answer for one get or one row.
+/// Changes the answer of one get or one row.
 fn corrupt(draft: &mut Draft, random: &mut Random, versions: u64) {
     if !draft.rows.is_empty() && random.percent(50) {
         let row = random.below(draft.rows.len() as u64) as usize;
@@ -232,7 +232,7 @@ fn stateright_says(history: &History, key: KeyId) -> bool {
             }
             _ => continue,
         };
-        // Whoever failed goes on with other calls, but for stateright a call on its way occupies
+        // A client whose call failed makes other calls, but in stateright a pending call occupies
         // its thread.
         let thread = if returned {
             call.client
@@ -289,8 +289,8 @@ fn the_verdict_is_stateright_s_on_thousands_of_small_histories() {
     );
 }
 
-/// What a violation shows contradicts itself, and one call less does not say so by leaving out who
-/// wrote what was read.
+/// The calls of a violation must contradict each other. Omitting one of them must not lead to a
+/// contradiction merely because the write of a value that was read is missing.
 fn a_core_is_wrong_by_itself(seed: u64, history: &History, violation: &Violation) {
     let calls = violation
         .calls
@@ -322,7 +322,7 @@ fn violation(draft: &Draft) -> Violation {
     history.save(&mut saved).unwrap();
     let loaded = History::load("saved", &mut &saved[..]).unwrap();
     let violation = *check(&history).expect_err("a corrupted history");
-    // A key that nobody names any more is not in the file.
+    // A key that no call uses any more is not in the file.
     let again = *check(&loaded).expect_err("the same after saving");
     assert_eq!(violation.to_string(), again.to_string());
     violation
@@ -385,7 +385,7 @@ fn reads_that_contradict_each_other_are_named() {
         keys: 1,
         ..Draft::default()
     };
-    // Both values are on their way; whoever has seen the later one cannot see the earlier one
+    // Both puts are pending. A client that has read the later value cannot read the earlier one
     // again.
     draft.call(0, 1, 20, put(0, 1)).call(1, 2, 21, put(0, 2));
     draft.call(2, 3, 4, get(0, 1)).call(2, 5, 6, get(0, 2));
@@ -424,7 +424,7 @@ fn two_keys() -> Draft {
 #[test]
 fn what_scans_do_wrong_is_named() {
     assert!(check(&two_keys().scan(1, (5, 6), 9, &[(0, 1), (2, 2)]).history()).is_ok());
-    // What was broken off says nothing of what comes after.
+    // A scan that was stopped says nothing about later keys.
     assert!(check(&two_keys().scan(1, (5, 6), 1, &[(0, 1)]).history()).is_ok());
     for (limit, rows, kind) in [
         (9, &[(0, 1)][..], Kind::ScanMisses),
@@ -489,7 +489,7 @@ fn what_scans_back_do_wrong_is_named() {
         let found = violation(&back(start, None, limit, rows));
         assert_eq!(found.kind, kind, "{start:?}, {rows:?}: {found}");
     }
-    // A scan that went on though it had come below the last key of interest.
+    // A scan that went on although it had passed the last key of interest.
     let mut draft = two_keys();
     draft.call(0, 5, 6, put(1, 3));
     let scan = &mut draft.scan(1, (7, 8), 9, &[(2, 2), (1, 3), (0, 1)]).scans[0];

@@ -1,5 +1,5 @@
-//! Power cuts in persistent memory: a small log passes, and each mistake that can be made in it is
-//! found by the check that is there for it.
+//! Power cuts in persistent memory: a small log passes, and each seeded mistake in it is found by
+//! the check that is meant to find it.
 
 mod pm_log;
 
@@ -111,7 +111,7 @@ fn each_mistake_is_found_by_the_check_that_is_there_for_it() {
             "{bug:?}: {}",
             failure.finding
         );
-        // The saved program shows it again, and the sound log passes it.
+        // The saved program shows the bug again, and the correct log passes it.
         let program = Program::parse(&saved(&failure)).unwrap().program;
         let again = crash::replay(&engine, &program).unwrap_err();
         assert_eq!(again.check, expected, "{bug:?}: {again}");
@@ -119,8 +119,8 @@ fn each_mistake_is_found_by_the_check_that_is_there_for_it() {
     }
 }
 
-/// Does what a program of puts does on a device that records, and lets a twin go through the states
-/// in between: `visit` is told how many requests were done, and sees the twin.
+/// Applies a program of puts on a recording device, and lets a twin go through the states in
+/// between. `visit` gets the number of requests done, and the twin.
 fn relive(engine: PmLog, program: &Program, mut visit: impl FnMut(u64, &MemPm)) {
     let DiskKind::Pm(bytes) = engine.disk() else {
         unreachable!("it asks for persistent memory");
@@ -143,8 +143,8 @@ fn relive(engine: PmLog, program: &Program, mut visit: impl FnMut(u64, &MemPm)) 
     }
 }
 
-/// All power cuts after each request in which words (or lines) are kept and lost one by one (or
-/// whole).
+/// All power cuts after each request in which words are kept and lost one by one, or lines as a
+/// whole.
 fn cuts(engine: PmLog, program: &Program, unit: usize) -> Vec<CrashPoint> {
     let mut cuts = Vec::new();
     relive(engine, program, |after_request, twin| {
@@ -174,7 +174,7 @@ fn puts() -> Program {
     program(&["a", "long key"], ops.into())
 }
 
-/// Of these power cuts, how many the engine does not survive.
+/// The number of these power cuts that the engine does not survive.
 fn not_survived(engine: PmLog, program: &Program, cuts: Vec<CrashPoint>) -> usize {
     let fails = |cut: &CrashPoint| {
         let cut = Program {
@@ -197,7 +197,7 @@ fn a_commit_of_sixteen_bytes_is_found_out_by_torn_lines_only() {
     assert!(by_line.len() > 30 && by_word.len() > by_line.len());
     assert_eq!(not_survived(broken, &program, by_line), 0);
     assert!(not_survived(broken, &program, by_word) >= program.ops.len());
-    // The other mistakes do not need torn lines to be found out.
+    // The other mistakes are found without torn lines.
     let broken = PmLog(Some(Bug::SecondLineForgotten));
     let by_line = cuts(broken, &program, LINE_SIZE);
     assert!(not_survived(broken, &program, by_line) > 0);
@@ -228,7 +228,7 @@ fn a_short_program_is_crashed_in_every_way_there_is() {
     });
     assert_eq!(coverage.states, states.len() as u64);
     assert_eq!(coverage.sampled, 0, "{coverage:?}");
-    // As a long program is.
+    // As for a long program.
     let long = Effort { short: 0, ..once };
     let sample = crash::explore(&SOUND, &program, long, 0).unwrap();
     assert!(sample.sampled > 0 && sample.states < coverage.states);
@@ -282,8 +282,8 @@ fn what_memory_cannot_do_is_in_no_program_and_is_refused_in_a_sentence() {
     assert!(cuts > 5 && crashes > 5, "{cuts} and {crashes}");
 }
 
-/// A log that uses no non-temporal stores and says so is not asked for them; one that was not put
-/// to work is told what it never met.
+/// A log that declares that it uses no non-temporal stores is not expected to reach them. A log
+/// that has not been exercised is told what it never reached.
 #[test]
 fn what_was_never_reached_is_what_its_memory_has_and_it_does_not_avoid() {
     let idle = program(&["a"], vec![Op::Get(KeyNo(0))]);

@@ -1,13 +1,13 @@
-//! Contention split under a seeded scheduler: how often writers wait for the same leaf, counted,
-//! with and without (B-Trees Are Back §7.3, Figure 22).
+//! Contention split under a seeded scheduler: counts how often writers wait for the same leaf, with
+//! and without it (B-Trees Are Back §7.3, Figure 22).
 //!
 //! ```text
 //! RUSTFLAGS="--cfg shuttle" cargo test --release -p treering-oracle --test shuttle_contention --target-dir target/shuttle -- --nocapture
 //! ```
 //!
-//! Two writers overwrite URL-like keys, Zipf 1 with ranks in the order of keys, in stores of pages
-//! from 4 to 32 KiB. The scheduler decides who runs at each lock and atomic operation, by its seed,
-//! so the counts are the same on every machine.
+//! Two writers overwrite URL-like keys in stores with pages of 4 to 32 KiB. The distribution is
+//! Zipf 1, with ranks in key order. The scheduler's seed decides which thread runs at each lock and
+//! atomic operation, so the counts are the same on every machine.
 #![cfg(shuttle)]
 
 use std::sync::{Arc, Mutex};
@@ -29,13 +29,13 @@ fn key(n: u64) -> Vec<u8> {
     format!("http://en.wikipedia.org/wiki/{:05}_of_the_made_up", n * 97).into_bytes()
 }
 
-/// A rank from 0 on, each as likely as 1 / (rank + 1).
+/// A rank, counted from 0, with probability proportional to 1 / (rank + 1).
 fn rank(random: &mut Random, sums: &[f64]) -> u64 {
     let at = random.below(1 << 40) as f64 / (1_u64 << 40) as f64 * sums[sums.len() - 1];
     sums.partition_point(|sum| *sum < at) as u64
 }
 
-/// What the store of one schedule has done, once all is written that there is to be.
+/// The statistics of the store in one schedule, after all writes.
 fn play(page_kib: usize, contention_split: Option<ContentionSplit>, seed: u64) -> Stats {
     let options = Options {
         layout: LayoutChoice::named("fingerprint"),
@@ -85,12 +85,12 @@ fn play(page_kib: usize, contention_split: Option<ContentionSplit>, seed: u64) -
         })
         .expect("scans");
     assert_eq!(found, KEYS, "an overwrite adds and loses nothing");
-    // Of no interest, and not the same whatever the addresses of things.
+    // Irrelevant, and dependent on memory addresses.
     stats.index_bytes = 0;
     stats
 }
 
-/// One row: all schedules of a page size, this way or that.
+/// One row of the table: all schedules of a page size, with or without contention split.
 fn row(page_kib: usize, contention_split: Option<ContentionSplit>) -> Vec<Stats> {
     let seen: Arc<Mutex<Vec<Stats>>> = Arc::default();
     let mut config = Config::new();
@@ -116,7 +116,7 @@ fn share(stats: &[Stats]) -> f64 {
 
 #[test]
 fn fewer_writes_wait_where_contended_leaves_are_split() {
-    // Each write counts: a schedule is short.
+    // Every write is counted, since a schedule is short.
     let rule = ContentionSplit {
         sample_one_in: 1,
         period: 60,

@@ -1,20 +1,20 @@
-//! Our engines under a seeded scheduler: three clients and a pump on a small store, on blocks or in
-//! persistent memory, every history judged.
+//! Runs our engines under a seeded scheduler: three clients and a pump on a small store, on blocks
+//! or in persistent memory. Every history is judged.
 //!
 //! ```text
 //! RUSTFLAGS="--cfg shuttle" cargo test --release -p treering-oracle --test shuttle_store --target-dir target/shuttle
 //! ```
 //!
-//! The same seed gives the same schedules, so the same histories: a failure is found again by its
-//! seed. `TREERING_SCHEDULES` is the number of schedules for each store and scheduler,
+//! The same seed gives the same schedules and so the same histories: a failure is reproduced by its
+//! seed. `TREERING_SCHEDULES` is the number of schedules for each store and scheduler, and
 //! `TREERING_SEED` the first seed.
 //!
-//! Teeth: with `RUSTFLAGS="--cfg shuttle --cfg treering_mutations" TREERING_MUTATION=trust-index`
-//! this must fail, and in persistent memory with `pm-trust-index`, `pm-read-unvalidated` and
-//! `lodge-trust-index`.
+//! To check that the test can fail, run it with `RUSTFLAGS="--cfg shuttle --cfg treering_mutations"
+//! TREERING_MUTATION=trust-index`; in persistent memory use `pm-trust-index`, `pm-read-unvalidated`
+//! and `lodge-trust-index`. It must fail.
 //!
-//! What shuttle does not see: it runs atomics as if all were sequentially consistent (loom and real
-//! threads see more), and a device call is as atomic as its locks.
+//! Limits: shuttle runs all atomics as if they were sequentially consistent (loom and real threads
+//! cover more), and a device call is as atomic as its locks.
 #![cfg(shuttle)]
 
 use std::sync::{Arc, Mutex};
@@ -29,17 +29,17 @@ use treering_oracle::history::{History, Key};
 use treering_oracle::linear;
 use treering_oracle::{Disk, DiskKind, Engine};
 
-/// Without buffers, with one for all leaves, with one for each, and with those in inner nodes,
-/// which are small so that they fill.
+/// Without buffers, with one global buffer, with one for each leaf, and with buffers in inner
+/// nodes, which are small so that they fill up.
 const PM_NAMES: [&str; 4] = ["pmtree", "pmtree:global", "ccl:1", "lodge:smallest"];
 
 const CLIENTS: u32 = 3;
-/// Each third is there from the beginning: about as many pages as the smallest cache has, and they
-/// split while clients run.
+/// The number of keys. Every third one exists from the beginning. These need about as many pages as
+/// the smallest cache has, and the pages split while clients run.
 const KEYS: u32 = 180;
 const FILLED: usize = 3;
 const CALLS: u32 = 36;
-/// Calls of a client until it shrinks what it has grown.
+/// The number of calls of a client in a phase of growth or of shrinkage.
 const PHASE: u64 = 18;
 
 fn number(name: &str, default: u64) -> u64 {
@@ -54,10 +54,10 @@ fn named(name: &str) -> Arc<dyn Engine> {
     }
 }
 
-/// One schedule's history, and what the store did.
+/// The history of one schedule, and the statistics of the store.
 fn play(engine: &dyn Engine, seed: u64) -> (History, Stats) {
-    // On blocks, a page has four of the largest records in it, and some values are out of line; in
-    // persistent memory, some do not fit into their leaf's pairs.
+    // On blocks, four of the largest records fit in a page, and some values are out of line. In
+    // persistent memory, some do not fit in their leaf's pairs.
     let (disk, longest) = match engine.disk() {
         DiskKind::Blocks(blocks) => (Disk::Blocks(Arc::new(MemDevice::new(blocks))), 1_300),
         DiskKind::Pm(bytes) => (Disk::Pm(Arc::new(MemPm::new(bytes))), 40),
@@ -115,11 +115,11 @@ fn explore(
     config.stack_size = 1 << 20;
     config.max_steps = MaxSteps::FailAfter(5_000_000);
     config.silence_warnings = true;
-    // The seed finds it again; a schedule is a hundred thousand digits.
+    // The seed reproduces the schedule, which itself would have a hundred thousand digits.
     config.failure_persistence = FailurePersistence::None;
     let into = Arc::clone(&seen);
     Runner::new(scheduler, config).run(move || {
-        // Each schedule has a program of its own.
+        // Each schedule has its own program.
         let done = into.lock().expect("no schedule panics here").0.len() as u64;
         let (history, stats) = play(&*engine, (seed << 32) + done);
         let mut saved = Vec::new();
@@ -140,7 +140,7 @@ fn schedules() -> usize {
     number("TREERING_SCHEDULES", 150) as usize
 }
 
-/// Every schedule is linearizable, and many differ: what they did all together.
+/// Checks that every schedule is linearizable and that many differ. Returns the statistics of all.
 fn explore_all(
     name: &str,
     seed: u64,
@@ -160,7 +160,7 @@ fn explore_all(
     move |count| stats.iter().map(count).sum()
 }
 
-/// On blocks, all schedules together split, merge, evict and checkpoint.
+/// On blocks, all schedules together must split, merge, evict and checkpoint.
 fn holds_on_blocks(scheduler: impl Fn(u64, usize) -> Box<dyn Scheduler + Send>) {
     let first = number("TREERING_SEED", 0);
     let names = BTree::SMALL_PAGES.into_iter().chain(BTree::BF_SMALL_PAGES);
@@ -175,8 +175,8 @@ fn holds_on_blocks(scheduler: impl Fn(u64, usize) -> Box<dyn Scheduler + Send>) 
     }
 }
 
-/// In persistent memory they split and merge, write through buffers, and clean logs, as far as the
-/// tree has them.
+/// In persistent memory, they must split and merge, write through buffers and clean logs, as far as
+/// the tree does these things.
 fn holds_in_persistent_memory(scheduler: impl Fn(u64, usize) -> Box<dyn Scheduler + Send>) {
     let first = number("TREERING_SEED", 0);
     for (name, seed) in PM_NAMES.into_iter().zip(first..) {

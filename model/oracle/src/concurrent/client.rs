@@ -57,8 +57,8 @@ fn is_full(error: &Error) -> bool {
     matches!(error, Error::Full { .. } | Error::PmFull { .. })
 }
 
-/// Locks a recorder. A recorder is whole after every push, so one that a panic has poisoned is
-/// usable.
+/// Locks a recorder. A recorder is consistent after every push, so one whose lock a panic has
+/// poisoned is usable.
 fn lock(recorder: &Mutex<Recorder>) -> MutexGuard<'_, Recorder> {
     recorder.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -237,7 +237,8 @@ impl Client {
                 through,
                 limit,
             } => self.scan(kv, start, through, limit),
-            // What it wrote itself; every fourth time what anybody wrote.
+            // Syncs the client's own last write, and every fourth time the last write of any
+            // client.
             Step::Sync => self.sync(
                 kv,
                 match self.calls.is_multiple_of(4) {
@@ -272,7 +273,7 @@ impl Client {
         rows.clear();
         let visit = &mut |key: &[u8], bytes: &[u8]| {
             rows.push((key.to_vec(), session.work.version_of(key, bytes, expected)));
-            // Says so again and again to an engine that does not listen.
+            // Also stops again if the engine goes on after it was told to stop.
             if rows.len() >= limit as usize || bound.is_some_and(|bound| beyond(key, bound)) {
                 ControlFlow::Break(())
             } else {
@@ -338,7 +339,8 @@ impl Client {
         answer
     }
 
-    /// Writes every `step`-th key, so that there is something to read and space between to grow.
+    /// Writes every `step`-th key, so that there is something to read and there are gaps to grow
+    /// in.
     ///
     /// # Errors
     /// The engine's own.

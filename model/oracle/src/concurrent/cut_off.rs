@@ -72,7 +72,7 @@ pub(super) fn run(
         let now = session.ticks.next();
         session.deeds.note(races::Deed::PowerCut, now, now + 1);
     }
-    // Whoever asks for something in the dark, or of a medium that fails, gets an error.
+    // Calls without power, or on a failing medium, return errors.
     let told = power.is_cut() || trouble != Trouble::None;
     findings.retain(|finding| !(told && matches!(finding, Finding::Failed { .. })));
     let stats = kv.stats();
@@ -81,7 +81,7 @@ pub(super) fn run(
         1 => Keep::Newest,
         _ => Keep::Seeded(random.word()),
     };
-    // Before the store is let go of, which may write on its way out.
+    // Before the store is dropped, which may write.
     let after = Medium::holding(medium.crash_keeping(keep));
     drop(kv);
     let history = History::merge(session.recorded());

@@ -157,7 +157,7 @@ pub(super) fn judge(
             Action::Delete { key } => (key, Version::ABSENT),
             _ => continue,
         };
-        // Numbers of keys are those of the table: nobody wrote another.
+        // Keys are numbered as in the table, since no client wrote any other key.
         let at = key.0 as usize;
         keys[at].writes.push(call);
         if version != Version::ABSENT && found[at] == version {
@@ -184,7 +184,7 @@ pub(super) fn judge(
         };
         let from_the_start = found == Version::ABSENT && key.vouched.is_none();
         let mut leaves = key.writes.iter().copied().filter(left);
-        // What has failed may take effect later.
+        // A failed call may take effect later.
         let late = |call: &Call| call.end >= after || call.outcome == Outcome::Failed;
         if from_the_start || leaves.any(late) {
             return None;
@@ -204,7 +204,7 @@ pub(super) fn judge(
 
 /// The number of requests before the power cut of a history: few or many.
 pub(super) fn cut_after(random: &mut crate::random::Random, in_memory: bool) -> u64 {
-    // A write to persistent memory is some dozen requests.
+    // A write to persistent memory takes a dozen requests or so.
     let (least, span) = if in_memory { (8, 9) } else { (4, 10) };
     let scale = 1 << (least + random.below(span));
     scale + random.below(scale)
@@ -221,7 +221,8 @@ mod tests {
     use crate::DiskKind;
     use crate::history::{Key, KeyId, Recorder};
 
-    /// Two keys; calls of (key, version or 0 for a delete, invoke, end or 0 for none, lsn).
+    /// Judges histories of two keys. A call is (key, version or 0 for a delete, invoke, end or 0
+    /// for none, lsn).
     fn wrong(
         calls: &[(u32, u64, u64, u64, u64)],
         synced: u64,
@@ -255,19 +256,19 @@ mod tests {
 
     #[test]
     fn what_was_vouched_for_must_be_there_and_of_the_rest_a_prefix() {
-        // a := 1, then a := 2, then b := 3; nothing synced.
+        // a := 1, then a := 2, then b := 3, and no sync.
         let calls = [(0, 1, 1, 2, 10), (0, 2, 3, 4, 20), (1, 3, 5, 6, 30)];
         let on_sync = |synced, found| wrong(&calls, synced, Promise::OnSync, found);
         for found in [[0, 0], [1, 0], [2, 0], [2, 3]] {
             assert_eq!(on_sync(0, found), 0, "{found:?}");
         }
-        // What came before b := 3 cannot be lost without it.
+        // If b := 3 survives, the writes before it cannot be lost.
         assert_eq!(on_sync(0, [1, 3]), 1);
         assert_eq!(on_sync(0, [0, 3]), 1);
-        // a := 1 was synced; a := 2 was.
+        // First only a := 1 was synced, then a := 2 as well.
         assert_eq!((on_sync(10, [0, 0]), on_sync(10, [1, 0])), (1, 0));
         assert_eq!((on_sync(20, [1, 0]), on_sync(20, [2, 0])), (1, 0));
-        // Nobody wrote 7.
+        // No write wrote 7.
         assert_eq!(on_sync(0, [7, 0]), 1);
         let on_return = |found| wrong(&calls, 0, Promise::OnReturn, found);
         assert_eq!((on_return([2, 0]), on_return([2, 3])), (1, 0));
@@ -275,7 +276,7 @@ mod tests {
 
     #[test]
     fn calls_that_overlap_or_never_return_leave_either() {
-        // a := 1 and a := 2 at the same time; a delete of a is on its way.
+        // a := 1 and a := 2 overlap, and a delete of a is pending.
         let calls = [(0, 1, 1, 4, 10), (0, 2, 2, 3, 20), (0, 0, 5, 0, 0)];
         for (found, count) in [([1, 0], 0), ([2, 0], 0), ([0, 0], 0), ([0, 9], 1)] {
             assert_eq!(
@@ -284,7 +285,7 @@ mod tests {
                 "{found:?}"
             );
         }
-        // Without the delete it cannot be absent.
+        // Without the delete, a cannot be absent.
         assert_eq!(wrong(&calls[..2], 20, Promise::OnSync, [0, 0]), 1);
     }
 }

@@ -1,8 +1,8 @@
 //! Races: pairs of operations that overlapped in time, and on one key if both have keys.
 //!
-//! A race that never occurred has not been tested. The history has the calls; [`Deeds`] has what
-//! else happened: syncs, background work, checkpoints. One sweep in the order of the beginnings,
-//! O(n · threads).
+//! A race that never occurred has not been tested. The history has the calls, and [`Deeds`] has
+//! what else happened: syncs, background work, checkpoints. One sweep in the order of the
+//! beginnings takes O(n · threads).
 
 use std::sync::{Mutex, PoisonError};
 
@@ -42,7 +42,7 @@ impl Deed {
         self <= Scan
     }
 
-    /// Whether it can affect another operation: two that only read cannot.
+    /// Whether it can affect another operation. Two operations that only read cannot.
     fn races_with(self, other: Deed) -> bool {
         let reads = |deed| matches!(deed, Get | Scan);
         let of_its_kind = self == other && !self.is_call();
@@ -80,7 +80,7 @@ impl Deeds {
     }
 }
 
-/// One operation, and the numbers of its keys; all keys if it has none.
+/// One operation, and the indexes of its keys, or all keys if it has none.
 struct Span {
     deed: Deed,
     from: u64,
@@ -88,7 +88,7 @@ struct Span {
     keys: std::ops::Range<u32>,
 }
 
-/// Counts the races of a history; `can_be` says whether the power can be cut, and whether syncs
+/// Counts the races of a history. `can_be` says whether the power can be cut, and whether syncs
 /// matter.
 pub(super) fn count(
     history: &History,
@@ -171,7 +171,7 @@ mod tests {
             key: KeyId(key),
             found: Version::ABSENT,
         };
-        // Puts of a and b at once, a get of b in both, a delete of a behind all.
+        // Overlapping puts of a and b, a get of b during both, and a delete of a after all of them.
         for (client, (action, invoke, end)) in (0..).zip([
             (put(0, 1), 1, 9),
             (put(1, 2), 2, 8),

@@ -96,7 +96,7 @@ impl Report {
         history: &History,
     ) {
         self.reach.steps(stats, true);
-        // What is durable when it returns needs no sync, nor waits for one.
+        // If writes are durable when they return, races with syncs do not matter.
         let syncs = engine.promise() == Promise::OnSync;
         let can_be = (session.can_be_cut(), syncs);
         races::count(history, &session.deeds, can_be, &mut self.reach);
@@ -120,7 +120,7 @@ impl Report {
             latest = latest.max(call.end);
         }
     }
-    /// Checks a history, and adds up what that took.
+    /// Checks a history, and adds the time that it took.
     pub(super) fn check(&mut self, history: &History) -> Result<(), Finding> {
         let checking = Instant::now();
         let judged = linear::check(history);

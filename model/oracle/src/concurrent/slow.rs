@@ -1,7 +1,7 @@
-//! A device with random delays, during which other threads run.
+//! A device with random delays, so that other threads run meanwhile.
 //!
-//! Memory answers in a microsecond, a drive in a hundred. Bugs that need a write in flight show
-//! only on a device whose writes take time.
+//! Memory answers within a microsecond, a drive in a hundred. Bugs that need a write in flight only
+//! show on a device whose writes take time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -51,7 +51,7 @@ impl BlockDevice for SlowDevice {
     }
 
     fn read(&self, lba: Lba, buf: &mut [u8], class: IoClass) -> Result<(), DeviceError> {
-        // What others do before the page is where its reader puts it.
+        // Other threads run before the page reaches its reader.
         let done = self.memory.read(lba, buf, class);
         if self.requests.load(Ordering::Relaxed).is_multiple_of(4) {
             self.pause();

@@ -98,7 +98,7 @@ pub(super) fn run(
             let mut client = Client::new(Arc::clone(session), number, seed);
             let (kv, board_of) = (Arc::clone(kv), Arc::clone(&board));
             let lit = Arc::clone(session);
-            // The first clients make what is left over of an even share.
+            // The first clients make the calls that an even share leaves over.
             let share = plan.calls.saturating_sub(u64::from(number));
             let calls = share.div_ceil(u64::from(plan.clients));
             spawn(&board, format!("client {number}"), move || {
@@ -151,7 +151,7 @@ fn pump(kv: &dyn Kv, session: &Session, board: &Board, checkpoint_every: u64) ->
         turn += 1;
         session.background(turn);
         let mut more = false;
-        // Its beginning is that of the call before it, so that it is no tick of its own.
+        // It begins at the last call's tick, so it needs no tick of its own.
         let began = session.ticks.last();
         let pumped = kv.pump_due().map(|there_is| more = there_is);
         if more || pumped.is_err() {
@@ -162,7 +162,7 @@ fn pump(kv: &dyn Kv, session: &Session, board: &Board, checkpoint_every: u64) ->
         if !more {
             std::thread::sleep(Duration::from_micros(50));
         }
-        // Also where nothing is due, which is where nobody expects one.
+        // Background work is also called when nothing is due, since a bug may show then.
         idle = if more { 0 } else { idle + 1 };
         if more && step % checkpoint_every == checkpoint_every - 1
             || idle > 0 && idle.is_multiple_of(checkpoint_every)
@@ -204,7 +204,7 @@ fn wait(
     mut threads: Vec<Thread>,
     until: &Deadline,
 ) -> Result<(), Finding> {
-    // Background work alone is no progress: a pump can find something to do for ever.
+    // Background work alone is not progress, since a pump can find something to do forever.
     let mut seen = session.ticks.last();
     let mut since = Instant::now();
     while !threads.is_empty() {
@@ -216,7 +216,7 @@ fn wait(
             since = Instant::now();
         }
         for (_, thread) in done {
-            // What it had to say is on the board.
+            // Its findings are on the board already.
             drop(thread.join());
         }
         let now = session.ticks.last();

@@ -48,7 +48,7 @@ pub(super) fn run(
         engine: engine.name(),
         error,
     })?;
-    // One more client: the auditor.
+    // The auditor is one more client.
     let session = Arc::new(Session::new(work, plan.clients + 1).on(engine));
     let seed = Random::part(plan.seed, number).word();
     let mut findings = threads::run(plan, seed, &session, &kv, until)?;
@@ -56,7 +56,7 @@ pub(super) fn run(
     if findings.is_empty() {
         findings = audit(engine, &disk, kv, plan, seed, &session)?;
     } else if findings.iter().all(|f| matches!(f, Finding::Failed { .. })) {
-        // A store that refuses writes can still be read, and may show why it did.
+        // A store that refuses writes can still be read, and the content may show why.
         let auditor = Client::new(Arc::clone(&session), plan.clients, seed);
         let more = threads::watched(plan, &session, &kv, auditor, None)?;
         findings.extend(
@@ -85,7 +85,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// Adds to each stuck client the call that it is in.
+/// Adds its pending call to each stuck client.
 fn say_where(stuck: &mut [String], history: &History) {
     for who in stuck {
         let Some(number) = who.strip_prefix("client ") else {

@@ -1,7 +1,7 @@
-//! What clients do: which keys, how long the values, how many calls of each kind.
+//! What clients do: the keys, the lengths of values, and the number of calls of each kind.
 //!
-//! The seed alone decides all of it, independent of the answers. So the same seed gives each client
-//! the same program.
+//! The seed alone decides all of it, independently of the answers. So the same seed gives each
+//! client the same program.
 
 use std::sync::Arc;
 
@@ -125,7 +125,8 @@ impl Workload {
         clients: u64,
         fills: bool,
     ) -> Workload {
-        // A tenth of the device: pages are half full at worst, and logs and journals need room.
+        // A tenth of the device, because pages are half full at worst, and logs and journals need
+        // space.
         let share = if fills { 1 } else { 10 };
         let room = match disk {
             DiskKind::Blocks(blocks) => (blocks * 4096 / share).min(2 << 20) as usize,
@@ -136,7 +137,7 @@ impl Workload {
             Shape::Hot => ((0..12).map(|n| format!("h{n:02}").into()).collect(), 1_500),
             Shape::Prefixes => (prefixes(limits), 300),
             Shape::Edges => {
-                // Each length of a key twice, if records of every length find a place.
+                // Each key length twice, if records of all lengths fit.
                 let record = limits.max_record.min(32 << 10);
                 let records = (room / record).clamp(8, 64) as u16;
                 let key = |n| edges::key(&limits, n);
@@ -160,7 +161,7 @@ impl Workload {
         };
         let mut keys: Vec<Key> = names
             .into_iter()
-            // What tells keys apart comes last; so an engine of short keys has keys, too, if fewer.
+            // Keys differ at the end. So an engine with short keys has distinct keys too, if fewer.
             .map(|key| Key::from(&key[key.len().saturating_sub(limits.max_key)..]))
             .filter(|key| limits.empty_key || !key.is_empty())
             .collect();
@@ -171,7 +172,7 @@ impl Workload {
         let phase = match shape {
             Shape::Hot | Shape::Edges => 60,
             Shape::Prefixes | Shape::Wide => 2 * keys.len() as u64 / clients.max(1) + 1,
-            // Half of the calls are writes, and in turn.
+            // Half of the calls are writes, and they take the keys in turn.
             Shape::Runs => 2 * keys.len() as u64,
             Shape::Queue => u64::MAX,
         };
@@ -222,7 +223,7 @@ impl Workload {
     pub fn len_of(&self, key: usize, version: u64) -> usize {
         let mut random = Random::new(version);
         if let Some(limits) = &self.limits {
-            // A shorter one would not say which it is.
+            // A shorter value could not tell which write it comes from.
             let edge = edges::value_length(limits, key, random.below(1 << 16) as usize);
             return edge.max(VERSION_BYTES);
         }
@@ -277,7 +278,7 @@ impl Workload {
     }
 }
 
-/// All strings of up to six letters, of two letters: the least byte and one in the middle.
+/// All strings of up to six letters from an alphabet of two: the least byte and one in the middle.
 fn prefixes(limits: Limits) -> Vec<Vec<u8>> {
     let mut names = vec![Vec::new()];
     for at in 0..126 {

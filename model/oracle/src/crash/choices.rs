@@ -1,8 +1,9 @@
-//! Which of the states that a crash may leave are tried: all of them, or a sample.
+//! Chooses which of the states that a crash may leave are tried: all of them, or a sample.
 //!
-//! A sample looks where mistakes are: everything lost, everything kept, one thing lost or kept, all
-//! up to one; and then at random. In persistent memory a whole line is often lost as one, which a
-//! choice word by word would hardly ever hit.
+//! A sample includes the states that are most likely to show mistakes: everything lost, everything
+//! kept, one thing lost or kept, and everything up to one kept. The rest is random. In persistent
+//! memory whole lines are often lost together, which a choice word by word would hardly ever
+//! produce.
 
 use rand::RngExt;
 use rand::rngs::SmallRng;
@@ -11,15 +12,15 @@ use crate::medium::InDoubt;
 
 /// The ways in which a crash is tried at one point.
 pub(super) struct Choices {
-    /// Each has a version for each that is in doubt.
+    /// Each way has a version for each block or word in doubt.
     pub(super) ways: Vec<Vec<usize>>,
-    /// There are no others.
+    /// Whether there are no other ways.
     pub(super) all: bool,
 }
 
 impl Choices {
-    /// All ways if they are at most `most`, else `sample` of them, none kept and all kept among
-    /// them.
+    /// All ways if there are at most `most`, else a sample of `sample`, including the ways in which
+    /// none and all are kept.
     pub(super) fn of(doubt: &[InDoubt], most: usize, sample: usize, rng: &mut SmallRng) -> Choices {
         if let Some(ways) = every(doubt, most) {
             return Choices { ways, all: true };
@@ -32,7 +33,7 @@ impl Choices {
     }
 }
 
-/// All ways, if they are at most `most`.
+/// All ways, or `None` if there are more than `most`.
 fn every(doubt: &[InDoubt], most: usize) -> Option<Vec<Vec<usize>>> {
     let product = (doubt.iter()).try_fold(1usize, |product, one| {
         let product = product.checked_mul(one.versions);
@@ -49,14 +50,15 @@ fn every(doubt: &[InDoubt], most: usize) -> Option<Vec<Vec<usize>>> {
     product.map(|all| (0..all).map(nth).collect())
 }
 
-/// The newest version of those that `kept` says, by their place, and the durable one of the others.
+/// Keeps the newest version of those for which `kept` returns true, by index, and the durable
+/// version of the others.
 fn newest(doubt: &[InDoubt], mut kept: impl FnMut(usize) -> bool) -> Vec<usize> {
     let all = doubt.iter().enumerate();
     let pick = |(i, one): (usize, &InDoubt)| if kept(i) { one.versions - 1 } else { 0 };
     all.map(pick).collect()
 }
 
-/// For each that is in doubt, which unit it belongs to, counted from 0.
+/// The unit of each block or word in doubt, counted from 0.
 fn units(doubt: &[InDoubt]) -> Vec<usize> {
     let mut number = 0;
     let pairs = doubt.windows(2);
@@ -67,8 +69,8 @@ fn units(doubt: &[InDoubt]) -> Vec<usize> {
     std::iter::once(0).chain(later).collect()
 }
 
-/// One way of many: all kept but one, only one, all up to one, or any; half of them by whole units,
-/// where a unit holds several.
+/// One way of many: all kept but one, only one kept, all kept up to one, or a random choice. Half
+/// of the ways treat a unit with several words as a whole.
 fn one_way(doubt: &[InDoubt], rng: &mut SmallRng) -> Vec<usize> {
     let shared = doubt.windows(2).any(|pair| pair[0].unit == pair[1].unit);
     let by_unit = shared && rng.random_range(0..2u8) == 0;
@@ -131,7 +133,7 @@ mod tests {
             |way: &&Vec<usize>| way.chunks(8).all(|line| line.iter().all(|v| *v == line[0]));
         let by_line = sample.ways.iter().filter(whole);
         assert!((400..700).contains(&by_line.count()));
-        // One line lost, each of the five.
+        // Each of the five lines is lost once.
         let lost = |line: usize| (0..40).map(move |word| if word / 8 == line { 0 } else { 2 });
         for line in 0..5 {
             let way: Vec<usize> = lost(line).collect();

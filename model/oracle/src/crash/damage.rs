@@ -1,9 +1,9 @@
-//! Damage: a byte of a block of pages changes on the medium that a crash has left. Whoever needs
-//! the block is told, by a typed error; what is read all the same is what the crash may have left.
-//! Never is damage followed.
+//! Damage after a crash: a byte of a block of pages changes on the medium that a crash has left. A
+//! read that needs the block must fail with a typed error. Any other read must return what the
+//! crash may have left. Damaged data must never be used.
 //!
-//! Only blocks of which the engine says that damage to them can be told from what a crash may leave
-//! ([`Engine::guarded`]).
+//! Only blocks are damaged of which the engine says that damage can be told from what a crash may
+//! leave ([`Engine::guarded`]).
 
 use rand::RngExt;
 use rand::rngs::SmallRng;
@@ -16,7 +16,7 @@ use crate::medium::{Image, Medium};
 use crate::program::{Damage, KeyNo, Program};
 use crate::reference::{Content, Reference, Written};
 
-/// What to damage of what a crash left, if there is anything.
+/// Picks a byte to damage on what a crash has left, if there is one.
 pub(super) fn pick(engine: &dyn Engine, image: &Image, rng: &mut SmallRng) -> Option<Damage> {
     let guarded = engine.guarded(&Medium::holding(image.clone()).disk());
     if guarded.is_empty() {
@@ -28,7 +28,7 @@ pub(super) fn pick(engine: &dyn Engine, image: &Image, rng: &mut SmallRng) -> Op
     })
 }
 
-/// The image with one bit of that byte turned; as it was if there is no such byte.
+/// The image with one bit of that byte flipped. Unchanged if there is no such byte.
 fn damaged(image: Image, damage: Damage) -> Image {
     let Image::Blocks(mut blocks) = image else {
         return image;
@@ -42,7 +42,7 @@ fn damaged(image: Image, damage: Damage) -> Image {
     Image::Blocks(blocks)
 }
 
-/// Opens a damaged store and reads all of it. Says whether anybody was told.
+/// Opens a damaged store and reads all of it. Returns whether an error reported the damage.
 pub(super) fn judge(
     engine: &dyn Engine,
     program: &Program,

@@ -1,4 +1,4 @@
-//! The states that crashes leave, one after the other.
+//! Tries the states that crashes leave, one after another.
 
 use std::collections::HashSet;
 
@@ -20,12 +20,12 @@ use crate::reference::Reference;
 use crate::session::{Place, Session};
 use crate::{DiskKind, Engine, panics};
 
-/// Of the time until a deadline the recorded run has at most this share.
+/// The recorded run gets at most this share of the time until a deadline.
 const RECORDED: f64 = 0.4;
-/// And of the rest the states that one crash leaves.
+/// The states that a single crash leaves get at most this share of the remaining time.
 const CRASHED_ONCE: f64 = 0.7;
 
-/// The point of a crash that keeps some of what was in doubt and loses the rest.
+/// The crash point of a crash that keeps some of what was in doubt and loses the rest.
 fn torn_on(disk: DiskKind) -> Point {
     match disk {
         DiskKind::Pm(_) => Point::TornLine,
@@ -39,16 +39,16 @@ struct Explorer<'e> {
     effort: Effort,
     rng: SmallRng,
     seen: HashSet<u64>,
-    /// By fingerprint and number of the promise.
+    /// The states already judged, by fingerprint and number of the promise.
     judged: HashSet<(u64, usize)>,
     coverage: Coverage,
     later: Vec<Later>,
 }
 
-/// A crash state that is to be looked at again.
+/// A crash state that gets a second crash later.
 struct Later {
     image: Image,
-    /// Number of the promise that holds in it.
+    /// The number of the promise that holds in it.
     promise: usize,
     crash: CrashPoint,
     again: bool,
@@ -56,21 +56,22 @@ struct Later {
     damage: bool,
 }
 
-/// A store that was opened after a crash: the requests that this took, and what it promises from
+/// A store that was opened after a crash: the requests that opening took, and what the store
+/// promises from then on.
 /// then on.
 struct Recovered {
     requests: Vec<Request>,
     promise: Reference,
 }
 
-/// What the device holds if these versions survive.
+/// The content of the device if these versions survive.
 fn left(medium: &Medium, keep: &[usize]) -> Image {
     let mut picks = keep.iter();
     medium.crash(&mut |n| picks.next().map_or(0, |pick| (*pick).min(n - 1)))
 }
 
-/// Which opening that of a crash's image is: it decides what options recovery has. The same image
-/// is opened in the same way, however often.
+/// The number of the opening for an image, which decides the options of recovery. The same image is
+/// always opened in the same way.
 fn opening_of(image: &Image) -> u64 {
     1 + image.fingerprint() % 1_000
 }
@@ -89,7 +90,7 @@ impl<'e> Explorer<'e> {
         }
     }
 
-    /// The ways to try where this is in doubt.
+    /// The ways to try with these blocks or words in doubt.
     fn choices(&mut self, doubt: &[InDoubt]) -> Choices {
         let most = self.effort.all_up_to(self.program.ops.len());
         Choices::of(doubt, most, self.effort.sample, &mut self.rng)
@@ -105,7 +106,7 @@ impl<'e> Explorer<'e> {
         }
     }
 
-    /// Opens what a crash left and compares it with what is permitted.
+    /// Opens what a crash has left and compares it with what is permitted.
     fn recover(
         &mut self,
         image: Image,
@@ -133,7 +134,7 @@ impl<'e> Explorer<'e> {
         })
     }
 
-    /// One crash state.
+    /// Tries one crash state.
     fn try_state(
         &mut self,
         image: Image,
@@ -164,8 +165,9 @@ impl<'e> Explorer<'e> {
         Ok(())
     }
 
-    /// The states that are to be cut again, or gone on from, after all that need one crash only: so
-    /// that what one crash shows is not blamed on a second.
+    /// Tries second crashes, in states that are crashed again during recovery or after more writes.
+    /// This comes after all first crashes, so that what one crash shows is not attributed to a
+    /// second.
     fn follow_up(
         &mut self,
         run: &Recorded,
@@ -192,8 +194,8 @@ impl<'e> Explorer<'e> {
         Ok(())
     }
 
-    /// Cuts the power at some request of a recovery; and once more when it is over, where nothing
-    /// may change any more.
+    /// Cuts the power at some request of a recovery, and once more when recovery is over and the
+    /// content must not change any more.
     fn cut_recovery(
         &mut self,
         image: &Image,
@@ -224,7 +226,7 @@ impl<'e> Explorer<'e> {
                 keep,
                 damage: None,
             });
-            // The store was open in the end, and whoever read it may have acted on it.
+            // The store was opened, and a reader may have acted on its content.
             let permitted = if done == total {
                 &recovered.promise
             } else {
@@ -236,7 +238,7 @@ impl<'e> Explorer<'e> {
         Ok(())
     }
 
-    /// Damages a block of what a crash left.
+    /// Damages a block of what a crash has left.
     fn damage(
         &mut self,
         image: &Image,
@@ -255,8 +257,8 @@ impl<'e> Explorer<'e> {
         Ok(())
     }
 
-    /// Writes to a recovered store, makes that durable, and cuts the power: what is acknowledged
-    /// after a crash must last as well.
+    /// Writes to a recovered store, makes the writes durable, and cuts the power. Writes that are
+    /// acknowledged after a crash must survive as well.
     fn go_on(&mut self, image: Image) -> Result<(), Finding> {
         let opening = opening_of(&image);
         let place = Place::on(Medium::holding(image));
@@ -347,7 +349,7 @@ fn panicked(said: String) -> Finding {
 }
 
 /// Runs the program once and checks the states that power cuts could have left, as many as `effort`
-/// says. The same seed tries the same states.
+/// allows. The same seed tries the same states.
 ///
 /// ```
 /// use treering_oracle::Program;
@@ -379,7 +381,7 @@ pub fn explore(
 }
 
 /// As [`explore`], but stops between two states once `until` is over. The recorded run and the
-/// first crashes each get a share of the time, so that second crashes are tried, too.
+/// first crashes each get only a share of the time, so that second crashes are tried as well.
 ///
 /// # Errors
 /// As [`explore`].

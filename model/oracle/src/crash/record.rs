@@ -1,4 +1,5 @@
-//! The run that is crashed afterwards: what reached the device, and what was promised when.
+//! Records the run that is crashed afterwards: the requests that reached the device, and what was
+//! promised when.
 
 use crate::deadline::Deadline;
 use crate::finding::{Check, Finding};
@@ -12,10 +13,10 @@ use crate::{DiskKind, Engine};
 
 pub(super) struct Recorded {
     pub(super) requests: Vec<Request>,
-    /// By `from`, rising: from so many requests on this is what a crash may leave.
+    /// What a crash may leave from a number of requests (`from`) on, in ascending order.
     pub(super) promises: Vec<Promised>,
     pub(super) disk: DiskKind,
-    /// So many requests built the store that the program is about: it is crashed behind them.
+    /// The number of requests that built the store. The program is crashed after them.
     pub(super) built: usize,
 }
 
@@ -25,7 +26,7 @@ pub(super) struct Promised {
 }
 
 impl Recorded {
-    /// An empty medium that goes through the run's states as the requests are applied to it.
+    /// An empty medium, which goes through the states of the run as the requests are applied to it.
     pub(super) fn twin(&self) -> Medium {
         let Some(medium) = Medium::new(self.disk) else {
             unreachable!("what has no medium is not recorded");
@@ -33,21 +34,21 @@ impl Recorded {
         medium
     }
 
-    /// Whether the request after so many settles what is in doubt, or there is none.
+    /// Whether the request after this many settles what is in doubt. Also true if there is none.
     pub(super) fn settles(&self, after: usize) -> bool {
         let next = self.requests.get(after);
         next.is_none_or(|request| matches!(request.point(), Point::Flush | Point::Fence))
     }
 
-    /// The promise in force after so many requests.
+    /// The promise in force after this many requests.
     pub(super) fn promise(&self, after: usize) -> &Reference {
         let in_force = self.promises.iter().rev().find(|p| p.from <= after);
         &in_force.unwrap_or(&self.promises[0]).reference
     }
 }
 
-/// Runs the program on a recording device, or its first part if `until` is over before its end. Its
-/// own crashes and failures are left out: all power cuts are tried anyway.
+/// Runs the program on a recording device, or only its first part if `until` is over before its
+/// end. The program's own crashes and failures are left out, since all power cuts are tried anyway.
 pub(super) fn record(
     engine: &dyn Engine,
     program: &Program,
@@ -90,7 +91,7 @@ pub(super) fn record(
         }
         let before = done(&session);
         if op.is_write() {
-            // From its first request on the write may be there, acknowledged or not.
+            // From its first request on, the write may take effect, acknowledged or not.
             let mut with = session.reference().clone();
             session.anticipate(at, &mut with);
             promises.push(Promised {
@@ -100,7 +101,7 @@ pub(super) fn record(
         }
         session.step(at)?;
         if op.is_write() || matches!(op, Op::Sync | Op::SyncLast | Op::Reopen) {
-            // A write that made no request yet reaches the device with a later one.
+            // A write that has made no request yet reaches the device with a later one.
             let least = before + usize::from(op.is_write());
             promises.push(Promised {
                 from: done(&session).max(least),

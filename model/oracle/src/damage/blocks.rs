@@ -12,9 +12,9 @@ use crate::engine::Engine;
 use crate::finding::Finding;
 use crate::random::Random;
 
-/// Cases per store, each from the same state.
+/// The number of cases for each store, each from the same state.
 const CASES: u64 = 100;
-/// One case in this many is in a real file, with locks, holes and system calls.
+/// One case in this many uses a real file, with locks, holes and system calls.
 const IN_FILE: u64 = 10;
 
 /// Builds the store of a seed, and damages it in a hundred ways.
@@ -61,7 +61,7 @@ pub(super) fn run(
     Ok(tally)
 }
 
-/// One harm, judged.
+/// Judges one case of damage.
 fn one(
     engine: &dyn Engine,
     built: &Built,
@@ -71,7 +71,7 @@ fn one(
 ) -> Result<(), Finding> {
     let harmed: Image = harm.applied(built);
     let usage = Use {
-        // A file of nothing is no device.
+        // An empty file is not a device.
         in_file: usage.in_file && harmed.blocks() > 0,
         ..usage
     };

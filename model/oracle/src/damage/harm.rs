@@ -192,7 +192,7 @@ fn name(image: &Image, lba: Lba) -> &'static str {
 /// Picks damage that changes something, mostly to blocks in use. `None` if the pick changes
 /// nothing.
 pub(super) fn pick(built: &Built, random: &mut Random) -> Option<Harm> {
-    // Of superblocks there are two, of pages many.
+    // There are two superblocks and many pages.
     let mut lba = || match random.below(20) {
         0 => Lba(random.below(2)),
         _ => built.in_use[random.below(built.in_use.len() as u64) as usize],
@@ -212,7 +212,7 @@ pub(super) fn pick(built: &Built, random: &mut Random) -> Option<Harm> {
         }
         17..19 => Harm::Swap(a, b),
         19..21 => Harm::Foreign(a),
-        // A file ends at a block's end, or it is no device at all.
+        // A file ends at the end of a block, or it is not a device at all.
         _ => Harm::Cut(random.below(built.image.blocks())),
     };
     let before = built.image.fingerprint();

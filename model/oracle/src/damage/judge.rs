@@ -1,4 +1,4 @@
-//! Reads a harmed store.
+//! Reads a damaged store.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -11,10 +11,10 @@ use super::store::{Built, Medium, Version, key};
 use crate::finding::{Check, Finding};
 use crate::{Engine, Write, panics};
 
-/// Keys that are written after the damage, besides those that exist.
+/// The number of keys that are written after the damage, besides existing keys.
 const LATER: u64 = 40;
 const LATER_VALUE: [u8; 90] = [0x5a; 90];
-/// A scan with more rows than this has gone in circles.
+/// A scan with more rows than this is running in circles.
 const MOST_ROWS: usize = 100_000;
 
 /// The result of one case.
@@ -38,7 +38,7 @@ fn wrong(what: &str, expected: impl Into<String>, found: impl Into<String>) -> F
     }
 }
 
-/// Checks that an error reports damage. One that says something else is as bad as none.
+/// Checks that an error reports damage. An error that says something else is a finding.
 pub(super) fn tells(what: &str, e: &Error) -> Result<(), Finding> {
     match e {
         Error::Damaged { .. }
@@ -57,7 +57,8 @@ pub(super) fn tells(what: &str, e: &Error) -> Result<(), Finding> {
 fn permits(versions: &[Version], cut_at: Option<Lsn>, found: Option<&[u8]>) -> bool {
     let is = |value: &Option<Vec<u8>>| value.as_deref() == found;
     let (_, last) = versions.last().expect("a key has a version");
-    // A version stays when the next one is missing; before the first there was none.
+    // If the next version is missing, the previous one is current. Before the first one the key was
+    // absent.
     let missing = |lsn: Lsn| cut_at.is_some_and(|cut| lsn > cut);
     is(last)
         || versions
@@ -121,7 +122,7 @@ impl Reader<'_> {
             match outcome {
                 Ok(()) => {}
                 Err(Error::Full { .. }) if engine.may_refuse(&Write::Put) => {}
-                // By what it was told of before.
+                // The store refuses writes because of the damage that it reported before.
                 Err(Error::Poisoned { .. }) if told => {}
                 Err(e) => {
                     tells("write", &e)?;
@@ -194,9 +195,9 @@ impl Reader<'_> {
 /// How a damaged store is used.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Use {
-    /// It is in a real file.
+    /// Whether it is in a real file.
     pub(super) in_file: bool,
-    /// It is written to and checkpointed before it is read.
+    /// Whether it is written to and checkpointed before it is read.
     pub(super) writes_first: bool,
 }
 
@@ -239,7 +240,7 @@ pub(super) fn judge(
     reader.gets(&*store)?;
     reader.scans(&*store)?;
     if !reader.judged.told {
-        // A log that was cut short is now that short; what is missing stays so.
+        // A log that was cut short stays so: the missing records must not come back.
         let cut_at = cut_at.filter(|_| reader.judged.cut_short);
         on(engine, built, &medium, &*store, cut_at, reader.judged)?;
     }
@@ -280,7 +281,7 @@ fn on(
     let later = match write_on(store, &built.keys) {
         Ok(later) => later,
         Err(Error::Full { .. }) if engine.may_refuse(&Write::Put) => return Ok(()),
-        // A write may need what a reader did not.
+        // A write may need data that a read did not need.
         Err(e) => return tells("write on", &e),
     };
     let left = medium.image().map_err(|e| no_file(&e))?;
@@ -308,8 +309,8 @@ fn all_later(keys: &BTreeMap<Vec<u8>, Vec<Version>>) -> Later {
     (0..LATER).map(later).chain(old).collect()
 }
 
-/// Writes new keys, and every third of the existing ones, so that writes meet what recovery made of
-/// the damaged pages. Returns the keys.
+/// Writes new keys and every third of the existing ones, so that writes touch pages that recovery
+/// has made from damaged ones. Returns the keys.
 pub(super) fn write_on(
     store: &dyn Kv,
     keys: &BTreeMap<Vec<u8>, Vec<Version>>,

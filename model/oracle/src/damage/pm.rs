@@ -1,9 +1,9 @@
-//! The same in persistent memory, line by line of 256 bytes.
+//! Damage to a store in persistent memory, in lines of 256 bytes.
 //!
-//! The papers' leaves have no room for checksums, so wrong answers after harm to them are counted,
-//! not refused; `engine/src/pm/mod.rs` has the table of what is told. Superblock, directory and
-//! records are guarded: there harm is told, or changes nothing. Wherever it is, nothing panics, and
-//! every scan ends.
+//! The papers' leaves have no space for checksums. So wrong answers after damage to them are
+//! counted, not refused; `engine/src/pm/mod.rs` lists what is detected. Superblock, directory and
+//! records are guarded: damage to them is reported, or changes nothing. Whatever is damaged,
+//! nothing may panic, and every scan must end.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,30 +21,30 @@ use crate::finding::{Check, Finding};
 use crate::random::Random;
 use crate::{Disk, Engine, Write};
 
-/// What is lost, or comes back, at once: an XPLine.
+/// The unit of damage: an XPLine.
 const LINE: usize = 256;
-/// How often one store is harmed: a case costs ten times as much as one on blocks.
+/// The number of cases for each store. A case costs ten times as much as one on blocks.
 const CASES: u64 = 25;
 
-/// A store and what it was.
+/// A store and its history.
 struct Built {
     state: State,
-    /// Operations that made it.
+    /// The number of operations that made it.
     operations: u64,
     image: Vec<u8>,
     past: Vec<Vec<u8>>,
     program: Program,
     places: Vec<(Range<u64>, PmPlace)>,
-    /// Lines that are not zeros.
+    /// Lines that do not consist of zeros.
     in_use: Vec<usize>,
 }
 
-/// What happens to it.
+/// Damage to one medium.
 struct Harm {
     kind: HarmKind,
-    /// The lines that are not what they were; none of a medium cut short.
+    /// The damaged lines. Empty if the medium is truncated.
     lines: Vec<usize>,
-    /// What is left.
+    /// The content after the damage.
     image: Vec<u8>,
     sentence: String,
 }
@@ -53,7 +53,7 @@ impl Built {
     fn place(&self, line: usize) -> PmPlace {
         let at = (line * LINE) as u64;
         let found = self.places.iter().find(|(range, _)| range.contains(&at));
-        // Directory and chunks begin at lines; what is behind the last chunk is nobody's.
+        // Directory and chunks begin at lines. Nothing uses the space after the last chunk.
         found.map_or(PmPlace::Blank, |(_, place)| *place)
     }
 
@@ -61,7 +61,7 @@ impl Built {
         &self.image[line * LINE..][..LINE]
     }
 
-    /// Whether the harm must be told, if it changes an answer.
+    /// Whether the engine must report the damage if it changes an answer.
     fn guards(&self, harm: &Harm) -> bool {
         let guarded = |line: &usize| !matches!(self.place(*line), PmPlace::Leaves | PmPlace::Log);
         harm.kind != HarmKind::Old && harm.lines.iter().all(guarded)
@@ -69,7 +69,7 @@ impl Built {
 
     fn pick(&self, random: &mut Random) -> Option<Harm> {
         let mut image = self.image.clone();
-        // Of superblocks there is one, of leaves many.
+        // There is one superblock and many leaves.
         let mut line = || match random.below(20) {
             0 => 0,
             _ => self.in_use[random.below(self.in_use.len() as u64) as usize],
@@ -148,7 +148,7 @@ fn build(
     let mut store = open()?;
     let mut done = 0;
     for n in 0..operations {
-        // There is one earlier time at least.
+        // At least one earlier time is needed.
         if n > 0 && until.is_over() {
             break;
         }
@@ -169,7 +169,7 @@ fn build(
             drop(store);
             newest(&device)
         }
-        // Nothing stays that need not.
+        // A power cut that keeps as little as possible.
         State::Cut => device.crash(&mut |_| 0).to_vec(),
     };
     let places = pm_places(Arc::new(MemPm::from_image(image.clone())))?;
@@ -198,7 +198,7 @@ fn judge(engine: &dyn Engine, built: &Built, harm: &Harm) -> Result<Judged, Find
     };
     let store = match engine.open(&disk(&device)) {
         Ok(store) => store,
-        // That the medium is too small for any store is told, too.
+        // An error that the medium is too small for any store reports the damage too.
         Err(Error::BadOption { name: "device", .. }) if harm.kind == HarmKind::Cut => {
             reader.judged.told = true;
             return Ok(reader.judged);
@@ -217,7 +217,7 @@ fn judge(engine: &dyn Engine, built: &Built, harm: &Harm) -> Result<Judged, Find
     Ok(reader.judged)
 }
 
-/// Writes more, has the power cut, and reads all.
+/// Writes more, cuts the power, and reads everything.
 fn on(
     engine: &dyn Engine,
     built: &Built,
@@ -244,8 +244,8 @@ fn on(
     again.gets(&*store)
 }
 
-/// Builds the store of `seed` with so many operations on a medium of so many bytes, and harms it in
-/// some ways.
+/// Builds the store of `seed` with this many operations on a medium of this many bytes, and damages
+/// it in several ways.
 pub(super) fn run(
     engine: &dyn Engine,
     bytes: u64,
@@ -278,7 +278,7 @@ pub(super) fn run(
         kind.0 += 1;
         match judged {
             Ok(judged) => kind.1 += u64::from(judged.told),
-            // A panic, or a scan without end, is one wherever it comes from.
+            // A panic, or an endless scan, is a finding whatever was damaged.
             Err(finding) if !guarded && finding.check == Check::Damage => {
                 tally.unguarded_wrong += 1
             }

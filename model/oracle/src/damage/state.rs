@@ -1,4 +1,4 @@
-//! In which state a store is when its medium is harmed.
+//! The states in which a store is damaged.
 
 use std::fmt;
 
@@ -27,7 +27,7 @@ impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             State::AtRest => "at rest",
-            State::Cut => "behind a power cut",
+            State::Cut => "after a power cut",
         })
     }
 }

@@ -1,4 +1,4 @@
-//! The store that is harmed, and all that it once was.
+//! The store that is damaged, and its history.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,44 +18,44 @@ use crate::finding::{Check, Finding};
 use crate::random::Random;
 use crate::{Disk, DiskKind, Engine, LongValues, Write};
 
-/// Keys that a program uses.
+/// The number of keys that a program uses.
 const KEYS: u64 = 300;
-/// Of the time until a deadline building the store has at most this share.
+/// Building the store gets at most this share of the time until a deadline.
 pub(super) const BUILT: f64 = 0.4;
-/// Times of which the medium is kept.
+/// The number of earlier times at which the medium is kept.
 pub(super) const PAST: usize = 8;
 
-/// What a key was set to by the record at an LSN; `None`: deleted.
+/// The value that the record with an LSN gave to a key. `None` for a delete.
 pub(super) type Version = (Lsn, Option<Vec<u8>>);
 
-/// A store on a medium, and what must be read of it.
+/// A store on a medium, and what reads of it must return.
 pub(super) struct Built {
     pub(super) state: State,
-    /// Operations that made it.
+    /// The number of operations that made it.
     pub(super) operations: u64,
     /// Whether discards do nothing.
     pub(super) inert: bool,
     pub(super) image: Image,
-    /// The medium at earlier times, the oldest first.
+    /// The medium at earlier times, oldest first.
     pub(super) past: Vec<Image>,
-    /// The medium as another store of this engine has it.
+    /// A medium with another store of the same engine.
     pub(super) foreign: Image,
-    /// Every key's versions, the last of which is acknowledged.
+    /// Every key's versions. The last one is acknowledged.
     pub(super) keys: BTreeMap<Vec<u8>, Vec<Version>>,
-    /// Blocks that are not zeros.
+    /// Blocks that do not consist of zeros.
     pub(super) in_use: Vec<Lba>,
-    /// Blocks of the log that the last flush wrote, with the log position at which each begins.
+    /// The log blocks that the last flush wrote, with the log position at which each begins.
     pub(super) last_flush: BTreeMap<u64, Lsn>,
 }
 
 impl Built {
-    /// Blocks that are not what they were then.
+    /// Blocks that differ from those at an earlier time.
     pub(super) fn changed_since(&self, past: usize) -> Vec<Lba> {
         changed(&self.past[past], &self.image)
     }
 }
 
-/// A device whose discards do nothing, if so asked.
+/// A device whose discards can be made to do nothing.
 pub(super) struct Medium {
     under: Under,
     inert: bool,
@@ -63,7 +63,7 @@ pub(super) struct Medium {
 
 enum Under {
     Memory(Box<CrashDevice>),
-    /// A real file, which goes when this does.
+    /// A real file, which is removed when this is dropped.
     File(
         Box<FileDevice>,
         #[expect(dead_code, reason = "kept")] NamedTempFile,
@@ -76,7 +76,7 @@ impl Medium {
         Arc::new(Medium { under, inert })
     }
 
-    /// The same in a real file, whose discards punch holes or do nothing.
+    /// A device in a real file. Its discards punch holes or do nothing.
     pub(super) fn in_file(image: &Image, inert: bool) -> io::Result<Arc<Medium>> {
         let file = NamedTempFile::new()?;
         file.as_file().set_len(image.blocks() * BLOCK_SIZE as u64)?;
@@ -152,7 +152,7 @@ impl BlockDevice for Medium {
     }
 }
 
-/// Nothing has been harmed yet.
+/// An error before anything was damaged.
 pub(super) fn failed(e: Error) -> Box<Finding> {
     Box::new(Finding {
         check: Check::Error,
@@ -167,15 +167,15 @@ fn in_memory(e: DeviceError) -> Box<Finding> {
     failed(Error::from(e))
 }
 
-/// A key by number: of all lengths, some with much in common.
+/// Key number `n`. Keys have all lengths, and some have long common prefixes.
 pub(super) fn key(n: u64) -> Vec<u8> {
     let mut key = format!("{:05}", n * 7919 % 10_007).into_bytes();
     key.resize(5 + (n % 23) as usize, b'k');
     key
 }
 
-/// The medium as the next store has it, of other contents, that is made where only the beginning
-/// was blanked.
+/// The medium with another store that was created on this device after only its beginning was
+/// blanked.
 fn another(
     engine: &dyn Engine,
     image: &Image,
@@ -198,7 +198,7 @@ fn another(
     medium.image().map_err(in_memory)
 }
 
-/// Builds one.
+/// Builds the store of a seed.
 pub(super) fn build(
     engine: &dyn Engine,
     state: State,
@@ -213,7 +213,8 @@ pub(super) fn build(
     let medium = Medium::holding(Image::zeroed(blocks), inert);
     let open = || engine.open(&medium.disk()).map_err(failed);
     let mut program = Program::new(engine);
-    // What is written is flushed at last, in one long piece if the engine has a buffer for that.
+    // One time in four everything is flushed only at the end, in one long flush if the engine's
+    // buffer allows.
     let at_last = random.one_in(4);
     if at_last {
         program.all_at_once(engine);
@@ -222,7 +223,7 @@ pub(super) fn build(
     let mut store = open()?;
     let mut done = 0;
     for n in 0..operations {
-        // There is one earlier time at least.
+        // At least one earlier time is needed.
         if n > 0 && until.is_over() {
             break;
         }
@@ -252,13 +253,14 @@ pub(super) fn build(
         State::Cut => {
             store.sync(Lsn(u64::MAX)).map_err(failed)?;
             let before = medium.image().map_err(in_memory)?;
-            // A delete might change nothing, and flush nothing.
+            // A delete might change nothing, and so flush nothing.
             program.put_something(&*store, random).map_err(failed)?;
             store.sync(Lsn(u64::MAX)).map_err(failed)?;
             last_flush = flushed(&before, &medium.image().map_err(in_memory)?).map_err(failed)?;
         }
     }
-    // With the store still open, behind a cut: dropping it might write.
+    // After a power cut, the image is taken with the store still open, since dropping it might
+    // write.
     let image = medium.image().map_err(in_memory)?;
     let in_use = changed(&Image::zeroed(blocks), &image);
     let foreign = another(engine, &image, done, random)?;
@@ -275,7 +277,7 @@ pub(super) fn build(
     })
 }
 
-/// How a store is to be had again that a deadline has kept from more operations.
+/// How to reproduce a store whose deadline came before all operations were done.
 pub(super) fn fewer(done: u64, planned: usize) -> String {
     match done < planned as u64 {
         true => format!(", after {done} of {planned} operations"),
@@ -283,7 +285,7 @@ pub(super) fn fewer(done: u64, planned: usize) -> String {
     }
 }
 
-/// Blocks in which the two differ.
+/// Blocks in which the two images differ.
 fn changed(a: &Image, b: &Image) -> Vec<Lba> {
     let (mut of_a, mut of_b) = (vec![0; BLOCK_SIZE], vec![0; BLOCK_SIZE]);
     let blocks = (0..b.blocks()).map(Lba);
@@ -295,7 +297,7 @@ fn changed(a: &Image, b: &Image) -> Vec<Lba> {
     differ.collect()
 }
 
-/// The blocks of the log that were written between the two, with the positions at which they begin.
+/// The log blocks that were written between the two images, with the positions at which they begin.
 fn flushed(before: &Image, after: &Image) -> Result<BTreeMap<u64, Lsn>, Error> {
     let found = survey(Medium::holding(after.clone(), true))?;
     let begins = |lba: Lba| {
@@ -309,13 +311,13 @@ fn flushed(before: &Image, after: &Image) -> Result<BTreeMap<u64, Lsn>, Error> {
         .collect())
 }
 
-/// What the store is used for.
+/// The program that uses the store.
 pub(super) struct Program {
     pub(super) keys: BTreeMap<Vec<u8>, Vec<Version>>,
-    /// Longest value, twice.
+    /// Twice the greatest length of most values.
     most: u64,
     syncs: bool,
-    /// Lengths of values that are out of line, if there are such.
+    /// The lengths of values that are stored out of line, if there are any.
     long: Option<LongValues>,
     /// Whether the store may be full.
     may_be_full: bool,
@@ -332,7 +334,7 @@ impl Program {
         }
     }
 
-    /// From now on records are large, and nobody waits for them.
+    /// From now on records are large, and nothing is synced.
     fn all_at_once(&mut self, engine: &dyn Engine) {
         self.most = engine.limits().max_record.min(16 << 10) as u64;
         self.syncs = false;
@@ -342,7 +344,7 @@ impl Program {
         if random.percent(25) {
             let name = key(random.below(KEYS));
             let lsn = store.delete(&name)?;
-            // One that changed nothing is no version.
+            // A write that changed nothing is not a version.
             if let Some(versions) = self.keys.get_mut(&name)
                 && versions.last().is_some_and(|(_, value)| value.is_some())
             {
@@ -364,7 +366,7 @@ impl Program {
         self.put_as(store, name, value)
     }
 
-    /// Overwrites a key, for which there is room also in a full store, by fewer bytes.
+    /// Overwrites a key with fewer bytes, for which even a full store has space.
     fn put_something(&mut self, store: &dyn Kv, random: &mut Random) -> Result<(), Error> {
         let mut value = self.value(random);
         let there = self.keys.iter().find_map(|(name, versions)| {

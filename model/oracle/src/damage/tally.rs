@@ -1,4 +1,4 @@
-//! What damage runs count.
+//! The counts of damage runs.
 
 use super::harm::HarmKind;
 
@@ -49,8 +49,7 @@ impl Tally {
     #[must_use]
     pub fn never(&self) -> Vec<String> {
         let kinds = HarmKind::ALL.iter().zip(self.harms);
-        // In persistent memory there is no other store: whoever makes one there wants a blank
-        // medium.
+        // In persistent memory there is no other store: creating one there requires a blank medium.
         kinds
             .filter(|(kind, (_, told))| {
                 *told == 0 && !(**kind == HarmKind::Foreign && self.unguarded > 0)

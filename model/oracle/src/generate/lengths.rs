@@ -5,7 +5,7 @@ use super::vocabulary::Vocabulary;
 use crate::edges;
 use crate::engine::{Limits, LongValues};
 
-/// What decides the lengths of values.
+/// The inputs that determine the lengths of values.
 #[derive(Clone, Copy)]
 pub(super) struct Lengths<'a> {
     pub(super) limits: &'a Limits,
@@ -36,34 +36,34 @@ impl Shape {
         let mut room = limits.max_record - key;
         if let Some(long) = lengths.long {
             room = room.min(long.above);
-            // Of half of the programs a quarter of the values; of many keys no store would hold
+            // A quarter of the values in half of the programs. With many keys no store could hold
             // them.
             if (self.salt / 4_096).is_multiple_of(2) && self.keys <= FILLING_KEYS && n % 4 == 1 {
                 return long_length(n / 4, long);
             }
         }
-        // A row of another length ends a leaf that is for one, so there are few.
+        // A row with another length ends a leaf that requires one length, so there are few.
         let few = [256, 256, 64, 16][(self.salt / 64 % 4) as usize];
         if self.vocabulary == Vocabulary::Rows && !n.is_multiple_of(few) {
             return room.min([0, 3, 8, 16, 33, 64, 100][(self.salt / 7 % 7) as usize]) as u32;
         }
-        // Every value of those keys that are about lengths, and a few of all others.
+        // Every value for keys that test lengths, and a few for all others.
         if n % 16 == 5 || self.vocabulary == Vocabulary::Edges && !n.is_multiple_of(4) {
             return edges::value_length(limits, key, usize::from(n / 16)) as u32;
         }
-        // Many to a leaf that leaves their prefix out, and few to one that does not.
+        // Many records fit in a leaf that omits their common prefix, and few in one that does not.
         if self.vocabulary == Vocabulary::Deep
             && (self.salt / 4).is_multiple_of(2)
             && !n.is_multiple_of(8)
         {
             return room.min(usize::from(n / 8) % 12) as u32;
         }
-        // What fits a slot of a tree in persistent memory, mostly.
+        // Mostly values that fit in a slot of a tree in persistent memory.
         if self.vocabulary == Vocabulary::Words && !n.is_multiple_of(8) {
             return room.min(8) as u32;
         }
         let longest = (room * usize::from(self.longest) / 255).max(8).min(room);
-        // The largest values only, a few to a page: a few dozen operations then need more pages
+        // Only the largest values, a few to a page. A few dozen operations then need more pages
         // than the cache has.
         let large = self.longest == u8::MAX && n % 32 >= 4;
         let len = match n % 32 {

@@ -42,8 +42,8 @@ impl ReferenceStateMachine for Programs {
             Just(Faults::Reads),
             Just(Faults::All)
         ];
-        // Two thirds of the programs have values as long as they may be: few to a page, so that
-        // pages are many.
+        // Two thirds of the programs have values up to the maximal length. Few of them fit in a
+        // page, so there are many pages.
         let longest = prop_oneof![1 => any::<u8>(), 2 => Just(255u8)];
         let keys = prop_oneof![1 => 2u16..50, 2 => 50..FEW_KEYS, 1 => FEW_KEYS..600];
         let pumps = prop_oneof![3 => Just(true), 1 => Just(false)];
@@ -51,14 +51,14 @@ impl ReferenceStateMachine for Programs {
         (vocabulary, keys, longest, faults, rhythm)
             .prop_map(
                 |(vocabulary, keys, longest, faults, (phase, syncs, pumps, salt))| {
-                    // Many keys are not long, nor are their values, or no store would hold them.
+                    // Many keys are short and have short values, or no store could hold them.
                     let long = matches!(vocabulary, Vocabulary::Edges | Vocabulary::Deep);
                     let keys = if long { keys.min(FEW_KEYS) } else { keys };
-                    // Short ones, and enough of them for several pages.
+                    // Short rows, and enough of them for several pages.
                     let rows = vocabulary == Vocabulary::Rows;
                     let keys = if rows { keys.max(300) } else { keys };
                     let share = f64::from(FEW_KEYS) / f64::from(keys.max(FEW_KEYS));
-                    // Tides: all keys are written, and then all deleted, or nearly.
+                    // Tides: all keys are written, and then nearly all are deleted.
                     let (phase, puts) = match salt >> 32 & 7 {
                         0 => (keys.clamp(FILLING_KEYS, MOST_TIDAL) / 2 * 3, (98, 2)),
                         _ => (phase, (80, 25)),
@@ -103,8 +103,8 @@ pub fn runner(seed: u64) -> TestRunner {
         max_shrink_time: 30_000,
         ..Config::default()
     };
-    // Mixed: xorshift's first numbers of seeds that differ in few bits are nearly equal, and those
-    // decide what shape a program has.
+    // Mixed, because xorshift's first numbers are nearly equal for seeds that differ in few bits,
+    // and those numbers decide the shape of a program.
     let mut random = Random::new(seed);
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&random.word().to_le_bytes());

@@ -33,15 +33,15 @@ impl Shape {
         trouble: Trouble,
         build: Option<u64>,
     ) -> Program {
-        // An engine with hardly room is there to be filled, mostly; and of the others some have
-        // more pages than a cache holds, however few operations there are.
+        // An engine with little space is mostly filled. Some programs for the others use more pages
+        // than the cache holds, however few their operations.
         let fills = match engine.room() {
             Some(_) => !self.salt.is_multiple_of(4),
             None => self.salt.is_multiple_of(3),
         };
         if fills && (self.keys < FILLING_KEYS || self.longest < u8::MAX) {
             let keys = self.keys.max(FILLING_KEYS);
-            // A key of the steps is several, side by side.
+            // A key of the steps stands for several adjacent keys.
             let several = keys / self.keys;
             let spread = |step: &Step| Step {
                 a: (step.a % self.keys) * several + step.b / 7 % several,
@@ -55,7 +55,7 @@ impl Shape {
             };
             return filling.make(&steps, engine, trouble, build);
         }
-        // A program of few operations has better to do.
+        // A program of few operations does not spend them on loading.
         let loads = match (usize::from(engine.loads()) * steps.len() / 1_000) as u16 {
             0..LEAST_LOADED => 0,
             loads => loads,
@@ -81,7 +81,7 @@ impl Shape {
         };
         let faults = match engine.disk() {
             DiskKind::Blocks(_) => self.faults,
-            // A store to memory does not fail.
+            // A store to persistent memory does not fail.
             DiskKind::Pm(_) if self.faults != Faults::None => Faults::Power,
             DiskKind::Pm(_) => self.faults,
             DiskKind::Folder => Faults::None,
@@ -104,7 +104,7 @@ impl Shape {
         keys.sort();
         let number = |key: &Vec<u8>| KeyNo(keys.binary_search(key).expect("it is there") as u32);
         let written: Vec<KeyNo> = written.iter().map(number).collect();
-        // One that is written, or any.
+        // Either a key that is written, or any key.
         let key = |n: u16| written[usize::from(n) % written.len()];
         let any = |n: u16, chance: u16| match chance % 4 {
             3 => KeyNo(u32::from(n) % keys.len() as u32),
@@ -115,7 +115,7 @@ impl Shape {
             let seed = u64::from(step.a) << 16 | u64::from(step.b);
             let failing = RequestKind::ALL[usize::from(step.b) % RequestKind::ALL.len()];
             let most = match failing {
-                // The less there is of a kind, the sooner.
+                // The rarer a kind of request, the sooner it fails.
                 RequestKind::Write | RequestKind::WriteOf(_) => 60,
                 RequestKind::Read => 40,
                 RequestKind::Flush | RequestKind::Trim => 12,
@@ -127,7 +127,7 @@ impl Shape {
             };
             let mut more = Vec::new();
             let kind = match step.kind {
-                // Of memory nothing fails but the power.
+                // In persistent memory the only failure is a power cut.
                 Kind::Fail | Kind::FailAndCut | Kind::Starve if memory && power => Kind::Crash,
                 kind => kind,
             };
@@ -140,7 +140,7 @@ impl Shape {
                     15 => any(step.a, 3),
                     _ => key(step.a),
                 }),
-                // What was just written, or a neighbour of that, or any.
+                // The key that was just written, a neighbour of it, or any key.
                 Kind::Get => Op::Get(match (last, step.b % 4) {
                     (Some(last), 0) => last,
                     (Some(KeyNo(last)), 1) => {
@@ -167,8 +167,8 @@ impl Shape {
                 Kind::Pump => Op::Pump,
                 Kind::Step => Op::Step,
                 Kind::Checkpoint => Op::Checkpoint,
-                // What recovery has made of a few neighbours' last writes meets the next, and the
-                // next power cut.
+                // The result of recovering a few neighbouring keys' last writes is exposed to the
+                // next write and the next power cut.
                 Kind::Crash if power && step.b % 4 < 2 => {
                     let write = |i: u16| match (step.b >> (3 + i)) & 1 {
                         0 => Op::Delete(key(step.a.wrapping_add(i % 5))),
@@ -186,8 +186,8 @@ impl Shape {
                 }
                 Kind::Crash if power => Op::Crash(keep(step.a)),
                 Kind::CutPower if power => Op::CutPower(u64::from(step.a) % 200),
-                // A process that is killed when its log could not be written reads back what may
-                // not be durable, and goes on from that; and then the power goes.
+                // A process that is killed when its log could not be written reads back data that
+                // may not be durable, and continues from it. Then the power is cut.
                 Kind::FailAndCut if failures && power && step.b / 8 % 2 == 0 => {
                     let sync =
                         [Op::Sync, Op::Checkpoint, Op::Pump][usize::from(step.b / 16) % 3].clone();
@@ -198,8 +198,8 @@ impl Shape {
                     more.push(Op::CutPower(u64::from(step.a) % 40));
                     Op::Fail(failing, u64::from(step.a) % 20)
                 }
-                // So much is written without room that frames and the log's buffer are full of it;
-                // and then there is some.
+                // So much is written without space that the frames and the log's buffer fill up.
+                // Then space returns.
                 Kind::Starve if starves && step.b % 4 == 1 => {
                     let write = |i: u16| {
                         let key = key(step.a.wrapping_add(i));
@@ -221,8 +221,8 @@ impl Shape {
                     });
                     Op::Starve(true)
                 }
-                // A checkpoint under way meets a medium without room, goes on when there is some,
-                // and then the power goes.
+                // A checkpoint in progress runs out of space and continues when there is space
+                // again. Then the power is cut.
                 Kind::Starve if starves && power && step.b.is_multiple_of(2) => {
                     let long = keys[key(step.a).0 as usize].len();
                     let put = Op::Put(key(step.a), self.length(step.b, long, lengths));
@@ -236,13 +236,14 @@ impl Shape {
                 {
                     Op::Fail(RequestKind::Read, u64::from(step.a) % 40)
                 }
-                // Where nothing else goes wrong, without room for half of the time; else a third.
+                // If nothing else goes wrong, there is no space for half of the time, else for a
+                // third.
                 Kind::Starve | Kind::Fail if starves && !failures => Op::Starve(step.a % 2 == 0),
                 Kind::Starve if starves => Op::Starve(step.a % 3 == 0),
                 Kind::Fail | Kind::FailAndCut if failures => {
                     Op::Fail(failing, u64::from(step.a) % most)
                 }
-                // Without failures there is nothing to do in their place.
+                // If failures are excluded, nothing takes their place.
                 Kind::Reopen | Kind::Crash | Kind::CutPower if trouble.reopen => Op::Reopen,
                 _ => Op::Sync,
             };
@@ -280,7 +281,7 @@ impl Shape {
     }
 }
 
-/// The row limit of a scan: a few rows, several leaves, or all.
+/// The row limit of a scan: a few rows, several leaves, or no limit.
 fn rows(n: u16) -> Option<u32> {
     let n = u32::from(n);
     match n % 8 {
@@ -290,8 +291,8 @@ fn rows(n: u16) -> Option<u32> {
     }
 }
 
-/// The beginning of `load` that fills a quarter of the medium, and mostly a checkpoint. Empty if
-/// that is too little to matter.
+/// The first part of `load`, which fills a quarter of the medium, and mostly a checkpoint after it.
+/// Empty if that is too little to matter.
 fn built(
     load: impl Iterator<Item = Op>,
     keys: &[Vec<u8>],
@@ -307,7 +308,7 @@ fn built(
         let Op::Put(key, length) = op else {
             return false;
         };
-        // And what it takes beside that.
+        // Plus the overhead of each record.
         let bytes = keys[key.0 as usize].len() as u64 + u64::from(*length) + 16;
         room = room.saturating_sub(bytes);
         room > 0

@@ -8,8 +8,8 @@ use proptest::test_runner::TestRunner;
 use super::shape::Shape;
 use crate::random::Random;
 
-/// The order of keys within a phase. Each phase has its own, so that ranges are deleted in another
-/// order than they were written.
+/// The order of keys within a phase. Each phase has its own order, so that ranges are deleted in a
+/// different order than they were written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pattern {
     Anywhere,
@@ -35,7 +35,7 @@ impl Pattern {
         (pattern, random)
     }
 
-    /// The key of step `at` of the phase; `word` is random.
+    /// The key of step `at` of the phase. `word` is random.
     fn key(self, kind: Kind, keys: u16, start: u16, at: u32, word: u16) -> u16 {
         let keys = u32::from(keys);
         let start = u32::from(start);
@@ -168,7 +168,7 @@ impl ValueTree for StepTree {
     }
 
     fn complicate(&mut self) -> bool {
-        // Halving went too far; there is nothing in between.
+        // Halving went too far, and there is nothing in between.
         self.before.take().is_some_and(|before| {
             self.step = before;
             false

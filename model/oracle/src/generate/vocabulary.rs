@@ -33,7 +33,7 @@ impl Vocabulary {
         let mut key = match self {
             Vocabulary::Numbers => n.to_be_bytes().to_vec(),
             Vocabulary::Prefixes => {
-                // Every beginning of a key is a key.
+                // Every prefix of a key is a key.
                 if salt.is_multiple_of(2) {
                     let letters = 2 + (salt / 2 % 3) as u16;
                     let mut key = Vec::new();
@@ -87,19 +87,19 @@ impl Vocabulary {
                 };
                 let width = [4, 4, 8, 2, 3, 1][(salt / 16 % 6) as usize];
                 let mut key = prefix[..longest.saturating_sub(width).min(prefix.len())].to_vec();
-                // Leaves that are full of the rows of one range, and those of several.
+                // Leaves full of rows from one range, and leaves with rows from several ranges.
                 let together = [150, 600, 600, 40][(salt / 97 % 4) as usize];
                 let range = u64::from(n) / together * 10_000;
                 let number = range + u64::from(n) * (1 + salt % 3);
                 let last = u64::MAX >> (64 - 8 * width);
-                // Up to the last number there is, down to the first, or from somewhere between.
+                // Up to the greatest number, down to the first, or somewhere in between.
                 let number = match salt / 5 % 4 {
                     0 => last.wrapping_sub(number),
                     1 => number,
                     _ => number + salt % 1_000 * 256,
                 };
                 key.extend(&number.to_be_bytes()[8 - width..]);
-                // One of another length ends a leaf of numbers.
+                // A key of another length ends a leaf of numbers.
                 if n % 80 == 79 && salt.is_multiple_of(4) {
                     key.extend(b"and more");
                 }

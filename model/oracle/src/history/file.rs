@@ -1,4 +1,4 @@
-//! Histories to read: `treering.history/1`, a header and then a line for each call.
+//! The text format of histories, `treering.history/1`: a header, then one line for each call.
 //!
 //! ```text
 //! {"schema":"treering.history/1","complete":true,"calls":4}
@@ -9,9 +9,9 @@
 //! {"client":2,"invoke":8,"return":9,"op":"scan-back","key":"q","limit":9,"rows":[["c",2],["a",1]]}
 //! ```
 //!
-//! A call without `return` never returned. A key is text where its bytes are UTF-8 without control
-//! characters, else pairs of hexadecimal digits. A get that found nothing has no `found`; bytes
-//! that are no write's value are `"foreign"`.
+//! A call without `return` never returned. A key is text if its bytes are UTF-8 without control
+//! characters, else pairs of hexadecimal digits. A get that found nothing has no `found`. Bytes
+//! that no write wrote are `"foreign"`.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, Write};
@@ -102,7 +102,7 @@ struct Line {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     failed: bool,
     op: Op,
-    /// All but a scan back from the end have one.
+    /// Present for all calls except a scan back from the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     key: Option<Name>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -404,7 +404,7 @@ mod tests {
         let scan = history.calls()[3];
         assert_eq!((scan.outcome, scan.end), (Outcome::Pending, u64::MAX));
         assert_eq!(history.rows()[1].version, Version::FOREIGN);
-        // Keys: a, c, q, and the one of bytes before them.
+        // The keys are a, c, q, and the hexadecimal one before them.
         let starts: Vec<Start> = history.scans().iter().map(|scan| scan.start).collect();
         let [a, q] = [1, 3].map(KeyId);
         assert_eq!(starts, [Start::From(a), Start::Below(q), Start::End]);

@@ -8,11 +8,11 @@
 //! ```
 //!
 //! Time is a counter that every invocation and every return advances. One call is *before* another
-//! if and only if it returned before the other was invoked. A call that failed or never returned may
-//! have taken effect at any later time, or never; its answer does not count.
+//! if and only if it returned before the other was invoked. A call that failed or never returned
+//! may have taken effect at any later time, or never; its answer does not count.
 //!
-//! Keys are indexes into a sorted table. A call takes 40 bytes, a scanned row 16, so a million calls
-//! fit 64 MiB. Each client has a [`Recorder`], and [`History::merge`] combines them;
+//! Keys are indexes into a sorted table. A call takes 40 bytes, a scanned row 16, so a million
+//! calls fit 64 MiB. Each client has a [`Recorder`], and [`History::merge`] combines them;
 //! [`History::save`] and [`History::load`] use a text format.
 
 mod file;
@@ -271,8 +271,8 @@ impl History {
         })
     }
 
-    /// The keys that `scan` covers: from its beginning to the row at which the visitor stopped, or to
-    /// the end. A range of key indexes.
+    /// The keys that `scan` covers: from its beginning to the row at which the visitor stopped, or
+    /// to the end. A range of key indexes.
     #[must_use]
     pub fn covered(&self, scan: &Scan) -> std::ops::Range<u32> {
         let all = self.keys.len() as u32;

@@ -1,34 +1,34 @@
-//! Recording: a buffer for each client, one clock for all.
+//! Recording: a buffer for each client, and one clock for all.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{Action, Call, History, Key, KeyId, Outcome, Row, Scan, Start, Version};
 
-/// The clock of a history. It is std's, whatever the engine under it is built with: no explorer
-/// need see it.
+/// The clock of a history. It always uses std's atomics, even if the engine's are replaced, since
+/// schedules of the clock need not be explored.
 #[derive(Debug, Default)]
 pub struct Ticks(AtomicU64);
 
 impl Ticks {
-    /// The next tick. Sequentially consistent: a call that another one could have known of has the
-    /// lower number.
+    /// The next tick. Sequentially consistent: of two calls, one that the other may depend on has
+    /// the lower tick.
     pub fn next(&self) -> u64 {
         self.0.fetch_add(1, Ordering::SeqCst) + 1
     }
 
-    /// The last tick given out.
+    /// The last tick that was given out.
     pub fn last(&self) -> u64 {
         self.0.load(Ordering::SeqCst)
     }
 }
 
-/// What one client did so far.
+/// The calls of one client so far.
 #[derive(Clone, Debug)]
 pub struct Recorder {
     client: u32,
     keys: Arc<[Key]>,
-    /// Keys that a scan delivered and that are not in the table; they are numbered behind it.
+    /// Keys that a scan returned and that are not in the table. They are numbered after it.
     strange: Vec<Key>,
     calls: Vec<Call>,
     scans: Vec<Scan>,
@@ -36,7 +36,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// A recorder of calls on `keys`, which are sorted.
+    /// A recorder of calls on `keys`, which must be sorted.
     #[must_use]
     pub fn new(client: u32, keys: Arc<[Key]>) -> Recorder {
         Recorder {
@@ -61,7 +61,7 @@ impl Recorder {
         self.calls.is_empty()
     }
 
-    /// A call begins, at tick `now`. What a get found is said when it has returned.
+    /// Begins a call at tick `now`. The answer of a get is recorded when it returns.
     pub fn invoke(&mut self, now: u64, action: Action) {
         self.calls.push(Call {
             client: self.client,
@@ -72,7 +72,7 @@ impl Recorder {
         });
     }
 
-    /// A scan begins, at tick `now`.
+    /// Begins a scan at tick `now`.
     pub fn invoke_scan(&mut self, now: u64, start: Start, through: Option<KeyId>, limit: u32) {
         let first = self.rows.len() as u32;
         self.scans.push(Scan {
@@ -85,7 +85,7 @@ impl Recorder {
         self.invoke(now, Action::Scan(self.scans.len() as u32 - 1));
     }
 
-    /// The scan on its way delivers a row.
+    /// Records a row that the pending scan returns.
     pub fn row(&mut self, key: &[u8], version: Version) {
         let known = self.keys.binary_search_by(|known| (**known).cmp(key));
         let number = known.unwrap_or_else(|_| {
@@ -99,7 +99,7 @@ impl Recorder {
         }
     }
 
-    /// The call on its way has returned, at tick `now`; `found` is a get's answer.
+    /// Ends the pending call at tick `now`. `found` is the answer of a get.
     pub fn returned(&mut self, now: u64, found: Version) {
         if let Some(call) = self.calls.last_mut() {
             (call.outcome, call.end) = (Outcome::Returned, now);
@@ -109,13 +109,12 @@ impl Recorder {
         }
     }
 
-    /// The call on its way, a put or a delete, has been refused and has changed nothing: it never
-    /// was.
+    /// Removes the pending call, a put or delete that was refused and changed nothing.
     pub fn refused(&mut self) {
         self.calls.pop();
     }
 
-    /// The call on its way has failed, at tick `now`.
+    /// Ends the pending call, which failed, at tick `now`.
     pub fn failed(&mut self, now: u64) {
         if let Some(call) = self.calls.last_mut() {
             (call.outcome, call.end) = (Outcome::Failed, now);
@@ -124,7 +123,7 @@ impl Recorder {
 }
 
 impl History {
-    /// What all clients did together. They shared one table of keys.
+    /// The history of all clients, which must share one table of keys.
     #[must_use]
     pub fn merge(recorders: Vec<Recorder>) -> History {
         let Some(first) = recorders.first() else {

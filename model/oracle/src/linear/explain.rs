@@ -1,11 +1,12 @@
-//! Why a read cannot be: what kind of wrong it is, and the fewest operations that contradict each
-//! other.
+//! Explains why a read is impossible: the kind of violation, and the fewest operations that
+//! contradict each other.
 //!
-//! An operation may be left out only if its absence explains nothing new, so that what is left is
-//! still the engine's fault: a read, always; a put, if no read that is left found it; a delete, if
-//! no read that is left can have found *its* absence, because the read ended before the delete
-//! began, or a put that is left lies wholly between them. So the rest contradicts itself only if
-//! the whole does, and pieces of halving size are left out as long as it does (Zeller's ddmin).
+//! An operation may be left out only if that explains nothing new, so that the rest is still the
+//! engine's fault. A read can always be left out. A put can be, if no remaining read found it. A
+//! delete can be, if no remaining read can have found *its* absence, because the read ended before
+//! the delete began, or because a remaining put lies entirely between them. So if the rest
+//! contradicts itself, the whole does. Pieces of halving size are left out as long as the rest
+//! contradicts itself (Zeller's ddmin).
 
 use rustc_hash::FxHashSet;
 
@@ -13,10 +14,10 @@ use super::register::{Access, Event, Stop, Walk, Watch};
 use super::violation::{Kind, Violation};
 use crate::history::{Action, History, KeyId, Version};
 
-/// Most operations looked at in the search for the fewest.
+/// The most operations to process in the search for the fewest.
 const EFFORT: usize = 20_000_000;
 
-/// The violation that the read of number `culprit` is, among all operations of `key`.
+/// The violation of read number `culprit`, among all operations of `key`.
 pub(super) fn explain(
     history: &History,
     key: KeyId,
@@ -24,8 +25,8 @@ pub(super) fn explain(
     culprit: usize,
 ) -> Violation {
     let read = events[culprit];
-    // What was invoked later explains nothing: a search that reads the future would not be just in
-    // time.
+    // Operations invoked later are not needed to explain it: the search is just in time, so it does
+    // not read the future.
     let relevant: Vec<Event> = events
         .iter()
         .filter(|event| event.invoke < read.end)
@@ -45,8 +46,8 @@ pub(super) fn explain(
     )
 }
 
-/// What `read` could have found: of all that the register may have held while it was on its way,
-/// what agrees with whatever else had returned by then.
+/// The values that `read` could have found: those that the register may have held while the read
+/// was pending, consistently with all operations that had returned by then.
 fn expected(walk: &mut Walk, events: &[Event], read: &Event) -> Vec<Version> {
     let others: Vec<Event> = events
         .iter()
@@ -58,7 +59,7 @@ fn expected(walk: &mut Walk, events: &[Event], read: &Event) -> Vec<Version> {
         to: read.end,
         seen: Vec::new(),
     };
-    // A later read may be as wrong; by then the stretch is over.
+    // A later read may be wrong as well, but by then the interval is over.
     let _ = walk.run(&others, Some(&mut watch));
     let mut instead = events.to_vec();
     let at = events.iter().position(|event| event.call == read.call);
@@ -120,7 +121,7 @@ fn kind(history: &History, events: &[Event], read: &Event) -> Kind {
     }
 }
 
-/// The fewest of `events`, in their order, that no order explains; `read` is among them.
+/// The fewest of `events`, in their order, that no order explains. `read` is among them.
 fn fewest(walk: &mut Walk, events: &[Event], read: &Event) -> Vec<Event> {
     let mut kept = events.to_vec();
     let mut effort = 0;
@@ -151,7 +152,7 @@ fn fewest(walk: &mut Walk, events: &[Event], read: &Event) -> Vec<Event> {
     }
 }
 
-/// `events` without as many of those in `range` as may be left out.
+/// `events` without as many events in `range` as may be left out.
 fn without(events: &[Event], range: std::ops::Range<usize>, read: &Event) -> Vec<Event> {
     let kept_read = |(at, event): &(usize, &Event)| {
         event.access == Access::Read && (!range.contains(at) || event.call == read.call)
@@ -195,9 +196,9 @@ fn without(events: &[Event], range: std::ops::Range<usize>, read: &Event) -> Vec
 
 /// The reads that found nothing, and for each the latest beginning of a put that ended before it.
 struct Absences {
-    /// Ends, ascending.
+    /// The ends of the reads, ascending.
     ends: Vec<u64>,
-    /// The least of those beginnings, of this read and all that end later.
+    /// The least of those beginnings, over this read and all that end later.
     puts: Vec<u64>,
 }
 
@@ -232,8 +233,8 @@ impl Absences {
         Absences { ends, puts }
     }
 
-    /// Whether none of the reads can have found what `delete` left: each ended before it, or a put
-    /// lies wholly between.
+    /// Whether none of the reads can have found what `delete` left, because each ended before it or
+    /// a put lies entirely between.
     fn cannot_be_of(&self, delete: &Event) -> bool {
         let after = self.ends.partition_point(|end| *end < delete.invoke);
         self.puts.get(after).is_none_or(|put| delete.end < *put)

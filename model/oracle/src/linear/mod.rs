@@ -1,4 +1,4 @@
-//! Is a history linearizable?
+//! Checks whether a history is linearizable.
 //!
 //! Linearizability is local (Herlihy and Wing, 1990): the history of a map is linearizable if and
 //! only if, for each key, the operations on that key are a linearizable history of one register. A
@@ -103,7 +103,7 @@ pub fn check(history: &History) -> Result<Judged, Box<Violation>> {
     Err(Box::new(violation))
 }
 
-/// What is wrong with a scan as a whole, and the number of the row.
+/// The violation in the form of a scan, and the index of the row, if there is one.
 fn misshapen(history: &History, scan: &Scan) -> Option<(Kind, usize)> {
     let rows = history.rows_of(scan);
     if let Some(broke) = history.broke_at(scan)
@@ -126,12 +126,12 @@ fn misshapen(history: &History, scan: &Scan) -> Option<(Kind, usize)> {
     Some((kind, at + 1))
 }
 
-/// How many operations each key has; none if it was never written and nobody saw anything.
+/// The number of operations on each key. 0 if the key was never written and no read saw it.
 fn sizes(history: &History) -> Vec<u32> {
     let keys = history.keys().len();
     let mut touched = vec![false; keys];
     let mut sizes = vec![0u32; keys];
-    // Scans as differences: one more from here on, one less from there on.
+    // Scans as differences: one more from here on, one fewer from there on.
     let mut scans = vec![0i64; keys + 1];
     for call in history.calls() {
         match call.action {
@@ -174,8 +174,8 @@ fn batch_end(sizes: &[u32], from: usize) -> usize {
     from + fits.count().max(1)
 }
 
-/// The operations of some keys, key by key, each key's in the order of their invocations; and where
-/// each key's end.
+/// The operations of some keys, key by key, each key's in the order of their invocations. Also
+/// returns where each key's operations end.
 fn lay_out(
     history: &History,
     sizes: &[u32],
@@ -231,14 +231,14 @@ fn lay_out(
     (events, next)
 }
 
-/// What the rows of a scan say of each key of a range.
+/// The content of each key in a range according to the rows of a scan.
 fn answers(
     rows: &[Row],
     start: Start,
     range: std::ops::Range<u32>,
 ) -> impl Iterator<Item = (u32, Version)> {
     let below = |row: &Row| row.key.0 < range.start;
-    // Upwards the next row is the first of these, downwards the last.
+    // Upwards, the next row is the first of these; downwards, the last.
     let mut rows = if start.is_down() {
         &rows[..rows.partition_point(|row| !below(row))]
     } else {

@@ -1,37 +1,38 @@
-//! One key: is there an order of its operations, each at an instant within its interval, in which
-//! every read finds what was written last?
+//! Checks one key: is there an order of its operations, each at an instant within its interval, in
+//! which every read finds the last written value?
 //!
-//! Just-in-time linearization (Lowe, "Testing for linearizability", 2017): walk through invocations
-//! and returns in the order of time and keep every *configuration* the register may be in:
+//! This is just-in-time linearization (Lowe, "Testing for linearizability", 2017). It walks through
+//! invocations and returns in time order and keeps every *configuration* that the register may be
+//! in:
 //!
 //! ```text
-//! value: what it holds | done: which of the operations on their way have taken effect | spent: …
+//! value: what it holds | done: which of the pending operations have taken effect | spent: …
 //! ```
 //!
-//! An operation takes effect no later than at its return, and there only if it has not before:
-//! then, and only then, others on their way may take effect before it, in any order. No
-//! configuration left: no order explains what was found. Three observations keep the sets small,
-//! and lose nothing:
+//! An operation takes effect at its return at the latest. Only if it has not taken effect before
+//! does it do so there, and only then may other pending operations take effect before it, in any
+//! order. If no configuration is left, no order explains the answers. Three observations keep the
+//! sets small without losing anything:
 //!
-//! - a read changes nothing, so it takes effect as soon as the value is the one that it found;
-//! - a put that never returned and that no read found may as well never take effect;
-//! - deletes that never returned are all alike, so it is enough to know how many took effect
-//!   (`spent`); fewer is better.
+//! - A read changes nothing, so it takes effect as soon as the value is the one that it found.
+//! - A put that never returned and that no read found may be assumed never to take effect.
+//! - Deletes that never returned are all alike, so it is enough to count how many took effect
+//!   (`spent`). Fewer is better.
 //!
-//! With k writes on their way at the same time there are at most (k + 1) · 2^k configurations; each
+//! With k writes pending at the same time there are at most (k + 1) · 2^k configurations, and each
 //! event costs at most k times as many steps. k is at most the number of clients, plus the puts
-//! that never returned and were found: an operation that overlaps no other on its key costs one
-//! step, so a history takes time linear in its length. What has more than [`MAX_PENDING`]
-//! operations on their way or [`MAX_CONFIGURATIONS`] is not judged, and said so.
+//! that never returned and were found. An operation that overlaps no other on its key costs one
+//! step, so a history takes time linear in its length. A key with more than [`MAX_PENDING`] pending
+//! operations or [`MAX_CONFIGURATIONS`] configurations is not judged, and is reported as unjudged.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::history::Version;
 
-/// Most operations on their way at the same time, on one key.
+/// The most operations on one key that may be pending at the same time.
 pub const MAX_PENDING: usize = 128;
 
-/// Most configurations held at the same time.
+/// The most configurations at the same time.
 pub const MAX_CONFIGURATIONS: usize = 1 << 18;
 
 /// What an operation does to the register.
@@ -45,10 +46,10 @@ pub(super) enum Access {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Event {
     pub(super) invoke: u64,
-    /// `u64::MAX`: it may take effect at any later time, or never.
+    /// `u64::MAX` if it may take effect at any later time, or never.
     pub(super) end: u64,
     pub(super) version: Version,
-    /// Place of its call in the history.
+    /// The index of its call in the history.
     pub(super) call: u32,
     pub(super) access: Access,
 }
@@ -59,12 +60,12 @@ impl Event {
     }
 }
 
-/// Why a walk ended early.
+/// The reason why a walk ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// Nothing explains the read that is the event of this number.
+    /// No order explains the read with this index among the events.
     Unexplained(usize),
-    /// Too much at the same time.
+    /// Too many operations or configurations at the same time.
     TooMany,
 }
 
@@ -75,7 +76,7 @@ struct Configuration {
     spent: u32,
 }
 
-/// An operation on its way.
+/// A pending operation.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     end: u64,
@@ -85,7 +86,7 @@ struct Pending {
     access: Access,
 }
 
-/// What the register may have held in a stretch of time.
+/// The values that the register may have held in an interval of time.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     pub(super) from: u64,
@@ -93,16 +94,16 @@ pub(super) struct Watch {
     pub(super) seen: Vec<Version>,
 }
 
-/// The walk; made once, used for key after key.
+/// The state of the walk. Created once, and used for one key after another.
 #[derive(Debug, Default)]
 pub(super) struct Walk {
     configurations: Vec<Configuration>,
     next: Vec<Configuration>,
-    /// On their way, and they did return: in the order of their returns, last first.
+    /// Pending operations that do return, in the order of their returns, last first.
     live: Vec<Pending>,
-    /// Puts on their way for ever.
+    /// Puts that never return.
     forever: Vec<Pending>,
-    /// Deletes invoked so far that never returned.
+    /// The number of deletes invoked so far that never return.
     deletes: u32,
     used: u128,
     found: FxHashSet<u64>,
@@ -111,13 +112,13 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    /// Whether the operations of a key, in the order of their invocations, have an order that
-    /// explains them.
+    /// Checks that some order explains the operations of a key, which are given in the order of
+    /// their invocations.
     pub(super) fn judge(&mut self, events: &[Event]) -> Result<(), Stop> {
         self.run(events, None)
     }
 
-    /// As [`Walk::judge`], noting all that the register may have held between two ticks.
+    /// As [`Walk::judge`], and notes all values that the register may have held between two ticks.
     pub(super) fn run(
         &mut self,
         events: &[Event],
@@ -188,7 +189,7 @@ impl Walk {
         Ok(())
     }
 
-    /// An operation that never returned begins; says whether it matters.
+    /// Begins an operation that never returns. Returns whether it matters.
     fn invoke_forever(&mut self, number: usize, event: &Event) -> Result<bool, Stop> {
         match (event.access, event.version) {
             (Access::Read, _) => return Ok(false),
@@ -217,7 +218,7 @@ impl Walk {
         })
     }
 
-    /// A read takes effect as soon as it can.
+    /// Lets a read take effect as soon as possible.
     fn read_early(&mut self, pending: Pending) {
         if pending.access == Access::Read {
             for now in &mut self.configurations {
@@ -228,7 +229,7 @@ impl Walk {
         }
     }
 
-    /// Whatever returned before tick `now`, in the order of the returns.
+    /// Completes the operations that returned before tick `now`, in the order of their returns.
     fn returns_before(&mut self, now: u64, watch: &mut Option<&mut Watch>) -> Result<(), Stop> {
         while let Some(first) = self.live.last().copied()
             && first.end < now
@@ -242,14 +243,15 @@ impl Walk {
         Ok(())
     }
 
-    /// `pending` returns: keeps the configurations in which it has taken effect, or can right now.
+    /// `pending` returns: keeps the configurations in which it has taken effect, or can do so right
+    /// now.
     fn complete(&mut self, pending: Pending) -> Result<(), Stop> {
         if self
             .configurations
             .iter()
             .all(|now| now.done & pending.bit != 0)
         {
-            // The bit will be another operation's.
+            // The bit will be reused for another operation.
             for now in &mut self.configurations {
                 now.done &= !pending.bit;
             }
@@ -263,9 +265,9 @@ impl Walk {
         Ok(())
     }
 
-    /// Lets writes on their way take effect in every order. With a `goal`: until that operation
-    /// has, and `next` is those configurations, without its bit. Without one: `next` is all that
-    /// can be reached.
+    /// Lets pending writes take effect in every order. With a `goal`, stops at configurations in
+    /// which that operation has taken effect, and `next` is those configurations without its bit.
+    /// Without a goal, `next` is every reachable configuration.
     fn explore(&mut self, goal: Option<u128>) -> Result<(), Stop> {
         self.next.clear();
         self.least.clear();
@@ -307,7 +309,7 @@ impl Walk {
         Ok(())
     }
 
-    /// `value` is written, and who waits for it reads it.
+    /// Writes `value`, and lets the reads that wait for it take effect.
     fn write(&mut self, mut now: Configuration, value: Version) {
         now.value = value;
         for pending in &self.live {
@@ -318,7 +320,7 @@ impl Walk {
         self.reach(now);
     }
 
-    /// A configuration that can be reached; new, or with fewer deletes spent than before.
+    /// Adds a reachable configuration, if it is new or has fewer deletes spent than before.
     fn reach(&mut self, now: Configuration) {
         let least = self
             .least
@@ -330,8 +332,8 @@ impl Walk {
         }
     }
 
-    /// Something happens at tick `now`: what holds until then is noted at the beginning of the
-    /// stretch.
+    /// Something happens at tick `now`. If the interval begins before that, notes the current
+    /// values at its beginning.
     fn before(&mut self, now: u64, watch: &mut Option<&mut Watch>) -> Result<(), Stop> {
         match watch {
             Some(watch) if watch.seen.is_empty() && now >= watch.from => self.note(watch),
@@ -339,7 +341,7 @@ impl Walk {
         }
     }
 
-    /// Something happened at tick `now`: what holds from then on is noted within the stretch.
+    /// Something happened at tick `now`. Notes the current values if that is within the interval.
     fn after(&mut self, now: u64, watch: &mut Option<&mut Watch>) -> Result<(), Stop> {
         match watch {
             Some(watch) if (watch.from..=watch.to).contains(&now) => self.note(watch),

@@ -1,10 +1,10 @@
-//! What is wrong with a history, in words.
+//! A violation of linearizability, and its report.
 
 use std::fmt;
 
 use crate::history::{Action, Call, History, Outcome, Version, show_key};
 
-/// What kind of wrong.
+/// The kind of a violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A read found bytes that no write wrote to this key.
@@ -116,7 +116,7 @@ impl Violation {
         }
     }
 
-    /// Row `row` of the scan that is call `culprit` cannot be.
+    /// The violation of `kind` at row `row` of the scan that is call `culprit`.
     pub(super) fn of_scan(history: &History, culprit: usize, kind: Kind, row: usize) -> Violation {
         let call = &history.calls()[culprit];
         let Action::Scan(scan) = call.action else {
@@ -154,7 +154,7 @@ fn place(call: &Call) -> String {
     format!("client {}, {} to {end}: ", call.client, call.invoke)
 }
 
-/// A call as the operation on `key` that it is or stands for.
+/// A line for a call as the operation on `key` that it is or stands for.
 fn line(history: &History, number: usize, key: &[u8], culprit: bool) -> String {
     let call = &history.calls()[number];
     let mark = if culprit { '>' } else { ' ' };

@@ -1,10 +1,10 @@
-//! Programs as people and the oracle write them.
+//! Parses program files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
 
-/// A line's words; those in quotes are keys.
+/// A word of a line. Words in quotes are keys.
 enum Word {
     Plain(String),
     Key(Vec<u8>),
@@ -70,8 +70,9 @@ impl Line {
     }
 }
 
-/// `\n`, `\t`, `\r`, `\'`, `\"`, `\\` and `\x7f`, as [`slice::escape_ascii`] writes them; then the
-/// rest of the line.
+/// Reads `
+/// `, `\t`, `\r`, `\'`, `\"`, `\\` and `\x7f`, as [`slice::escape_ascii`] writes them. Returns the
+/// key and the rest of the line.
 fn unescape(quoted: &str) -> Option<(Vec<u8>, &str)> {
     let (mut key, mut chars) = (Vec::new(), quoted.char_indices());
     while let Some((at, c)) = chars.next() {
@@ -118,7 +119,7 @@ fn split(number: usize, text: &str) -> Result<Line, ProgramError> {
     })
 }
 
-/// An operation whose keys have no numbers yet: `KeyNo`s count its own keys.
+/// An operation whose keys are not numbered yet: its `KeyNo`s count its own keys.
 struct Raw {
     keys: Vec<Vec<u8>>,
     op: Op,

@@ -1,17 +1,17 @@
-//! A store that has refused writes for want of room can be emptied, and then takes writes again:
-//! what a refused write has taken for itself, or what is deleted and not let go of, shows in that.
+//! Empties and refills a store that has refused writes for lack of space. It must accept writes
+//! again. If it does not, a refused write has kept space, or deletes have not released it.
 
 use super::{Session, version_of};
 use crate::finding::{Check, Finding};
 use crate::program::KeyNo;
 use crate::reach::Area;
 
-/// Rounds of background work after which nothing more comes of it.
+/// The number of rounds of background work after which more rounds release nothing.
 const ROUNDS: usize = 4;
 
 impl Session<'_> {
-    /// Deletes all that is there, and writes some of it again: if the store has refused something
-    /// since it was opened, and now and then.
+    /// Deletes all keys, and writes some of them again. Does so if the store has refused something
+    /// since it was opened, and occasionally otherwise.
     pub(super) fn empty_and_refill(&mut self, at: usize) -> Result<(), Finding> {
         let judged = self.refused || self.openings % 4 == 2;
         if !judged || !self.is_calm() || !self.engine.can_be_emptied() {
@@ -49,7 +49,7 @@ impl Session<'_> {
         leaves.map_or(0, |(_, leaves)| *leaves)
     }
 
-    /// What has no keys needs hardly any leaves.
+    /// A store without keys needs hardly any leaves.
     fn judge_emptied(&mut self, at: usize, before: u64) -> Result<(), Finding> {
         let Some(most) = self.engine.leaves_of_nothing(before) else {
             return Ok(());
@@ -65,14 +65,14 @@ impl Session<'_> {
         Err(self.finding(Check::Room, at, expected, leaves.to_string()))
     }
 
-    /// Nothing is there: what is promised fits again, or at least something.
+    /// Refills the empty store: the promised capacity must fit again, or at least something.
     fn refill(&mut self, at: usize) -> Result<(), Finding> {
         let (mut room, mut taken) = (self.engine.room().unwrap_or(0) / 2, 0);
         let limits = self.engine.limits();
         let longest = limits.max_record / 4;
         for key in (0..self.program.keys.len() as u32).map(KeyNo) {
             let bytes = self.program.key(key).len();
-            // Some are only ever asked for.
+            // Some keys are only ever looked up.
             if bytes > limits.max_key {
                 continue;
             }
@@ -92,7 +92,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Whether the store takes it; if need be after all the work that is due.
+    /// Whether the store accepts a write, if necessary after all background work that is due.
     pub(super) fn try_write(
         &mut self,
         at: usize,
@@ -122,7 +122,7 @@ impl Session<'_> {
         Ok(false)
     }
 
-    /// What the store says of a delete.
+    /// The error that the store returns for a delete.
     fn why_refused(&self, key: KeyNo) -> String {
         match self.store().delete(self.program.key(key)) {
             Ok(_) => "none, but for a delete that came later".into(),
@@ -144,7 +144,7 @@ impl Session<'_> {
         }
     }
 
-    /// Whether nothing fails, or may, and nothing is in doubt.
+    /// Whether nothing fails or is scheduled to fail, and nothing is in doubt.
     fn is_calm(&self) -> bool {
         let troubled = self.armed || self.starved || self.recorded || self.is_troubled();
         !troubled && !self.has_failed && self.reference.doubtful() == 0

@@ -1,13 +1,13 @@
-//! Where a store under judgement lies.
+//! The place of a store under test.
 
 use crate::medium::Medium;
 use crate::{Disk, DiskKind};
 
-/// A new place for a store, and what holds it.
+/// A new place for a store, and its medium or folder.
 pub(crate) struct Place {
     pub(crate) disk: Disk,
     medium: Option<Medium>,
-    // invariant: outlives `disk`, whose folder it is.
+    // invariant: outlives `disk`, which refers to the folder.
     _folder: Option<tempfile::TempDir>,
 }
 

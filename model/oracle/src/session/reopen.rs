@@ -1,4 +1,4 @@
-//! How a session lets go of its store, or loses its power, opens what is left, and judges it.
+//! Closes a session's store, or cuts its power, then opens what is left and judges it.
 
 use treering_engine::Lsn;
 use treering_engine::device::RequestKind;
@@ -11,8 +11,7 @@ use crate::reach::Area;
 use crate::reference::Content;
 
 impl Session<'_> {
-    /// Lets go of the store, cuts the power if that is asked for, opens what is there, and judges
-    /// it.
+    /// Drops the store, cuts the power if requested, opens what is left, and judges it.
     pub(super) fn reopen(&mut self, at: usize, cut: Option<Keep>) -> Result<(), Finding> {
         let cut = match cut {
             None if self.openings % 3 == 2 => self.close(at)?,
@@ -29,12 +28,12 @@ impl Session<'_> {
         }
         let mut keep = cut;
         let mut why = String::new();
-        // What was told to fail may strike while the store is opened or read, each kind once;
-        // and the medium may be full, and the power go.
+        // Scheduled failures may strike while the store is opened or read, each kind once. The
+        // medium may also be full, and the power may be cut.
         for _ in 0..RequestKind::ALL.len() + 2 {
             if let Some(keep) = keep.take() {
-                // Before the store is let go of: or an engine that writes on the way out would not
-                // crash but close.
+                // Before the store is dropped, since an engine that writes when it is dropped would
+                // be closed, not crashed.
                 self.lose_power(keep);
             }
             self.note_and_drop();
@@ -50,7 +49,7 @@ impl Session<'_> {
                 Err(e) => why = e,
             }
             if self.starved {
-                // What recovery writes may have no room; reading what is there needs none.
+                // There may be no space for what recovery writes, but reading needs none.
                 if !self.armed {
                     self.read_only(at, check)?;
                 }
@@ -67,8 +66,8 @@ impl Session<'_> {
         Err(self.finding(check, at, expected, why))
     }
 
-    /// Closes the store, if the engine can, and believes what that says. What the power cut leaves
-    /// that came meanwhile, or comes now.
+    /// Closes the store, if the engine can, and relies on the result. Returns what a power cut
+    /// leaves, if one came meanwhile or comes now.
     fn close(&mut self, at: usize) -> Result<Option<Keep>, Finding> {
         let Some(store) = self.store.take() else {
             return Ok(None);
@@ -92,8 +91,8 @@ impl Session<'_> {
         }
     }
 
-    /// Opens the store for reading only, if the engine can, and judges what is read; nothing may be
-    /// written by that.
+    /// Opens the store read-only, if the engine can, and judges its content. Nothing may be
+    /// written.
     fn read_only(&mut self, at: usize, check: Check) -> Result<(), Finding> {
         self.note_and_drop();
         let requests = || self.place.medium().map(Medium::requests);
@@ -135,7 +134,7 @@ impl Session<'_> {
         Ok(found)
     }
 
-    /// Which check a store fails that was opened again and is not right.
+    /// The check that fails if a reopened store is wrong.
     fn reopening(&self, cut: bool) -> Check {
         match (cut, self.armed) {
             _ if self.has_failed => Check::InjectedFailure,
@@ -158,7 +157,7 @@ impl Session<'_> {
         self.requested(When::InUse);
         if let Some(medium) = self.place.medium() {
             let image = medium.crash_keeping(keep);
-            // What was to fail and has not yet may fail in recovery, or behind it.
+            // A scheduled failure that has not struck yet may strike during recovery or after it.
             let ahead = medium.blocks().map(|device| device.failures_ahead());
             let medium = Medium::holding(image);
             if let (Some(device), Some(ahead)) = (medium.blocks(), &ahead) {
@@ -195,19 +194,21 @@ impl Session<'_> {
         if let Some(device) = self.place.medium().and_then(Medium::blocks) {
             self.armed = device.has_failures_ahead();
         }
-        // A number of the store that was open before means nothing to this one.
+        // An LSN of the previous opening means nothing to this one.
         self.newest = Lsn(0);
         self.last = Lsn(0);
         Ok(())
     }
 
-    /// What the store holds when all that is due was done; `None` if that failed, or may have.
+    /// The space that the store uses when all background work is done. `None` if that failed, or
+    /// may have failed.
     fn holds_at_rest(&mut self) -> Option<Vec<(&'static str, u64)>> {
         let store = self.store.as_ref()?;
         if self.armed || self.starved || self.is_troubled() {
             return None;
         }
-        // What one checkpoint lets go of is free with the next, and a merge in that with the third.
+        // Space that one checkpoint releases is free with the next, and a merge in that one takes a
+        // third.
         for _ in 0..3 {
             for _ in 0..10_000 {
                 if !store.pump_due().ok()? {
@@ -219,9 +220,9 @@ impl Session<'_> {
         Some(self.engine.holds(&**store))
     }
 
-    /// Opens the store again when nothing is left to do: then it holds what it held before.
+    /// Reopens the store when no work is left. It must use the same space as before.
     pub(super) fn reopen_at_rest(&mut self, at: usize) -> Result<(), Finding> {
-        // What was lost for want of room shows when there is some.
+        // Space that was lost because the medium was full shows when there is space again.
         self.starve(false);
         let before = self.holds_at_rest();
         self.reopen(at, None)?;

@@ -1,4 +1,4 @@
-//! Scans, up and down, and what they must say.
+//! Scans, upwards and downwards, and the checks of their rows.
 
 use std::ops::{ControlFlow, Range};
 
@@ -9,8 +9,8 @@ use crate::reference::{Content, Written};
 use crate::value;
 
 impl Session<'_> {
-    /// Reads keys in order, from the very first if there is no `from`, and sees that they are in
-    /// order, each once, in the range, no more than asked for.
+    /// Reads keys in order, from the first key if there is no `from`. Checks that they are sorted,
+    /// distinct, in the range, and no more than requested.
     pub(super) fn read_range(
         &self,
         from: Option<KeyNo>,
@@ -30,7 +30,8 @@ impl Session<'_> {
                 return ControlFlow::Break(());
             }
             let text = key.escape_ascii();
-            // In order, so a search from here on; mostly the next key or one soon after.
+            // Rows are sorted, so the search starts here. It is mostly the next key or one soon
+            // after.
             let at = match program.keys.get(next) {
                 Some(k) if k == key => Ok(0),
                 _ => program.keys[next.min(program.keys.len())..]
@@ -87,7 +88,8 @@ impl Session<'_> {
             }
             Err(e) => return self.unread(at, &e),
         };
-        // Up to where the scan speaks for: its bound, or its last row if the limit stopped it.
+        // The scan says something about the keys up to its bound, or up to its last row if the
+        // limit stopped it.
         let bound = to.map_or(self.program.keys.len() as u32, |to| to.0);
         let stopped = limit.is_some_and(|limit| rows.len() >= limit as usize);
         let end = match (stopped, rows.last()) {
@@ -155,8 +157,8 @@ impl Session<'_> {
         self.judge_rows(at, from..end as u32, rows)
     }
 
-    /// Whether these are the rows of the keys in a range: no more, no less, each with what it may
-    /// have.
+    /// Checks that these are exactly the rows of the keys in a range, each with a permitted
+    /// content.
     fn judge_rows(
         &self,
         at: usize,
@@ -179,8 +181,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// A scan was wrong about these keys: if gets are right about them the scan is to blame, else
-    /// what is stored.
+    /// The check that fails if a scan was wrong about these keys: the scan's if gets are right
+    /// about them, else the store's content.
     pub(super) fn blame(&self, keys: &[KeyNo]) -> Check {
         let mut bytes = Vec::new();
         let mut get_is_right = |key: &KeyNo| {

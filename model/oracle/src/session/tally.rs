@@ -1,4 +1,4 @@
-//! What a session counts.
+//! The counts of a session.
 
 use treering_engine::Stats;
 

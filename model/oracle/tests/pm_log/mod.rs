@@ -1,23 +1,23 @@
-//! A small store in persistent memory, to be judged: a log of entries, and a map of them in DRAM.
+//! A small store in persistent memory, for the oracle to judge: a log of entries, and a map of them
+//! in DRAM.
 //!
 //! ```text
 //! line 0     root word: MAGIC | which half
 //! half 0     entry entry entry 0 0 0 …          entry: commit word, key, value; whole words
-//! half 1     (what was before the last compaction, or zeros)
+//! half 1     (the content before the last compaction, or zeros)
 //! ```
 //!
-//! - **Append.** The payload is stored, written back and fenced; then its commit word, which says
-//!   that there is an entry and how long it is. One word is stored at once or not at all, so an
-//!   entry is there or not.
-//! - **Invariant.** The word after the last entry is zero and durable: that is how the log's end is
-//!   known.
-//! - **Compaction.** The other half gets all live entries and zeros behind them, past the cache; a
-//!   fence; then the root word turns to it.
-//! - **Recovery** reads up to the first zero. If anything follows, an append was cut off, and a
-//!   later entry might end right before what it left; so recovery compacts, and the new half has
-//!   zeros behind its end.
+//! - **Append.** The payload is stored, written back and fenced. Then its commit word is, which
+//!   says that there is an entry and how long it is. One word is stored atomically, so an entry is
+//!   there or not.
+//! - **Invariant.** The word after the last entry is zero and durable. That marks the log's end.
+//! - **Compaction.** All live entries, and zeros after them, are written to the other half past the
+//!   cache. After a fence, the root word is switched to that half.
+//! - **Recovery** reads up to the first zero. If anything follows, an append was interrupted, and a
+//!   later entry might end right before its remains. So recovery compacts, and the new half has
+//!   zeros after its end.
 //!
-//! [`Bug`] names mistakes that people make here.
+//! [`Bug`] lists mistakes that people make here.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -28,12 +28,12 @@ use treering_oracle::{Disk, DiskKind, Engine, Limits, Promise};
 
 const LINE: u64 = LINE_SIZE as u64;
 const WORD: u64 = WORD_SIZE as u64;
-/// Room for the most live entries of the longest kind that a program has, and more.
+/// Space for more than the live entries of any program at their greatest length.
 const HALF: u64 = 32 << 10;
 const MAGIC: u64 = 0x7472_6565_7069_6e00;
 const PRESENT: u64 = 1 << 63;
 const REMOVED: u64 = 1 << 62;
-/// Dead bytes from which on background work compacts.
+/// Background work compacts if there are at least this many dead bytes.
 const WASTE: u64 = 1 << 10;
 
 const LIMITS: Limits = Limits {
@@ -42,25 +42,25 @@ const LIMITS: Limits = Limits {
     empty_key: true,
 };
 
-/// A mistake.
+/// A seeded mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bug {
     /// The root word of a new store is never written back (BUGS P1).
     RootNotFlushed,
-    /// Of a payload only the first line is written back.
+    /// Only the first line of a payload is written back.
     SecondLineForgotten,
     /// An append returns before the fence that makes its commit word durable.
     NoFenceBeforeReturn,
     /// No fence between a payload and its commit word.
     CommitBeforePayload,
     /// The commit word and the first word of the payload are stored together, as if sixteen aligned
-    /// bytes were stored at once or not at all.
+    /// bytes were stored atomically.
     SixteenByteCommit,
     /// Recovery stores and writes back, but does not fence.
     RecoveryNotFenced,
 }
 
-/// The store, with a mistake or none.
+/// The store, with or without a mistake.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PmLog(pub(crate) Option<Bug>);
 
@@ -96,7 +96,7 @@ struct Log {
     pm: Arc<dyn PmDevice>,
     bug: Option<Bug>,
     half: u64,
-    /// Where the next commit word goes, in its half.
+    /// The offset of the next commit word in its half.
     end: u64,
     map: Map,
     recovering: bool,
@@ -174,7 +174,7 @@ impl Log {
         }
     }
 
-    /// From now on the store is in that half.
+    /// Switches the store to that half.
     fn turn_to(&mut self, half: u64) -> Result<()> {
         let new = self.word(0)? == 0;
         on_device(self.pm.store(0, &(MAGIC | half).to_le_bytes()))?;
@@ -256,7 +256,7 @@ impl Log {
     fn append(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<Lsn> {
         let entry = entry(key, value, self.align());
         let len = entry.len() as u64;
-        // One word is kept for the end.
+        // One word is reserved for the end mark.
         if self.end + len + WORD > HALF {
             self.compact()?;
         }
@@ -264,7 +264,7 @@ impl Log {
             return Err(wrong("full"));
         }
         let at = Self::start(self.half) + self.end;
-        // What is stored last, and says that the rest is there.
+        // The commit word is stored last, and says that the rest is there.
         let commit = self.align();
         let (head, payload) = entry.split_at(commit as usize);
         if !payload.is_empty() {

@@ -1,4 +1,4 @@
-//! Options as a seed draws them: for a program, and for each opening of a store.
+//! Options drawn by a seed: for a program, and for each opening of a store.
 
 use std::sync::Arc;
 
@@ -26,14 +26,15 @@ impl BTree {
         options.index_entries = entries_again(options.index_entries, &mut random);
         options.first_lsn = match self.draw % 4 {
             0 => 0,
-            // Some of these are met in their lower half soon.
+            // A little below a power of two, so that some programs pass it.
             _ => (1 << (24 + random.below(38))) - (random.below(8) << 14),
         };
         let log = options.log_bytes;
         options.cache_bytes += random.below(9) * options.page_size as u64;
         options.checkpoint_log_bytes = log / (2 + random.below(6));
         options.log_buffer_bytes = log / (4 << random.below(4));
-        // No more than at first: there may be no store yet, and its journal must fit.
+        // At most the batch of the first opening: there may be no store yet, and its journal must
+        // fit.
         options.write_batch_pages = 1 + random.below(options.write_batch_pages as u64) as usize;
         if random.one_in(2) {
             let layouts: Vec<LayoutChoice> = LayoutChoice::all().collect();
@@ -55,8 +56,8 @@ impl BTree {
             };
         }
         if random.one_in(6) {
-            // The same pages below another tree, in the same cache and with more or less of it for
-            // a ring.
+            // The same pages under another tree, in the same cache, of which the ring gets more or
+            // less.
             options.contention_split = None;
             options.tree = match options.tree {
                 TreeKind::BTree => TreeKind::Bf(BfOptions::default()),
@@ -71,7 +72,7 @@ impl BTree {
         options
     }
 
-    /// Opens the store with an option that does not fit it. `Ok` if the engine refuses that.
+    /// Opens the store with an option that does not fit it. `Ok` if the engine refuses the option.
     pub(super) fn open_wrongly(&self, device: &Arc<dyn BlockDevice>, opening: u64) -> Result<()> {
         let mut options = self.options.clone();
         options.create = false;
@@ -96,7 +97,7 @@ impl BTree {
         }
         match Store::open(Arc::clone(device), Arc::new(SystemClock::new()), &options) {
             Err(Error::Mismatch { .. }) | Err(Error::Device(_)) => Ok(()),
-            // Whether there is a store at all is for the right options to say.
+            // The opening with the right options will show whether there is a store at all.
             Err(Error::NotAStore { .. } | Error::Damaged { .. }) => Ok(()),
             Err(other) => Err(other),
             Ok(store) => {
@@ -123,7 +124,7 @@ impl BTree {
         if grown {
             let huge = random.one_in(6) && self.options.page_size == 4_096;
             variations.push(if huge { "huge" } else { "large" });
-            // A log in which hundreds of pages are made between two checkpoints.
+            // A log with room for hundreds of new pages between two checkpoints.
             if random.one_in(3) {
                 variations.push("long-flush");
             }

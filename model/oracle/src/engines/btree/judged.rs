@@ -15,7 +15,7 @@ use crate::engine::{Disk, DiskKind, Engine, Limits, LongValues, Promise, Write};
 use crate::engines::shared::owned;
 use crate::system::in_a_file;
 
-/// A clock that advances by one at each reading, so that programs repeat exactly.
+/// A clock that advances by one at each reading, so that programs are reproducible.
 #[derive(Debug, Default)]
 struct Looks(AtomicU64);
 
@@ -37,8 +37,8 @@ impl BTree {
             false => device,
         };
         let store = Store::open(device, clock, options)?;
-        // The oracle lets go of a store as a killed process does: what was not synced must not come
-        // back whole by courtesy.
+        // The oracle drops a store as a killed process does: dropping it must not make unsynced
+        // writes durable.
         if !self.closes {
             store.abandon_on_drop();
         }
@@ -66,7 +66,7 @@ impl Engine for BTree {
         let limits = node::limits(self.options.page_size);
         Limits {
             max_key: limits.max_key,
-            // With hardly room there is none for values that take a place of their own.
+            // A cramped store has no space for values stored out of line.
             max_record: match self.cramped {
                 true => self.options.page_size / 4,
                 false => limits.max_record,
@@ -77,7 +77,7 @@ impl Engine for BTree {
 
     fn long_values(&self) -> Option<LongValues> {
         let quarter = self.options.page_size / 4;
-        // Several places, and more than one block of each.
+        // Several pieces, of more than one block each.
         (!self.cramped).then_some(LongValues {
             above: quarter,
             to: quarter + 24_000,
@@ -104,12 +104,13 @@ impl Engine for BTree {
         let options = self.options_again(opening);
         let other = match opening % 8 {
             _ if opening == 0 => None,
-            // What is there is read, and goes with the next write of its page.
+            // Without modification logs: existing ones are read, and disappear with the next write
+            // of their page.
             0 if options.mod_log.is_some() => Some(Options {
                 mod_log: None,
                 ..options.clone()
             }),
-            // Who knows no better opens a store by default, however small it was made.
+            // A caller may open a store with default options, however small it was created.
             3 => Some(Options {
                 tree: options.tree,
                 layout: options.layout,
@@ -122,7 +123,7 @@ impl Engine for BTree {
             _ => None,
         };
         if let Some(other) = other {
-            // A store that is made so is another one.
+            // If there is no store yet, these options would create a different one.
             let there = Options {
                 create: false,
                 ..other
@@ -160,15 +161,16 @@ impl Engine for BTree {
     }
 
     fn undurable_at_most(&self) -> Option<usize> {
-        // Each write looks at the clock at least once, which goes on by one with each look: those
-        // of one interval, the one that finds it over, and one more.
+        // Each write reads the clock at least once, and the clock advances by one with each
+        // reading. So these are the writes of one interval, the one that finds it over, and one
+        // more.
         (self.options.durability == GROUPED).then_some(8)
     }
 
     fn room(&self) -> Option<u64> {
-        // The smallest store has some thirty leaves. One that is full has no three neighbours that
-        // fit two, so two thirds of their bytes are in use; records of a quarter of a page,
-        // headers, and leaves that wait for a checkpoint take from that.
+        // The smallest store has about thirty leaves. In a full store no three neighbours fit in
+        // two leaves, so two thirds of their bytes are in use. Records of a quarter of a page,
+        // headers, and leaves that wait for a checkpoint reduce that.
         self.cramped.then_some(15 * self.options.page_size as u64)
     }
 
@@ -177,7 +179,7 @@ impl Engine for BTree {
     }
 
     fn loads(&self) -> u16 {
-        // Three or four to a leaf.
+        // Three or four records for each leaf.
         match (self.large, self.options.page_size) {
             (false, _) => 0,
             (true, _) if self.huge => 17_000,
@@ -210,8 +212,9 @@ fn blocks(disk: &Disk) -> &Arc<dyn BlockDevice> {
     device
 }
 
-/// The blocks of page images, of modification logs, of the journal, and of long values: what is
-/// lacking, the version of a page tells (`engine/src/pages/versioned.rs`), or the name of a value.
+/// The blocks of page images, of modification logs, of the journal, and of long values. If one of
+/// them is missing, the page's version reveals it (`engine/src/pages/versioned.rs`), or the name of
+/// the value does.
 fn guarded(device: &dyn BlockDevice, page_size: usize) -> Vec<Lba> {
     let mut block = vec![0; BLOCK_SIZE];
     let mut found = Vec::new();

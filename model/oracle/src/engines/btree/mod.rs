@@ -12,11 +12,11 @@ use super::recipes;
 /// The sizes of cache, log and device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Geometry {
-    /// The fewest frames, a log of 24 pages and a device of a few hundred: everything that can fill up
-    /// or wrap does so within two hundred operations.
+    /// The fewest frames, a log of 24 pages and a device of a few hundred. Everything that can fill
+    /// up or wrap around does so within two hundred operations.
     Tiny,
-    /// As `Tiny`, but six mebibytes in persistent memory, which is enough for programs of a thousand
-    /// operations.
+    /// As `Tiny`, but six mebibytes in persistent memory, which is enough for programs of a
+    /// thousand operations.
     Medium,
     /// A cache of 64 pages and a device of 16,384.
     Small,
@@ -30,8 +30,8 @@ pub struct BTree {
     options: Options,
     geometry: Geometry,
     blocks: u64,
-    /// A dropped store is closed, as when a program ends. Otherwise it is abandoned, as when a process
-    /// is killed.
+    /// A dropped store is closed, as when a program ends. Otherwise it is abandoned, as when a
+    /// process is killed.
     closes: bool,
     /// Space for so few pages that programs fill it.
     cramped: bool,
@@ -49,7 +49,8 @@ pub struct BTree {
 
 /// The variations of a [`BTree`], besides `options=N`, which chooses all other options by a seed.
 ///
-/// - `per-commit`, `grouped`: writes are durable at their return, or in groups; otherwise at `sync`.
+/// - `per-commit`, `grouped`: writes are durable at their return, or in groups; otherwise at
+///   `sync`.
 /// - `closes`: dropping a store closes it.
 /// - `cramped`, `large`, `huge`: hardly any space; hundreds of leaves; thousands of leaves.
 /// - `long-flush`: one flush of the log may write mebibytes.
@@ -192,19 +193,20 @@ impl BTree {
     /// Computes all sizes that depend on the size of pages.
     fn sized(mut self) -> BTree {
         let (frames, pages, log_pages) = match self.geometry {
-            // A page that is evicted takes the log before it along, so none is. And whoever sees
-            // the device takes its log for room, so there is some.
+            // Evicting a page flushes the log up to its record, so there are enough frames that
+            // none is evicted. And programs are sized by the whole device, including its log, so
+            // there is space for them.
             _ if self.long_flush => {
                 let pages = (LONG_LOG_BYTES / 3) / self.options.page_size as u64;
                 (128, pages.max(200), 24)
             }
-            // A few hundred of them for long values.
+            // A few hundred of these blocks are for long values.
             Geometry::Tiny | Geometry::Medium => (16, 600, 24),
             Geometry::Small => (64, 16_384, 64),
         };
         let options = &mut self.options;
         let page = options.page_size as u64;
-        // A ring of so few pages that it goes round within as many operations.
+        // A ring of so few pages that it wraps around within the same number of operations.
         let ring = if options.tree == TreeKind::BTree {
             0
         } else {
@@ -227,7 +229,7 @@ impl BTree {
             false if self.huge => blocks_of(HUGE_PAGES),
             false if self.large => blocks_of(LARGE_PAGES),
             false => log_bytes / BLOCK_SIZE as u64 + (pages - log_pages) * place,
-            // The smallest store there is.
+            // The smallest possible store.
             true => blocks_of(0),
         };
         self
