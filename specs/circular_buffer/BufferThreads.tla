@@ -17,9 +17,9 @@
 EXTENDS RingMemory
 
 CONSTANTS
-    Clients,    \* who calls; each has its thread
+    Clients,    \* the clients, each of which has a thread
     Values,     \* what is stored
-    Absent,     \* the value of a record that is not there; deleting writes it
+    Absent,     \* the value of a record that does not exist; deleting writes it
     Pending     \* the result of a read that has not happened yet
 
 ASSUME Contents = Values \cup {Absent}
@@ -30,7 +30,7 @@ VARIABLES
     call,       \* what each client is waiting for
     phase,      \* where each thread is
     work,       \* what each thread holds
-    open,       \* FALSE when no client calls any more
+    open,       \* FALSE when clients make no more calls
     written     \* ghost: what was last put into each page
 
 INSTANCE MappingTable WITH Pointers <- Offsets
@@ -41,8 +41,8 @@ Phases == {"idle", "start", "look", "allocate", "popped", "copy", "publish", "fr
            "insert", "done", "full", "victim", "lock", "merge", "unmap", "finish"}
 
 (* `old` is the pointer read when the page was locked, `new` the block     *)
-(* that will take its place, `size` what that has to have; `victim` is the *)
-(* block to evict, `page` the page that it seems to belong to.             *)
+(* that will replace it, `size` the size that it must have; `victim` is    *)
+(* the block to evict, `page` the page that it seems to belong to.         *)
 NoWork == [old |-> None, new |-> None, size |-> 0, victim |-> None, page |-> None]
 
 Calls ==
@@ -78,7 +78,7 @@ Writes(c) == call[c].op = "write"
 
 Goto(c, p) == phase' = [phase EXCEPT ![c] = p]
 
-(* The mini-page in the thread's hands is in the copy-on-access region.    *)
+(* The thread's mini-page is in the copy-on-access region.                 *)
 OnSecondChance(c) == work[c].old # None /\ InSecondChance(work[c].old)
 
 (* The map that clients see: the disk overlaid by the mini-pages.          *)
@@ -90,14 +90,15 @@ Current ==
 (* Which calls a client may make.  (The wrapper bounds it.)                *)
 MayCall(c, request) == TRUE
 
-(* When the clients may stop.  (The wrapper bounds it, but for liveness.)  *)
+(* When the clients may stop.  (The wrapper bounds it, except for          *)
+(* liveness.)                                                              *)
 MayClose == TRUE
 
 Requests ==
     [op : {"get"}, key : Pages, got : {Pending}]
     \cup [op : {"write"}, key : Pages, value : Contents, done : {FALSE}]
 
-(* A client asks.                                                          *)
+(* A client makes a call.                                                  *)
 Call(c) ==
     /\ open
     /\ phase[c] = "idle"
@@ -107,7 +108,7 @@ Call(c) ==
     /\ Goto(c, "start")
     /\ UNCHANGED <<memory, word, disk, work, open, written>>
 
-(* No more calls: then the pending ones must come to an end.               *)
+(* No more calls are made: then the pending ones must come to an end.      *)
 Close ==
     /\ MayClose
     /\ open
@@ -152,9 +153,9 @@ Write(c) ==
     /\ Goto(c, "done")
     /\ UNCHANGED <<head, claimed, secondChance, tail, freeList, word, disk, work, open>>
 
-(* The answer; the lock is given back.  A `get` in the second-chance       *)
-(* region that shares the page with others does not wait to copy it (the   *)
-(* paper is silent; two readers that both waited would wait for ever).     *)
+(* The answer; the lock is released.  A `get` in the second-chance region  *)
+(* that shares the page with others does not wait to copy it (the paper is *)
+(* silent; two readers that both waited would wait forever).               *)
 Return(c) ==
     /\ \/ phase[c] = "done"
        \/ /\ phase[c] = "look"
@@ -169,8 +170,8 @@ Return(c) ==
     /\ UNCHANGED <<memory, disk, open, written>>
 
 -----------------------------------------------------------------------------
-(* A mini-page that has to move.  The thread holds its page alone from     *)
-(* here on.                                                                *)
+(* A mini-page that has to move.  From here on the thread holds the page   *)
+(* exclusively.                                                            *)
 
 Want(c, size) ==
     /\ HoldAlone(c, Key(c))
@@ -211,7 +212,7 @@ PopFreeList(c) ==
     /\ Goto(c, "popped")
     /\ UNCHANGED <<word, disk, call, open, written>>
 
-(* The popped block is taken, unless it is not what it was.                *)
+(* The popped block is taken, unless it has changed in the meantime.       *)
 Reuse(c) ==
     /\ phase[c] = "popped"
     /\ ReuseBlock(Key(c), work[c].new)
@@ -241,9 +242,9 @@ Pad(c) ==
     /\ UNCHANGED <<word, disk, call, phase, work, open, written>>
 
 (* "The circular buffer returns an error.  The caller will then call       *)
-(* eviction."  It must give its page back before (FINDINGS.md): the block  *)
-(* at the head may be of this very page, or of the page of another thread  *)
-(* that waits for this one.  The call then begins anew.                    *)
+(* eviction."  It must release its page before that (FINDINGS.md): the     *)
+(* block at the head may belong to this very page, or to the page of       *)
+(* another thread that waits for this one.  The call then restarts.        *)
 Full(c) ==
     /\ phase[c] = "allocate"
     /\ freeList[work[c].size] = {}
@@ -279,7 +280,7 @@ Copy(c) ==
 
 AfterMoving(c) == IF Reads(c) THEN "done" ELSE "insert"
 
-(* The mapping table points at the new block, which is ready.              *)
+(* The mapping table now points to the new block, which is ready.          *)
 Publish(c) ==
     /\ phase[c] = "publish"
     /\ block' = [block EXCEPT ![work[c].new].state = "ready"]

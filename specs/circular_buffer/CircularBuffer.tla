@@ -33,7 +33,7 @@ Claim(c) ==
     /\ Goto(c, "victim")
     /\ UNCHANGED <<word, disk, call, open, written>>
 
-(* Others have claimed everything and are done.                            *)
+(* Other threads have claimed everything and are done.                     *)
 Retry(c) ==
     /\ phase[c] = "full"
     /\ head = tail
@@ -55,7 +55,7 @@ Unlist(c) ==
     /\ Goto(c, "finish")
     /\ UNCHANGED <<word, disk, call, work, open, written>>
 
-(* A mini-page: its header tells whose.                                    *)
+(* A mini-page: its header says which page it belongs to.                  *)
 FindPage(c) ==
     /\ phase[c] = "victim"
     /\ block[work[c].victim].state = "ready"
@@ -95,7 +95,7 @@ WriteLeaf(c) ==
 CanUnmap(c) == CanLock(work[c].page) /\ IsVictim(c)
 
 (* "Then, the mapping table is updated to point to the leaf page": one     *)
-(* store changes the pointer and gives the lock back.                      *)
+(* store changes the pointer and releases the lock.                        *)
 Unmap(c) ==
     /\ \/ phase[c] = "unmap" /\ (Bug = "changed-while-written" => CanUnmap(c))
        \/ phase[c] = "merge" /\ (~block[work[c].victim].dirty \/ Bug = "dirty-skipped")
@@ -108,7 +108,7 @@ Unmap(c) ==
                    disk, call, open, written>>
 
 (* "We require all threads to finish the eviction in order."  Then the     *)
-(* call begins anew: there is more room now.                               *)
+(* call restarts: there is more room now.                                  *)
 Finish(c) ==
     /\ phase[c] = "finish"
     /\ AdvanceHead(work[c].victim)
@@ -133,7 +133,7 @@ Next == Close \/ \E c \in Clients : Call(c) \/ Step(c)
 Spec == Init /\ [][Next]_vars
 
 -----------------------------------------------------------------------------
-(* A mapped page points at a live block of its own.                        *)
+(* A mapped page points to a live block of its own.                        *)
 MappedInv ==
     \A p \in Pages : At(p) # None => /\ block[At(p)].state = "ready"
                                      /\ block[At(p)].page = p
@@ -145,21 +145,21 @@ ReachableInv ==
             \/ At(block[o].page) = o
             \/ word[block[o].page].writer # None
 
-(* A pointer in a thread's hands is not used for anything else meanwhile.  *)
+(* A pointer that a thread holds is not used for anything else meanwhile.  *)
 HolderInv ==
     \A c \in Clients :
         work[c].old # None => /\ block[work[c].old].state = "ready"
                               /\ block[work[c].old].page = Key(c)
 
-(* Memory that a thread was handed is no other thread's, and no other      *)
-(* thread has even a pointer to it that it popped long ago (ABA).          *)
+(* Memory that was handed to one thread belongs to no other thread, and no *)
+(* other thread even holds a pointer to it, popped long ago (ABA).         *)
 OwnerInv ==
     \A c \in Clients :
         phase[c] \in {"copy", "publish"} =>
             /\ block[work[c].new].state = "allocated"
             /\ \A d \in Clients \ {c} : work[d].new # work[c].new
 
-(* A record that is not dirty is what the leaf page says.                  *)
+(* A record that is not dirty equals the leaf page's record.               *)
 CleanInv ==
     \A o \in Offsets :
         (block[o].rec # None /\ ~block[o].dirty) => block[o].rec = disk[block[o].page]
@@ -177,7 +177,7 @@ FairSpec == Spec /\ Fair
 (* Every call ends.                                                        *)
 ReturnProp == \A c \in Clients : (phase[c] # "idle") ~> (phase[c] = "idle")
 
-(* Every allocation succeeds, or is not needed any more.                   *)
+(* Every allocation succeeds, or is no longer needed.                      *)
 WantsMemory(c) == phase[c] \in {"allocate", "full"}
 
 AllocateProp ==

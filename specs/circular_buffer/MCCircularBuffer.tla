@@ -28,7 +28,7 @@ UnfairSpec ==
     /\ \A c \in Clients :
           WF_vars(LockPage(c) \/ Read(c) \/ Write(c) \/ Return(c) \/ Move(c))
 
-(* Everything is fair, but the other clients go on calling for ever.       *)
+(* Everything is fair, but the other clients keep calling forever.         *)
 BusySpec == Spec /\ \A c \in Clients : SF_vars(Step(c))
 
 ContractProp == Contract!Spec

@@ -12,10 +12,10 @@
 (***************************************************************************)
 CONSTANTS
     Pages,      \* the pages
-    Clients,    \* who locks them
+    Clients,    \* the clients that lock them
     Pointers,   \* where a mini-page may be
     None,       \* no mini-page, no writer
-    Bug         \* "none", or the name of a seeded mistake
+    Bug         \* "none", or the name of a seeded bug
 
 VARIABLE
     word        \* for each page: where it is, and who has locked it
@@ -50,16 +50,15 @@ CanUpgrade(c, p) == word[p].readers = {c}
 
 Locked(c, p) == word[p].writer = c
 
-(* The writer takes the place of the only reader; for a writer nothing     *)
-(* changes.                                                                *)
+(* The only reader becomes the writer; for a writer nothing changes.       *)
 HoldAlone(c, p) ==
     /\ Locked(c, p) \/ CanUpgrade(c, p)
     /\ word' = [word EXCEPT ![p].writer = c, ![p].readers = {}]
 
-(* The writer says where the mini-page is now.                             *)
+(* The writer sets the address of the mini-page.                           *)
 PointTo(p, at) == word' = [word EXCEPT ![p].at = at]
 
-(* Whatever lock `c` has, it gives back.                                   *)
+(* Releases whatever lock `c` holds.                                       *)
 Unlock(c, p) ==
     word' = [word EXCEPT ![p].writer = IF @ = c THEN None ELSE @,
                          ![p].readers = @ \ {c}]

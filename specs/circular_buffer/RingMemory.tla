@@ -19,7 +19,7 @@
 (* Each action here is one that the buffer does under its own short lock   *)
 (* or with one compare-and-swap; CircularBuffer.tla says which thread does *)
 (* it and when.  Headers that the head has passed are garbage that nobody  *)
-(* looks at: here they are wiped.                                          *)
+(* reads: here they are wiped.                                             *)
 (***************************************************************************)
 EXTENDS Integers, FiniteSets
 
@@ -30,7 +30,7 @@ CONSTANTS
     Pages,      \* the pages that blocks may belong to
     Contents,   \* what a record may say
     None,       \* no page, no record, no pointer
-    Bug         \* "none", or the name of a seeded mistake
+    Bug         \* "none", or the name of a seeded bug
 
 ASSUME /\ Sizes \subseteq 1..Capacity
        /\ InPlace \in 1..Capacity
@@ -84,7 +84,7 @@ Max(a, b) == IF a >= b THEN a ELSE b
 
 OffsetOf(address) == address % Capacity
 
-(* The address that a pointer means now.                                   *)
+(* The address that a pointer refers to now.                               *)
 AddressOf(offset) == head + ((offset - head) % Capacity)
 
 InUse(offset) == AddressOf(offset) < tail
@@ -95,8 +95,8 @@ Claimed(offset) == AddressOf(offset) < claimed
 InSecondChance(offset) == AddressOf(offset) < secondChance
 
 (* How many laps' worth of addresses to forget once the head is at `h`.    *)
-(* (The wrapper forgets whole laps, so that addresses stay small: nothing  *)
-(* depends on them but their differences and their offsets.)               *)
+(* (The wrapper forgets whole laps, so that addresses stay small: only     *)
+(* their differences and their offsets matter.)                            *)
 Forgotten(h) == 0
 
 -----------------------------------------------------------------------------
@@ -107,8 +107,8 @@ Forgotten(h) == 0
 NoRoom(size) == IF Bug = "full-ignored" THEN tail >= head + Capacity
                 ELSE tail + size > head + Capacity
 
-(* The paper has no word for it: a block must not run over the physical    *)
-(* end of the buffer.                                                      *)
+(* The paper does not mention it: a block must not cross the physical end  *)
+(* of the buffer.                                                          *)
 Straddles(size) == Bug # "as-published-no-padding" /\ OffsetOf(tail) + size > Capacity
 
 MoveTail(size, new) ==
@@ -122,7 +122,7 @@ AllocateAtTail(page, size) ==
     /\ ~Straddles(size)
     /\ MoveTail(size, Fresh(page, size))
 
-(* What is left before the physical end becomes a tombstone.               *)
+(* The rest up to the physical end becomes a tombstone.                    *)
 PadAtTail(size) ==
     /\ ~NoRoom(size)
     /\ Straddles(size)
@@ -185,7 +185,7 @@ ClaimBlock ==
     /\ claimed' = claimed + block[OffsetOf(claimed)].size
     /\ UNCHANGED <<head, secondChance, tail, block, freeList>>
 
-(* Nothing in the block is wanted any more.                                *)
+(* Nothing in the block is needed any more.                                *)
 SkipBlock(offset) ==
     /\ \/ block[offset].state = "tombstone"
        \/ /\ Bug = "as-published-free-list"
@@ -196,9 +196,9 @@ SkipBlock(offset) ==
     /\ block' = [block EXCEPT ![offset] = Dead("evicted", @.size)]
     /\ UNCHANGED <<head, claimed, secondChance, tail, freeList>>
 
-(* A free-listed block leaves its list first.  If it is not there, an      *)
-(* allocating thread has just taken it: the evictor waits for what that    *)
-(* thread makes of it.                                                     *)
+(* A free-listed block leaves its list first.  If it is not on the list,   *)
+(* an allocating thread has just taken it: the evictor waits until that    *)
+(* thread has published or freed it.                                       *)
 UnlistBlock(offset) ==
     /\ Bug \notin {"as-published-free-list", "list-waited-for"}
     /\ block[offset].state = "listed"
@@ -227,7 +227,7 @@ RegionsInv ==
     /\ head <= secondChance /\ secondChance <= tail
     /\ tail <= head + Capacity
 
-(* No block runs over the physical end.                                    *)
+(* No block crosses the physical end.                                      *)
 NoStraddleInv == \A o \in Offsets : o + block[o].size <= Capacity
 
 Cells(offset) == offset..(offset + block[offset].size - 1)
@@ -238,7 +238,7 @@ NoOverlapInv ==
         LET owners == {o \in Offsets : cell \in Cells(o)}
         IN Cardinality(owners) = IF InUse(cell) THEN 1 ELSE 0
 
-(* What a free list offers is a free block of its size class.              *)
+(* Every block on a free list is a free block of the list's size class.    *)
 FreeListInv ==
     \A s \in Sizes : \A o \in freeList[s] : block[o] = Dead("listed", s)
 =============================================================================

@@ -9,8 +9,8 @@
 (* all (B⁻-tree §2.4); nothing else is promised about unflushed writes.    *)
 (*                                                                         *)
 (* A flush that fails forgets: what was unflushed may or may not be on the *)
-(* medium, and no later flush will put it there, only writing it again     *)
-(* (BUGS D5).  Such places are called `lost` here.                         *)
+(* medium, and no later flush will put it there; only writing it again     *)
+(* will (BUGS D5).  Such places are called `lost` here.                    *)
 (*                                                                         *)
 (* engine/src/device/crash.rs, CrashDevice.                                *)
 (***************************************************************************)
@@ -24,7 +24,7 @@ Newest(place) == place[Len(place)]
 (* Any one of these may be there after a crash.                            *)
 Survivors(place) == {place[i] : i \in 1..Len(place)}
 
-(* What reading all of several places yields.                              *)
+(* The result of reading several places.                                   *)
 NewestOf(places) == [p \in DOMAIN places |-> Newest(places[p])]
 
 (* After a flush, which cannot help the places that are lost.              *)

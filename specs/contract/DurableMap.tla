@@ -21,10 +21,10 @@
 EXTENDS Naturals, Sequences
 
 CONSTANTS
-    Clients,    \* who calls
-    Keys,       \* what is asked for
-    Values,     \* what is stored
-    Absent,     \* the value of a key that is not there; deleting writes it
+    Clients,    \* the clients
+    Keys,       \* the keys
+    Values,     \* the values that are stored
+    Absent,     \* the value of a key that does not exist; deleting writes it
     Pending     \* the result of a read that has not happened yet
 
 ASSUME Absent \notin Values /\ Pending \notin Values /\ Absent # Pending
@@ -32,7 +32,7 @@ ASSUME Absent \notin Values /\ Pending \notin Values /\ Absent # Pending
 Contents == Values \cup {Absent}
 
 VARIABLES
-    base,       \* the map as no crash can undo it
+    base,       \* the part of the map that no crash can undo
     tail,       \* the writes after it, in order: a crash may cut a suffix off
     call,       \* what each client is waiting for
     up          \* FALSE between a crash and the end of recovery
@@ -86,7 +86,7 @@ Init ==
     /\ call = [c \in Clients |-> Idle]
     /\ up = TRUE
 
-(* A client asks.                                                          *)
+(* A client makes a call.                                                  *)
 Call(c) ==
     /\ up
     /\ call[c] = Idle
@@ -104,7 +104,7 @@ Read(c) ==
     /\ call' = [call EXCEPT ![c].got = Current[call[c].key]]
     /\ UNCHANGED <<base, tail, up>>
 
-(* A scan looks at some more keys, all at the same instant.                *)
+(* A scan reads some more keys, all at the same instant.                   *)
 ReadSome(c) ==
     /\ up
     /\ call[c].op = "scan"
@@ -142,7 +142,7 @@ Answered(c) ==
       [] call[c].op = "scan"  -> \A k \in Keys : call[c].got[k] # Pending
       [] OTHER                -> FALSE
 
-(* A client has its answer.  For a write that is the acknowledgement.      *)
+(* A client gets its answer.  For a write that is the acknowledgement.     *)
 Return(c) ==
     /\ up
     /\ Answered(c)
@@ -158,7 +158,7 @@ Fail(c) ==
                    IF tail[i].by = c THEN [tail[i] EXCEPT !.by = Nobody] ELSE tail[i]]
     /\ UNCHANGED <<base, up>>
 
-(* The power goes; the oldest writes of the tail survive, any number.      *)
+(* The power fails; the oldest writes of the tail survive, any number.     *)
 Crash ==
     /\ \E n \in 0..Len(tail) : base' = Apply(base, First(tail, n))
     /\ tail' = <<>>
@@ -180,7 +180,7 @@ Next ==
 Spec == Init /\ [][Next]_vars
 
 -----------------------------------------------------------------------------
-(* What follows from the above, said once more for the reader.             *)
+(* What follows from the above, repeated for the reader.                   *)
 
 (* A client waits for at most one write.                                   *)
 OneWriteInv ==
@@ -191,7 +191,7 @@ OneWriteInv ==
 WaitingInv ==
     \A c \in Clients : InTail(c) => call[c].op = "write" /\ call[c].done
 
-(* After a crash every client has to ask again, and nothing is half done.  *)
+(* After a crash every client must call again, and nothing is half done.   *)
 DownInv == ~up => tail = <<>> /\ \A c \in Clients : call[c] = Idle
 
 THEOREM Spec => [](TypeInv /\ OneWriteInv /\ WaitingInv /\ DownInv)

@@ -14,7 +14,7 @@ CONSTANTS
 
 TailLimit == Len(tail) <= MaxTail
 
-(* A client is let in while the store is down.                             *)
+(* A client may call while the store is down.                              *)
 CallWhenDown(c) ==
     /\ call[c] = Idle
     /\ call' = [call EXCEPT ![c] = ScanCall]

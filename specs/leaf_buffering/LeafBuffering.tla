@@ -10,18 +10,19 @@
 (* timestamp says which.                                                   *)
 (*                                                                         *)
 (* What is repaired here, each with its counterexample in FINDINGS.md: the *)
-(* timestamp is stored behind the header's fence and may lag by a flush    *)
-(* (FenceHeader); a buffer has no key twice (LeafState, PlaceFor); a leaf  *)
-(* keeps its smallest key (IsKept); a merge first flushes the left buffer  *)
-(* (LatchLeft); a copied entry gets the new epoch's bit (ScanBuffer); logs *)
-(* end all at once (Reclaim, DropLogs); recovery replays the newest entry  *)
-(* of a key, from all logs (LeafMemory), and resets no timestamp.          *)
+(* timestamp is stored after the header's fence and may lag by a flush     *)
+(* (FenceHeader); a buffer holds no key twice (LeafState, PlaceFor); a     *)
+(* leaf keeps its smallest key (IsKept); a merge first flushes the left    *)
+(* buffer (LatchLeft); a copied entry gets the new epoch's bit             *)
+(* (ScanBuffer); logs end all at once (Reclaim, DropLogs); recovery        *)
+(* replays the newest entry of a key, from all logs (LeafMemory), and      *)
+(* resets no timestamp.                                                    *)
 (*                                                                         *)
-(* A fence and the stores behind it are one step: a crash between them is  *)
-(* one behind them that keeps none.  Left out: range queries (each key of  *)
+(* A fence and the stores after it are one step: a crash between them is a *)
+(* crash after them that keeps none.  Left out: range queries (each key of *)
 (* one is a get), the inner nodes' own concurrency, readers that find the  *)
-(* version changed and try again, variable-size keys and values, two       *)
-(* replaying threads.                                                      *)
+(* version changed and retry, variable-size keys and values, two replaying *)
+(* threads.                                                                *)
 (***************************************************************************)
 EXTENDS LeafState
 
@@ -51,7 +52,7 @@ CallWrite(c) ==
     /\ asked' = asked + 1
     /\ UNCHANGED <<written, bufferVars, job, logVars, memoryVars, powerVars>>
 
-(* A reader that finds the version odd, or changed, tries again (§4.4).    *)
+(* A reader that finds the version odd, or changed, retries (§4.4).        *)
 ReadKey(c) ==
     /\ phase = "up"
     /\ call[c].op = "get"
@@ -67,8 +68,8 @@ AnswerGet(c) ==
     /\ call' = [call EXCEPT ![c] = Idle]
     /\ UNCHANGED <<asked, written, bufferVars, job, logVars, memoryVars, powerVars>>
 
-(* The version lock of the buffer node, which is the leaf's, too.  The     *)
-(* global epoch is read once, behind it: log, time and bit go by that.     *)
+(* The version lock of the buffer node also protects the leaf.  The global *)
+(* epoch is read once, under the lock: log, time and bit depend on it.     *)
 Latch(c) ==
     /\ phase = "up"
     /\ call[c].op = "write" /\ call[c].at = "called"
@@ -88,15 +89,15 @@ Latch(c) ==
     /\ call' = [call EXCEPT ![c].at = "begun"]
     /\ UNCHANGED <<asked, written, bufferVars, logVars, memoryVars, powerVars>>
 
-(* The write of client c is durable.  A split may show it before all that  *)
-(* goes with it is done, and others may write its key again.               *)
+(* The write of client c is durable.  A split may reveal it before all its *)
+(* consequences are done, and others may write its key again.              *)
 TakesEffect(c) ==
     IF call[c].at = "begun"
     THEN /\ call' = [call EXCEPT ![c].at = "done"]
          /\ written' = [written EXCEPT ![call[c].key] = call[c].value]
     ELSE UNCHANGED <<call, written>>
 
-(* It is done with all that it brought about, and its client is told.      *)
+(* The write and all its consequences are done, and its client is told.    *)
 Finish(c) ==
     /\ \/ job[c].at = "done"
        \/ job[c].at = "flushed" /\ ~ShouldMerge(job[c])
@@ -108,8 +109,7 @@ Finish(c) ==
 (* Logging (§3.3).                                                         *)
 
 (* "When a new log chunk is needed, it is first retrieved from the free    *)
-(* list": a chunk of an epoch that does not count any more, and cannot     *)
-(* come back.                                                              *)
+(* list": a chunk of an epoch that no longer counts and cannot return.     *)
 FreeChunks ==
     {c \in Chunks : Visible[ChunkOf(c)] < IF Bug = "reuses-early" THEN Visible[First] ELSE Medium[First]}
 
@@ -139,7 +139,7 @@ AppendLog(c) ==
     /\ job' = [job EXCEPT ![c].at = "logged"]
     /\ UNCHANGED <<clientVars, bufferVars, epoch, cleaning, powerVars>>
 
-(* Behind the fence the KV is inserted into the buffer.                    *)
+(* After the fence the KV is inserted into the buffer.                     *)
 FenceLog(c) ==
     /\ job[c].at = "logged"
     /\ LET end   == log[c]
@@ -186,11 +186,11 @@ StoreHeader(w) ==
     /\ UNCHANGED <<clientVars, bufferVars, logVars, powerVars>>
 
 (* "... and persist the metadata region using single clwb and sfence."     *)
-(* Then only the timestamp is stored: were it durable and the bitmap not,  *)
-(* recovery would pass over the log entries of all that is buffered.  It   *)
-(* goes with the next fence of its line.  Until then the one before is     *)
-(* good enough: what was logged since that is in the leaf as it was last   *)
-(* logged, and a key of a trigger write was not logged since.              *)
+(* Only then is the timestamp stored: if it were durable and the bitmap    *)
+(* not, recovery would ignore the log entries of all buffered keys.  It    *)
+(* becomes durable with the next fence of its line.  Until then the old    *)
+(* one is good enough: what was logged since then is in the leaf as last   *)
+(* logged, and the key of a trigger write was not logged.                  *)
 FenceHeader(w) ==
     /\ job[w].at = "header"
     /\ LET l      == job[w].leaf
@@ -209,9 +209,9 @@ FenceHeader(w) ==
 -----------------------------------------------------------------------------
 (* "Logless split of leaf nodes" (§4.2).                                   *)
 
-(* "Allocate a new leaf node and copy half of the entries", with what of   *)
-(* the batch belongs there.  Recovery may have more to replay: then the    *)
-(* new leaf is as old as the old one.                                      *)
+(* "Allocate a new leaf node and copy half of the entries", with the part  *)
+(* of the batch that belongs there.  Recovery may have more to replay:     *)
+(* then the new leaf has the old one's timestamp.                          *)
 StoreNewLeaf(w) ==
     /\ job[w].at = "batch"
     /\ LET l       == job[w].leaf
@@ -232,7 +232,7 @@ StoreNewLeaf(w) ==
           /\ job' = [job EXCEPT ![w].at = "new", ![w].new = new, ![w].batch = Rest(l, batch)]
     /\ UNCHANGED <<clientVars, bufferVars, logVars, powerVars>>
 
-(* "Flushes the entire newLeaf"; then the old one's bitmap and next        *)
+(* "Flushes the entire newLeaf"; then the old leaf's bitmap and next       *)
 (* pointer, in one word.  Its timestamp stays as it is: the rest of the    *)
 (* batch is not in it yet.                                                 *)
 StoreLink(w) ==
@@ -247,12 +247,12 @@ StoreLink(w) ==
     /\ job' = [job EXCEPT ![w].at = "link"]
     /\ UNCHANGED <<clientVars, bufferVars, logVars, powerVars>>
 
-(* The new leaf is found from now on.  "Finally, the remaining KVs are     *)
+(* The new leaf can be found from now on.  "Finally, the remaining KVs are *)
 (* inserted into the oldLeaf through normal batch insertion."  The new     *)
-(* leaf's buffer node begins with copies of its first entries, as in the   *)
-(* published code; recovery makes none.  The old one's goes on with what   *)
-(* it has; in the code and in the engine it gets copies, too, and in any   *)
-(* case they are as their leaf has them.                                   *)
+(* leaf's buffer node starts with copies of its first entries, as in the   *)
+(* published code; in recovery it starts empty.  The old leaf's buffer     *)
+(* node keeps its contents (in the code and in the engine it gets copies   *)
+(* too); in any case they equal the leaf's.                                *)
 FenceLink(w) ==
     /\ job[w].at = "link"
     /\ LET l    == job[w].leaf
@@ -274,8 +274,8 @@ FenceLink(w) ==
 (* its left sibling node has enough space, CCL-BTree merges the node to    *)
 (* the left sibling node."                                                 *)
 
-(* "It first acquires the locks of the two nodes"; what the left one has   *)
-(* buffered is flushed, for its timestamp will be raised.                  *)
+(* "It first acquires the locks of the two nodes"; the left one's buffer   *)
+(* is flushed, because its timestamp will be raised.                       *)
 LatchLeft(c) ==
     /\ job[c].at = "flushed"
     /\ ShouldMerge(job[c])
@@ -290,8 +290,8 @@ LatchLeft(c) ==
                                                  !.batch = IF straight THEN <<>> ELSE batch]]
     /\ UNCHANGED <<clientVars, bufferVars, logVars, memoryVars, powerVars>>
 
-(* The keys go by the left leaf's timestamp from now on, which must be as  *)
-(* new as their own was.                                                   *)
+(* From now on the left leaf's timestamp applies to the keys, so it must   *)
+(* be as new as their own was.                                             *)
 MoveRecords(c) ==
     /\ job[c].at = "move"
     /\ LET l       == job[c].leaf
@@ -318,8 +318,9 @@ StoreMerged(c) ==
     /\ job' = [job EXCEPT ![c].at = "merged"]
     /\ UNCHANGED <<clientVars, bufferVars, logVars, powerVars>>
 
-(* The left buffer node's cache goes, too: it may have what a split moved  *)
-(* away once, and, as it was flushed before it was full, a key twice.      *)
+(* The left buffer node's cache is dropped too: it may hold keys that a    *)
+(* split moved away, and, since it was flushed before it was full, a key   *)
+(* twice.                                                                  *)
 FenceMerged(c) ==
     /\ job[c].at = "merged"
     /\ LET l    == job[c].leaf
@@ -335,8 +336,8 @@ FenceMerged(c) ==
 -----------------------------------------------------------------------------
 (* Locality-aware garbage collection (§3.4).                               *)
 
-(* It "starts by flipping the global epoch number"; here numbers go on,    *)
-(* and the epoch bit is whether they are odd.                              *)
+(* It "starts by flipping the global epoch number"; here numbers keep      *)
+(* growing, and the epoch bit is their parity.                             *)
 FlipEpoch ==
     /\ phase = "up"
     /\ cleaning.at = "idle"
@@ -347,8 +348,8 @@ FlipEpoch ==
 
 (* "The background GC thread scans all buffer nodes and copies the KVs     *)
 (* that have not been written to leaf nodes to I-logs", under the node's   *)
-(* latch, and gives them the new epoch's bit.  A buffer node has no times: *)
-(* the copy's is now.  Its fence may wait (Reclaim).                       *)
+(* latch, and gives them the new epoch's bit.  A buffer node stores no     *)
+(* times: the copy gets the current time.  Its fence may wait (Reclaim).   *)
 ScanBuffer(l) ==
     /\ cleaning.at = "scan"
     /\ l \in cleaning.todo
@@ -366,8 +367,8 @@ ScanBuffer(l) ==
                /\ cleaning' = [cleaning EXCEPT !.todo = done, !.chunks = @ \cup {EndOf(Cleaner, epoch).chunk}]
     /\ UNCHANGED <<clientVars, inner, job, epoch, powerVars>>
 
-(* "We mark the I-logs as new B-logs", behind a fence for the copies: the  *)
-(* others do not count any more, all from one moment on.                   *)
+(* "We mark the I-logs as new B-logs", after a fence for the copies: the   *)
+(* old logs no longer count, all from the same moment on.                  *)
 Reclaim ==
     /\ cleaning.at = "scan"
     /\ cleaning.todo = {}
@@ -377,7 +378,7 @@ Reclaim ==
     /\ cleaning' = [NoCleaning EXCEPT !.at = "reclaim"]
     /\ UNCHANGED <<clientVars, bufferVars, job, log, epoch, tick, powerVars>>
 
-(* Their chunks are free.                                                  *)
+(* Their chunks become free.                                               *)
 FreeLogs ==
     /\ cleaning.at = "reclaim"
     /\ Becomes(Fence(pm, {First}))
@@ -387,7 +388,7 @@ FreeLogs ==
 -----------------------------------------------------------------------------
 (* Crash and recovery.                                                     *)
 
-(* The power goes, at any time, also during recovery.                      *)
+(* The power fails, at any time, also during recovery.                     *)
 Crash ==
     /\ phase \in {"up", "recovery"}
     /\ MayCrash(crashes)
@@ -399,9 +400,10 @@ Crash ==
     /\ cleaning' = NoCleaning
     /\ UNCHANGED <<clientVars, memoryVars>>
 
-(* Each word that was not fenced is left with any value that it has had    *)
-(* since; one word a step, from the first address to the last, so that a   *)
-(* write that survives is one step.  The order makes no difference.        *)
+(* Each word that was not fenced keeps any value that it has had since;    *)
+(* one word a step, from the first address to the last, so that a          *)
+(* surviving write becomes visible in one step.  The order makes no        *)
+(* difference.                                                             *)
 Settle ==
     /\ phase = "failing"
     /\ Dirty(pm) # {}
@@ -423,7 +425,7 @@ Restart ==
 Missing == {k \in Keys : RecoveredKey(Visible, inner, k) # InLeaf(Visible, LeafFor(k), k)}
 
 (* "By replaying log entries, we recover the KVs to leaf nodes": key by    *)
-(* key, no timestamp being touched, so that it may be done again.          *)
+(* key, without changing timestamps, so that it can be repeated.           *)
 Replay ==
     /\ phase = "recovery"
     /\ job[Recoverer].at = "none"
@@ -435,7 +437,7 @@ Replay ==
                             !.batch = [o \in {k} |-> RecoveredKey(Visible, inner, k)]]]
     /\ UNCHANGED <<clientVars, bufferVars, logVars, memoryVars, powerVars>>
 
-(* All is in the leaves: the logs do not count any more.                   *)
+(* Everything is in the leaves: the logs no longer count.                  *)
 DropLogs ==
     /\ phase = "recovery"
     /\ job[Recoverer].at = "none"
@@ -467,8 +469,8 @@ Next ==
 
 Spec == Init /\ [][Next]_vars
 
-(* What must go on, for clients to be answered, cleaning and recovery to   *)
-(* end: whoever can take a step takes one in the end.                      *)
+(* Fairness, so that clients are answered and cleaning and recovery end:   *)
+(* whoever can keep taking a step eventually takes one.                    *)
 ClientStep(c) ==
     \/ ReadKey(c) \/ AnswerGet(c)
     \/ Latch(c) \/ AppendLog(c) \/ FenceLog(c) \/ Finish(c)
@@ -498,19 +500,20 @@ UnfairSpec == Spec /\ CleaningFairness /\ RecoveryFairness
 UnderWay(k) ==
     {call[c].value : c \in {c \in Clients : call[c].op = "write" /\ call[c].at = "begun" /\ call[c].key = k}}
 
-(* What a crash leaves is what took effect, or for a write under way what  *)
-(* it writes.  While the words settle each state is what one crash left.   *)
+(* What a crash leaves is what took effect or, for a write in progress,    *)
+(* what it writes.  While the words settle each state is what one crash    *)
+(* left.                                                                   *)
 KeptInv ==
     \A k \in Keys :
         \/ found[k] = written[k]
         \/ phase = "failing" /\ found[k] \in UnderWay(k)
 
-(* A key that nobody is writing is found as it was last written.           *)
+(* A key that nobody is writing is found with its last written value.      *)
 LookupInv ==
     phase = "up" => \A k \in Keys : ~Latched(LeafFor(k)) => Lookup(k) = written[k]
 
-(* No timestamp that a crash may leave is newer than what is still to be   *)
-(* flushed.                                                                *)
+(* No timestamp that a crash may leave is newer than an entry that is      *)
+(* still to be flushed.                                                    *)
 StampInv ==
     phase = "up" => \A j \in DOMAIN inner :
         LET l == inner[j].leaf

@@ -4,18 +4,18 @@
 (* recovery makes of it.                                                   *)
 (*                                                                         *)
 (* A word of 8 bytes is a place of Device: the values that a crash may     *)
-(* leave there, oldest first.  Storing adds one, a fence behind the        *)
-(* write-back of its line leaves the last.  Until then each word goes its  *)
-(* own way: caches write lines back when they like.                        *)
+(* leave there, oldest first.  A store adds one; a write-back of the line  *)
+(* and a fence leave only the last.  Until then each word is independent   *)
+(* of the others: caches write lines back at any time.                     *)
 (*                                                                         *)
 (*   leaf:    [bitmap, next] [timestamp] [kv] [kv] ...                     *)
 (*   chunk:   [epoch]  [kv] [time]  [kv] [time]  ...                       *)
 (*   store:   [first]                                                      *)
 (*                                                                         *)
-(* Key and value are one word here and two there: of a leaf nothing looks  *)
-(* at them before a fence, and of a log entry the one tear shown is as     *)
-(* good as three.  Fingerprints are left out: they are words of the header *)
-(* line like the timestamp, so recovery must not trust them.               *)
+(* Key and value are one word here and two there: in a leaf nobody reads   *)
+(* them before a fence, and for a log entry the one torn write shown here  *)
+(* stands for three.  Fingerprints are left out: they are words of the     *)
+(* header line like the timestamp, so recovery must not trust them.        *)
 (*                                                                         *)
 (* Three things are not in the paper (FINDINGS.md).  A time is an epoch    *)
 (* and a tick, so that it may go on after a crash, when ticks restart;     *)
@@ -30,8 +30,8 @@ CONSTANTS
     Slots,          \* 1, 2, ...: of a leaf
     Chunks,         \* 1, 2, ...: room for log chunks
     Entries,        \* 1, 2, ...: of a chunk
-    Absent,         \* the value of a key that is not there: the paper's zero
-    Bug             \* the seeded bug, "none" for the protocol as it is meant
+    Absent,         \* the value of a key that does not exist: the paper's zero
+    Bug             \* the seeded bug, or "none" for the correct protocol
 
 (* Words have addresses: that of the store, then leaf by leaf, then chunk  *)
 (* by chunk.                                                               *)
@@ -48,7 +48,7 @@ TimeOf(c, i) == ChunkOf(c) + 2 * i
 
 Words == 1..(1 + Cardinality(Leaves) * LeafSize + Cardinality(Chunks) * ChunkSize)
 
-(* Both are in one line: who writes one back writes back both.             *)
+(* Both are in one line: writing one back writes back both.                *)
 HeaderLine(l)     == {HeaderOf(l), StampOf(l)}
 SlotsOf(l, slots) == {SlotOf(l, s) : s \in slots}
 LeafLines(l)      == HeaderLine(l) \cup SlotsOf(l, Slots)
@@ -57,7 +57,7 @@ ChunkLines(c)     == ChunkOf(c)..(ChunkOf(c) + ChunkSize - 1)
 Zero   == [key |-> 0, value |-> Absent]
 Never  == <<0, 0>>
 
-(* `of` is what the checksum vouches for.                                  *)
+(* `of` is what the checksum covers.                                       *)
 Stamped(time, kv) == [at |-> time, of |-> kv]
 
 Blank(w) ==
@@ -80,7 +80,7 @@ Store(memory, words) ==
 Fence(memory, words) ==
     [w \in Words |-> IF w \in words THEN Durably(Newest(memory[w])) ELSE memory[w]]
 
-(* All that it has for sure.                                               *)
+(* Its durable contents.                                                   *)
 Durables(memory) == [w \in Words |-> memory[w][1]]
 
 Dirty(memory) == {w \in Words : Len(memory[w]) > 1}
@@ -112,7 +112,7 @@ ListFrom(m, l) ==
     <<[leaf |-> l, low |-> LowOf(m, l)]>>
     \o IF m[HeaderOf(l)].next = 0 THEN <<>> ELSE ListFrom(m, m[HeaderOf(l)].next)
 
-(* The leaf whose range has k in it.                                       *)
+(* The leaf whose range contains k.                                        *)
 Route(inner, k) ==
     LET i == CHOOSE i \in DOMAIN inner :
                 inner[i].low <= k /\ \A j \in (i + 1)..Len(inner) : k < inner[j].low
@@ -125,9 +125,10 @@ Before(s, t) == s[1] < t[1] \/ (s[1] = t[1] /\ s[2] < t[2])
 
 IsLive(m, c) == m[ChunkOf(c)] >= m[First]
 
-(* A place in a chunk that was used before may hold an entry of then, or   *)
-(* only one word of a new one.  It never holds words of another kind: what *)
-(* was no log's is zeroed first (engine/src/pm/space.rs, take_chunk).      *)
+(* A place in a chunk that was used before may hold an old entry, or only  *)
+(* one word of a new one.  It never holds words of another kind: memory    *)
+(* that was not a log's is zeroed first (engine/src/pm/space.rs,           *)
+(* take_chunk).                                                            *)
 IsEntry(m, c, i) ==
     LET time == m[TimeOf(c, i)]
     IN /\ IsLive(m, c)
@@ -140,8 +141,8 @@ Times(m, entry) == m[TimeOf(entry[1], entry[2])].at
 
 Follows(d, e) == d[1] < e[1] \/ (d[1] = e[1] /\ d[2] < e[2])
 
-(* Log by log, a leaf's timestamp being raised with each entry: what is    *)
-(* older than an entry of its leaf that came before is passed over.        *)
+(* Log by log, each entry raising its leaf's timestamp: an entry that is   *)
+(* older than an earlier replayed one of its leaf is ignored.              *)
 PassedOver(m, inner, entry) ==
     /\ Bug = "stamps-while-replaying"
     /\ \E c \in Chunks, i \in Entries :
@@ -156,14 +157,14 @@ EntriesOf(m, inner, k) ==
         /\ IsEntry(m, entry[1], entry[2])
         /\ ~PassedOver(m, inner, entry)}
 
-(* The newest of all logs.                                                 *)
+(* The newest entry of all logs.                                           *)
 LastEntry(m, entries) ==
     IF Bug = "log-by-log"
     THEN CHOOSE e \in entries : \A d \in entries : ~Follows(e, d)
     ELSE CHOOSE e \in entries : \A d \in entries : ~Before(Times(m, e), Times(m, d))
 
-(* What a log has of k and its leaf has not: "if there are multiple        *)
-(* versions of data of the same key in leaf nodes and WALs during          *)
+(* The value of k that a log has and its leaf does not: "if there are      *)
+(* multiple versions of data of the same key in leaf nodes and WALs during *)
 (* recovery, we can get the latest version of this key by just comparing   *)
 (* their timestamps."                                                      *)
 ToReplay(m, inner, k) ==
@@ -172,7 +173,7 @@ ToReplay(m, inner, k) ==
        ELSE LET e == LastEntry(m, entries)
             IN IF Before(m[StampOf(Route(inner, k))], Times(m, e)) THEN {e} ELSE {}
 
-(* What recovery finds of a key.                                           *)
+(* The value of a key after recovery.                                      *)
 RecoveredKey(m, inner, k) ==
     LET last == ToReplay(m, inner, k)
     IN IF last = {} THEN InLeaf(m, Route(inner, k), k)

@@ -7,7 +7,7 @@
 EXTENDS LeafMemory
 
 CONSTANTS
-    Clients,    \* who calls; each has a log of its own
+    Clients,    \* the clients, each of which has its own log
     Values,     \* 1, 2, ...: the n-th write puts n
     Pending,    \* the result of a read that has not happened yet
     Batch       \* N_batch: slots of a buffer node
@@ -34,7 +34,7 @@ VARIABLES
     crashes,    \* number of crashes so far
     \* For the observer
     found,      \* what recovery would find, if the power went and no word but the durable ones were left
-    written     \* what it should find: the last write of each key that took effect
+    written     \* what it should find: the last write of each key that has taken effect
 
 clientVars == <<call, asked, written>>
 bufferVars == <<inner, buffer>>
@@ -54,8 +54,8 @@ Loggers   == Clients \cup {Cleaner}
 
 Idle == [op |-> "none"]
 
-(* A write has "begun" when it has the latch of its leaf, and is "done",   *)
-(* though its client is not told yet, as soon as it is durable.            *)
+(* A write has "begun" when it has the latch of its leaf, and is "done" as *)
+(* soon as it is durable, before its client is told.                       *)
 Calls ==
     {Idle}
     \cup [op : {"get"}, key : Keys, got : Contents \cup {Pending}]
@@ -117,11 +117,11 @@ Init ==
     /\ found = [k \in Keys |-> Absent] /\ written = [k \in Keys |-> Absent]
 
 -----------------------------------------------------------------------------
-(* What caches and memory have, and what a crash cannot take.              *)
+(* What caches and memory hold, and what a crash cannot take away.         *)
 Visible == [w \in Words |-> Newest(pm[w])]
 Medium  == Durables(pm)
 
-(* That of the store's next life: there may have been two epochs, and      *)
+(* The epoch of the store's next life: there may have been two epochs, and *)
 (* neither number is used again.                                           *)
 NextEpoch == Visible[First] + IF Bug = "epoch-too-low" THEN 1 ELSE 2
 
@@ -152,7 +152,7 @@ Buffered(b, k, v, bit) ==
     IN [slots |-> [b.slots EXCEPT ![i] = [key |-> k, value |-> v, bit |-> bit]],
         count |-> IF i > b.count THEN i ELSE b.count]
 
-(* What is to be flushed of it, key by key.                                *)
+(* The keys that are to be flushed from it, with their values.             *)
 UnflushedKvs(b) ==
     [k \in {b.slots[i].key : i \in Waiting(b)} |->
         b.slots[CHOOSE i \in Waiting(b) :
@@ -169,11 +169,11 @@ Lookup(k) ==
     IN IF hits # {} THEN buffer[l].slots[Least(hits)].value ELSE InLeaf(Visible, l, k)
 
 -----------------------------------------------------------------------------
-(* What a batch makes of a leaf.                                           *)
+(* The effect of a batch on a leaf.                                        *)
 
 (* "When the tombstone KV is written to the leaf node, we clear its        *)
-(* corresponding bit": but for the key that is the leaf's separator, which *)
-(* is kept, with its tombstone.                                            *)
+(* corresponding bit": except for the key that is the leaf's separator,    *)
+(* which is kept, with its tombstone.                                      *)
 IsKept(low, k, v) == v # Absent \/ k = low
 
 Kept(l, batch) ==
@@ -182,7 +182,7 @@ Kept(l, batch) ==
 
 Fits(l, batch) == Cardinality(Kept(l, batch)) <= Cardinality(Free(Visible, l))
 
-(* The n-th smallest key of a set in the n-th of some slots.               *)
+(* Maps the n-th smallest key of a set to the n-th of some slots.          *)
 Nth(numbers, n) == CHOOSE x \in numbers : Cardinality({y \in numbers : y < x}) = n - 1
 
 Placed(keys, slots) == [n \in 1..Cardinality(keys) |-> [key |-> Nth(keys, n), slot |-> Nth(slots, n)]]
@@ -196,7 +196,7 @@ RecordWords(l, placed, content) ==
         LET n == CHOOSE n \in DOMAIN placed : SlotOf(l, placed[n].slot) = w
         IN [key |-> placed[n].key, value |-> content[placed[n].key]]]
 
-(* The live slots after it.                                                *)
+(* The live slots after the batch.                                         *)
 LiveAfter(l, batch) ==
     {s \in Live(Visible, l) : Visible[SlotOf(l, s)].key \notin DOMAIN batch}
     \cup SlotsFor(l, Kept(l, batch))
@@ -210,7 +210,7 @@ Moved(l) ==
 
 SplitKey(l) == Least(Moved(l))
 
-(* What the new leaf begins with.                                          *)
+(* The initial contents of the new leaf.                                   *)
 NewContent(l, batch) ==
     LET low == SplitKey(l)
         all == [k \in Moved(l) \cup {k \in DOMAIN batch : k >= low} |->

@@ -5,7 +5,7 @@ EXTENDS LeafBuffering
 CONSTANTS
     Deletes,        \* which writes (of 1, 2, ...) are deletes
     Plan,           \* 10 n + k: write n goes to key k, or another key of the plan; else to any
-    Readers,        \* who gets, and gets key 2
+    Readers,        \* which clients get, and only key 2
     Flips,          \* the epochs from which log cleaning may begin
     MaxCrashes
 

@@ -1,6 +1,6 @@
 ----------------------------- MODULE MCMiniPage -----------------------------
-(* Bounds for model checking: who may ask what.  The protocol itself is    *)
-(* finite, whatever the clients do and for however long.                   *)
+(* Bounds for model checking: which client may call what.  The protocol    *)
+(* itself is finite, whatever the clients do and for however long.         *)
 EXTENDS MiniPage
 
 CONSTANTS

@@ -7,10 +7,10 @@
 (*   MiniTree      state, calls, descent, leaf split, leaf merge           *)
 (*   MiniPage      this module: operations on a page, invariants, Spec     *)
 (*                                                                         *)
-(* What happens under one page's lock and touches nothing else is one      *)
-(* step: nobody can see it half done.  The lock is held over several steps *)
-(* where something else comes in: a second lock, the inner node, or a      *)
-(* decision that takes an upgrade of the lock.                             *)
+(* Everything that happens under one page's lock and touches nothing else  *)
+(* is one step: nobody can see it half done.  The lock is held over        *)
+(* several steps if something else is involved: a second lock, the inner   *)
+(* node, or a decision that needs the lock upgraded.                       *)
 (***************************************************************************)
 EXTENDS MiniTree
 
@@ -34,7 +34,7 @@ Touched(m, keys) ==
     [m EXCEPT !.rec = [k \in Keys |-> IF k \in keys /\ @[k].kind # "none"
                                       THEN [@[k] EXCEPT !.hot = TRUE] ELSE @[k]]]
 
-(* The mini-page knows: the leaf is not read.                              *)
+(* The mini-page knows the answer: the leaf is not read.                   *)
 ReadMini(c) ==
     /\ step[c] = "get"
     /\ MiniAnswers(c)
@@ -45,7 +45,7 @@ ReadMini(c) ==
 
 (* It does not: read the leaf.  The lock is kept until it is decided       *)
 (* whether the record gets into the mini-page.  Listing 1 says nothing     *)
-(* about locks; letting go of the page in between loses writes (finding 5).*)
+(* about locks; releasing the page in between loses writes (finding 5).    *)
 ReadLeaf(c) ==
     /\ step[c] = "get"
     /\ ~MiniAnswers(c)
@@ -54,14 +54,14 @@ ReadLeaf(c) ==
     /\ lock' = IF Bug = "as-published-late-promotion" THEN Released(c, Page(c)) ELSE lock
     /\ UNCHANGED <<inner, innerLock, treeVars, at, right, outdated, store>>
 
-(* Most often it does not.                                                 *)
+(* Usually the record is not promoted.                                     *)
 Decline(c) ==
     /\ step[c] = "loaded"
     /\ Leave(c, "answered")
     /\ UNCHANGED <<inner, innerLock, treeVars, call, right, outdated, ghosts>>
 
-(* With a small probability it does, if there is or can be room, and if    *)
-(* the lock can be had for writing at once.                                *)
+(* With a small probability it is, if there is room or room can be made,   *)
+(* and if the lock can be upgraded for writing at once.                    *)
 Upgrade(c) ==
     /\ step[c] = "loaded"
     /\ HasRoom(MiniOfClient(c)) \/ CanGrow(MiniOfClient(c))
@@ -98,8 +98,8 @@ WriteRecord(c) ==
     /\ Leave(c, "answered")
     /\ UNCHANGED <<inner, innerLock, low, high, call, right, outdated, honest>>
 
-(* Create a mini-page of the smallest size, or go to the next one.  A      *)
-(* promotion grows it, too.                                                *)
+(* Create a mini-page of the smallest size, or grow to the next size. A    *)
+(* promotion also grows it.                                                *)
 Grow(c) ==
     /\ step[c] \in {"write", "promote"}
     /\ ~HasRecord(c) /\ ~HasRoom(MiniOfClient(c))
@@ -131,9 +131,9 @@ EvictMirror(c) ==
 
 -----------------------------------------------------------------------------
 (* Range scan (section 5.3), page by page.  A page is read under its lock, *)
-(* the mini-page over the leaf, from where the scan has come to.  The high *)
-(* fence key says where it goes on: by a new descent, as the neighbour may *)
-(* have been split, joined or given back meanwhile.                        *)
+(* the mini-page over the leaf, starting at the scan's position. The high  *)
+(* fence key says where it continues: by a new descent, since the          *)
+(* neighbour may have been split, joined or freed meanwhile.               *)
 
 Row(c, k) ==
     LET p == Page(c)
@@ -167,10 +167,10 @@ GrowToMirror(c) ==
     /\ UNCHANGED <<inner, innerLock, lock, low, high, call, step, at, right, outdated, ghosts>>
 
 -----------------------------------------------------------------------------
-(* What the circular buffer asks for (section 5.5): a cold mini-page is    *)
+(* What the circular buffer requests (section 5.5): a cold mini-page is    *)
 (* merged and discarded; one that is accessed in the second-chance region  *)
 (* is copied to the tail without its cold records.  Whoever does it holds  *)
-(* the page's lock, for no longer than this step.                          *)
+(* the page's lock, for this step only.                                    *)
 
 EvictMini(p) ==
     /\ Free(p)
@@ -187,7 +187,7 @@ CopyToTail(p) ==
     /\ mini' = [mini EXCEPT ![p] = MiniAfterCooling(@)]
     /\ UNCHANGED <<inner, innerLock, lock, low, high, call, step, at, right, outdated, ghosts>>
 
-(* Either of the two finds that the leaf has no room for what it merges.   *)
+(* Either of the two finds that the leaf has no room for the merge.        *)
 FindLeafFull(c, p) ==
     /\ step[c] = "idle" /\ MayKeepHouse(c)
     /\ Free(p)
@@ -214,7 +214,7 @@ Next ==
 Spec == Init /\ [][Next]_vars
 
 -----------------------------------------------------------------------------
-(* What holds.  Pages in use, without the copies: the right-hand page of a *)
+(* Invariants.  Pages in use, without duplicates: the right-hand page of a *)
 (* split until the left one is cut, and that of a join once it is moved.   *)
 
 Copies == {right[c] : c \in {d \in Clients : step[d] \in {"divided", "joined"}}}
@@ -226,10 +226,10 @@ Home(k)      == CHOOSE p \in Actual : Covers(p, k)
 (* Fences partition the key space.                                         *)
 PartitionInv == \A k \in Keys : Cardinality({p \in Actual : Covers(p, k)}) = 1
 
-(* The inner node leads to the page that has the key between its fences.   *)
+(* The inner node leads to the page whose fences enclose the key.          *)
 RouteInv == innerLock = Nobody => \A k \in Keys : Covers(Child(k), k)
 
-(* Writers are alone with their page.                                      *)
+(* A writer has its page exclusively.                                      *)
 LockInv == \A p \in Pages : lock[p].writer # Nobody => lock[p].readers = {}
 
 (* A client works on the page that its key belongs to.                     *)
@@ -257,11 +257,11 @@ PhantomInv ==
 MirrorInv ==
     \A p \in Pages : mini[p].mirror => KeysOf(leaf[p]) \subseteq RecordsOf(mini[p])
 
-(* No dirty record vanishes: the pages together say what was written.      *)
+(* No dirty record is lost: the pages together hold what was written.      *)
 Map == [k \in Keys |-> Says(mini[Home(k)], leaf[Home(k)], k)]
 NoLossInv == Map = store
 
-(* A scan returns no key twice, and none that it has not come to.          *)
+(* A scan returns no key twice, and no key that it has not reached.        *)
 ScanInv ==
     \A c \in Clients : call[c].op = "scan" =>
         LET rows == call[c].rows
@@ -271,7 +271,7 @@ ScanInv ==
 (* Every read returned what the map held at that instant.                  *)
 AnswerInv == honest
 
-(* Nobody waits in a circle.  Only those count who hold something.         *)
+(* No circular wait.  Only clients that hold something count.              *)
 Holders(p) == lock[p].readers \cup ({lock[p].writer} \ {Nobody})
 
 WaitsFor(c) ==

@@ -11,10 +11,10 @@
 EXTENDS Naturals, FiniteSets, Sequences
 
 CONSTANTS
-    Clients,        \* who calls
-    Keys,           \* what is asked for: 1..n
+    Clients,        \* the clients
+    Keys,           \* the keys: 1..n
     Values,         \* what is stored
-    Absent,         \* the value of a key that is not there
+    Absent,         \* the value of a key that does not exist
     Pending,        \* the result of a read that has not happened yet
     Pages,          \* page ids: 1..n; enough for one page a key
     Sizes,          \* the sizes of mini-pages, in records
@@ -34,7 +34,7 @@ Contents == Values \cup {Absent}
 -----------------------------------------------------------------------------
 (* Records of a mini-page, Table 1.  `hot` is the reference bit: set when  *)
 (* the record is accessed, cleared when cold records are evicted.  The     *)
-(* paper does not say how a new record starts; here it has to earn it.     *)
+(* paper does not say how a new record starts; here it starts cleared.     *)
 
 Record(kind, value, hot) == [kind |-> kind, value |-> value, hot |-> hot]
 
@@ -54,9 +54,9 @@ Written(v, hot) == Record(IF v = Absent THEN "tombstone" ELSE "insert", v, hot)
 Cached(v, hot)  == Record(IF v = Absent THEN "phantom" ELSE "cache", v, hot)
 
 -----------------------------------------------------------------------------
-(* Pages.  A leaf image says what the leaf page on disk holds; a mini-page *)
-(* of size 0 does not exist.  A `mirror` is a mini-page of a leaf's full   *)
-(* size: a key without a record in it is known to be absent.               *)
+(* Pages.  A leaf image is the content of the leaf page on disk; a         *)
+(* mini-page of size 0 does not exist.  A `mirror` is a mini-page of a     *)
+(* leaf's full size: a key without a record in it is known to be absent.   *)
 
 Image == [Keys -> Contents]
 EmptyImage == [k \in Keys |-> Absent]
@@ -102,8 +102,8 @@ Merged(m, image) ==
 
 Fits(m, image) == Count(Merged(m, image)) <= LeafCapacity
 
-(* The mini-page that mirrors a leaf.  Records that were there keep their  *)
-(* reference bit; phantoms and tombstones are what a mirror has no need of.*)
+(* The mini-page that mirrors a leaf.  Existing records keep their         *)
+(* reference bit; a mirror needs no phantoms or tombstones.                *)
 MirrorOf(m, image) ==
     [size   |-> LeafCapacity,
      mirror |-> TRUE,
@@ -112,9 +112,9 @@ MirrorOf(m, image) ==
 
 -----------------------------------------------------------------------------
 (* Evicting cold records (section 5.5).  Records whose reference bit is    *)
-(* clear go, the others stay with their bit cleared.  If a record that     *)
-(* goes is dirty, the whole mini-page is merged, and what stays is clean:  *)
-(* an insert is a cache record from now on, a tombstone a phantom.         *)
+(* clear are evicted, the others stay with their bit cleared.  If an       *)
+(* evicted record is dirty, the whole mini-page is merged, and the rest is *)
+(* clean: an insert becomes a cache record, a tombstone a phantom.         *)
 
 Cold(m) == {k \in RecordsOf(m) : ~m.rec[k].hot}
 Hot(m)  == {k \in RecordsOf(m) : m.rec[k].hot}
@@ -125,7 +125,7 @@ MustMerge(m) ==
 Cleaned(r) == IF IsDirty(r) THEN Cached(r.value, r.hot) ELSE r
 Cooled(r)  == [r EXCEPT !.hot = FALSE]
 
-(* The leaf after it.                                                      *)
+(* The leaf after the eviction.                                            *)
 ImageAfterCooling(m, image) ==
     IF ~MustMerge(m) THEN image
     ELSE [k \in Keys |->
@@ -134,9 +134,10 @@ ImageAfterCooling(m, image) ==
              THEN image[k]
              ELSE Merged(m, image)[k]]
 
-(* The mini-page after it.  A mirror that loses records is no mirror any   *)
-(* more (the paper does not say so, and finding 2 is what happens then);   *)
-(* one with too many hot records for a smaller size stays as it is.        *)
+(* The mini-page after the eviction.  A mirror that loses records is no    *)
+(* longer a mirror (the paper does not say so, and finding 2 is what       *)
+(* happens otherwise); one with too many hot records for a smaller size    *)
+(* stays.                                                                  *)
 MiniAfterCooling(m) ==
     LET kept(k)  == IF MustMerge(m) THEN Cleaned(m.rec[k]) ELSE m.rec[k]
         hotOnly  == [k \in Keys |-> IF m.rec[k].hot THEN Cooled(kept(k)) ELSE NoRecord]

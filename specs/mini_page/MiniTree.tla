@@ -106,14 +106,14 @@ Released(c, p)  ==
 
 Go(c, where) == step' = [step EXCEPT ![c] = where]
 
-(* The client lets go of its page and goes on to `where`.                  *)
+(* The client releases its page and goes on to `where`.                    *)
 Leave(c, where) ==
     /\ Go(c, where)
     /\ lock' = Released(c, at[c])
     /\ at' = [at EXCEPT ![c] = NoPage]
 
-(* Where a client goes after it has split or joined pages: back to its     *)
-(* call, from the top, if it has one.                                      *)
+(* Where a client goes after it has split or joined pages: back to the     *)
+(* start of its call, if it has one.                                       *)
 Again(c) == IF call[c] = Idle THEN "idle" ELSE "descend"
 
 (* The inner node, searched for a key.                                     *)
@@ -149,10 +149,10 @@ Return(c) ==
 (* node, find the child, lock the child, and go on only if the version is  *)
 (* still the same; else begin again.                                       *)
 (*                                                                         *)
-(* Versions are compared for equality only, and never come again.  So      *)
-(* instead of numbers the spec keeps the set of those clients whose number *)
-(* differs from the inner node's (`outdated`); a change of the node puts   *)
-(* everybody who is on the way into it.                                    *)
+(* Versions are compared for equality only, and never repeat.  So instead  *)
+(* of numbers the spec keeps the set of the clients whose number differs   *)
+(* from the inner node's (`outdated`); a change of the node adds every     *)
+(* client that is on its way.                                              *)
 (*                                                                         *)
 (* The paper says that a reader compares the version "before and after the *)
 (* operation" on the inner node.  Done to the letter, that is before the   *)
@@ -180,9 +180,9 @@ Validates(c) ==
     \/ Bug = "as-published-early-validation"
     \/ Bug = "scan-trusts-neighbour" /\ call[c].op = "scan" /\ call[c].cursor > 1
 
-(* Locking and looking at the version again are one step: a version that   *)
-(* changes between them can as well change before, as whoever changes it   *)
-(* has no use for a lock that is about to be taken.                        *)
+(* Locking and checking the version again are one step: if the version     *)
+(* changes between them, it could as well have changed before, because     *)
+(* that change does not depend on the lock that is about to be taken.      *)
 LockPage(c) ==
     /\ step[c] = "child"
     /\ Validates(c)
@@ -235,8 +235,8 @@ Unused   == {p \in Pages : high[p] = 0 /\ Free(p)}
 FreePage == CHOOSE p \in Unused : \A q \in Unused : p <= q
 
 (* Any key that leaves something on both sides: a record, or the key about *)
-(* to be written.  (Finding 4 must not hang on an unlucky choice: there,   *)
-(* what is merged lies on both sides, if it can.)                          *)
+(* to be written.  (Finding 4 must not depend on an unlucky choice: there, *)
+(* the merged records lie on both sides, if possible.)                     *)
 SplitKeys(c) ==
     LET p      == at[c]
         merged == KeysOf(Merged(mini[p], leaf[p]))
@@ -300,14 +300,14 @@ InsertSeparator(c) ==
 (* locks; then move the right page's records over, dirty ones included;    *)
 (* then take the separator out and give the right page's id back.          *)
 
-(* The wrapper bounds who looks after the tree: splits pages ahead of need *)
-(* and joins them.                                                         *)
+(* The wrapper bounds which clients maintain the tree: they split pages    *)
+(* ahead of need and join them.                                            *)
 MayKeepHouse(c) == TRUE
 
 JoinFits(p, q) ==
     Count(Together(mini[p], leaf[p])) + Count(Together(mini[q], leaf[q])) <= LeafCapacity
 
-(* What it sees before it holds the locks is a hint, no more.              *)
+(* What it sees before it holds the locks is only a hint.                  *)
 LockLeft(c, p) ==
     /\ step[c] = "idle" /\ MayKeepHouse(c)
     /\ high[p] \in Keys /\ Free(p)
@@ -335,7 +335,7 @@ LockInnerToJoin(c) ==
     /\ Go(c, IF Bug = "inner-before-right" THEN "inner first" ELSE "join")
     /\ UNCHANGED <<inner, lock, treeVars, call, at, right, outdated, ghosts>>
 
-(* A record came in between.                                               *)
+(* A record was added in between.                                          *)
 GiveUpJoin(c) ==
     /\ step[c] = "both"
     /\ ~JoinFits(at[c], right[c])
@@ -345,7 +345,7 @@ GiveUpJoin(c) ==
     /\ Go(c, "idle")
     /\ UNCHANGED <<inner, innerLock, treeVars, call, outdated, ghosts>>
 
-(* Both mini-pages are merged on the way, and gone.                        *)
+(* Both mini-pages are merged first, and then dropped.                     *)
 MoveRecords(c) ==
     /\ step[c] = "join"
     /\ LET p == at[c]  q == right[c]

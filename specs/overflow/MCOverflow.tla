@@ -30,6 +30,6 @@ MCMayCrash(n) == n < MaxCrashes
 
 ContractProp == Contract!Spec
 
-(* FairSpec, but nobody is obliged to free what was let go of.             *)
+(* FairSpec, without fairness of freeing replaced values.                  *)
 UnfairSpec == Spec /\ ClientFairness /\ LogFairness /\ RecoveryFairness
 =============================================================================

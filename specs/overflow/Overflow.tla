@@ -4,15 +4,15 @@
 (* it: engine/src/overflow/mod.rs is what is modelled, and its four        *)
 (* promises are invariants here:                                           *)
 (*                                                                         *)
-(*  1. No durable record names what is not durable (ForcedInv).            *)
-(*  2. What a recovery may name is not written over (KeptInv).             *)
+(*  1. A durable record names only durable values (ForcedInv).             *)
+(*  2. Values that a recovery may name are not overwritten (KeptInv).      *)
 (*  3. What no record names is free, and nothing else (LeakInv, FreeInv,   *)
 (*     OneOwnerInv).                                                       *)
-(*  4. Redo writes over no value (KeptInv, during redo).                   *)
+(*  4. Redo overwrites no value (KeptInv, during redo).                    *)
 (*                                                                         *)
-(* And of readers, who hold nothing while they read blocks, so that these  *)
-(* are used again without waiting for them: they never return another      *)
-(* value's bytes (ReaderInv), nor say that a whole value is damaged        *)
+(* Readers hold nothing while they read blocks, so blocks can be reused    *)
+(* without waiting for them.  Still, readers never return another value's  *)
+(* bytes (ReaderInv), and never report an undamaged value as damaged       *)
 (* (DamagedInv).                                                           *)
 (*                                                                         *)
 (* Left out: runs (a pointer names the first run of blocks, and that the   *)
@@ -57,8 +57,8 @@ Ascending(blocks) ==
          IN <<first>> \o Ascending(blocks \ {first})
 
 (* The blocks of a long value are written, to any that are free; in no     *)
-(* order, for the device has a cache.  If there are too few the put waits  *)
-(* until some are.  Pager::write_value.                                    *)
+(* particular order, since the device has a cache.  If there are too few,  *)
+(* the put waits.  Pager::write_value.                                     *)
 WriteBlocks(c) ==
     /\ phase = "up"
     /\ Writes(c, "called")
@@ -78,8 +78,8 @@ WriteBlocks(c) ==
     /\ named' = named + 1
     /\ UNCHANGED <<asked, logVars, leaf, retired, leafDev, recoveryVars>>
 
-(* Log record and change of the leaf, under its latch.  The pointer that   *)
-(* was there is let go of.  BTree::try_put, Pager::retire_value.           *)
+(* Log record and change of the leaf, under its latch.  The old pointer is *)
+(* retired.  BTree::try_put, Pager::retire_value.                          *)
 AppendRecord(c) ==
     /\ phase = "up"
     /\ Writes(c, "stored") \/ (Writes(c, "called") /\ SizeOf(call[c].value) = 0)
@@ -100,9 +100,10 @@ Acknowledge(c) ==
     /\ call' = [call EXCEPT ![c] = Idle]
     /\ UNCHANGED <<asked, named, logVars, memoryVars, deviceVars, recoveryVars>>
 
-(* Once the record that let go of it is durable, the blocks of a value are *)
-(* trimmed, and free.  Whoever still reads them will notice.  Until the    *)
-(* trim is flushed, a crash may leave the old blocks.  Pager::free_values. *)
+(* Once the record that replaced it is durable, the blocks of a value are  *)
+(* trimmed, and free.  A reader that still reads them will notice. Until   *)
+(* the trim is flushed, a crash may leave the old blocks.                  *)
+(* Pager::free_values.                                                     *)
 FreeValue ==
     /\ phase = "up"
     /\ \E r \in retired :
@@ -156,9 +157,9 @@ ReadBlock(c) ==
           ELSE call' = [call EXCEPT ![c].at = "again", ![c].got = Pending]
     /\ UNCHANGED <<asked, named, logVars, memoryVars, deviceVars, recoveryVars>>
 
-(* A block is not the value's: if the record still has the pointer it was  *)
-(* never let go of, for no two values have one name, and so the value is   *)
-(* damaged.  Else the get begins anew.                                     *)
+(* A block does not belong to the value: if the record still has the       *)
+(* pointer, it was never retired, since no two values have the same name,  *)
+(* and so the value is damaged.  Otherwise the get restarts.               *)
 LookAgain(c) ==
     /\ phase = "up"
     /\ Reads(c, "again")
@@ -180,8 +181,8 @@ DeviceFlush ==
     /\ leafDev' = Flushed(leafDev, {})
     /\ blockDev' = Flushed(blockDev, {})
 
-(* What the records appended by now name becomes durable.  The engine      *)
-(* leaves the flush out where no value was written since the last one.     *)
+(* The values named by the records appended so far become durable.  The    *)
+(* engine omits the flush if no value was written since the last one.      *)
 (* Volume::flush_before_log.                                               *)
 ForceValues ==
     /\ phase = "up"
@@ -221,13 +222,14 @@ WriteBack(k) ==
     /\ leafDev' = [leafDev EXCEPT ![k] = Append(@, leaf[k])]
     /\ UNCHANGED <<call, asked, named, logVars, memoryVars, blockDev, recoveryVars>>
 
-(* Where redo may begin: before the first change that no leaf written has. *)
+(* Where redo may begin: before the first change that no leaf on the       *)
+(* device has.                                                             *)
 Swept ==
     LET missing == {n \in (redoStart + 1)..durable : Stored(log[n].key).lsn < n}
     IN IF missing = {} THEN durable ELSE (CHOOSE n \in missing : \A m \in missing : n <= m) - 1
 
 (* The device is flushed, then the redo start recorded: the log before it  *)
-(* is given up, and with it all that says which pointers the leaves had.   *)
+(* is given up, and with it the record of the leaves' old pointers.        *)
 (* engine/src/checkpoint.rs.                                               *)
 Checkpoint ==
     /\ phase = "up"
@@ -239,10 +241,10 @@ Checkpoint ==
 -----------------------------------------------------------------------------
 (* Crash and recovery.                                                     *)
 
-(* The power goes, at any time, also during recovery.  Each block is left  *)
-(* in any of its versions, independently of the others: so a value may be  *)
-(* there in part.  Of the log's records on their way any first ones are.   *)
-(* What was in memory is gone, and with it what was free.                  *)
+(* The power fails, at any time, also during recovery.  Each block is left *)
+(* in any of its versions, independently of the others: so a value may     *)
+(* survive in part.  Of the log records being written, any prefix          *)
+(* survives.  Memory is lost, and with it the list of free blocks.         *)
 Crash ==
     /\ MayCrash(crashes)
     /\ \E n \in durable..written :
@@ -260,9 +262,9 @@ Crash ==
     /\ crashes' = crashes + 1
     /\ UNCHANGED <<asked, redoStart>>
 
-(* A record is done again, unless the leaf has it.  It needs no block of a *)
-(* value.  Until redo's end a leaf may have a pointer that is dead.        *)
-(* engine/src/recovery.rs, Redo::take.                                     *)
+(* A record is redone, unless the leaf has it already.  That needs no      *)
+(* block of a value.  Until redo ends, a leaf may have a pointer that is   *)
+(* dead. engine/src/recovery.rs, Redo::take.                               *)
 RedoRecord ==
     /\ phase = "redo"
     /\ redone < Len(log)
@@ -274,15 +276,15 @@ RedoRecord ==
     /\ UNCHANGED <<call, asked, named, logVars, free, retired, deviceVars, phase, crashes>>
 
 (* The values that redo will end with, which a first pass over the log     *)
-(* knows: those that its last word on a key names, and those that a leaf   *)
-(* names of whose key it says nothing later.  Seen::hold_live.             *)
+(* finds: those named by the last record of a key, and those named by a    *)
+(* leaf whose key the rest of the log does not mention.  Seen::hold_live.  *)
 Held ==
     IF Bug = "redo-moves-over" THEN NamedBy(leaf)
     ELSE NamedBy([k \in Keys |-> RedoFrom(k, leaf[k], redone + 1)])
 
-(* Redo writes a page to any other place: copy-on-write to a free one,     *)
-(* and where a page's name is its place, that of a page which died before  *)
-(* the place was free again.  Until recovery ends the page moves on, or    *)
+(* Redo writes a page to any other place: copy-on-write to a free one and, *)
+(* if a page's name is its place, the place of a page that died before the *)
+(* place was freed again.  Before recovery ends, the page moves on or      *)
 (* dies.                                                                   *)
 RedoPage(b) ==
     /\ MayMove(b)
@@ -318,8 +320,8 @@ Next ==
 
 Spec == Init /\ [][Next]_vars
 
-(* What must go on, for clients to be answered and recovery to end: every  *)
-(* step but those that nobody is obliged to.                               *)
+(* Fairness, so that clients are answered and recovery ends: every step    *)
+(* except the optional ones.                                               *)
 ClientFairness ==
     \A c \in Clients :
         /\ WF_vars(WriteBlocks(c)) /\ WF_vars(AppendRecord(c)) /\ WF_vars(Acknowledge(c))
@@ -336,13 +338,13 @@ FairSpec == Spec /\ ClientFairness /\ LogFairness /\ FreeFairness /\ RecoveryFai
 -----------------------------------------------------------------------------
 (* Safety.                                                                 *)
 
-(* What a recovery may end with is on the medium, whole: no record that a  *)
-(* crash may keep names what is not durable ...                            *)
+(* What a recovery may end with is on the medium, whole: a record that a   *)
+(* crash may keep names only durable values ...                            *)
 ForcedInv ==
     \A entry \in MayEndWith : \A i \in DOMAIN entry.at.blocks :
         Head(blockDev[entry.at.blocks[i]]) = Part(entry, i)
 
-(* ... and nothing is written over that, nor over what a leaf names.       *)
+(* ... and neither that, nor what a leaf names, is overwritten.            *)
 Live == MayEndWith \cup (IF phase = "up" THEN {leaf[k].entry : k \in Keys} ELSE {})
 
 KeptInv ==
@@ -360,12 +362,12 @@ InUse ==
 OneOwnerInv ==
     phase = "up" => \A p, q \in InUse : p # q => BlocksOf(p) \cap BlocksOf(q) = {}
 
-(* No block is free that a leaf names, or a recovery may.                  *)
+(* No block that a leaf or a recovery may name is free.                    *)
 FreeInv ==
     /\ free \cap NamedBy(leaf) = {}
     /\ \A entry \in MayEndWith : free \cap BlocksOf(entry.at) = {}
 
-(* What is not free is some value's, or will be free.                      *)
+(* A block that is not free belongs to a value, or will be freed.          *)
 LeakInv ==
     phase = "up" =>
         Blocks = free \cup UNION {BlocksOf(p) : p \in InUse \cup {r.at : r \in retired}}
@@ -375,32 +377,32 @@ ReaderInv ==
     \A c \in Clients :
         Reads(c, "reading") \/ Reads(c, "read") => call[c].got = call[c].from.value
 
-(* ... and none is told that a value is damaged: nothing rots here.        *)
+(* ... and none is told that a value is damaged: nothing decays here.      *)
 DamagedInv == \A c \in Clients : ~Reads(c, "damaged")
 
 (* No leaf on the device overtakes its log record.                         *)
 WalRuleInv == \A k \in Keys : \A image \in Survivors(leafDev[k]) : image.lsn <= durable
 
-(* Memory is what the log says.                                            *)
+(* Memory is what the log describes.                                       *)
 MemoryInv == phase = "up" => \A k \in Keys : leaf[k].entry = EntryAt(k, Len(log))
 
-(* Whatever a crash leaves of a leaf has all changes from before the redo  *)
+(* Whatever a crash leaves of a leaf has all changes before the redo       *)
 (* start.                                                                  *)
 RedoStartInv ==
     \A k \in Keys : \A image \in Survivors(leafDev[k]) :
         \A n \in (image.lsn + 1)..redoStart : log[n].key # k
 
-(* Liveness: every call is answered, unless a crash comes between; where   *)
-(* blocks are short that needs those let go of to be free in the end.      *)
+(* Liveness: every call is answered, unless a crash comes between; if      *)
+(* blocks are short, this needs retired values to be freed eventually.     *)
 AnsweredProp == \A c \in Clients : call[c] # Idle ~> call[c] = Idle
 
 RecoveredProp == phase = "redo" ~> phase = "up"
 
 -----------------------------------------------------------------------------
 (* The contract: the durable map, then what is in the log beyond it.  A    *)
-(* get that begins anew is there one that fails, and another: both are     *)
-(* within the real one, so what is current during the second is current    *)
-(* during that.                                                            *)
+(* get that restarts corresponds to one that fails and another one: both   *)
+(* are within the real one, so a value that is current during the second   *)
+(* is current during the real one.                                         *)
 
 MapAfter(n) == [k \in Keys |-> EntryAt(k, n).value]
 

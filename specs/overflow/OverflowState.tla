@@ -3,23 +3,22 @@
 (* What the protocol of long values keeps in memory and on the device, and *)
 (* what recovery makes of it.  The steps are in Overflow.                  *)
 (*                                                                         *)
-(* A value lies on blocks of its own.  The record in the leaf, and the log *)
-(* record, have its *pointer*: the value's name, which no other value ever *)
-(* has, and its blocks in order.  Each block says whose it is and which    *)
-(* part.                                                                   *)
+(* A value lies on blocks of its own.  The record in the leaf and the log  *)
+(* record have its *pointer*: the value's name, which no other value ever  *)
+(* has, and its blocks in order.  Each block names its value and its part. *)
 (*                                                                         *)
 (* engine/src/overflow/{mod,block}.rs.                                     *)
 (***************************************************************************)
 EXTENDS Device
 
 CONSTANTS
-    Clients,    \* who calls
-    Keys,       \* what is asked for; each key has a leaf of its own
+    Clients,    \* the clients
+    Keys,       \* the keys; each key has its own leaf
     Values,     \* 1, 2, ...: the n-th write of all puts n, so no two are alike
     Blocks,     \* 1, 2, ...: what long values lie on
-    Absent,     \* the value of a key that is not there; deleting writes it
+    Absent,     \* the value of a key that does not exist; deleting writes it
     Pending,    \* the result of a read that has not happened yet
-    Bug         \* the seeded bug, "none" for the protocol as it is meant
+    Bug         \* the seeded bug, or "none" for the correct protocol
 
 (* How many blocks a value takes; none: it is short and stays in the leaf. *)
 Size(v) == 1
@@ -27,10 +26,10 @@ Size(v) == 1
 VARIABLES
     call,       \* what each client is waiting for, and how far it is
     asked,      \* number of writes asked for so far
-    named,      \* the last name that a value got; no crash sets it back
+    named,      \* the last name that a value got; no crash resets it
     \* The log: its records from the beginning of time; the n-th has LSN n
     log,
-    written,    \* up to here it is on its way to the device, so a crash may keep it
+    written,    \* up to here the log is being written, so a crash may keep it
     durable,    \* up to here every crash keeps it
     forcing,    \* a flush has flushed the device for the records up to here; 0: none
     redoStart,  \* where redo begins
@@ -65,19 +64,19 @@ BlocksOf(pointer) == {pointer.blocks[i] : i \in DOMAIN pointer.blocks}
 
 IsLong(pointer) == pointer.blocks # <<>>
 
-(* What a leaf, or the log, says of a key.  The value of a long one is not *)
-(* really there: it is what the pointer stands for, for the observer.      *)
+(* An entry of a leaf, or of the log, for a key.  The value of a long one  *)
+(* is not really there: it stands for what the pointer refers to.          *)
 Entry(value, pointer) == [value |-> value, at |-> pointer]
 
 Empty == Entry(Absent, Nowhere)
 
-(* A block that is no part of a value: formatted, trimmed, or a page's.    *)
+(* A block that is not part of a value: formatted, trimmed, or a page's.   *)
 NoPart == [name |-> 0, part |-> 0, value |-> Absent]
 
-(* The i-th block of an entry.  Its bytes are told by whose they are.      *)
+(* The i-th block of an entry.  Its bytes are identified by its owner.     *)
 Part(entry, i) == [name |-> entry.at.name, part |-> i, value |-> entry.value]
 
-(* What a block says of itself.  The engine's says the key, too, and the   *)
+(* The header of a block.  The engine's also names the key, and the        *)
 (* pointer has a checksum of the whole value.  Header::read.               *)
 SaysItIs(block, pointer, i) == block.name = pointer.name /\ block.part = i
 
@@ -140,7 +139,7 @@ EntryAt(k, n) ==
     IN IF changes = {} THEN Empty ELSE log[Last(changes)].entry
 
 RECURSIVE RedoFrom(_, _, _)
-(* A leaf after the records from n on, but those that it has.              *)
+(* A leaf after redoing the records from n on that it lacks.               *)
 RedoFrom(k, image, n) ==
     IF n > Len(log) THEN image
     ELSE RedoFrom(k,

@@ -9,7 +9,7 @@ CONSTANTS
     Readers,        \* who gets
     Evicted,        \* which pages may leave memory
     MaxCrashes,     \* crashes and restarts together
-    MaxRestarts,    \* only among so many first ones may be a restart
+    MaxRestarts,    \* only the first so many of them may be restarts
     FlushesFail     \* whether a flush may fail
 
 MCMayGet(c, k) == c \in Readers /\ SegmentOf(k) = 1

@@ -1,11 +1,11 @@
 --------------------------- MODULE MCPageVersions ---------------------------
-(* Bounds for model checking: those of MCPageShadowing, and how much rots. *)
+(* Bounds for model checking: those of MCPageShadowing, and of decay.      *)
 EXTENDS MCPageShadowing, PageVersions
 
 CONSTANTS
-    MaxRots,        \* so many blocks rot, or writes are lost
+    MaxRots,        \* at most so many blocks decay, or writes are lost
     Becomes,        \* what such a block may turn into
-    MaxLostEnds     \* only behind fewer may the log's end be lost, which is one more
+    MaxLostEnds     \* the log's end may be lost only after fewer losses than this; it is one more
 
 MCMayRot(n) == n < MaxRots
 

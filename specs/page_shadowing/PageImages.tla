@@ -19,18 +19,17 @@
 (* with LSN `base`.  The paper's has only the bit vector f and the         *)
 (* segments (FINDINGS.md).                                                 *)
 (*                                                                         *)
-(* Left out: several segments to a block, so |Δ| is a number of segments;  *)
-(* and blocks that rot on the medium, which are the matter of              *)
-(* PageVersions.                                                           *)
+(* Left out: several segments in a block, so |Δ| is a number of segments;  *)
+(* and blocks that decay on the medium, which PageVersions models.         *)
 (***************************************************************************)
 EXTENDS Device
 
 CONSTANTS
     Pages,          \* the pages
     Segments,       \* 1, 2, ...: the segments of a page
-    Absent,         \* what a segment holds that was never written, or deleted
+    Absent,         \* the content of a segment that was never written, or deleted
     Trimmed,        \* a block that was never written, or trimmed
-    Bug             \* the seeded bug, "none" for the protocol as it is meant
+    Bug             \* the seeded bug, or "none" for the correct protocol
 
 Slots == {0, 1}
 Log   == <<2, 1>>
@@ -41,10 +40,10 @@ SpotsOf(s)  == {s} \X Segments
 
 Nothing == [i \in Segments |-> Absent]
 
-(* An image as it is in memory.  LSN 0: the page was never written.        *)
+(* An image in memory.  LSN 0: the page was never written.                 *)
 Empty == [lsn |-> 0, values |-> Nothing]
 
-(* `all` is the block's own segment, and what the checksum vouches for.    *)
+(* `all` is the block's own segment, and what the checksum covers.         *)
 FirstBlock(image) == [lsn |-> image.lsn, all |-> image.values]
 
 SlotBlock(image, i) == IF i = 1 THEN FirstBlock(image) ELSE image.values[i]
@@ -62,7 +61,7 @@ ReadAs(spot, block) == IF block = Trimmed THEN Zeros(spot) ELSE block
 AsRead(blocks) == [spot \in Spots |-> ReadAs(spot, blocks[spot])]
 
 -----------------------------------------------------------------------------
-(* What a page's blocks, one version of each, are read as.                 *)
+(* How a page's blocks, one version of each, are read.                     *)
 
 (* Scenario (i) of §3.1: "B⁻-tree can easily identify the partially        *)
 (* written slot by verifying the page checksum."                           *)
@@ -102,11 +101,11 @@ ReadSlot(blocks, s) ==
        ELSE [image |-> image, base |-> image.lsn, dirty |-> {}, logged |-> FALSE]
 
 (* Scenario (ii): "B⁻-tree can identify the valid slot by comparing the    *)
-(* page LSN (logical sequence number) of the pages on both slots": of the  *)
-(* pages with their log block, not of the images in the slots, for a slot  *)
-(* that was torn may become whole when it is half trimmed.  Of two alike   *)
-(* the one with the log block.  Of a page without an image slot 1, so that *)
-(* slot 0 is next.                                                         *)
+(* page LSN (logical sequence number) of the pages on both slots".  That   *)
+(* means the pages with their log block, not the images in the slots,      *)
+(* since a torn slot may become whole when it is half trimmed.  Of two     *)
+(* equal ones, it is the one with the log block.  For a page without an    *)
+(* image it is slot 1, so that slot 0 is next.                             *)
 Rank(blocks, s) ==
     IF Bug \in {"compares-images", "nameless-log"}
     THEN 2 * ImageIn(blocks, s).lsn
@@ -118,19 +117,20 @@ ValidSlot(blocks) ==
        \/ Bug = "takes-first-slot" /\ IsWhole(blocks, 0)
     THEN 0 ELSE 1
 
-(* The first time after a start: both slots.                               *)
+(* The first read after a start: both slots.                               *)
 ReadBoth(blocks) == ReadSlot(blocks, ValidSlot(blocks))
 
 -----------------------------------------------------------------------------
 (* What reading and crashing may yield of a page's places.                 *)
 
-(* Until a flush a trimmed block may read as what it was before.           *)
+(* Until a flush, a trimmed block may read as it did before the trim.      *)
 Readings(place) ==
     {Newest(place)}
     \cup IF Newest(place) = Trimmed /\ Len(place) > 1 THEN {place[Len(place) - 1]} ELSE {}
 
 RECURSIVE Vary(_, _, _)
-(* All functions that are as `blocks` but, at `spots`, one of the options. *)
+(* All functions that equal `blocks` except, at `spots`, one of the        *)
+(* options.                                                                *)
 Vary(blocks, spots, options) ==
     IF spots = {} THEN {blocks}
     ELSE LET spot == CHOOSE x \in spots : TRUE

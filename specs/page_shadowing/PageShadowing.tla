@@ -17,13 +17,14 @@
 (* not durable, the one before it, its log block included, is not touched* *)
 (* (WriteDelta, WriteWhole, Trim).                                         *)
 (*                                                                         *)
-(* Sparse redo logging (§3.3) places log records in blocks; that a record  *)
-(* is durable before its client is told, and before its page is written,   *)
-(* is all of it that is seen here.                                         *)
+(* Sparse redo logging (§3.3) places log records in blocks.  Here it only  *)
+(* matters that a record is durable before its client is told, and before  *)
+(* its page is written.                                                    *)
 (*                                                                         *)
-(* Nothing here relies on a trim for more than room (Discards).  Rot does: *)
-(* a newest image that does not read any more uncovers the one before it,  *)
-(* which is why pages have versions (PageVersions).                        *)
+(* Nothing here relies on a trim for more than space (Discards).  With     *)
+(* decay that would change: a newest image that can no longer be read      *)
+(* uncovers the one before it.  That is why pages have versions            *)
+(* (PageVersions).                                                         *)
 (*                                                                         *)
 (* Left out: several redo starts and the checkpoint's own steps (one step  *)
 (* here; WalRecovery); a flush that takes time (what is written while it   *)
@@ -122,21 +123,21 @@ MayWriteBack(p) ==
     /\ IsDirty(p)
     /\ mem[p].lsn <= durable \/ Bug = "page-before-log"
 
-(* The blocks of page p, some with a version more.                         *)
+(* The blocks of page p, some with one more version.                       *)
 Written(p, blocks) ==
     [dev EXCEPT ![p] = [spot \in Spots |->
         IF spot \in DOMAIN blocks THEN Append(@[spot], blocks[spot]) ELSE @[spot]]]
 
 (* "If |Δ| <= T, then B⁻-tree will invoke the page modification logging":  *)
-(* if there is an image to lay Δ over, and that is durable.  Until then    *)
+(* if there is an image to which Δ applies, and it is durable.  Until then *)
 (* the log block is part of the image before it.                           *)
 IsLogged(p) ==
     /\ mem[p].base # 0
     /\ Cardinality(mem[p].dirty) <= Threshold
     /\ valid[p].is # "written" \/ Bug = "delta-at-once"
 
-(* Only what was changed since the page was last written would not do:     *)
-(* the block is written over.                                              *)
+(* Writing only the changes since the page was last written would not be   *)
+(* enough: the block is overwritten.                                       *)
 DeltaOf(p) ==
     LET page  == mem[p]
         since == {i \in page.dirty : page.values[i] # PageAt(p, page.stored)[i]}
@@ -163,7 +164,7 @@ NextSlot(p) ==
 (* "Once |Δ| becomes larger than the threshold T, we will reset the        *)
 (* process by flushing the entire up-to-date page to storage with Δ = ∅    *)
 (* and f being an all-zero vector."  In memory; on the device the log      *)
-(* block is left alone, for it belongs to the image before.                *)
+(* block is left alone, because it belongs to the image before.            *)
 WriteWhole(p) ==
     /\ MayWriteBack(p)
     /\ ~IsLogged(p)
@@ -251,7 +252,7 @@ Checkpoint ==
 -----------------------------------------------------------------------------
 (* Memory.                                                                 *)
 
-(* A clean page leaves memory.  What is known of its slots does not.       *)
+(* A clean page is evicted.  What is known of its slots stays.             *)
 Evict(p) ==
     /\ MayEvict(p)
     /\ Serving
@@ -261,7 +262,7 @@ Evict(p) ==
     /\ valid' = [valid EXCEPT ![p].is = IF Bug = "forgets-unflushed" /\ @ = "written" THEN "durable" ELSE @]
     /\ UNCHANGED <<call, logVars, deviceVars, recoveryVars>>
 
-(* What is known of a page whose both slots were read.  What is in the     *)
+(* What is known of a page after both slots were read.  What is in the     *)
 (* slot that was not chosen, or in a log block that belongs to it, has yet *)
 (* to be trimmed.                                                          *)
 KnownAfter(blocks) ==
@@ -273,7 +274,7 @@ KnownAfter(blocks) ==
         is     |-> IF leftover /\ Bug # "leaves-leftovers" THEN "durable" ELSE "alone",
         logged |-> logged]
 
-(* What is known of a page, and what it is, if its blocks read like this.  *)
+(* The page, and what is known of it, if its blocks read like this.        *)
 KnownWith(p, blocks) == IF valid[p].is = "unknown" THEN KnownAfter(blocks) ELSE valid[p]
 
 Found(p, blocks) == ReadSlot(blocks, KnownWith(p, blocks).slot)
@@ -308,11 +309,11 @@ ForgetMemory ==
 CutLog ==
     \E n \in durable..Len(log) : log' = SubSeq(log, 1, n) /\ durable' = n
 
-(* For each page one of what it may be.                                    *)
+(* For each page one of its possible outcomes.                             *)
 EachOf(options) ==
     {f \in [Pages -> UNION {options[p] : p \in Pages}] : \A p \in Pages : f[p] \in options[p]}
 
-(* The power goes, at any time, also during recovery: each block is left   *)
+(* The power fails, at any time, also during recovery: each block is left  *)
 (* in any of its versions, independently of the others.                    *)
 Crash ==
     /\ MayCrash(crashes)
@@ -323,12 +324,12 @@ Crash ==
     /\ valid' = [p \in Pages |-> Unknown]
     /\ ForgetMemory
 
-(* The process is started again, the power did not go.  What is read is    *)
-(* not therefore durable, and after a failed flush a flush does not make   *)
-(* it so.  Worse, a trim that was forgotten may read as it likes.  So the  *)
-(* pages that the log names are read, both slots, here and once, and what  *)
-(* is chosen is written again, valid slot and log block; of the others all *)
-(* was durable when the redo start was recorded.  A crash on the way is    *)
+(* The process is restarted without a power failure.  What it reads is not *)
+(* therefore durable, and after a failed flush a flush does not make it    *)
+(* so.  Worse, a forgotten trim may read either way.  So the pages that    *)
+(* the log names are read, both slots, here and once, and the choice is    *)
+(* written again, valid slot and log block; of the others everything was   *)
+(* durable when the redo start was recorded.  A crash meanwhile is like    *)
 (* one before it, since nothing new is written.                            *)
 Named(p) == \E n \in (redoStart + 1)..durable' : PageOf(log[n].key) = p
 
@@ -337,7 +338,7 @@ Rewritten(p, blocks) ==
     THEN SpotsOf(ValidSlot(blocks)) \cup IF ReadBoth(blocks).logged THEN {Log} ELSE {}
     ELSE {}
 
-(* A page's places then; the device is flushed.                            *)
+(* A page's places after that; the device is flushed.                      *)
 WrittenAgain(p, blocks) ==
     [spot \in Spots |->
         IF spot \in Rewritten(p, blocks) THEN Durably(blocks[spot])
@@ -355,7 +356,7 @@ Restart ==
                   /\ lost' = [p \in Pages |-> lost[p] \ Rewritten(p, read[p])]
     /\ ForgetMemory
 
-(* A record is done again on its page, unless that has it.                 *)
+(* A record is redone on its page, unless the page has it already.         *)
 RedoRecord ==
     /\ phase = "redo" /\ Serving
     /\ redone < Len(log)
@@ -388,10 +389,10 @@ Next ==
 
 Spec == Init /\ [][Next]_vars
 
-(* What must go on, for clients to be answered, recovery to end and trims  *)
-(* to be made: every step but those that nobody is obliged to.  A page     *)
-(* that is evicted again and again before anybody looks at it needs strong *)
-(* fairness, or a pin; the models of liveness have no eviction.            *)
+(* Fairness, so that clients are answered, recovery ends and trims are     *)
+(* made: every step except the optional ones.  A page that is evicted      *)
+(* again and again before it is used needs strong fairness, or a pin; the  *)
+(* models of liveness have no eviction.                                    *)
 ClientFairness ==
     \A c \in Clients : WF_vars(ReadPage(c) \/ AnswerGet(c) \/ ChangePage(c) \/ Acknowledge(c))
 
@@ -420,47 +421,48 @@ WalRuleInv ==
 MemoryInv ==
     phase = "up" => \A p \in Pages : IsIn(p) => mem[p].values = PageAt(p, Len(log))
 
-(* A page that is not in memory is on the device, whatever is read of it.  *)
+(* A page that is not in memory is on the device, however it is read.      *)
 NotInMemoryInv ==
     phase = "up" => \A p \in Pages :
         ~IsIn(p) => \A blocks \in Read(dev[p]) :
             Found(p, blocks).image.values = PageAt(p, Len(log))
 
-(* Reading a page that is in memory yields what it was last written as.    *)
+(* Reading a page that is in memory yields the last image written.         *)
 CleanInv ==
     \A p \in Pages : IsIn(p) => \A blocks \in Read(dev[p]) :
         LET found == ReadSlot(blocks, valid[p].slot)
         IN /\ found.image.lsn = mem[p].stored
            /\ IsDirty(p) \/ found.image.values = mem[p].values
 
-(* All that differs from the base image is in f.                           *)
+(* All differences from the base image are in f.                           *)
 DirtyInv ==
     \A p \in Pages : IsIn(p) => \A blocks \in Read(dev[p]) :
         LET base == ImageIn(blocks, valid[p].slot)
         IN /\ base.lsn = mem[p].base
            /\ \A i \in Segments \ mem[p].dirty : base.values[i] = mem[p].values[i]
 
-(* The bitmap is what reading both slots would yield.                      *)
+(* What is known of the slots is what reading both would yield.            *)
 BitmapInv ==
     \A p \in Pages : valid[p].is # "unknown" =>
         ValidSlot(AsRead(NewestOf(dev[p]))) = valid[p].slot
 
-(* What counts as durable is: no crash leaves another image in that slot.  *)
+(* An image that counts as durable is: no crash leaves another image in    *)
+(* that slot.                                                              *)
 DurableInv ==
     \A p \in Pages : valid[p].is \in {"durable", "alone"} =>
         \A i \in Segments : Cardinality(Survivors(dev[p][<<valid[p].slot, i>>])) = 1
 
-(* Whatever a crash leaves of a page has all changes from before the redo  *)
+(* Whatever a crash leaves of a page has all changes before the redo       *)
 (* start.                                                                  *)
 HasChanges(p, blocks) == Greatest(Changes(p, redoStart)) <= ReadBoth(blocks).image.lsn
 
 RedoStartInv == \A p \in Pages : \A blocks \in Left(dev[p]) : HasChanges(p, AsRead(blocks))
 
-(* After a crash: no page lacks what the log cannot give back ...          *)
+(* After a crash: no page lacks changes that the log cannot redo ...       *)
 KeptInv ==
     phase = "redo" => \A p \in Pages : \A blocks \in Read(dev[p]) : HasChanges(p, blocks)
 
-(* ... no page is one that never was ...                                   *)
+(* ... no page is in a state that never existed ...                        *)
 ImageInv ==
     phase = "redo" => \A p \in Pages : \A blocks \in Read(dev[p]) :
         LET image == ReadBoth(blocks).image
@@ -476,8 +478,8 @@ AnsweredProp == \A c \in Clients : call[c] # Idle ~> call[c] = Idle
 
 RecoveredProp == phase # "up" ~> phase = "up"
 
-(* Of a page that was read, only one slot takes room on the medium in the  *)
-(* end, and no log block that belongs to the other.                        *)
+(* For a page that was read, eventually only one slot takes space on the   *)
+(* medium, and no log block that belongs to the other.                     *)
 TrimmedProp ==
     \A p \in Pages :
         <>[](valid[p].is # "unknown" =>

@@ -1,33 +1,33 @@
 ---------------------------- MODULE PageVersions ----------------------------
 (***************************************************************************)
-(* PageShadowing on a medium that rots: every page has a *version*, the    *)
-(* LSN of its newest image, its differences included.                      *)
+(* PageShadowing on a medium that decays: every page has a *version*, the  *)
+(* LSN of its newest image, including its differences.                     *)
 (*                                                                         *)
-(* B⁻-tree §3.1 tells the valid slot by its checksum and its LSN: of what  *)
-(* reads whole, the newest.  A block that rots, or a write that the drive  *)
-(* lost, makes the newest image unreadable and leaves the one before it,   *)
-(* or the base without its differences: whole, and old.  On a device whose *)
-(* discards do nothing there always is one (FINDINGS.md, PageVersions 1).  *)
+(* B⁻-tree §3.1 finds the valid slot by its checksum and its LSN: the      *)
+(* newest of those that read whole.  A block that decays, or a write that  *)
+(* the drive lost, makes the newest image unreadable and leaves the one    *)
+(* before it, or the base without its differences: whole, but old.  If     *)
+(* discards do nothing, there always is one (FINDINGS.md, PageVersions 1). *)
 (*                                                                         *)
 (*   in memory    the version of every page; exact once an image of the    *)
 (*                page was written, or read and accepted                   *)
 (*   snapshot     the versions at a checkpoint, durable with the redo      *)
 (*                start: after a start, all that is known                  *)
 (*                                                                         *)
-(* After a start a page that the log does not name behind the redo start   *)
-(* must have its version exactly.  Of one that the log names the version   *)
-(* is a lower bound: it may have been written since, and redo repeats      *)
-(* whatever the image lacks.  Of neither is an image newer than the log's  *)
-(* end.  What does not pass is *told*: the page is damaged, and nothing is *)
-(* answered from it.  A log block that is not whole is passed over: that   *)
-(* the page then lacks something is what its version tells.                *)
+(* After a start, a page that the log does not name after the redo start   *)
+(* must have exactly its version.  If the log names it, the version is a   *)
+(* lower bound: it may have been written since, and redo repeats whatever  *)
+(* the image lacks.  In neither case is an image newer than the log's end. *)
+(* A page that fails these checks is reported (`told`): it is damaged, and *)
+(* nothing is answered from it.  A log block that is not whole is ignored: *)
+(* the version shows that the page lacks something.                        *)
 (*                                                                         *)
 (* engine/src/pages/versioned.rs.                                          *)
 (*                                                                         *)
 (* Left out: repair, after which a damaged page may be answered from       *)
-(* again; rot of superblock, snapshot and redo log, which have checksums   *)
-(* and no older version to be taken for them, but for the log's end        *)
-(* (FindEndEarly).                                                         *)
+(* again; decay of superblock, snapshot and redo log, which have checksums *)
+(* and no older version that could be mistaken for them, except for the    *)
+(* log's end (FindEndEarly).                                               *)
 (***************************************************************************)
 EXTENDS PageShadowing
 
@@ -38,9 +38,9 @@ VARIABLES
     version,    \* of each page: the LSN of its newest image, or a lower bound
     exact,      \* the pages of which it is that LSN
     snapshot,   \* on the device, with the redo start: the versions then
-    taken,      \* the checkpoint under way: what it is going to record
+    taken,      \* the checkpoint in progress: what it is going to record
     told,       \* the pages that were found to be damaged since the last start
-    spoilt      \* number of blocks that rotted, and of writes that were lost
+    spoilt      \* number of blocks that decayed, and of writes that were lost
 
 versionVars == <<version, exact, snapshot, taken, told, spoilt>>
 
@@ -69,8 +69,8 @@ VersionInit ==
 -----------------------------------------------------------------------------
 (* Which image is accepted.                                                *)
 
-(* As published: any image that is whole.  Where there is none the page    *)
-(* was never written, or the log has it all; else it is damaged.           *)
+(* As published: any image that is whole.  If there is none, the page was  *)
+(* never written, or the log has all of it; else it is damaged.            *)
 AnyImage(p, blocks) ==
     \/ Found(p, blocks).image.lsn # 0
     \/ p \notin exact
@@ -114,7 +114,7 @@ Refuse(c) ==
     /\ UNCHANGED <<logVars, mem, valid, deviceVars, recoveryVars, versionVars>>
 
 -----------------------------------------------------------------------------
-(* Steps that set a version, or look at it.                                *)
+(* Steps that set a version, or check it.                                  *)
 
 (* The write of an image, or of its differences, has returned.             *)
 WriteBack(p) ==
@@ -123,7 +123,7 @@ WriteBack(p) ==
     /\ exact' = exact \cup {p}
     /\ UNCHANGED <<snapshot, taken, told, spoilt>>
 
-(* A page leaves memory, its version stays: what is loaded later must be   *)
+(* A page is evicted, and its version stays: what is loaded later must be  *)
 (* what was written last.                                                  *)
 Drop(p) ==
     /\ Evict(p)
@@ -133,8 +133,9 @@ Drop(p) ==
        ELSE UNCHANGED <<version, exact>>
     /\ UNCHANGED <<snapshot, taken, told, spoilt>>
 
-(* A page is read and accepted.  From then on its version is exact, in     *)
-(* redo, too: records that are done are not done again on an older image.  *)
+(* A page is read and accepted.  From then on its version is exact, also   *)
+(* in redo: records that were redone would not be redone on an older       *)
+(* image.                                                                  *)
 Accept(p) ==
     /\ p \notin told
     /\ \E blocks \in Read(dev[p]) : Accepts(p, blocks) /\ LoadAs(p, blocks)
@@ -142,8 +143,8 @@ Accept(p) ==
     /\ exact' = exact \cup {p}
     /\ UNCHANGED <<snapshot, taken, told, spoilt>>
 
-(* Or it is not, until the next start.  A page that redo needs ends        *)
-(* recovery: the store does not open.                                      *)
+(* Or it is not accepted, until the next start.  If redo needs the page,   *)
+(* recovery ends: the store does not open.                                 *)
 Tell(p) ==
     /\ Serving
     /\ ~IsIn(p) /\ p \notin told
@@ -183,9 +184,9 @@ EndCheckpoint ==
 -----------------------------------------------------------------------------
 (* Starts.                                                                 *)
 
-(* What is known of versions then.  A version behind the log's end proves  *)
-(* that the end is wrong.  That is told at once: the log grows again, and  *)
-(* whoever first loads the page later would find nothing amiss.            *)
+(* What is known of versions then.  A version after the log's end proves   *)
+(* that the end is wrong.  That is reported at once: the log grows again,  *)
+(* and whoever first loads the page later would find nothing wrong.        *)
 FromSnapshot ==
     /\ version' = snapshot
     /\ exact' = {p \in Pages : ~Named(p)}
@@ -211,13 +212,13 @@ NotWhole(spot) ==
       [] OTHER       -> Rotten
 
 (* What a block may turn into: not whole; the log block reads as zeros; or *)
-(* a write was lost, what was there before is, and the flush says nothing. *)
+(* a write was lost, so the old content remains, and the flush succeeds.   *)
 Spoils(spot, place) ==
     (IF MayBecome("not-whole") THEN {NotWhole(spot)} ELSE {})
     \cup (IF MayBecome("zeros") /\ spot = Log THEN {Trimmed} ELSE {})
     \cup (IF MayBecome("older") /\ Len(place) > 1 THEN {place[Len(place) - 1]} ELSE {})
 
-(* At any time, in recovery, too.                                          *)
+(* At any time, also in recovery.                                          *)
 Rot(p) ==
     /\ MayRot(spoilt)
     /\ \E spot \in Spots : \E block \in Spoils(spot, dev[p][spot]) :
@@ -227,11 +228,11 @@ Rot(p) ==
     /\ UNCHANGED <<call, logVars, mem, valid, lost, poisoned, recoveryVars>>
     /\ UNCHANGED <<version, exact, snapshot, taken, told>>
 
-(* Behind a crash the redo log's end is found too early: a block of it is  *)
-(* rotten, or the superblock is an older one, and its protection failed.   *)
-(* Then writes are lost, and that is the log's to tell (WalRecovery); but  *)
-(* no page may be taken from the future that the log does not know of, for *)
-(* LSNs are given out again.                                               *)
+(* After a crash the redo log's end is found too early: a block of it has  *)
+(* decayed, or the superblock is an older one, and its protection failed.  *)
+(* Then writes are lost, which the log must report (WalRecovery); but no   *)
+(* page may be accepted from a future that the log does not know of,       *)
+(* because LSNs are given out again.                                       *)
 FindEndEarly ==
     /\ MayLoseEnd(spoilt)
     /\ phase = "redo" /\ redone = redoStart
@@ -257,9 +258,9 @@ VersionSpec == VersionInit /\ [][VersionNext]_<<vars, versionVars>>
 -----------------------------------------------------------------------------
 (* Safety.                                                                 *)
 
-(* What is answered is the newest write, or it is told: memory has what    *)
-(* the log says, and so has whatever would be accepted; in redo, once the  *)
-(* records that are left are done.                                         *)
+(* What is answered is the newest write, or an error: memory has what the  *)
+(* log says, and so has whatever would be accepted; in redo, once the      *)
+(* remaining records are done.                                             *)
 IsNewest(p, image) ==
     IF phase = "up" THEN image.values = PageAt(p, Len(log))
     ELSE RedoFrom(p, image, redone + 1).values = PageAt(p, Len(log))
@@ -270,7 +271,8 @@ NeverOldInv ==
         ELSE p \in told \/ \A blocks \in Read(dev[p]) :
                  Accepts(p, blocks) => IsNewest(p, Found(p, blocks).image)
 
-(* Nothing is damaged unless a block rotted: a torn write is none.         *)
+(* Nothing counts as damaged unless a block decayed: a torn write does     *)
+(* not.                                                                    *)
 NeverToldWithoutRotInv ==
     spoilt = 0 =>
         \A p \in Pages :
@@ -283,7 +285,7 @@ SnapshotInv ==
         \A p \in Pages : \A blocks \in Left(dev[p]) :
             snapshot[p] <= ReadBoth(AsRead(blocks)).image.lsn
 
-(* Versions are what they are said to be; when the store is up, of all.    *)
+(* Versions are what they claim to be; for all pages when the store is up. *)
 VersionInv ==
     /\ phase = "up" => exact \cup told = Pages
     /\ spoilt = 0 =>

@@ -5,9 +5,9 @@
 (* log.  The steps are in PageShadowing.                                   *)
 (*                                                                         *)
 (* The redo log is a sequence of records, of which the first `durable` are *)
-(* durable; how it is made so, truncated and found again is the matter of  *)
-(* WalRecovery.  It has a device of its own: that its flush happens to     *)
-(* flush the pages, too, is nothing to count on.                           *)
+(* durable; WalRecovery models how it becomes so, is truncated and is      *)
+(* found again.  It has its own device: nothing may depend on its flush    *)
+(* also flushing the pages.                                                *)
 (***************************************************************************)
 EXTENDS PageImages
 
@@ -31,7 +31,7 @@ VARIABLES
     valid,      \* each page's valid slot, what is known of it, and of the log block
     \* The device
     dev,        \* each page's blocks
-    lost,       \* of each page, what a failed flush forgot and nobody wrote since
+    lost,       \* of each page, what a failed flush forgot and nobody has written since
     poisoned,   \* a flush failed: nothing more is written until the next start
     \* Recovery
     phase,      \* "up", or "redo" between a crash and the end of recovery
@@ -114,7 +114,7 @@ Init ==
     /\ phase = "up" /\ redone = 0 /\ crashes = 0
 
 -----------------------------------------------------------------------------
-(* What the pages should be, for the observer.                             *)
+(* The expected content of the pages, for the observer.                    *)
 
 (* The records that a page has, once it has LSN n.                         *)
 Changes(p, n) == {i \in 1..n : i <= Len(log) /\ PageOf(log[i].key) = p}
@@ -127,8 +127,8 @@ PageAt(p, n) ==
         LET writes == {m \in Changes(p, n) : SegmentOf(log[m].key) = i}
         IN IF writes = {} THEN Absent ELSE log[Greatest(writes)].value]
 
-(* The log record with LSN n, done again on its page unless that is newer: *)
-(* as often as needed, for a page keeps the LSN of its last change.        *)
+(* The log record with LSN n, redone on its page unless the page is newer: *)
+(* as often as needed, since a page keeps the LSN of its last change.      *)
 RECURSIVE RedoFrom(_, _, _)
 RedoFrom(p, image, n) ==
     IF n > Len(log) THEN image
