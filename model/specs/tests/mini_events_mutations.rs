@@ -30,7 +30,7 @@ fn every_seeded_bug_of_the_tree_is_refused_for_what_it_is() {
             1,
             &[
                 ("Grown", "has no page"),
-                ("Full", "wants no room"),
+                ("Full", "needs no room"),
                 ("Promoted", "has no page"),
                 ("Declined", "the page"),
             ],

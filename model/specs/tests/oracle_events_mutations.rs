@@ -18,7 +18,7 @@ fn every_seeded_bug_is_refused_for_what_it_is() {
             "log-acks-before-flush",
             &[
                 ("Acknowledged", "Acknowledge"),
-                ("Acknowledged", "called durable"),
+                ("Acknowledged", "reported durable"),
                 ("PageWriting", "WriteBack"),
             ],
         ),

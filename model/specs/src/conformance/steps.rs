@@ -22,7 +22,11 @@ fn same<T: PartialEq + std::fmt::Debug>(what: &str, engine: T, mirror: T) -> Acc
 impl Judge {
     /// Takes the steps that an entry stands for.
     pub(super) fn accept(&mut self, entry: &Entry) -> Accepted {
-        let client = || entry.client.ok_or("no client does it".to_owned());
+        let client = || {
+            entry
+                .client
+                .ok_or("the event belongs to no client".to_owned())
+        };
         match &entry.heard {
             Heard::CallGet(key) => self.take(Action::CallGet(client()?, *key)),
             Heard::CallWrite { key, absent } => self.call_write(client()?, *key, *absent),
@@ -69,7 +73,7 @@ impl Judge {
         match event {
             Event::LogAppended { lsn, page } => self.log_appended(client, lsn, page),
             Event::StructureAppended { .. } => {
-                Err("the spec has no splits and merges: the episode was to have none".into())
+                Err("the spec has no splits or merges, so the episode should have none".into())
             }
             Event::PageChanged { page, lsn } => self.page_changed(client, page, lsn),
             Event::LogFlushBegins { from, to } => self.log_flush_begins(client, from, to),
@@ -119,7 +123,7 @@ impl Judge {
         self.keys
             .get(&page)
             .copied()
-            .ok_or_else(|| format!("{page} is no key's"))
+            .ok_or_else(|| format!("{page} holds none of the keys"))
     }
 
     fn log_appended(&mut self, client: Option<u8>, lsn: Lsn, page: PageId) -> Accepted {
@@ -127,7 +131,7 @@ impl Judge {
         let key = self.key(page)?;
         if !matches!(self.state.call(c), Call::Write { key: asked, .. } if asked == key) {
             return Err(format!(
-                "client c{} asks for no write of k{}",
+                "client c{} has no write of k{} outstanding",
                 c + 1,
                 key + 1
             ));
@@ -153,7 +157,12 @@ impl Judge {
                 same("the key", key, asked)?;
                 same("the LSN", n, u64::from(lsn))?;
             }
-            other => return Err(format!("client c{} asks for no write: {other:?}", c + 1)),
+            other => {
+                return Err(format!(
+                    "client c{} has no write outstanding: {other:?}",
+                    c + 1
+                ));
+            }
         }
         self.change_page(c)
     }
@@ -215,10 +224,10 @@ impl Judge {
         }
         let durable = self.state.durable();
         let logged = self.state.logged().find(|(_, lsn)| durable < *lsn);
-        let (c, lsn) = logged.ok_or("nobody waits for a flush")?;
+        let (c, lsn) = logged.ok_or("no client waits for a flush")?;
         self.change_page(c)?;
         self.promised[usize::from(c)] = Some(lsn);
-        self.stutter("a flush with nobody waiting: the writer changes its page first")?;
+        self.stutter("a flush that no client waits for: the writer changes its page first")?;
         Ok(c)
     }
 
@@ -257,7 +266,7 @@ impl Judge {
         }
         let durable = self.state.durable();
         let copied = self.copied[usize::from(key)].as_mut();
-        let copied = copied.ok_or("no copy was taken of it")?;
+        let copied = copied.ok_or("no copy of the page was taken")?;
         same(
             "the image's LSN",
             self.scale.page_lsn(lsn)?,
@@ -284,7 +293,7 @@ impl Judge {
     fn land(&mut self, key: u8) -> Accepted {
         let copied = self.copied[usize::from(key)].take();
         let copied = copied.filter(|copied| copied.writing);
-        let copied = copied.ok_or("nobody began to write it")?;
+        let copied = copied.ok_or("no write of the page has begun")?;
         for spared in self.flushes.iter_mut().flatten() {
             let versions = spared.entry(key);
             let versions = versions.or_insert_with(|| vec![self.state.newest_image(key)]);
@@ -351,7 +360,7 @@ impl Judge {
         }
         if n > self.state.durable() {
             return Err(format!(
-                "{n} is called durable, but only {} is",
+                "{n} is reported durable, but only {} is",
                 self.state.durable()
             ));
         }
@@ -411,7 +420,7 @@ impl Judge {
                 same("the oldest position", redo, self.state.checkpoint().1)?;
                 self.take(Action::TruncateLog)
             }
-            other => Err(format!("{other:?} is no checkpoint's")),
+            other => Err(format!("{other:?} is not an event of a checkpoint")),
         }
     }
 
@@ -477,7 +486,7 @@ impl Judge {
                 self.take(Action::FinishRedo)
             }
             Event::Opened => self.take(Action::FinishRecovery),
-            other => Err(format!("{other:?} is no recovery's")),
+            other => Err(format!("{other:?} is not an event of recovery")),
         }
     }
 }

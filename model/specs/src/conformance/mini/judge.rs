@@ -161,7 +161,7 @@ impl Judge {
             Heard::Got(value) => {
                 match *self.call(c) {
                     Call::Get { got, .. } => same("the answer", *value, got)?,
-                    _ => return Err("it does not get".into()),
+                    _ => return Err("the client has no get outstanding".into()),
                 }
                 self.take(Action::Return(c))
             }
@@ -174,7 +174,7 @@ impl Judge {
                 same("the rows", rows, &found)?;
                 self.take(Action::Return(c))
             }
-            Heard::Failed(why) => Err(format!("nothing fails in memory: {why}")),
+            Heard::Failed(why) => Err(format!("a store in memory should not fail: {why}")),
             Heard::Tree(event) => self.tree(c, event),
         }
     }
@@ -221,7 +221,7 @@ impl Judge {
             Event::Full { page } => match self.step(c) {
                 Step::Loaded => self.declines(c, *page),
                 Step::Child => Ok(()),
-                other => Err(format!("it wants no room, but is at {other:?}")),
+                other => Err(format!("the client needs no room, but is at {other:?}")),
             },
             Event::Written { page, mini } => {
                 self.upgrades(c, *page)?;
@@ -264,7 +264,9 @@ impl Judge {
             // out of date.
             Step::Child if self.mirror.is_valid(&self.state, c) => Ok(()),
             Step::Child => self.restarts(c),
-            other => Err(format!("it has nothing to look for, but is at {other:?}")),
+            other => Err(format!(
+                "the client is not looking for a page, but is at {other:?}"
+            )),
         }
     }
 
@@ -299,7 +301,7 @@ impl Judge {
             Step::Loaded => self.take(Action::Upgrade(c))?,
             Step::Child => self.arrives(c, page)?,
             Step::Promote | Step::Write => {}
-            other => return Err(format!("it has no page, but is at {other:?}")),
+            other => return Err(format!("the client has no page, but is at {other:?}")),
         }
         let at = self.mirror.client(&self.state, c).at();
         same("the page", self.number(page)?, at)
@@ -323,7 +325,7 @@ impl Judge {
     /// The engine's new records count as used.
     fn is_used(&mut self, c: u8) -> Accepted {
         let (Call::Get { key, .. } | Call::Write { key, .. }) = *self.call(c) else {
-            return Err("it neither gets nor writes".into());
+            return Err("the client has neither a get nor a write outstanding".into());
         };
         self.read_for_nobody(key)
     }
@@ -410,7 +412,7 @@ impl Judge {
             self.pages.insert(page, 1);
         }
         let known = self.pages.get(&page).copied();
-        known.ok_or_else(|| format!("{page} is no page of the tree"))
+        known.ok_or_else(|| format!("{page} is not a page of the tree"))
     }
 
     pub(super) fn same_mini(

@@ -39,7 +39,7 @@ impl Judge {
             mirror.collect::<Vec<_>>(),
         )?;
         if !cleaned.is_free() {
-            return Err("somebody has the page".into());
+            return Err("another client has the page".into());
         }
         match cause {
             Cause::Eviction => self.take(Action::EvictMini(p)),
@@ -117,7 +117,7 @@ impl Judge {
         let must = self.page(p).must_merge(Bug::None);
         let as_a_whole = self.page(p).mini.mirror && mini.is_some_and(|mini| mini.whole);
         if must && !merged && !as_a_whole {
-            return Err("a cold record is dirty, and goes".into());
+            return Err("a cold record that is dropped is dirty".into());
         }
         if merged && !must {
             // Room was needed, and all dirty records are hot.
@@ -163,7 +163,7 @@ impl Judge {
     pub(super) fn drops(&mut self, page: PageId) -> Accepted {
         let p = self.number(page)?;
         if !self.merged.remove(&p) && is_dirty(self.page(p)) {
-            return Err("a dirty record goes".into());
+            return Err("a dirty record is dropped".into());
         }
         self.take(Action::EvictMini(p))
     }

@@ -132,7 +132,7 @@ impl Judge {
                 self.take(c, Action::Read(c))?;
                 match self.mirror.thread(&self.state, c).call {
                     Call::Get { got, .. } => same("what is read", value, got),
-                    _ => Err("it does not get".into()),
+                    _ => Err("the client has no get outstanding".into()),
                 }
             }
             Heard::Wants(size) => {
@@ -246,7 +246,7 @@ impl Judge {
                 same("listed", listed, self.block(at).life == Life::Listed)
             }
             Event::Abandoned { .. } | Event::Discarded { .. } | Event::ClaimReturned { .. } => {
-                Err("the spec has no such thing: the episode was to have none".into())
+                Err("the spec has no such event, so the episode should have none".into())
             }
             _ => self.eviction(c, event),
         }
@@ -316,7 +316,7 @@ impl Judge {
                 let who = who.ok_or("nobody has evicted the block")?;
                 self.take(who, Action::Finish(who))
             }
-            other => Err(format!("{other:?} is no eviction's")),
+            other => Err(format!("{other:?} is not an event of an eviction")),
         }
     }
 }

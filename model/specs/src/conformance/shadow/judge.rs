@@ -233,7 +233,7 @@ impl<'a> Judge<'a> {
     fn accept(&mut self, client: Option<u8>, heard: &Heard) -> Accepted {
         match heard {
             Heard::Said(record::Heard::Engine(event)) => self.engine(client, *event),
-            Heard::Said(said) => self.client(client.ok_or("no client says it")?, said),
+            Heard::Said(said) => self.client(client.ok_or("the event belongs to no client")?, said),
             Heard::Crashed(found) => self.crashed(found),
             Heard::Restarted(found) => self.ended(Some(found)),
         }
@@ -262,7 +262,7 @@ impl<'a> Judge<'a> {
                 self.phase = Phase::Failed;
                 Ok(())
             }
-            other => Err(format!("{other:?} is not heard of a client here")),
+            other => Err(format!("{other:?} is not an event of a client here")),
         }
     }
 
@@ -292,7 +292,7 @@ impl<'a> Judge<'a> {
         match event {
             Event::LogAppended { lsn, page } => self.log_appended(client, lsn, page),
             Event::StructureAppended { .. } => {
-                Err("the spec has no splits and merges: the episode was to have none".into())
+                Err("the spec has no splits or merges, so the episode should have none".into())
             }
             Event::PageChanged { page, lsn }
             | Event::PageCopied { page, lsn }
@@ -382,7 +382,7 @@ impl<'a> Judge<'a> {
         }
         let durable = self.state.durable();
         if n > durable {
-            return Err(format!("{n} is called durable, but only {durable} is"));
+            return Err(format!("{n} is reported durable, but only {durable} is"));
         }
         Ok(())
     }
@@ -545,7 +545,7 @@ impl<'a> Judge<'a> {
     fn page(&self, page: PageId) -> Result<usize, String> {
         let mut pages = self.setup.pages.iter();
         let p = pages.position(|known| known.id == page);
-        p.ok_or_else(|| format!("{page} is no page of the episode"))
+        p.ok_or_else(|| format!("{page} is not a page of the episode"))
     }
 
     /// The spec's LSN for an LSN of page `p`, or of a record of it.
@@ -556,7 +556,7 @@ impl<'a> Judge<'a> {
             return last.ok_or_else(|| format!("page p{} has no first record", p + 1));
         }
         let n = self.appended.get(&lsn).copied();
-        n.ok_or_else(|| format!("{lsn} is the LSN of no record that is left"))
+        n.ok_or_else(|| format!("{lsn} is not the LSN of a remaining record"))
     }
 
     /// The number of records before this position of the log.

@@ -41,7 +41,7 @@ impl Judge<'_> {
     /// The device shows whether a checkpoint in progress was recorded.
     fn look_for_checkpoint(&mut self, found: &Found) -> Accepted {
         let Some(redo_start) = found.redo_start else {
-            let why = found.error.as_deref().unwrap_or("it says nothing");
+            let why = found.error.as_deref().unwrap_or("no error was reported");
             return Err(format!("recovery does not begin: {why}"));
         };
         let redo_start = self.position(redo_start);
@@ -58,7 +58,7 @@ impl Judge<'_> {
             return Ok(self.state.redo_start());
         };
         let n = self.appended.get(last).copied();
-        n.ok_or_else(|| format!("{last} is the LSN of no record"))
+        n.ok_or_else(|| format!("{last} is not the LSN of a record"))
     }
 
     /// The version of each block that is on the device.

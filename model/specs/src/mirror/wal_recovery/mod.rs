@@ -258,7 +258,7 @@ fn named<T: Copy>(config: &Config, constant: &str, known: &[(&str, T)]) -> Resul
     let name = config.string(constant)?;
     let found = known.iter().find(|(known, _)| *known == name);
     found.map_or_else(
-        || Err(config.wrong(constant, format!("the mirror knows no {name}"))),
+        || Err(config.wrong(constant, format!("the mirror does not know {name}"))),
         |(_, value)| Ok(*value),
     )
 }

@@ -112,7 +112,7 @@ impl<'a> Rig<'a> {
                 self.note(c, action)?;
                 match self.mirror.thread(&self.state, c).call {
                     Call::Get { got, .. } => same("what is read", found, got),
-                    _ => Err("it does not get".into()),
+                    _ => Err("the client has no get outstanding".into()),
                 }
             }
             Action::Write(c) => {
@@ -120,7 +120,7 @@ impl<'a> Rig<'a> {
                     self.looks(c, false)?;
                 }
                 let Call::Write { value, .. } = self.mirror.thread(&self.state, c).call else {
-                    return Err("it does not write".into());
+                    return Err("the client has no write outstanding".into());
                 };
                 same(
                     "whether there is a mini-page",
@@ -170,9 +170,9 @@ impl<'a> Rig<'a> {
                 self.actor(c).go_on()?;
                 self.follow(c).map(drop)
             }
-            Action::Reuse(_) | Action::PassOver(_) => {
-                Err("nobody stands between a list and its block".into())
-            }
+            Action::Reuse(_) | Action::PassOver(_) => Err(
+                "no client stops between taking a pointer off a list and taking its block".into(),
+            ),
         }
     }
 
@@ -186,7 +186,7 @@ impl<'a> Rig<'a> {
 
     fn asked(&self, c: u8) -> Step<u8> {
         let asked = self.mirror.asked(&self.state, c);
-        asked.ok_or_else(|| "it asks for nothing".into())
+        asked.ok_or_else(|| "the client has no call outstanding".into())
     }
 
     /// Runs a deed to its end, or to the first stop.
@@ -329,7 +329,7 @@ impl<'a> Rig<'a> {
                     }
                 }
             }
-            other => Err(format!("nobody stops at {other:?}")),
+            other => Err(format!("no client should stop at {other:?}")),
         }
     }
 
@@ -345,7 +345,7 @@ impl<'a> Rig<'a> {
         } else {
             Deed::Lock(page)
         };
-        same("whether the page is to be had", self.run(c, deed)?, 1)?;
+        same("whether the page can be locked", self.run(c, deed)?, 1)?;
         self.note(c, Action::LockPage(c))
     }
 
@@ -438,7 +438,7 @@ impl<'a> Rig<'a> {
         drop(alone);
         let shared = ring.try_shared(id).map_err(|e| e.to_string())?;
         same(
-            "whether the page is to be read",
+            "whether the page can be read",
             shared.is_some(),
             word.writer == NONE,
         )?;
