@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! cargo run --release -p treering-oracle --example linearizability -- made 1000000 4 10000
-//! cargo run --release -p treering-oracle --example linearizability -- engine btree:in-place 1000000 4 [SEED [tiny]]
+//! cargo run --release -p treering-oracle --example linearizability -- \
+//!     engine btree:in-place 1000000 4 [SEED [tiny]]
 //! cargo run --release -p treering-oracle --example linearizability -- file HISTORY.jsonl
 //! ```
 //!

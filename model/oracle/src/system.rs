@@ -2,7 +2,7 @@
 //! has reached the system below a [`FileDevice`] and was not synced.
 //!
 //! ```text
-//! engine ──▶ FileDevice ──▶ System: pwrite, pread, a queue, fdatasync, holes ──▶ CrashDevice, recorded
+//! engine ──▶ FileDevice ──▶ System: pwrite, pread, fdatasync, … ──▶ CrashDevice, recorded
 //! ```
 //!
 //! A flush that is not passed on, a hole punched over newer data, or a write that is partly

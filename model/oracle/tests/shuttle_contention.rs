@@ -2,7 +2,8 @@
 //! and without it (B-Trees Are Back §7.3, Figure 22).
 //!
 //! ```text
-//! RUSTFLAGS="--cfg shuttle" cargo test --release -p treering-oracle --test shuttle_contention --target-dir target/shuttle -- --nocapture
+//! RUSTFLAGS="--cfg shuttle" cargo test --release -p treering-oracle \
+//!     --test shuttle_contention --target-dir target/shuttle -- --nocapture
 //! ```
 //!
 //! Two writers overwrite URL-like keys in stores with pages of 4 to 32 KiB. The distribution is

@@ -2,7 +2,8 @@
 //! or in persistent memory. Every history is judged.
 //!
 //! ```text
-//! RUSTFLAGS="--cfg shuttle" cargo test --release -p treering-oracle --test shuttle_store --target-dir target/shuttle
+//! RUSTFLAGS="--cfg shuttle" cargo test --release -p treering-oracle \
+//!     --test shuttle_store --target-dir target/shuttle
 //! ```
 //!
 //! The same seed gives the same schedules and so the same histories: a failure is reproduced by its

@@ -1,8 +1,10 @@
 //! Translates between the engine's bytes and the spec's slots.
 //!
 //! ```text
-//! engine   | 24 | record 1 | record 2 | record 3 | record 4 | 24 | record 5 ...      positions in bytes, headers included
-//! spec          0          1          2          3          4          5             positions in records
+//! engine   | 24 | record 1 | record 2 | record 3 | record 4 | 24 | record 5 ...
+//!                                                         positions in bytes, headers included
+//! spec          0          1          2          3          4          5
+//!                                                         positions in records
 //! ```
 //!
 //! The spec has records of one length, and a fixed number of them in a block. In an episode every

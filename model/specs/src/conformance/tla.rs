@@ -3,8 +3,11 @@
 //!
 //! ```text
 //! EXTENDS WalRecovery
-//! Events == << [do |-> "CallWrite", c |-> c2, k |-> k7, v |-> 1], [do |-> "AppendLog", c |-> c2, lsn |-> 1], ... >>
-//! Follow == at <= Len(Events) /\ at' = at + 1 /\ (the action of the spec that Events[at] names, with its outcome)
+//! Events == << [do |-> "CallWrite", c |-> c2, k |-> k7, v |-> 1],
+//!              [do |-> "AppendLog", c |-> c2, lsn |-> 1], ... >>
+//! Follow == /\ at <= Len(Events)
+//!           /\ at' = at + 1
+//!           /\ (the action of the spec that Events[at] names, with its outcome)
 //! ```
 //!
 //! TLC cannot be asked whether a behaviour exists, so it is asked for the opposite. `NotAtEnd`

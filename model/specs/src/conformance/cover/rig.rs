@@ -1,18 +1,23 @@
 //! The engine during one walk: takes every step of the spec on the real engine.
 //!
 //! ```text
-//! AppendLog(c)      client c puts, and stops with its record appended and its page latched       at PageChanged
-//! ChangePage(c)     it goes on; if it is durable, or a flush on its way will make it so, it syncs
-//! FlushLog(c)       client c syncs, and stops with the blocks written                            at LogWritten
-//! CompleteFlush     it goes on, and all who slept
-//! FailFlush         as the one who flushes goes on, the device fails; in a sweep the page store's flush fails
-//! WriteBack(k)      Store::write_back_page        Reload(k)   Store::reload_page       ReadPage   Store::get
-//! BeginCheckpoint   the keeper pumps one step     FlushPages  it pumps on                        at PagesFlushed
-//! WriteSuperblock, FlushSuperblock, TruncateLog   it goes on                  at SuperblockWritten, SuperblockFlushed
-//! Crash, Restart    the device dies under the process; another goes on from what is chosen
-//! LoadSuperblock    the opener opens                                                             at RecoveryBegins
-//! RedoRecord        it reads on                                                                  at RecordRead
-//! FinishRedo        it redoes all                                                                at CheckpointBegins
+//! AppendLog(c)      client c puts, and stops at PageChanged: record appended, page latched
+//! ChangePage(c)     the put continues; client c syncs if its LSN is, or soon will be, durable
+//! FlushLog(c)       client c syncs, and stops at LogWritten: blocks written
+//! CompleteFlush     the leader continues, and so do all sleeping clients
+//! FailFlush         the device fails as the leader continues; in a sweep, the page store's flush fails
+//! ReadPage          Store::get
+//! WriteBack(k)      Store::write_back_page
+//! Reload(k)         Store::reload_page
+//! BeginCheckpoint   the keeper pumps one step
+//! FlushPages        the keeper pumps on, and stops at PagesFlushed
+//! WriteSuperblock   the keeper continues, and stops at SuperblockWritten
+//! FlushSuperblock   the keeper continues, and stops at SuperblockFlushed
+//! TruncateLog       the keeper continues
+//! Crash, Restart    the device dies under the process; another process continues on the outcome
+//! LoadSuperblock    the opener opens the store, and stops at RecoveryBegins
+//! RedoRecord        the opener reads on, and stops at RecordRead
+//! FinishRedo        the opener redoes all records, and stops at CheckpointBegins
 //! ```
 
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //! of inner nodes, its log, its leaves (§III).
 //!
 //! ```text
-//! words.rs       leaves and log in persistent memory, and what a crash leaves of them (LodgeWords.tla)
+//! words.rs       leaves and log in persistent memory, and outcomes of a crash (LodgeWords.tla)
 //! state.rs       the variables (LodgeState.tla)
 //! constants.rs   the constants, and the seeded bugs
 //! steps.rs       the actions (SurrogateBuffer.tla): clients and the log
