@@ -10,7 +10,7 @@ use crate::mutations::recipe::{
 pub(super) const ROOM_AND_OPTIONS: &[Mutation] = &[
     mutation(
         "full-without-merge",
-        "leaves that deletes emptied leak",
+        "leaves emptied by deletes leak",
         Check::Room,
         Mode::Differential,
         IN_PLACE_CRAMPED,
@@ -31,7 +31,7 @@ pub(super) const ROOM_AND_OPTIONS: &[Mutation] = &[
     ),
     mutation(
         "enospc-poisons",
-        "no space left, and for ever",
+        "no space left, permanently",
         Check::Error,
         Mode::Differential,
         COW,
@@ -59,7 +59,7 @@ pub(super) const ROOM_AND_OPTIONS: &[Mutation] = &[
     ),
     mutation(
         "drop-forgets-log",
-        "a store that is let go of",
+        "a store that is dropped",
         Check::Reference,
         Mode::Differential,
         "btree:in-place/closes",
@@ -80,28 +80,28 @@ pub(super) const ROOM_AND_OPTIONS: &[Mutation] = &[
     ),
     mutation(
         "short-write-is-whole",
-        "a system that writes less",
+        "a short write",
         Check::Error,
         Mode::Differential,
         LARGE_PAGES_IN_FILE,
     ),
     mutation(
         "punch-after-rewrite",
-        "a hole where something is",
+        "a hole over newer data",
         Check::Error,
         Mode::Differential,
         COW_IN_FILE,
     ),
     mutation(
         "interval-is-long",
-        "durable some time",
+        "an interval far too long",
         Check::Crash,
         Mode::Crash,
         "btree:in-place/grouped",
     ),
     mutation(
         "lodge-split-leaks",
-        "room that nobody has",
+        "leaked space",
         Check::Room,
         Mode::Differential,
         "lodge:small",

@@ -229,14 +229,14 @@ pub(super) const TREES: &[Mutation] = &[
     ),
     mutation(
         "overflow-redo-moves-over",
-        "recovery hands out what lives",
+        "recovery frees live blocks",
         Check::Crash,
         Mode::Crash,
         COW,
     ),
     mutation(
         "overflow-block-unchecked",
-        "a rotten blob given out",
+        "a decayed blob returned",
         Check::Damage,
         Mode::Damage,
         IN_PLACE,
