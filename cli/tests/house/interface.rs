@@ -58,13 +58,13 @@ impl Listing {
             self.names.insert(format!("{kind} {}", join(name)));
             self.name(name, join(name));
         }
-        let public = |line: &str| line.starts_with("pub use ");
-        let reexports = text.lines().filter(|line| public(line)).count();
+        // What only the crate itself sees is not exported.
+        let (inner, _) = split_uses(&text.replace("pub use ", "use "));
         let exported = uses
             .into_iter()
-            .filter(|(visible, _)| *visible)
-            .take(reexports);
-        for (_, tree) in exported {
+            .zip(inner)
+            .filter(|((visible, _), (crate_only, _))| *visible && !crate_only);
+        for ((_, tree), _) in exported {
             for (_, name) in flatten(&tree) {
                 self.names.insert(format!("use {}", join(&name)));
                 self.name(&name, join(&name));
