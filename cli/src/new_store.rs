@@ -43,11 +43,7 @@ pub(crate) fn options(tree: &TreeSpec, args: &NewStoreArgs) -> Result<Options, F
 
 /// `base`, modified by the flags.
 pub(crate) fn changed(base: Options, args: &NewStoreArgs) -> Result<Options, Failure> {
-    let named = |name: &str| {
-        let mut kinds = PageStoreKind::ALL.into_iter();
-        kinds.find(|kind| kind.name() == name)
-    };
-    let store = args.store_kind.as_deref().and_then(named);
+    let store = args.store_kind.as_deref().and_then(PageStoreKind::named);
     let store = store.unwrap_or(base.store);
     let page = args.page.unwrap_or(base.page_size as u64);
     let too_large = |_| Failure::usage("--page: larger than this machine can address");

@@ -317,18 +317,12 @@ fn preload(text: &str) -> Result<Preload, String> {
 }
 
 fn store(text: &str) -> Result<PageStoreKind, String> {
-    let mut stores = PageStoreKind::ALL.into_iter();
-    stores
-        .find(|store| store.name() == text)
-        .ok_or_else(|| expected(PageStoreKind::ALL.map(PageStoreKind::name)))
+    PageStoreKind::named(text).ok_or_else(|| expected(PageStoreKind::ALL.map(PageStoreKind::name)))
 }
 
 fn log(text: &str) -> Result<LogPacking, String> {
-    let named = LogPacking::NAMED.iter();
-    let found = named.clone().find(|(name, _)| *name == text);
-    found
-        .map(|(_, log)| *log)
-        .ok_or_else(|| expected(named.map(|(name, _)| *name)))
+    let names = LogPacking::NAMED.iter().map(|(name, _)| *name);
+    LogPacking::named(text).ok_or_else(|| expected(names))
 }
 
 /// What to say to somebody who has misspelt a name.

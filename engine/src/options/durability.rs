@@ -58,6 +58,13 @@ impl LogPacking {
         ("sparse", LogPacking::Sparse),
     ];
 
+    /// The packing of a name, if there is one.
+    #[must_use]
+    pub fn named(name: &str) -> Option<LogPacking> {
+        let named = Self::NAMED.iter().find(|(known, _)| *known == name);
+        named.map(|(_, packing)| *packing)
+    }
+
     /// The name on the command line and in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {

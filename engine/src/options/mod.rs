@@ -100,32 +100,6 @@ pub struct Options {
 }
 
 impl Options {
-    /// Returns the defaults of all options that do not depend on the tree. The tree is `BTree`.
-    pub(crate) fn unset() -> Options {
-        Options {
-            tree: TreeKind::BTree,
-            store: PageStoreKind::InPlace,
-            mod_log: None,
-            layout: None,
-            contention_split: None,
-            page_size: 4096,
-            cache_bytes: 64 << 20,
-            durability: Durability::PerCommit,
-            log_packing: LogPacking::Packed,
-            log_bytes: 64 << 20,
-            checkpoint_log_bytes: 32 << 20,
-            log_buffer_bytes: 256 << 10,
-            write_batch_pages: 32,
-            limit_bytes: None,
-            index_entries: *limits::INDEX_ENTRIES.end(),
-            first_lsn: 0,
-            create: true,
-            read_only: false,
-        }
-    }
-}
-
-impl Options {
     /// Returns the layouts that leaves may have.
     #[must_use]
     pub fn leaf_layouts(&self) -> LayoutChoice {

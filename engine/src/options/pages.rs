@@ -43,6 +43,12 @@ impl PageStoreKind {
         }
     }
 
+    /// The page store of a name, with the defaults of its parameters, if there is one.
+    #[must_use]
+    pub fn named(name: &str) -> Option<PageStoreKind> {
+        Self::ALL.into_iter().find(|store| store.name() == name)
+    }
+
     /// Returns when the page table is persisted, or `None` for a store without one. In such a
     /// store, the place of a page follows from its id.
     #[must_use]

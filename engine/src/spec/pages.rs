@@ -1,8 +1,10 @@
 //! A tree of pages: the tree, and the parts below it.
 
 use crate::error::Result;
+use crate::options::limits::INDEX_ENTRIES;
 use crate::options::{
-    BfOptions, ContentionSplit, LayoutChoice, LogPacking, ModLog, Options, PageStoreKind, TreeKind,
+    BfOptions, ContentionSplit, Durability, LayoutChoice, LogPacking, ModLog, Options,
+    PageStoreKind, TreeKind,
 };
 
 /// A tree of pages with the parts below it. Any combination is a tree, unless
@@ -89,7 +91,17 @@ impl PageTree {
             contention_split: self.contention_split,
             page_size: self.page_size,
             log_packing: self.log_packing,
-            ..Options::unset()
+            cache_bytes: 64 << 20,
+            durability: Durability::PerCommit,
+            log_bytes: 64 << 20,
+            checkpoint_log_bytes: 32 << 20,
+            log_buffer_bytes: 256 << 10,
+            write_batch_pages: 32,
+            limit_bytes: None,
+            index_entries: *INDEX_ENTRIES.end(),
+            first_lsn: 0,
+            create: true,
+            read_only: false,
         }
     }
 

@@ -134,10 +134,7 @@ fn read_tree(pages: &mut PageTree, tree: &Part<'_>) -> Result<(), String> {
 /// Sets a part below a page tree. Returns what kind of part it is.
 fn read_part(pages: &mut PageTree, part: &Part<'_>) -> Result<&'static str, String> {
     let [stores, logs, layouts] = parts();
-    let store = PageStoreKind::ALL
-        .into_iter()
-        .find(|store| store.name() == part.name);
-    if let Some(store) = store {
+    if let Some(store) = PageStoreKind::named(part.name) {
         pages.store = store;
         for parameter in part.values() {
             let (name, value) = parameter?;
@@ -145,12 +142,9 @@ fn read_part(pages: &mut PageTree, part: &Part<'_>) -> Result<&'static str, Stri
         }
         return Ok(stores.0);
     }
-    let named = LogPacking::NAMED
-        .iter()
-        .find(|(name, _)| *name == part.name);
-    let kind = match (named, LayoutChoice::named(part.name)) {
-        (Some((_, log)), _) => {
-            pages.log_packing = *log;
+    let kind = match (LogPacking::named(part.name), LayoutChoice::named(part.name)) {
+        (Some(log), _) => {
+            pages.log_packing = log;
             logs.0
         }
         (None, Some(layout)) => {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use treering_engine::{BLOCK_SIZE, LogPacking, Options, ResetRule, TablePersist, TreeKind};
+use treering_engine::{BLOCK_SIZE, Options, ResetRule, TablePersist, TreeKind};
 
 use crate::replay::config::{Acknowledge, ReplayConfig};
 use crate::replay::frame::named;
@@ -17,15 +17,10 @@ pub(super) fn options(
 ) -> BTreeMap<String, Value> {
     let flash = asked.and_then(|asked| asked.profile.flash());
     let precondition = asked.map(|asked| format!("{:?}", asked.precondition).to_lowercase());
-    let store = engine.store.name();
     let table = engine.store.table().map(|table| match table {
         TablePersist::EachFlush => "each-flush",
         TablePersist::Checkpoint => "checkpoint",
     });
-    let log = match engine.log_packing {
-        LogPacking::Packed => "packed",
-        LogPacking::Sparse => "sparse",
-    };
     let threshold = engine.mod_log.map_or(0, |rule| rule.threshold);
     let segment = engine.mod_log.map(|rule| rule.segment);
     let reset = engine.mod_log.map(|rule| match rule.reset {
@@ -45,9 +40,9 @@ pub(super) fn options(
         ),
     };
     named([
-        ("store", json!(store)),
+        ("store", json!(engine.store.name())),
         ("table", json!(table)),
-        ("log", json!(log)),
+        ("log", json!(engine.log_packing.name())),
         ("threshold", json!(threshold)),
         ("segment", json!(segment)),
         ("reset", json!(reset)),
