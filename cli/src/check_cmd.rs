@@ -128,7 +128,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     let so_far = Arc::new(Mutex::new(Report::default()));
     let (to, told) = (json.clone(), Arc::clone(&so_far));
     interrupt::at_end(move || stopped(&so_far_of(&told), to.as_ref()));
-    let report = suite::check(&request, &|step| match step {
+    let checked = suite::check(&request, &|step| match step {
         Step::Line(line) if began.elapsed() >= PATIENCE => {
             // Nothing can be reported if stderr is gone.
             let _ = writeln!(std::io::stderr(), "{line}");
@@ -136,8 +136,10 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
         Step::Line(_) => {}
         Step::Checked(outcome) => so_far_of(&so_far).outcomes.push(outcome.clone()),
         Step::Compared(graph) => so_far_of(&so_far).graphs.push(graph.clone()),
-    })?;
+    });
+    // First, for a check whose checkers were ended by a signal fails, too.
     interrupt::finished();
+    let report = checked?;
     if let Some(test) = test {
         save_test(&report, &request, &test)?;
     }

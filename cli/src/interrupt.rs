@@ -199,8 +199,8 @@ pub(crate) fn at_end(say: impl FnOnce() -> String + Send + 'static) {
 /// Removes the report of [`at_end`]: the command has finished and will report by itself. If the
 /// watcher is already about to report, this does not return, and the watcher ends the process.
 pub(crate) fn finished() {
-    left().at_end = None;
-    while ENDING.load(Ordering::SeqCst) == BY_WATCHER {
+    let taken = left().at_end.take().is_none();
+    while taken && stopped().is_some() && ENDING.load(Ordering::SeqCst) != BY_COMMAND {
         std::thread::park();
     }
 }

@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -27,8 +28,11 @@ fn outside() -> MutexGuard<'static, Outside> {
     OUTSIDE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// How long [`abandon`] tries to remove a folder into which a checker may still write.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 /// Ends every checker and removes every folder of a check that runs in this process. After that no
-/// checker can be started, so the check's own result is useless.
+/// checker can be started and no folder made, so the check's own result is useless.
 pub fn abandon() {
     let mut outside = outside();
     outside.abandoned = true;
@@ -36,8 +40,14 @@ pub fn abandon() {
         // It may have exited already.
         let _ = kill_process(child, Signal::KILL);
     }
+    // A checker that was killed may write for a moment more, and a folder that has just got a new
+    // file is not removed.
+    let until = Instant::now() + PATIENCE;
     for folder in outside.folders.drain(..) {
-        let _ = std::fs::remove_dir_all(folder);
+        while std::fs::remove_dir_all(&folder).is_err() && folder.exists() && Instant::now() < until
+        {
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 }
 
@@ -46,8 +56,13 @@ pub(super) struct Scratch(TempDir);
 
 impl Scratch {
     pub(super) fn new() -> std::io::Result<Scratch> {
+        // Under the lock, so that the next `abandon` also removes a folder that is made now.
+        let mut outside = outside();
+        if outside.abandoned {
+            return Err(std::io::ErrorKind::Interrupted.into());
+        }
         let folder = tempfile::tempdir()?;
-        outside().folders.push(folder.path().to_owned());
+        outside.folders.push(folder.path().to_owned());
         Ok(Scratch(folder))
     }
 
