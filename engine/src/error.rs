@@ -157,6 +157,22 @@ pub enum Error {
         /// What is there.
         found: String,
     },
+    /// This kind of store cannot do what was asked.
+    #[error("this store has no {what}")]
+    Unsupported {
+        /// What it lacks.
+        what: &'static str,
+    },
+    /// The changes of a batch take more of the log than one batch may.
+    #[error(
+        "batch of {bytes} bytes is larger than the {max} bytes that a batch may have in this log"
+    )]
+    BatchTooLarge {
+        /// Bytes of its keys and values, with framing.
+        bytes: u64,
+        /// The most that one batch may have.
+        max: u64,
+    },
     /// A failure of another engine behind [`crate::Kv`], in that engine's words.
     #[error("{engine}: {why}")]
     Foreign {

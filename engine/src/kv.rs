@@ -4,7 +4,8 @@
 use std::any::Any;
 use std::ops::ControlFlow;
 
-use crate::error::Result;
+use crate::batch::Batch;
+use crate::error::{Error, Result};
 use crate::types::Lsn;
 
 /// The callback of a scan: it receives each key and value, and returns whether to continue.
@@ -59,6 +60,22 @@ pub trait Kv: Any + Send + Sync {
     /// # Errors
     /// As `put`, except that no key is too long: a key that does not fit in a page is absent.
     fn delete(&self, key: &[u8]) -> Result<Lsn>;
+
+    /// Makes all changes of `batch`. They take effect together: a crash leaves all of them or none,
+    /// and so do readers see them, except scans, which may meet a part. Returns the LSN that makes
+    /// the batch durable.
+    ///
+    /// # Errors
+    /// As `put`; [`crate::Error::BatchTooLarge`] if the batch is too large for the log. Nothing has
+    /// changed after any error that `put` says the same of.
+    ///
+    /// [`crate::Error::Unsupported`] if this kind of store has no batches.
+    fn write(&self, batch: &Batch) -> Result<Lsn> {
+        let _ = batch;
+        Err(Error::Unsupported {
+            what: "write batches",
+        })
+    }
 
     /// Visits the records with keys at or after `from` in ascending order, until `visit` breaks or
     /// no key is left. No latch is held while `visit` runs.

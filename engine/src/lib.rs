@@ -58,6 +58,7 @@ pub mod spec;
 pub mod sync;
 pub mod wal;
 
+mod batch;
 mod cache;
 mod error;
 mod held;
@@ -80,6 +81,7 @@ mod store;
 mod trees;
 mod types;
 
+pub use batch::Batch;
 pub use error::{Error, Result};
 pub use inspect::repair::{
     KeyRange, SalvageHints, SalvageReport, SalvageStep, SalvageVisitor, salvage, salvage_options,
