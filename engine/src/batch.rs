@@ -59,7 +59,7 @@ impl Batch {
     }
 
     /// The keys in ascending order, each with its new value, or `None` if it is deleted.
-    pub fn iter(&self) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&[u8], Option<&[u8]>)> {
         (self.changes.iter()).map(|(key, value)| (key.as_slice(), value.as_deref()))
     }
 }

@@ -38,6 +38,7 @@
 //! | 32 | 8 | capacity in blocks |
 //! | 40 | 8 | log blocks |
 //! | 48 | 4 | log epoch |
+//! | 52 | 4 | number of epochs that began behind the redo start |
 //! | 56 | 8 | redo start: the log position at which recovery begins |
 //! | 64 | 8 | head slot of the index snapshot |
 //! | 72 | 8 | entries in the index snapshot |
@@ -297,7 +298,11 @@ pub fn required_blocks(options: &Options, pages: u64) -> u64 {
 pub(crate) struct Superblock {
     pub(crate) sequence: u64,
     pub(crate) layout: Layout,
+    /// The newest epoch of the log.
     pub(crate) epoch: u32,
+    /// The epoch that was being written at `redo_start`: `epoch`, except while recovery completes a
+    /// batch.
+    pub(crate) redo_epoch: u32,
     pub(crate) redo_start: Lsn,
     /// The head of the snapshot chain; there always is one.
     pub(crate) snapshot_head: Slot,
@@ -343,6 +348,7 @@ impl Superblock {
         b[32..40].copy_from_slice(&self.layout.capacity_blocks.to_le_bytes());
         b[40..48].copy_from_slice(&self.layout.log_blocks.to_le_bytes());
         b[48..52].copy_from_slice(&self.epoch.to_le_bytes());
+        b[52..56].copy_from_slice(&(self.epoch - self.redo_epoch).to_le_bytes());
         b[56..64].copy_from_slice(&self.redo_start.0.to_le_bytes());
         b[64..72].copy_from_slice(&self.snapshot_head.0.to_le_bytes());
         b[72..80].copy_from_slice(&self.snapshot_entries.to_le_bytes());
@@ -422,6 +428,11 @@ impl Superblock {
                 u64::from(u32_at(48)),
                 u64::from(u32::MAX),
             ),
+            (
+                "a redo start in an epoch that has been",
+                u64::from(u32_at(52)),
+                u64::from(u32_at(48)) + 1,
+            ),
             ("a sequence number below 2^62", u64_at(16), MAX_POSITION),
             ("a log position below 2^62", u64_at(56), MAX_POSITION),
             (
@@ -452,6 +463,7 @@ impl Superblock {
             sequence: u64_at(16),
             layout,
             epoch: u32_at(48),
+            redo_epoch: u32_at(48) - u32_at(52),
             redo_start: Lsn(u64_at(56)),
             snapshot_head,
             snapshot_entries: u64_at(72),

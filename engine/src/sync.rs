@@ -8,8 +8,10 @@
 //! (loom's cannot). [`Arc`] and `OnceLock` are std's. Explorers need not see them, because no
 //! initialiser of a `OnceLock` reaches a scheduling point.
 
+mod gate;
 mod turns;
 
+pub use gate::{Closed, Gate, Pass};
 pub use std::sync::Arc;
 pub use turns::{Turn, Turns};
 

@@ -32,6 +32,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::values::{Overflow, each_run};
 use super::{Pointer, may_have_pointers};
+use crate::batch::Batch;
 use crate::device::{AlignedBuf, Volume};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, Slot};
@@ -39,7 +40,7 @@ use crate::mutation;
 use crate::node::{PageRef, records};
 use crate::pages::{Found, PageStore, SlotMap};
 use crate::types::{Lsn, PageId};
-use crate::wal::Record;
+use crate::wal::{Intents, Record};
 
 /// The findings of the first pass over the log.
 pub(crate) struct Seen<'a> {
@@ -49,6 +50,10 @@ pub(crate) struct Seen<'a> {
     pages: BTreeMap<PageId, Named>,
     /// The last log entry for each key, if page names are not places.
     keys: HashMap<Box<[u8]>, (Lsn, Option<Pointer>)>,
+    /// The batches of the log.
+    intents: Intents,
+    /// The values of the batch that recovery will complete.
+    pending: Vec<Pointer>,
 }
 
 /// A page that the log names.
@@ -68,6 +73,8 @@ impl<'a> Seen<'a> {
             layout,
             pages: BTreeMap::new(),
             keys: HashMap::new(),
+            intents: Intents::default(),
+            pending: Vec::new(),
         }
     }
 
@@ -112,7 +119,22 @@ impl<'a> Seen<'a> {
                     marks.mark(page);
                 }
             }
+            // Damage is left for redo to report.
+            Record::Batch { .. } | Record::BatchEnd => drop(self.intents.take(lsn, record)),
             Record::Relayout { .. } => {}
+        }
+    }
+
+    /// Takes what [`Seen::take`] knows only at the end of the log: the values of a batch that
+    /// recovery will complete. Their places are theirs, although no leaf may refer to them yet.
+    pub(crate) fn end(&mut self) {
+        let intents = std::mem::take(&mut self.intents);
+        let Some(intent) = intents.into_pending() else {
+            return;
+        };
+        self.pending = pointers(&intent.changes);
+        for pointer in self.pending.clone() {
+            self.names(intent.lsn, &pointer);
         }
     }
 
@@ -142,7 +164,7 @@ impl<'a> Seen<'a> {
         each_run(self.volume, self.layout, pointer, |run| {
             let end = PageId(run.first.0 + run.slots);
             for (_, named) in self.pages.range_mut(PageId(run.first.0)..end) {
-                named.value = lsn;
+                named.value = named.value.max(lsn);
             }
         });
     }
@@ -179,6 +201,7 @@ impl<'a> Seen<'a> {
         let hold = |pointer: &Pointer| {
             each_run(self.volume, self.layout, pointer, |run| pages.hold_run(run));
         };
+        self.pending.iter().for_each(hold);
         (self
             .keys
             .values()
@@ -215,6 +238,12 @@ pub(crate) fn each_pointer(leaf: &PageRef<'_>, mut each: impl FnMut(&[u8], Point
     }
 }
 
+/// The pointers among the changes of a batch.
+fn pointers(changes: &Batch) -> Vec<Pointer> {
+    let values = changes.iter().filter_map(|(_, value)| value);
+    values.filter_map(Pointer::of).collect()
+}
+
 /// The places of all values that the leaves refer to.
 pub(crate) struct Taken<'a> {
     volume: &'a Volume,
@@ -229,6 +258,15 @@ impl<'a> Taken<'a> {
             volume,
             layout,
             slots: SlotMap::new(layout.slots),
+        }
+    }
+
+    /// Takes the places of the values that a batch refers to. Leaves may refer to them already.
+    pub(crate) fn take_pending(&mut self, changes: &Batch) {
+        for pointer in pointers(changes) {
+            each_run(self.volume, self.layout, &pointer, |run| {
+                run.iter().for_each(|slot| drop(self.slots.take(slot)));
+            });
         }
     }
 

@@ -379,6 +379,12 @@ impl PageStore for CowStore {
             .ok_or(Error::Full { pages })
     }
 
+    fn free_places(&self) -> u64 {
+        let state = self.state.lock();
+        let left = state.slots.free() + state.held.used();
+        left.saturating_sub(self.max_batch as u64)
+    }
+
     fn free(&self, page: PageId) -> Result<()> {
         // A table that refers to the slot must not be on its way to the device while the slot is
         // freed.

@@ -196,6 +196,10 @@ impl PageStore for InPlaceStore {
         self.places.take(keep_slots).map(PageId)
     }
 
+    fn free_places(&self) -> u64 {
+        self.places.free()
+    }
+
     fn free(&self, page: PageId) -> Result<()> {
         self.logs.free(page);
         // Its place may soon belong to another page.

@@ -89,6 +89,9 @@ pub(crate) trait PageStore: Send + Sync {
     /// need some.
     fn allocate(&self, keep_slots: u64) -> Result<PageId>;
 
+    /// Returns the number of places that [`PageStore::allocate`] can take, at least.
+    fn free_places(&self) -> u64;
+
     /// Frees the name and place of `page`. The removal of `page` from the tree must be durable.
     fn free(&self, page: PageId) -> Result<()>;
 

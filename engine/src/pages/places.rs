@@ -39,6 +39,11 @@ impl Places {
         })
     }
 
+    /// Returns the number of free slots.
+    pub(super) fn free(&self) -> u64 {
+        self.taken.lock().free()
+    }
+
     /// Trims a slot and frees it.
     pub(super) fn give_back(&self, slot: u64) -> Result<()> {
         let lba = self.layout.slot_lba(Slot(slot));

@@ -393,6 +393,10 @@ impl PageStore for ShadowStore {
         self.places.take(keep_slots).map(PageId)
     }
 
+    fn free_places(&self) -> u64 {
+        self.places.free()
+    }
+
     fn free(&self, page: PageId) -> Result<()> {
         let _one_at_a_time = self.writing.lock();
         {

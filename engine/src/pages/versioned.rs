@@ -189,6 +189,10 @@ impl PageStore for Versioned {
         self.inner.allocate(keep_slots)
     }
 
+    fn free_places(&self) -> u64 {
+        self.inner.free_places()
+    }
+
     fn free(&self, page: PageId) -> Result<()> {
         // Before the name can be reused.
         self.set(page, Lsn(0));

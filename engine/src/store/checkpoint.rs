@@ -88,6 +88,21 @@ impl Checkpointer {
         volume.flush()
     }
 
+    /// Makes the log's epoch durable without a checkpoint, so that records may be appended under it
+    /// while redo still begins in the epoch before. For recovery, before it appends anything.
+    pub(crate) fn write_epoch(&self, tree: &Tree) -> Result<()> {
+        let volume = &tree.leaves().pager.volume;
+        let superblock = &mut self.state.lock().superblock;
+        superblock.sequence += 1;
+        let (epoch, redo_start) = (superblock.epoch, superblock.redo_start);
+        volume.tell(|| Event::SuperblockWriting { epoch, redo_start });
+        volume.write(superblock.lba(), &superblock.encode(), IoClass::Extra)?;
+        volume.tell(|| Event::SuperblockWritten { redo_start });
+        volume.flush()?;
+        volume.tell(|| Event::SuperblockFlushed { redo_start });
+        Ok(())
+    }
+
     pub(crate) fn completed(&self) -> u64 {
         self.completed.load(Ordering::Relaxed)
     }
@@ -221,6 +236,7 @@ impl Checkpointer {
         pager.volume.tell(|| Event::PagesFlushed { begin });
         let superblock = Superblock {
             sequence,
+            redo_epoch: state.superblock.epoch,
             redo_start: begin,
             snapshot_head: written.head,
             snapshot_entries: written.entries,

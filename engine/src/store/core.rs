@@ -4,12 +4,14 @@
 //! [`Core::pump`] does one bounded step of it. A store that is never pumped still works: an
 //! operation that runs out of frames or of log room does the step itself.
 
+use super::batch::Batches;
 use super::checkpoint::Checkpointer;
 use super::fill::LeafFill;
 use super::life::Life;
 use super::recovery::RecoveryReport;
 use super::room::{Full, Made};
 use super::task::Task;
+use crate::batch::Batch;
 use crate::cache::{Fix, ReadGuard};
 use crate::device::Claim;
 use crate::error::{Error, Result};
@@ -45,6 +47,7 @@ pub(crate) struct Core {
     pub(super) options: Options,
     pub(super) recovery: RecoveryReport,
     pub(super) life: Life,
+    pub(super) batches: Batches,
     /// State of the search for free pages.
     pub(crate) full: Full,
     /// Keeps other stores of this process off the device. Must be the last field: it is dropped
@@ -145,6 +148,7 @@ impl Core {
         if self.options.read_only || self.life.is_closed() {
             return Ok(());
         }
+        self.finish_batch()?;
         // Merge before the checkpoint begins, so that the next opening finds nothing to redo. A
         // damaged neighbour prevents one merge, not the others.
         drop(self.merge_noted());
@@ -199,12 +203,23 @@ impl Core {
     /// Repeats `attempt` until the change is made, and makes room for it between attempts. No latch
     /// is held there.
     pub(super) fn change<T>(&self, attempt: &mut dyn FnMut() -> Result<Attempt<T>>) -> Result<T> {
+        self.check_writable()?;
+        let _pass = self.pass()?;
+        self.repeat(attempt)
+    }
+
+    /// Returns an error if the store takes no writes. Writes call this first.
+    pub(super) fn check_writable(&self) -> Result<()> {
         if self.options.read_only {
             return Err(Error::ReadOnly);
         }
         self.life.check_open()?;
         self.tree.leaves().pager.check_poison()?;
-        self.tree.leaves().pager.retry_refused()?;
+        self.tree.leaves().pager.retry_refused()
+    }
+
+    /// Repeats `attempt` as [`Core::change`] does, for a caller that has the right to write.
+    pub(super) fn repeat<T>(&self, attempt: &mut dyn FnMut() -> Result<Attempt<T>>) -> Result<T> {
         let mut squeezed = 0;
         loop {
             let freed = self.pages_freed();
@@ -273,7 +288,7 @@ impl Core {
 
 impl Kv for Core {
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
-        let found = self.tree.get(key, value)?;
+        let found = self.get_stored(key, value)?;
         match Pointer::of(value) {
             Some(pointer) if found => self.get_long(key, pointer, value),
             _ => Ok(found),
@@ -311,12 +326,16 @@ impl Kv for Core {
         Ok(acknowledged)
     }
 
+    fn write(&self, batch: &Batch) -> Result<Lsn> {
+        self.write_batch(batch)
+    }
+
     fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()> {
-        self.following(visit, |visit| self.tree.scan(from, visit))
+        self.following(visit, |visit| self.scan_stored(from, visit))
     }
 
     fn scan_back(&self, before: Option<&[u8]>, visit: &mut Visitor<'_>) -> Result<()> {
-        self.following(visit, |visit| self.tree.scan_back(before, visit))
+        self.following(visit, |visit| self.scan_back_stored(before, visit))
     }
 
     fn sync(&self, lsn: Lsn) -> Result<()> {

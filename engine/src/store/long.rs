@@ -48,7 +48,7 @@ impl Core {
             }
             // The value may have been replaced and its places reused. If the pointer is still the
             // same, it was not replaced, and the damage is real.
-            if !self.tree.get(key, value)? {
+            if !self.get_stored(key, value)? {
                 return Ok(false);
             }
             match Pointer::of(value) {

@@ -12,6 +12,7 @@
 //! such as simulators, use [`Store::open`]. It starts no thread: the owner pumps background
 //! [`Task`]s ([`Store::due`], [`Store::pump`]).
 
+mod batch;
 pub(crate) mod checkpoint;
 mod core;
 mod fill;
@@ -35,6 +36,7 @@ use std::sync::atomic::AtomicBool;
 use self::core::Core;
 #[cfg(not(any(loom, shuttle)))]
 use self::worker::Worker;
+use crate::batch::Batch;
 use crate::device::BlockDevice;
 use crate::error::Result;
 use crate::events::Observer;
@@ -284,6 +286,10 @@ impl Kv for Store {
 
     fn delete(&self, key: &[u8]) -> Result<Lsn> {
         self.core.delete(key)
+    }
+
+    fn write(&self, batch: &Batch) -> Result<Lsn> {
+        self.core.write(batch)
     }
 
     fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()> {

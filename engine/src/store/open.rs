@@ -1,9 +1,10 @@
 //! Opening a store: formats a blank device, or recovers the store that the device holds.
 
+use super::batch::Batches;
 use super::checkpoint::Checkpointer;
 use super::core::Core;
 use super::life::Life;
-use super::recovery::{RecoveryReport, Redo};
+use super::recovery::{Recovered, RecoveryReport, Redo};
 use super::room::Full;
 use crate::cache::Cache;
 use crate::device::{BlockDevice, Claim, Claims, OverlayDevice, Volume};
@@ -83,6 +84,7 @@ impl Core {
             sequence: 0,
             layout,
             epoch: 1,
+            redo_epoch: 1,
             redo_start: start,
             snapshot_head: Slot(0),
             snapshot_entries: 0,
@@ -157,7 +159,7 @@ impl Core {
         // cache, and then a flush is enough. Or a flush of it may have failed, and then another
         // flush does not help. So recovery rewrites the blocks that it builds on; see the module
         // documentation of `recovery`.
-        let (from, known_epoch) = (superblock.redo_start, superblock.epoch);
+        let (from, known_epoch) = (superblock.redo_start, superblock.redo_epoch);
         let region = layout.log_region();
         let start = LogStart {
             from,
@@ -171,6 +173,7 @@ impl Core {
             seen.take(lsn, &record, &overflow);
             Ok(())
         })?;
+        seen.end();
         if let Some(page) = beyond.filter(|(version, _)| *version > end.end) {
             return Err(log_too_short(&layout, page, end.end));
         }
@@ -199,7 +202,11 @@ impl Core {
             redo.take(lsn, &record)
         })?;
         redo.report.pages_repaired = repaired;
-        let (report, sparse) = redo.finish()?;
+        let Recovered {
+            report,
+            sparse,
+            pending,
+        } = redo.finish()?;
         let superblock = Superblock {
             epoch,
             ..superblock
@@ -212,7 +219,10 @@ impl Core {
             report,
         );
         // This also makes the new epoch durable, before anything is appended under it.
-        store.checkpointer.run(&store.tree)?;
+        match pending {
+            Some(batch) => store.complete_pending(batch.changes)?,
+            None => drop(store.checkpointer.run(&store.tree)?),
+        }
         store.tree.leaves().pager.volume.tell(|| Event::Opened);
         // The log no longer names these pages, so note them for merging.
         let notes = &store.tree.leaves().notes;
@@ -239,6 +249,7 @@ impl Core {
             options: options.clone(),
             recovery,
             life,
+            batches: Batches::default(),
             full: Full::default(),
             claim: None,
         }

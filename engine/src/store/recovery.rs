@@ -66,7 +66,7 @@ use crate::overflow::recover::{Seen, Taken};
 use crate::pager::Pager;
 use crate::pages::{PageStore, SlotMap};
 use crate::types::{Lsn, PageId};
-use crate::wal::Record;
+use crate::wal::{Intent, Intents, Record};
 
 /// Bytes of record content gathered before it is applied page by page.
 const GATHER_BYTES: usize = 32 << 20;
@@ -82,6 +82,15 @@ pub struct RecoveryReport {
     pub changes_redone: u64,
     /// LSN at which the durable log ended.
     pub log_end: Lsn,
+}
+
+/// What redo found.
+pub(crate) struct Recovered {
+    pub(crate) report: RecoveryReport,
+    /// The sparse pages that the log names.
+    pub(crate) sparse: BTreeSet<PageId>,
+    /// The batch that the log ends in, which must be completed.
+    pub(crate) pending: Option<Intent>,
 }
 
 /// The effect of one record on one page.
@@ -139,6 +148,8 @@ pub(crate) struct Redo<'a> {
     lost: BTreeMap<PageId, Error>,
     /// Sparse pages that the log names. Nothing else records that they may need a merge.
     sparse: BTreeSet<PageId>,
+    /// The batches of the log.
+    intents: Intents,
     pub(crate) report: RecoveryReport,
 }
 
@@ -158,6 +169,7 @@ impl<'a> Redo<'a> {
             snapshot,
             lost: BTreeMap::new(),
             sparse: BTreeSet::new(),
+            intents: Intents::default(),
             report: RecoveryReport::default(),
         }
     }
@@ -166,10 +178,9 @@ impl<'a> Redo<'a> {
     pub(crate) fn take(&mut self, lsn: Lsn, record: &Record<'_>) -> Result<()> {
         self.report.records_read += 1;
         self.report.log_end = lsn;
-        self.pager.volume.tell(|| Event::RecordRead {
-            lsn,
-            page: record.pages().next().expect("a record names a page"),
-        });
+        if let Some(page) = record.pages().next() {
+            self.pager.volume.tell(|| Event::RecordRead { lsn, page });
+        }
         match *record {
             Record::Put { page, key, value } => {
                 let (key, value) = (self.keep(key), self.keep(value));
@@ -222,6 +233,10 @@ impl<'a> Redo<'a> {
                 let upper = upper.map(|u| self.keep(u));
                 self.gather(left, lsn, Change::Absorb { upper, records });
                 self.gather(right, lsn, Change::Forget);
+            }
+            Record::Batch { .. } | Record::BatchEnd => {
+                let taken = self.intents.take(lsn, record);
+                taken.map_err(|damage| self.bad_record("a batch", "changes", damage))?;
             }
             Record::Relayout { page, layout } => {
                 if !mutation::on("redo-skips-relayouts") {
@@ -421,18 +436,26 @@ impl<'a> Redo<'a> {
     }
 
     fn decode<'r>(&self, page: PageId, list: &'r [u8]) -> Result<records::RecordList<'r>> {
-        records::decode(list).map_err(|damage| Error::Damaged {
-            what: format!("a log record about {page}"),
+        records::decode(list).map_err(|damage| self.bad_record(page, "a list of records", damage))
+    }
+
+    fn bad_record(
+        &self,
+        about: impl std::fmt::Display,
+        expected: &str,
+        found: impl std::fmt::Display,
+    ) -> Error {
+        Error::Damaged {
+            what: format!("a log record about {about}"),
             lba: self.pager.layout.log_start(),
-            expected: "a list of records".into(),
-            found: damage.to_string(),
-        })
+            expected: expected.into(),
+            found: found.to_string(),
+        }
     }
 
     /// Completes recovery after the last record. Checks that every page of the index is there, and
-    /// tells the cache and the page store which pages are live. Also returns the sparse pages that
-    /// the log names.
-    pub(crate) fn finish(mut self) -> Result<(RecoveryReport, BTreeSet<PageId>)> {
+    /// tells the cache and the page store which pages are live.
+    pub(crate) fn finish(mut self) -> Result<Recovered> {
         self.apply_gathered()?;
         self.pager.volume.tell(|| Event::RedoEnds);
         let mut live = SlotMap::new(self.pager.pages.page_limit());
@@ -465,7 +488,11 @@ impl<'a> Redo<'a> {
         self.pager.pages.persist_table()?;
         self.pager.cache.set_live(&live);
         self.sparse.retain(|page| live.contains(page.0));
-        Ok((self.report, self.sparse))
+        Ok(Recovered {
+            report: self.report,
+            sparse: self.sparse,
+            pending: self.intents.into_pending(),
+        })
     }
 
     /// Returns the places of long values, read from the leaves that may point to some. The pointers
@@ -486,6 +513,9 @@ impl<'a> Redo<'a> {
             if !taken.take(&leaf.view())? {
                 overflow.unmark(page);
             }
+        }
+        if let Some(intent) = self.intents.pending() {
+            taken.take_pending(&intent.changes);
         }
         overflow.found_places(taken.slots.used());
         Ok(taken.slots)

@@ -92,6 +92,14 @@ impl Tree {
         }
     }
 
+    /// The most pages that merging what is buffered above the leaves may split off.
+    pub(crate) fn pages_owed(&self) -> u64 {
+        match self {
+            Tree::BTree(_) => 0,
+            Tree::Bf(tree) => tree.pages_owed(),
+        }
+    }
+
     /// Returns whether the buffers above the leaves are so full that eviction should run ahead of
     /// need.
     pub(crate) fn evict_due(&self) -> bool {

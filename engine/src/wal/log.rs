@@ -55,6 +55,8 @@ struct State {
     refused: Option<Buffer>,
     /// Why nothing may be acknowledged any more.
     poisoned: Option<String>,
+    /// Where the intent of the open batch begins. A checkpoint must not free it.
+    batch: Option<Lsn>,
     records: u64,
     appended_bytes: u64,
     flushes: u64,
@@ -150,6 +152,7 @@ impl Log {
                 spare: Some(Buffer::new(blocks, start)),
                 refused: None,
                 poisoned: None,
+                batch: None,
                 records: 0,
                 appended_bytes: 0,
                 flushes: 0,
@@ -400,13 +403,31 @@ impl Log {
         state.active.bytes() + others.sum::<u64>()
     }
 
-    /// Returns the end of the log, at which redo will begin. No record can be appended while the
-    /// event of the checkpoint's beginning is emitted.
+    /// Returns the position at which redo will begin: the end of the log, or where the open batch
+    /// begins. No record can be appended while the event of the checkpoint's beginning is emitted.
     pub(crate) fn begin_checkpoint(&self) -> Lsn {
-        let _no_append = self.state.lock();
-        let begin = self.end();
+        let state = self.state.lock();
+        let pin = (state.batch).filter(|_| !mutation::on("checkpoint-ignores-batch"));
+        let begin = pin.unwrap_or_else(|| self.end());
         self.volume.tell(|| Event::CheckpointBegins { begin });
         begin
+    }
+
+    /// Opens a batch, whose intent will begin at the end of the log: checkpoints that begin from
+    /// now on keep the log from there.
+    pub(crate) fn open_batch(&self) {
+        let mut state = self.state.lock();
+        state.batch = Some(self.end());
+    }
+
+    /// Moves the beginning of the open batch to a newer intent of the same, which is complete.
+    pub(crate) fn move_batch(&self, begin: Lsn) {
+        self.state.lock().batch = Some(begin);
+    }
+
+    /// Closes the batch.
+    pub(crate) fn close_batch(&self) {
+        self.state.lock().batch = None;
     }
 
     /// The position behind the last record appended.
@@ -546,7 +567,9 @@ fn appended(record: &Record<'_>, lsn: Lsn) -> Event {
         Record::Put { page, .. } | Record::Delete { page, .. } | Record::Relayout { page, .. } => {
             Event::LogAppended { lsn, page }
         }
-        Record::Split { .. } | Record::Merge { .. } => Event::StructureAppended { lsn },
+        Record::Split { .. } | Record::Merge { .. } | Record::Batch { .. } | Record::BatchEnd => {
+            Event::StructureAppended { lsn }
+        }
     }
 }
 

@@ -52,12 +52,14 @@
 
 mod block;
 mod buffer;
+mod intent;
 mod log;
 mod record;
 mod replay;
 
 pub(crate) use block::Header as BlockHeader;
 pub use block::{BLOCK_HEADER, BLOCK_PAYLOAD};
+pub(crate) use intent::{Intent, Intents, parts};
 pub use log::Log;
 pub use record::{Frame, MAX_RECORD_BYTES, Record, RecordDamage, next_frame};
 pub use replay::{replay, replay_to};

@@ -9,6 +9,8 @@
 //! merge   = 4 left right llen ulen+1 right_lower upper records
 //! split   = 5 layout left right slen ulen+1 separator upper records
 //! layout  = 6 layout page
+//! batch   = 7 part last changes     last: 1 in the last part; changes as in `intent`
+//! ended   = 8
 //! ```
 //!
 //! Numbers are LEB128 varints (seven bits a byte, low bits first). The last field of a body needs
@@ -29,6 +31,8 @@ const SPLIT: u8 = 3;
 const MERGE: u8 = 4;
 const SPLIT_AS: u8 = 5;
 const RELAYOUT: u8 = 6;
+const BATCH: u8 = 7;
+const BATCH_END: u8 = 8;
 
 /// One change. Redo applies it to exactly those of its pages whose LSN is smaller than the
 /// record's.
@@ -100,6 +104,17 @@ pub enum Record<'a> {
         /// The new layout.
         layout: PageLayout,
     },
+    /// A part of the changes that a batch is about to make.
+    Batch {
+        /// The number of the part, from 0.
+        part: u64,
+        /// Whether the batch has no more parts.
+        last: bool,
+        /// The encoded changes.
+        changes: &'a [u8],
+    },
+    /// All changes of the last batch have been made and logged.
+    BatchEnd,
 }
 
 /// Why bytes are not a record.
@@ -216,21 +231,30 @@ impl<'a> Record<'a> {
             Record::Relayout { page, layout } => Encoded::new(RELAYOUT, [b""; 3])
                 .number(layout.number().into())
                 .number(page.0),
+            Record::Batch {
+                part,
+                last,
+                changes,
+            } => Encoded::new(BATCH, [changes, b"", b""])
+                .number(part)
+                .number(last.into()),
+            Record::BatchEnd => Encoded::new(BATCH_END, [b""; 3]),
         }
         .framed()
     }
 
-    /// The pages that the record changes.
+    /// The pages that the record changes: none, one or two.
     pub fn pages(&self) -> impl Iterator<Item = PageId> + use<> {
-        let (first, second) = match *self {
+        let pages = match *self {
             Record::Put { page, .. }
             | Record::Delete { page, .. }
-            | Record::Relayout { page, .. } => (page, None),
+            | Record::Relayout { page, .. } => [Some(page), None],
             Record::Split { left, right, .. } | Record::Merge { left, right, .. } => {
-                (left, Some(right))
+                [Some(left), Some(right)]
             }
+            Record::Batch { .. } | Record::BatchEnd => [None, None],
         };
-        std::iter::once(first).chain(second)
+        pages.into_iter().flatten()
     }
 
     /// Bytes that this record takes in the log, including framing but not block headers.
@@ -292,30 +316,51 @@ impl<'a> Record<'a> {
             RELAYOUT => {
                 let layout = f.layout()?;
                 let page = PageId(f.number()?);
-                if f.0.is_empty() {
-                    Ok(Record::Relayout { page, layout })
-                } else {
-                    Err(RecordDamage::Trailing(f.0.len()))
-                }
+                f.end().map(|()| Record::Relayout { page, layout })
             }
+            BATCH => {
+                let (part, last) = (f.number()?, f.number()?);
+                Ok(Record::Batch {
+                    part,
+                    last: last != 0,
+                    changes: f.0,
+                })
+            }
+            BATCH_END => f.end().map(|()| Record::BatchEnd),
             kind => Err(RecordDamage::Kind(kind)),
         }
     }
 }
 
 /// The rest of a body.
-struct Fields<'a>(&'a [u8]);
+pub(super) struct Fields<'a>(&'a [u8]);
 
 type TwoPages<'a> = (PageId, PageId, &'a [u8], Option<&'a [u8]>);
 
 impl<'a> Fields<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Fields<'a> {
+        Fields(bytes)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Checks that nothing is left.
+    fn end(&self) -> Result<(), RecordDamage> {
+        match self.0.len() {
+            0 => Ok(()),
+            extra => Err(RecordDamage::Trailing(extra)),
+        }
+    }
+
     fn byte(&mut self) -> Result<u8, RecordDamage> {
         let (byte, rest) = self.0.split_first().ok_or(RecordDamage::Cut)?;
         self.0 = rest;
         Ok(*byte)
     }
 
-    fn number(&mut self) -> Result<u64, RecordDamage> {
+    pub(super) fn number(&mut self) -> Result<u64, RecordDamage> {
         let (number, len) = get_varint(self.0)?.ok_or(RecordDamage::Cut)?;
         self.0 = &self.0[len..];
         Ok(number)
@@ -328,7 +373,7 @@ impl<'a> Fields<'a> {
             .ok_or(RecordDamage::Layout(number))
     }
 
-    fn bytes(&mut self, len: u64) -> Result<&'a [u8], RecordDamage> {
+    pub(super) fn bytes(&mut self, len: u64) -> Result<&'a [u8], RecordDamage> {
         let len = usize::try_from(len).map_err(|_| RecordDamage::Cut)?;
         let (bytes, rest) = self.0.split_at_checked(len).ok_or(RecordDamage::Cut)?;
         self.0 = rest;
@@ -387,7 +432,7 @@ fn varint_len(number: u64) -> usize {
     (64 - (number | 1).leading_zeros() as usize).div_ceil(7)
 }
 
-fn put_varint(out: &mut [u8], mut number: u64) -> usize {
+pub(super) fn put_varint(out: &mut [u8], mut number: u64) -> usize {
     let mut at = 0;
     while number >= 0x80 {
         out[at] = number as u8 | 0x80;

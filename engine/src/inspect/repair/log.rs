@@ -12,7 +12,7 @@ use super::scan::{Found, LogBlock};
 use crate::device::{AlignedBuf, Volume};
 use crate::layout::Superblock;
 use crate::types::{BLOCK_SIZE, IoClass, Lsn, PageId};
-use crate::wal::{BLOCK_HEADER, Frame, Record, next_frame};
+use crate::wal::{BLOCK_HEADER, Frame, Intent, Intents, Record, next_frame};
 
 const B: u64 = BLOCK_SIZE as u64;
 
@@ -71,7 +71,7 @@ pub(super) fn read(
                 log = walk(volume, found, (start, epoch), alone, from);
             }
             if earlier.is_none() || log.has_holes || log.end < from {
-                log = walk(volume, found, (from, superblock.epoch), alone, from);
+                log = walk(volume, found, (from, superblock.redo_epoch), alone, from);
             }
         }
         None => {
@@ -140,10 +140,26 @@ fn walk(
         alone,
         carry: Carry::None,
         hole: None,
+        intents: Intents::default(),
         log: &mut log,
     };
     walk.run();
+    let pending = walk.intents.into_pending();
+    if let Some(intent) = pending {
+        log.complete(intent);
+    }
     log
+}
+
+impl LogFound {
+    /// Completes the batch that the log ends in, as recovery would.
+    fn complete(&mut self, intent: Intent) {
+        let lsn = self.end;
+        for (key, value) in intent.changes.iter() {
+            let value = value.map(<[u8]>::to_vec);
+            self.points.insert(key.to_vec(), Point { value, lsn });
+        }
+    }
 }
 
 /// A record that began in an earlier block.
@@ -166,6 +182,7 @@ struct Walk<'a> {
     carry: Carry,
     /// The start of a hole that the next record will end.
     hole: Option<Lsn>,
+    intents: Intents,
     log: &'a mut LogFound,
 }
 
@@ -349,6 +366,7 @@ impl Walk<'_> {
                 log.fences.push((right_lower.to_vec(), None));
                 log.parts.push(part(right_lower, upper, records, lsn));
             }
+            Record::Batch { .. } | Record::BatchEnd => self.intents.take(lsn, &record).ok()?,
             Record::Relayout { .. } => {}
         }
         Some(())

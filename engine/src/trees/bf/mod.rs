@@ -74,8 +74,8 @@ use crate::types::{Lsn, PageId};
 use crate::wal::Record;
 use counters::{Cause, Counters};
 use page::{
-    SPARE_ROOM, address, image, keep, lock, marks_of, note_put, note_use, ring_sizes, unexpected,
-    with_room,
+    SMALLEST, SPARE_ROOM, address, image, keep, lock, marks_of, note_put, note_use, ring_sizes,
+    unexpected, with_room,
 };
 
 pub use shape::BfShape;
@@ -578,6 +578,15 @@ impl BfTree {
             return Ok(());
         };
         self.evict_bytes(full.short.max(SPARE_ROOM))
+    }
+
+    /// The most pages that merging all mini-pages may split off: one for each mini-page, and as many
+    /// as the bytes fill, for a split leaves at least a quarter of a page on each side.
+    pub(crate) fn pages_owed(&self) -> u64 {
+        let page = self.leaves.pager.layout.page_size as u64;
+        let bytes: u64 = self.free_goal * ahead::FREE_SHARE;
+        let minis = (bytes / SMALLEST).min(self.leaves.index.len() as u64);
+        (4 * bytes).div_ceil(page) + minis
     }
 
     pub(crate) fn stats(&self, base: Stats) -> Stats {

@@ -15,6 +15,9 @@ use crate::types::{Lsn, PageId};
 /// Room that is made beyond what is needed, so that the next allocations need not make any.
 pub(super) const SPARE_ROOM: u64 = 4096;
 
+/// Bytes of the smallest mini-page.
+pub(super) const SMALLEST: u64 = 64;
+
 /// A ring has mirrors only if it has room for this many pages; a smaller ring would hold little
 /// else.
 const LEAST_MIRRORS: usize = 4;
@@ -28,7 +31,7 @@ pub(super) fn address(leaf: Option<Leaf>) -> LeafAddress {
 /// Size classes of a ring: doubling up to half a page, and two for mirrors if the ring is large
 /// enough for some.
 pub(super) fn ring_sizes(page_size: usize, capacity: usize) -> Vec<usize> {
-    let doubling = std::iter::successors(Some(64), |size| Some(size * 2));
+    let doubling = std::iter::successors(Some(SMALLEST as usize), |size| Some(size * 2));
     let mut sizes: Vec<_> = doubling.take_while(|size| *size <= page_size / 2).collect();
     if capacity >= LEAST_MIRRORS * page_size {
         sizes.extend([page_size / 4 * 3, page_size]);

@@ -167,7 +167,7 @@ impl BTree {
 
     /// Appends a record under a [`Room`]. If that fails nevertheless, the page is changed but not
     /// logged, so the store is poisoned.
-    pub(in crate::trees) fn append(&self, record: &Record<'_>) -> Result<Lsn> {
+    pub(crate) fn append(&self, record: &Record<'_>) -> Result<Lsn> {
         self.pager
             .log
             .append(record)
@@ -192,6 +192,31 @@ impl BTree {
             }
             crate::sync::yield_now();
         }
+    }
+
+    /// Reads the leaves of these ascending keys. Returns their number.
+    ///
+    /// # Errors
+    /// Device failures, and damage of a leaf.
+    pub(crate) fn check_leaves<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) -> Result<u64> {
+        let mut leaves = 0;
+        let mut covered: Option<Vec<u8>> = Some(Vec::new());
+        for key in keys {
+            if covered.as_deref().is_some_and(|upper| upper <= key) {
+                let leaf = self.leaf(key)?;
+                covered = leaf.view().upper_fence().map(<[u8]>::to_vec);
+                leaves += 1;
+            }
+        }
+        Ok(leaves)
+    }
+
+    /// Returns whether as many pages can be split off, and snapshots still find the slots that they
+    /// need then.
+    pub(crate) fn has_room_for(&self, pages: u64) -> bool {
+        // The index grows with the pages. An entry of the snapshot takes less than half a slot.
+        let kept = self.kept_slots(Keep::Reserve) + pages / 2 + 8;
+        self.pager.pages.free_places() > kept + pages
     }
 
     /// Latches the leaf that covers `key` for writing. Returns its page, too.
