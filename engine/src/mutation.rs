@@ -44,6 +44,32 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("overflow-redo-moves-over", "store_crash"),
     // Whatever is read is accepted as the value, unchecked.
     ("overflow-block-unchecked", "store_long"),
+    // Batches. Changes are made that no intent has announced.
+    ("batch-made-before-intent", "store_crash"),
+    // An intent whose last part is missing counts as complete.
+    ("batch-happens-incomplete", "store_crash"),
+    // A batch that has ended is made again, over what was written later.
+    ("batch-never-ends", "store_crash"),
+    // A batch whose changes were cut short is left as it is.
+    ("recovery-forgets-batch", "store_crash"),
+    // The record that ends a batch comes before its last change.
+    ("batch-ends-early", "store_batch"),
+    // A checkpoint frees the intent of the batch that is being made.
+    ("checkpoint-ignores-batch", "store_batch"),
+    // The intent of a batch is freed before the one that replaces it is in the log.
+    ("batch-moves-before-intent", "store_batch"),
+    // Recovery gives the places of long values away to which only an intent refers.
+    ("batch-values-not-taken", "store_crash"),
+    // A long value is put once more, and so retired as the value that it replaces.
+    ("batch-retires-its-own-value", "store_crash"),
+    // Readers see one change of a batch after the other.
+    ("batch-shown-piecemeal", "store_batch"),
+    // A batch that could not be completed is forgotten as long as the store is open.
+    ("unfinished-batch-forgotten", "store_batch"),
+    // A batch leaves its long values behind when it is refused.
+    ("refused-batch-keeps-values", "store_batch"),
+    // Writers do not wait for the batch that is being made.
+    ("writers-pass-closed-gate", "loom_gate"),
     // A split waits for a frame while it holds its leaf's latch.
     ("frame-awaited-under-latch", "store_many_threads"),
     // BUGS L1: a turn ends, and the next thread sleeps on.

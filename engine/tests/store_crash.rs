@@ -21,7 +21,7 @@ use support::{
 use treering_engine::device::{BlockDevice, CrashDevice};
 use treering_engine::node::LayoutChoice;
 use treering_engine::{
-    Durability, Kv, Lsn, Options, Progress, Store, SystemClock, TreeKind, verify,
+    Batch, Durability, Kv, Lsn, Options, Progress, Store, SystemClock, TreeKind, verify,
 };
 
 const BLOCKS: u64 = 4_096;
@@ -32,6 +32,27 @@ type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 enum Step {
     Put(Vec<u8>, Vec<u8>),
     Delete(Vec<u8>),
+    /// All or none of them.
+    Batch(Vec<Step>),
+}
+
+/// Makes a step's changes.
+fn perform(store: &Store, step: &Step) -> treering_engine::Result<Lsn> {
+    match step {
+        Step::Put(k, v) => store.put(k, v),
+        Step::Delete(k) => store.delete(k),
+        Step::Batch(steps) => {
+            let mut batch = Batch::new();
+            for step in steps {
+                match step {
+                    Step::Put(k, v) => drop(batch.put(&k[..], &v[..])),
+                    Step::Delete(k) => drop(batch.delete(&k[..])),
+                    Step::Batch(_) => unreachable!("batches hold puts and deletes"),
+                }
+            }
+            store.write(&batch)
+        }
+    }
 }
 
 fn options(tree: TreeKind, store: Pages, page_size: usize) -> Options {
@@ -77,9 +98,17 @@ enum Values {
     Short,
     /// One in five is out of line, on one to eight blocks.
     Long,
+    /// As `Long`, and two of three steps are batches of up to forty changes.
+    Batches,
 }
 
 fn step(rng: &mut StdRng, i: usize, options: &Options, values: Values) -> Step {
+    if values == Values::Batches && rng.random_bool(0.66) {
+        let changes = rng.random_range(0..40);
+        // Numbers in the values tell the changes of one batch apart.
+        let changes = (0..changes).map(|n| step(rng, 100 * i + n, options, Values::Short));
+        return Step::Batch(changes.collect());
+    }
     if options.leaf_layouts().may_be_dense() {
         return dense_step(rng, i);
     }
@@ -94,7 +123,9 @@ fn step(rng: &mut StdRng, i: usize, options: &Options, values: Values) -> Step {
     if rng.random_bool(grow) {
         let mut value = (i as u64).to_be_bytes().to_vec();
         let len = match values {
-            Values::Long if rng.random_bool(0.2) => rng.random_range(page_size / 4..32_000),
+            Values::Long | Values::Batches if rng.random_bool(0.2) => {
+                rng.random_range(page_size / 4..32_000)
+            }
             _ => 8 + rng.random_range(0..page_size / 8),
         };
         value.resize(len, b'v');
@@ -108,6 +139,7 @@ fn apply(map: &mut Map, step: &Step) {
     match step {
         Step::Put(k, v) => drop(map.insert(k.clone(), v.clone())),
         Step::Delete(k) => drop(map.remove(k)),
+        Step::Batch(steps) => steps.iter().for_each(|step| apply(map, step)),
     }
 }
 
@@ -132,10 +164,7 @@ fn run_until_cut(
     let mut newest = Lsn(0);
     for i in from..from + 1_200 {
         let step = step(rng, i, options, values);
-        let done = match &step {
-            Step::Put(k, v) => store.put(k, v),
-            Step::Delete(k) => store.delete(k),
-        };
+        let done = perform(store, &step);
         // A failed operation may or may not be in the log.
         history.steps.push(step);
         let Ok(lsn) = done else { return history };
@@ -446,6 +475,26 @@ fn long_values_come_back_with_a_prefix() {
     }
 }
 
+/// A batch is in the state whole or not at all, wherever it is cut, and whatever is cut while
+/// recovery completes it.
+#[test]
+fn batches_come_back_whole_or_not_at_all() {
+    for kind in STORES {
+        each(kind, |options, seed| {
+            crash_again_and_again((options, Values::Batches), seed, 8);
+        });
+    }
+}
+
+#[test]
+fn batches_survive_failures_and_restarts() {
+    for kind in STORES {
+        each(kind, |options, seed| {
+            fail_again_and_again((options, Values::Batches), seed, 10);
+        });
+    }
+}
+
 #[test]
 fn long_values_survive_failures_and_restarts() {
     for kind in STORES {
@@ -478,11 +527,7 @@ fn after_a_failed_write_reads_still_see_the_newest_and_writes_are_refused() {
             device.fail_write_in(200 + 17 * seed);
             for i in 0.. {
                 let step = step(&mut rng, i, &options, Values::Short);
-                let done = match &step {
-                    Step::Put(k, v) => store.put(k, v),
-                    Step::Delete(k) => store.delete(k),
-                };
-                match done {
+                match perform(&store, &step) {
                     Ok(_) => apply(&mut map, &step),
                     Err(_) => break,
                 }

@@ -212,7 +212,8 @@ fn long_values_are_named_and_those_beyond_the_limit_go_as_oversize_says() {
     let refused = run(&config, &mut |_| {}).expect_err("it is too long");
     let said = refused.to_string();
     assert!(
-        said.contains("16777217 bytes is longer than the maximum of 16777216") && said.contains("--oversize"),
+        said.contains("16777217 bytes is longer than the maximum of 16777216")
+            && said.contains("--oversize"),
         "{said}"
     );
     config.oversize = Oversize::Skip;

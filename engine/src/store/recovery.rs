@@ -80,6 +80,8 @@ pub struct RecoveryReport {
     pub records_read: u64,
     /// Page changes redone.
     pub changes_redone: u64,
+    /// Batches completed whose changes a crash had cut short: none or one.
+    pub batches_completed: u64,
     /// LSN at which the durable log ended.
     pub log_end: Lsn,
 }
@@ -488,10 +490,12 @@ impl<'a> Redo<'a> {
         self.pager.pages.persist_table()?;
         self.pager.cache.set_live(&live);
         self.sparse.retain(|page| live.contains(page.0));
+        let pending = self.intents.into_pending();
+        self.report.batches_completed = pending.is_some().into();
         Ok(Recovered {
             report: self.report,
             sparse: self.sparse,
-            pending: self.intents.into_pending(),
+            pending,
         })
     }
 

@@ -1,0 +1,481 @@
+//! Tests write batches: they take effect together, for readers and across crashes, however large
+//! they are and whatever refuses them. `store_crash` cuts random programs with batches; here are the
+//! cases that those meet too rarely.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use support::{BF, LAZY, TREES, all, contents, tiny};
+use treering_engine::device::{BlockDevice, CrashDevice, MemDevice};
+use treering_engine::{
+    Batch, Durability, Error, Kv, Options, SalvageHints, Store, SystemClock, TreeKind,
+    required_blocks, salvage, verify,
+};
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn open(device: &Arc<impl BlockDevice + 'static>, options: &Options) -> Store {
+    let device: Arc<dyn BlockDevice> = device.clone();
+    Store::open(device, Arc::new(SystemClock::new()), options).expect("opens")
+}
+
+fn key(n: u64) -> Vec<u8> {
+    format!("key-{n:05}").into_bytes()
+}
+
+fn value(n: u64, len: usize) -> Vec<u8> {
+    let mut value = n.to_be_bytes().to_vec();
+    value.resize(len.max(8), b'v');
+    value
+}
+
+fn apply(map: &mut Map, batch: &Batch) {
+    for (key, value) in batch.iter() {
+        match value {
+            Some(value) => drop(map.insert(key.to_vec(), value.to_vec())),
+            None => drop(map.remove(key)),
+        }
+    }
+}
+
+fn random_batch(rng: &mut StdRng, i: u64) -> Batch {
+    let mut batch = Batch::new();
+    for n in 0..rng.random_range(0..60) {
+        let key = key(rng.random_range(0..900));
+        if rng.random_bool(0.3) {
+            batch.delete(key);
+        } else {
+            let len = match rng.random_range(0..12) {
+                0 => rng.random_range(2_000..20_000),
+                _ => rng.random_range(8..200),
+            };
+            batch.put(key, value(i * 100 + n, len));
+        }
+    }
+    batch
+}
+
+#[test]
+fn batches_do_what_their_changes_do() {
+    for (tree, pages) in all() {
+        let options = tiny(tree, pages);
+        let device = Arc::new(MemDevice::new(required_blocks(&options, 1_500)));
+        let mut store = open(&device, &options);
+        let mut rng = StdRng::seed_from_u64(7);
+        let mut map = Map::new();
+        for i in 0..300 {
+            let batch = random_batch(&mut rng, i);
+            store.write(&batch).expect("writes");
+            apply(&mut map, &batch);
+            let single = key(rng.random_range(0..900));
+            store.put(&single, &value(i, 30)).expect("puts");
+            map.insert(single, value(i, 30));
+            while store.pump_due().expect("pumps") {}
+            if i % 100 == 99 {
+                assert_eq!(contents(&store), map, "{tree:?} on {pages:?}");
+                store.close().expect("closes");
+                let damage = verify(device.clone()).expect("verifies").damage;
+                assert_eq!(damage, Vec::<String>::new(), "{tree:?} on {pages:?}");
+                store = open(&device, &options);
+                assert_eq!(store.recovery().batches_completed, 0);
+            }
+        }
+        assert_eq!(contents(&store), map, "{tree:?} on {pages:?}");
+    }
+}
+
+#[test]
+fn refused_batches_change_nothing_and_keep_no_place() {
+    for (tree, pages) in all() {
+        let options = tiny(tree, pages);
+        let device = Arc::new(MemDevice::new(required_blocks(&options, 150)));
+        let store = open(&device, &options);
+        let mut map = Map::new();
+        store.put(b"there", b"before").expect("puts");
+        map.insert(b"there".to_vec(), b"before".to_vec());
+        let mut batch = Batch::new();
+
+        batch.put(b"there", b"after").put(vec![b'k'; 5_000], b"");
+        let refused = store.write(&batch).expect_err("the key is too long");
+        assert!(matches!(refused, Error::KeyTooLong { .. }), "{refused}");
+        // No store holds such a key, so it can be deleted.
+        batch.put(b"there", b"now").delete(vec![b'k'; 5_000]);
+        store.write(&batch).expect("writes");
+        map.insert(b"there".to_vec(), b"now".to_vec());
+
+        let mut batch = Batch::new();
+        (0..600).for_each(|n| drop(batch.put(key(n), value(n, 60))));
+        let refused = store.write(&batch).expect_err("it is too large");
+        assert!(matches!(refused, Error::BatchTooLarge { .. }), "{refused}");
+
+        // Each of these batches has no room. Were places lost, there would be none in the end.
+        for i in 0..40 {
+            let mut batch = Batch::new();
+            batch.put(key(i), value(i, 8)).put(b"there", b"after");
+            (0..60).for_each(|n| drop(batch.put(key(1_000 + n), value(n, 120_000))));
+            let refused = store.write(&batch).expect_err("there is no room");
+            assert!(matches!(refused, Error::Full { .. }), "{refused}");
+        }
+        assert_eq!(contents(&store), map, "{tree:?} on {pages:?}");
+        let mut batch = Batch::new();
+        batch.put(key(1), value(1, 100_000)).delete(b"there");
+        store.write(&batch).expect("there is room for one");
+        apply(&mut map, &batch);
+        assert_eq!(contents(&store), map, "{tree:?} on {pages:?}");
+    }
+}
+
+#[test]
+fn a_store_that_fills_up_takes_batches_whole_or_not_at_all() {
+    for (tree, pages) in all() {
+        let options = tiny(tree, pages);
+        let device = Arc::new(MemDevice::new(required_blocks(&options, 120)));
+        let store = open(&device, &options);
+        let mut rng = StdRng::seed_from_u64(3);
+        let (mut map, mut refused) = (Map::new(), 0);
+        for i in 0..2_000 {
+            let mut batch = Batch::new();
+            for n in 0..rng.random_range(2..20) {
+                batch.put(key(rng.random_range(0..20_000)), value(100 * i + n, 300));
+            }
+            match store.write(&batch) {
+                Ok(_) => apply(&mut map, &batch),
+                Err(Error::Full { .. }) => refused += 1,
+                Err(e) => panic!("{tree:?} on {pages:?}: {e}"),
+            }
+            while store.pump_due().expect("pumps") {}
+        }
+        assert!(refused > 10, "{tree:?} on {pages:?}: {refused} refused");
+        assert_eq!(contents(&store), map, "{tree:?} on {pages:?}");
+        store.close().expect("closes");
+        assert_eq!(contents(&open(&device, &options)), map);
+    }
+}
+
+/// A store whose leaves are full, so that each change of a batch splits some leaf.
+fn full_leaves(device: &Arc<CrashDevice>, options: &Options) -> Map {
+    let store = open(device, options);
+    let mut map = Map::new();
+    for n in 0..1_500 {
+        let (key, value) = (key(20 * n), value(n, 120));
+        store.put(&key, &value).expect("puts");
+        map.insert(key, value);
+        while store.pump_due().expect("pumps") {}
+    }
+    store.close().expect("closes");
+    // Fill them up: records in key order grow as far as their leaf has room.
+    let store = open(device, options);
+    let leaves = store.leaf_fill().expect("reads");
+    let mut records = map.clone().into_iter();
+    for leaf in leaves {
+        let mut free = options.page_size - leaf.used_bytes as usize - 30;
+        for (key, mut value) in records.by_ref().take(leaf.records as usize) {
+            let more = free.min(700);
+            if more < 10 {
+                continue;
+            }
+            free -= more;
+            value.resize(value.len() + more, b'v');
+            store.put(&key, &value).expect("puts");
+            map.insert(key, value);
+            while store.pump_due().expect("pumps") {}
+        }
+    }
+    store.close().expect("closes");
+    map
+}
+
+/// A batch that splits so many leaves that the log is too short for it, cut everywhere.
+#[test]
+fn a_batch_may_fill_the_log_many_times() {
+    for (tree, pages) in all() {
+        let options = Options {
+            // So small that the batch's own log records fill it more than once.
+            log_bytes: 40 * 4096,
+            checkpoint_log_bytes: 10 * 4096,
+            log_buffer_bytes: 2 * 4096,
+            ..tiny(tree, pages)
+        };
+        let device = Arc::new(CrashDevice::new(required_blocks(&options, 900)));
+        let before = full_leaves(&device, &options);
+        let image = device.crash_seeded(0);
+        let mut batch = Batch::new();
+        // In the middle of the leaves, and some deletes.
+        for n in 0..150_u64 {
+            batch.put(key(200 * n + 7), value(n, 90));
+            batch.delete(key(200 * n + 20));
+        }
+        let mut after = before.clone();
+        apply(&mut after, &batch);
+
+        // The number of requests, and how often the log was freed meanwhile.
+        let whole = Arc::new(CrashDevice::from_image(image.clone()));
+        let store = open(&whole, &options);
+        let (began, checkpoints) = (whole.requests(), store.stats().checkpoints);
+        let lsn = store.write(&batch).expect("writes");
+        store.sync(lsn).expect("syncs");
+        let taken = store.stats().checkpoints - checkpoints;
+        assert!(taken > 1 || tree == BF, "{tree:?} on {pages:?}: {taken}");
+        let requests = whole.requests() - began;
+        assert_eq!(contents(&store), after);
+        drop(store);
+
+        let mut rng = StdRng::seed_from_u64(11);
+        let mut completed = 0;
+        for _ in 0..24 {
+            let mut device = Arc::new(CrashDevice::from_image(image.clone()));
+            let store = open(&device, &options);
+            device.cut_power_in(rng.random_range(0..requests + 5));
+            let acknowledged = store.write(&batch).and_then(|lsn| store.sync(lsn));
+            store.abandon();
+            // Recovery, too, is cut.
+            for _ in 0..rng.random_range(0..3) {
+                let image = device.crash_seeded(rng.random());
+                device = Arc::new(CrashDevice::from_image(image));
+                device.cut_power_in(rng.random_range(0..150));
+                let handle: Arc<dyn BlockDevice> = device.clone();
+                let clock = Arc::new(SystemClock::new());
+                if let Ok(store) = Store::open(handle, clock, &options) {
+                    store.abandon();
+                }
+            }
+            let image = device.crash_seeded(rng.random());
+            let device = Arc::new(CrashDevice::from_image(image));
+            let store = open(&device, &options);
+            completed += store.recovery().batches_completed;
+            let found = contents(&store);
+            assert!(
+                found == after || (found == before && acknowledged.is_err()),
+                "{tree:?} on {pages:?}: {} of {} changes",
+                batch
+                    .iter()
+                    .filter(|(k, v)| found.get(*k).map(|v| &v[..]) == *v)
+                    .count(),
+                batch.len()
+            );
+            drop(store);
+            let damage = verify(device).expect("verifies").damage;
+            assert_eq!(damage, Vec::<String>::new(), "{tree:?} on {pages:?}");
+        }
+        assert!(completed > 0, "{tree:?} on {pages:?}: no batch was cut");
+    }
+}
+
+/// Cuts the power in the middle of a batch, and returns the device and what the batch leaves.
+fn cut_in_mid_batch(options: &Options) -> (Arc<CrashDevice>, Map) {
+    for at in 0.. {
+        let device = Arc::new(CrashDevice::new(required_blocks(options, 600)));
+        let store = open(&device, options);
+        let mut map = Map::new();
+        for n in 0..400 {
+            store.put(&key(2 * n), &value(n, 100)).expect("puts");
+            map.insert(key(2 * n), value(n, 100));
+        }
+        store.checkpoint().expect("checkpoints");
+        let mut batch = Batch::new();
+        (0..190).for_each(|n| drop(batch.put(key(4 * n + 1), value(n, 100))));
+        batch.put(key(5), value(5, 9_000)).delete(key(6));
+        apply(&mut map, &batch);
+        device.cut_power_in(at);
+        assert!(
+            store.write(&batch).is_err(),
+            "no cut leaves a batch pending"
+        );
+        store.abandon();
+        let image = device.crash_seeded(at);
+        let copy = Arc::new(CrashDevice::from_image(image.clone()));
+        if open(&copy, options).recovery().batches_completed > 0 {
+            return (Arc::new(CrashDevice::from_image(image)), map);
+        }
+    }
+    unreachable!("the batch succeeds at last");
+}
+
+#[test]
+fn whoever_looks_at_a_store_cut_in_mid_batch_sees_the_batch_whole() {
+    for (tree, pages) in all() {
+        let options = Options {
+            log_buffer_bytes: 8192,
+            durability: Durability::PerCommit,
+            ..tiny(tree, pages)
+        };
+        let (device, map) = cut_in_mid_batch(&options);
+        let before = device.writes();
+        let read_only = Options {
+            read_only: true,
+            ..options.clone()
+        };
+        assert_eq!(
+            contents(&open(&device, &read_only)),
+            map,
+            "{tree:?} on {pages:?}"
+        );
+        assert_eq!(device.writes(), before, "a reader wrote");
+
+        let mut salvaged = Map::new();
+        let handle: Arc<dyn BlockDevice> = device.clone();
+        let report = salvage(
+            handle,
+            SalvageHints::default(),
+            &mut |_| {},
+            &mut |key, value| {
+                salvaged.insert(key.to_vec(), value.to_vec());
+                Ok(())
+            },
+        )
+        .expect("salvages");
+        assert_eq!(report.damage, Vec::<String>::new(), "{tree:?} on {pages:?}");
+        assert_eq!(salvaged, map, "{tree:?} on {pages:?}");
+
+        let store = open(&device, &options);
+        assert_eq!(store.recovery().batches_completed, 1);
+        assert_eq!(contents(&store), map, "{tree:?} on {pages:?}");
+        store.put(&key(1), b"later").expect("puts");
+        store.close().expect("closes");
+        let store = open(&device, &options);
+        assert_eq!(store.recovery().batches_completed, 0);
+        assert_eq!(
+            store.get_owned(&key(1)).expect("reads").as_deref(),
+            Some(&b"later"[..])
+        );
+    }
+}
+
+/// The keys that the writer of a batch sets to one number.
+const TOGETHER: u64 = 40;
+
+fn number(store: &Store, n: u64) -> u64 {
+    let value = store.get_owned(&key(17 * n)).expect("reads");
+    let value = value.expect("the key is there");
+    u64::from_be_bytes(value[..8].try_into().expect("eight bytes"))
+}
+
+#[test]
+fn readers_see_all_of_a_batch_or_nothing() {
+    for tree in TREES {
+        let options = tiny(tree, LAZY);
+        let device = Arc::new(MemDevice::new(required_blocks(&options, 800)));
+        let store = open(&device, &options);
+        let all_to = |number: u64| {
+            let mut batch = Batch::new();
+            for n in 0..TOGETHER {
+                // One of them is long.
+                batch.put(key(17 * n), value(number, if n == 9 { 5_000 } else { 90 }));
+            }
+            batch
+        };
+        store.write(&all_to(0)).expect("writes");
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let (store, done) = (&store, &done);
+            for reader in 0..2 {
+                scope.spawn(move || {
+                    let mut rng = StdRng::seed_from_u64(reader);
+                    let mut seen = 0;
+                    while !done.load(Ordering::Acquire) {
+                        let now = number(store, rng.random_range(0..TOGETHER));
+                        assert!(now >= seen, "{tree:?}: {now} after {seen}");
+                        seen = now;
+                        if !rng.random_bool(0.1) {
+                            continue;
+                        }
+                        let mut visit = |key: &[u8], value: &[u8]| {
+                            if !key.starts_with(b"other") {
+                                let n = u64::from_be_bytes(value[..8].try_into().unwrap());
+                                assert!(n >= seen, "{tree:?}: {n} in a scan after {seen}");
+                            }
+                            ControlFlow::Continue(())
+                        };
+                        match rng.random_bool(0.5) {
+                            true => store.scan(b"", &mut visit),
+                            false => store.scan_back(None, &mut visit),
+                        }
+                        .expect("scans");
+                    }
+                });
+            }
+            scope.spawn(move || {
+                for i in 0.. {
+                    if done.load(Ordering::Acquire) {
+                        break;
+                    }
+                    let key = format!("other-{}", i % 300);
+                    store.put(key.as_bytes(), &value(i, 50)).expect("puts");
+                }
+            });
+            for i in 1..600 {
+                store.write(&all_to(i)).expect("writes");
+                while store.pump_due().expect("pumps") {}
+            }
+            done.store(true, Ordering::Release);
+        });
+    }
+}
+
+/// A file system that is full in the middle of a batch: readers see the batch whole, and the next
+/// writer completes it before its own change.
+#[test]
+fn a_batch_for_which_the_device_has_no_room_waits_and_comes_first() {
+    for tree in [TreeKind::BTree, BF] {
+        let mut waited = 0;
+        for seed in 0..12 {
+            let options = Options {
+                durability: Durability::PerCommit,
+                ..tiny(tree, LAZY)
+            };
+            let device = Arc::new(CrashDevice::new(required_blocks(&options, 600)));
+            let store = open(&device, &options);
+            let mut map = Map::new();
+            // More leaves than frames, so that changes must write pages.
+            for n in 0..2_000 {
+                store.put(&key(n), &value(n, 100)).expect("puts");
+                map.insert(key(n), value(n, 100));
+            }
+            // All frames are clean, and fewer than the leaves that the batch changes.
+            store.checkpoint().expect("checkpoints");
+            let mut rng = StdRng::seed_from_u64(seed);
+            let mut batch = Batch::new();
+            for n in 0..120 {
+                batch.put(key(rng.random_range(0..2_000)), value(5_000 + n, 100));
+            }
+            batch.delete(key(3)).put(key(4), value(4, 8));
+            device.set_full(true);
+            let refused = store.write(&batch);
+            if matches!(refused, Err(Error::NoSpace { .. })) && {
+                let got = store.get_owned(&key(3)).expect("reads");
+                got.is_none()
+            } {
+                waited += 1;
+                apply(&mut map, &batch);
+                // All of it, or an error for want of a frame.
+                for (key, value) in batch.iter() {
+                    if let Ok(found) = store.get_owned(key) {
+                        assert_eq!(found.as_deref(), value, "{tree:?}");
+                    }
+                }
+            }
+            assert!(store.put(&key(3), b"no room").is_err(), "{tree:?}");
+            device.set_full(false);
+            store.put(&key(4), b"later").expect("puts");
+            map.insert(key(4), b"later".to_vec());
+            assert_eq!(contents(&store), map, "{tree:?}, seed {seed}");
+            let image = {
+                store.abandon();
+                device.crash_seeded(seed)
+            };
+            let device = Arc::new(CrashDevice::from_image(image));
+            assert_eq!(
+                contents(&open(&device, &options)),
+                map,
+                "{tree:?}, seed {seed}"
+            );
+        }
+        assert!(waited > 0, "{tree:?}: no batch had to wait");
+    }
+}
