@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use support::{BF, LAZY, TREES, all, contents, tiny};
+use support::{BF, IN_PLACE, LAZY, TREES, all, contents, tiny};
 use treering_engine::device::{BlockDevice, CrashDevice, MemDevice};
 use treering_engine::{
     Batch, Durability, Error, Kv, Options, SalvageHints, Store, SystemClock, TreeKind,
@@ -33,6 +33,13 @@ fn value(n: u64, len: usize) -> Vec<u8> {
     let mut value = n.to_be_bytes().to_vec();
     value.resize(len.max(8), b'v');
     value
+}
+
+/// Adds puts: the number of each key, the number that its value begins with, the value's length.
+fn fill(batch: &mut Batch, puts: impl Iterator<Item = (u64, u64, usize)>) {
+    for (number, first, len) in puts {
+        batch.put(key(number), value(first, len));
+    }
 }
 
 fn apply(map: &mut Map, batch: &Batch) {
@@ -110,7 +117,7 @@ fn refused_batches_change_nothing_and_keep_no_place() {
         map.insert(b"there".to_vec(), b"now".to_vec());
 
         let mut batch = Batch::new();
-        (0..600).for_each(|n| drop(batch.put(key(n), value(n, 60))));
+        fill(&mut batch, (0..600).map(|n| (n, n, 60)));
         let refused = store.write(&batch).expect_err("it is too large");
         assert!(matches!(refused, Error::BatchTooLarge { .. }), "{refused}");
 
@@ -118,7 +125,7 @@ fn refused_batches_change_nothing_and_keep_no_place() {
         for i in 0..40 {
             let mut batch = Batch::new();
             batch.put(key(i), value(i, 8)).put(b"there", b"after");
-            (0..60).for_each(|n| drop(batch.put(key(1_000 + n), value(n, 120_000))));
+            fill(&mut batch, (0..60).map(|n| (1_000 + n, n, 120_000)));
             let refused = store.write(&batch).expect_err("there is no room");
             assert!(matches!(refused, Error::Full { .. }), "{refused}");
         }
@@ -267,6 +274,58 @@ fn a_batch_may_fill_the_log_many_times() {
     }
 }
 
+/// One flush writes everything that a batch logs, and a crash keeps any first blocks of it.
+#[test]
+fn a_batch_is_whole_however_many_blocks_of_its_log_are_kept() {
+    for (tree, pages) in TREES
+        .into_iter()
+        .flat_map(|tree| [(tree, IN_PLACE), (tree, LAZY)])
+    {
+        let options = Options {
+            log_bytes: 256 * 4096,
+            checkpoint_log_bytes: 128 * 4096,
+            log_buffer_bytes: 64 * 4096,
+            // No page is written meanwhile, which would need a flush of its own.
+            cache_bytes: 64 * 4096,
+            ..tiny(tree, pages)
+        };
+        // Different lengths, so that the blocks end elsewhere in the records.
+        for len in (700..1_000).step_by(23) {
+            let device = Arc::new(CrashDevice::new(required_blocks(&options, 300)));
+            let store = open(&device, &options);
+            let mut before = Map::new();
+            for n in 0..40 {
+                store.put(&key(n), &value(n, 60)).expect("puts");
+                before.insert(key(n), value(n, 60));
+            }
+            store.checkpoint().expect("checkpoints");
+            let mut batch = Batch::new();
+            fill(&mut batch, (0..30).map(|n| (n + 20, n, len)));
+            let mut after = before.clone();
+            apply(&mut after, &batch);
+            let lsn = store.write(&batch).expect("writes");
+            // The log is written, but not flushed.
+            device.cut_power_in(1);
+            store.sync(lsn).expect_err("the flush fails");
+            store.abandon();
+            let blocks = device.outcomes().len();
+            assert!(blocks > 4, "{tree:?}: {blocks} blocks");
+            for kept in 0..=blocks {
+                let mut seen = 0;
+                let image = device.crash(&mut |outcomes| {
+                    seen += 1;
+                    if seen <= kept { outcomes - 1 } else { 0 }
+                });
+                let found = contents(&open(&Arc::new(CrashDevice::from_image(image)), &options));
+                assert!(
+                    found == after || (found == before && kept < blocks),
+                    "{tree:?} on {pages:?}, {kept} of {blocks} blocks, values of {len} bytes"
+                );
+            }
+        }
+    }
+}
+
 /// Cuts the power in the middle of a batch, and returns the device and what the batch leaves.
 fn cut_in_mid_batch(options: &Options) -> (Arc<CrashDevice>, Map) {
     for at in 0.. {
@@ -279,7 +338,7 @@ fn cut_in_mid_batch(options: &Options) -> (Arc<CrashDevice>, Map) {
         }
         store.checkpoint().expect("checkpoints");
         let mut batch = Batch::new();
-        (0..190).for_each(|n| drop(batch.put(key(4 * n + 1), value(n, 100))));
+        fill(&mut batch, (0..190).map(|n| (4 * n + 1, n, 100)));
         batch.put(key(5), value(5, 9_000)).delete(key(6));
         apply(&mut map, &batch);
         device.cut_power_in(at);

@@ -106,7 +106,7 @@ fn step(rng: &mut StdRng, i: usize, options: &Options, values: Values) -> Step {
     if values == Values::Batches && rng.random_bool(0.66) {
         let changes = rng.random_range(0..40);
         // Numbers in the values tell the changes of one batch apart.
-        let changes = (0..changes).map(|n| step(rng, 100 * i + n, options, Values::Short));
+        let changes = (0..changes).map(|n| step(rng, 100 * i + n, options, Values::Long));
         return Step::Batch(changes.collect());
     }
     if options.leaf_layouts().may_be_dense() {
