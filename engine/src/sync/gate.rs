@@ -1,17 +1,17 @@
 //! A gate: any number of threads pass at once, until one closes it and is alone.
 //!
 //! ```text
-//!   passing:   count myself, look at `closed`     ──▶ open: go on, and count myself out at the end
-//!                                                 ──▶ closed: count myself out, wait, try again
-//!   closing:   one at a time; set `closed`, sleep until nobody is counted
+//!   passing:   count myself in  ──▶ open: go on, and count myself out at the end
+//!                               ──▶ closed: count myself out, wait, try again
+//!   closing:   one at a time; mark every counter as closed, sleep until nobody is counted
 //! ```
 //!
 //! It is a reader-writer lock whose readers hardly ever wait and write to no memory that they all
 //! share: each thread counts itself in one of [`STRIPES`] counters, which lie in cache lines of
-//! their own. Closing costs a look at every counter.
+//! their own. Closing costs a change of every counter.
 //!
-//! Either a passing thread sees that the gate is closed, or the closing one sees it counted: both
-//! write before they read, in sequentially consistent order.
+//! The mark and the count are one word. So either a passing thread sees the mark in the very step in
+//! which it counts itself, or the closing one sees it counted.
 //!
 //! ```
 //! use treering_engine::sync::Gate;
@@ -25,11 +25,14 @@
 //! ```
 
 use crate::mutation;
-use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// Number of counters. One is enough for an explorer, which then has fewer schedules to try.
 const STRIPES: usize = if cfg!(any(loom, shuttle)) { 1 } else { 16 };
+
+/// The mark of a closed gate; the bits below count threads.
+const CLOSED: u64 = 1 << 63;
 
 /// A counter in cache lines of its own. Processors fetch lines in pairs.
 #[repr(align(128))]
@@ -38,7 +41,6 @@ struct Stripe(AtomicU64);
 /// See the module documentation.
 pub struct Gate {
     passing: [Stripe; STRIPES],
-    closed: AtomicBool,
     /// Held by the thread that has closed the gate. Threads that found it closed wait for it.
     alone: Mutex<()>,
     sleeping: Mutex<()>,
@@ -72,7 +74,6 @@ impl Gate {
     pub fn new() -> Gate {
         Gate {
             passing: std::array::from_fn(|_| Stripe(AtomicU64::new(0))),
-            closed: AtomicBool::new(false),
             alone: Mutex::new(()),
             sleeping: Mutex::new(()),
             passed: Condvar::new(),
@@ -85,9 +86,9 @@ impl Gate {
     pub fn pass(&self) -> Pass<'_> {
         let stripe = &self.passing[stripe_of_thread()].0;
         loop {
-            stripe.fetch_add(1, Ordering::SeqCst);
+            let before = stripe.fetch_add(1, Ordering::Acquire);
             let pass = Pass { gate: self, stripe };
-            if !self.closed.load(Ordering::SeqCst) || mutation::on("writers-pass-closed-gate") {
+            if before & CLOSED == 0 || mutation::on("writers-pass-closed-gate") {
                 return pass;
             }
             drop(pass);
@@ -98,7 +99,9 @@ impl Gate {
     /// Closes the gate, and waits until nobody passes. The caller must hold no [`Pass`].
     pub fn close(&self) -> Closed<'_> {
         let alone = self.alone.lock();
-        self.closed.store(true, Ordering::SeqCst);
+        for stripe in &self.passing {
+            stripe.0.fetch_or(CLOSED, Ordering::Relaxed);
+        }
         let mut sleeping = self.sleeping.lock();
         while !self.is_empty() {
             self.passed.wait(&mut sleeping);
@@ -112,14 +115,14 @@ impl Gate {
 
     fn is_empty(&self) -> bool {
         let mut stripes = self.passing.iter();
-        stripes.all(|stripe| stripe.0.load(Ordering::SeqCst) == 0)
+        stripes.all(|stripe| stripe.0.load(Ordering::Acquire) == CLOSED)
     }
 }
 
 impl Drop for Pass<'_> {
     fn drop(&mut self) {
-        self.stripe.fetch_sub(1, Ordering::SeqCst);
-        if self.gate.closed.load(Ordering::SeqCst) {
+        let before = self.stripe.fetch_sub(1, Ordering::Release);
+        if before & CLOSED != 0 {
             // Under the lock, so that the closing thread is not between its look and its sleep.
             drop(self.gate.sleeping.lock());
             self.gate.passed.notify_all();
@@ -129,7 +132,9 @@ impl Drop for Pass<'_> {
 
 impl Drop for Closed<'_> {
     fn drop(&mut self) {
-        self.gate.closed.store(false, Ordering::SeqCst);
+        for stripe in &self.gate.passing {
+            stripe.0.fetch_and(!CLOSED, Ordering::Release);
+        }
     }
 }
 
