@@ -109,6 +109,24 @@ fn the_file_grows_with_the_data_and_a_cut_is_told() {
 }
 
 #[test]
+fn several_readers_share_a_file_that_a_writer_would_have_alone() {
+    let (_folder, path) = place();
+    let store = Store::open_path(&path, |_| {}).expect("is made");
+    store.put(b"key", b"value").expect("puts");
+    store.close().expect("closes");
+    let reader = || Store::open_path(&path, |options| options.read_only = true);
+    let (one, other) = (reader().expect("opens"), reader().expect("opens"));
+    for store in [&one, &other] {
+        assert!(store.get_owned(b"key").expect("reads").is_some());
+        assert!(matches!(store.put(b"key", b""), Err(Error::ReadOnly)));
+    }
+    let writer = Store::open_path(&path, |_| {});
+    assert!(writer.is_err(), "a writer beside readers");
+    drop((one, other));
+    assert!(Store::open_path(&path, |_| {}).is_ok());
+}
+
+#[test]
 fn a_store_is_full_at_its_limit_and_not_before() {
     let (_folder, path) = place();
     let store = Store::open_path(&path, |options| {

@@ -66,8 +66,12 @@ fn existing(
     path: &Path,
     set: impl FnOnce(&mut Options),
 ) -> Result<(Arc<dyn BlockDevice>, Options)> {
-    let mut choices = FileOptions::default();
-    let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open_with(path, &choices)?);
+    // Read the options without claiming the file for writing: others may be reading it, too.
+    let read_only = FileOptions {
+        access: FileAccess::ReadOnly,
+        ..FileOptions::default()
+    };
+    let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open_with(path, &read_only)?);
     let mut options = match Options::of_store(&device) {
         Ok(stored) => Options {
             cache_bytes: Options::default().cache_bytes,
@@ -78,12 +82,11 @@ fn existing(
         Err(e) => return Err(e),
     };
     set(&mut options);
-    if !options.read_only {
+    if options.read_only {
         return Ok((device, options));
     }
     drop(device);
-    choices.access = FileAccess::ReadOnly;
-    Ok((Arc::new(FileDevice::open_with(path, &choices)?), options))
+    Ok((Arc::new(FileDevice::open(path)?), options))
 }
 
 fn new(path: &Path, set: impl FnOnce(&mut Options)) -> Result<(Arc<dyn BlockDevice>, Options)> {
