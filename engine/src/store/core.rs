@@ -36,6 +36,14 @@ use crate::types::{Clock, Lba, Lsn, PageId, Progress};
 /// merges them again.
 const MOST_SQUEEZES: u32 = 8;
 
+/// First pause of a background thread that finds nothing to do. Each further one is twice as long,
+/// up to [`LONGEST_PAUSE`].
+const FIRST_PAUSE: std::time::Duration = std::time::Duration::from_micros(200);
+
+/// Longest pause of a background thread. Writers that run out of room meanwhile do the work
+/// themselves.
+const LONGEST_PAUSE: std::time::Duration = std::time::Duration::from_millis(5);
+
 /// Pause of a background thread before it retries a write that the file system had no room for.
 const NO_SPACE_PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
 
@@ -125,14 +133,18 @@ impl Core {
     /// # Errors
     /// As [`Core::pump`].
     pub(crate) fn pump_until(&self, stop: &std::sync::atomic::AtomicBool) -> Result<()> {
+        let mut pause = FIRST_PAUSE;
         while !stop.load(Ordering::Acquire) {
-            match self.due() {
-                Some(task) => match self.pump(task) {
-                    // Writers get the error; this thread waits for room.
-                    Err(e) if e.is_no_space() => std::thread::sleep(NO_SPACE_PAUSE),
-                    pumped => drop(pumped?),
-                },
-                None => std::thread::sleep(std::time::Duration::from_micros(200)),
+            let Some(task) = self.due() else {
+                std::thread::sleep(pause);
+                pause = LONGEST_PAUSE.min(2 * pause);
+                continue;
+            };
+            pause = FIRST_PAUSE;
+            match self.pump(task) {
+                // Writers get the error; this thread waits for room.
+                Err(e) if e.is_no_space() => std::thread::sleep(NO_SPACE_PAUSE),
+                pumped => drop(pumped?),
             }
         }
         Ok(())
