@@ -44,6 +44,8 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("overflow-redo-moves-over", "store_crash"),
     // Whatever is read is accepted as the value, unchecked.
     ("overflow-block-unchecked", "store_long"),
+    // The blocks by which a file has grown are not noted, so that a cut is not told.
+    ("growth-not-noted", "open_path"),
     // Batches. Changes are made that no intent has announced.
     ("batch-made-before-intent", "store_crash"),
     // An intent whose last part is missing counts as complete.

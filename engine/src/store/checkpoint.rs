@@ -245,6 +245,7 @@ impl Checkpointer {
             high_water: pager.pages.high_water(),
             grown_blocks: match state.superblock.grown_blocks {
                 0 => 0,
+                noted if mutation::on("growth-not-noted") => noted,
                 _ => pager.volume.device().durable_blocks(),
             },
             ..state.superblock
