@@ -35,18 +35,16 @@
 //! The cost: each change is logged twice, and each leaf is looked at once more.
 
 use super::core::Core;
+use super::open_batch::{Merged, Unfinished};
 use super::room::Made;
 use crate::batch::Batch;
 use crate::error::{Error, Result};
 use crate::kv::Visitor;
 use crate::mutation;
 use crate::overflow::{self, Pointer};
-use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::sync::{Arc, Gate, Mutex, Pass, RwLock};
+use crate::sync::{Arc, Pass};
 use crate::types::{Lsn, PageId};
 use crate::wal::{Record, parts};
-
-use std::ops::ControlFlow;
 
 /// One in this many bytes of the log may be a batch's.
 const LOG_SHARE: u64 = 8;
@@ -54,86 +52,6 @@ const LOG_SHARE: u64 = 8;
 const SPARE_PAGES: u64 = 8;
 /// How often room for the pages of a batch may be made before the store counts as full.
 const MOST_TRIES: u32 = 64;
-
-/// The batches of a store.
-#[derive(Default)]
-pub(crate) struct Batches {
-    /// Writers pass it; a batch closes it.
-    gate: Gate,
-    /// Of `shown`, so that readers need no lock: odd while changes are shown.
-    version: AtomicU64,
-    shown: RwLock<Shown>,
-    /// The batch that could not be completed. Changed only while the gate is closed.
-    unfinished: Mutex<Option<Unfinished>>,
-    is_unfinished: AtomicBool,
-}
-
-#[derive(Default)]
-struct Shown {
-    version: u64,
-    changes: Option<Arc<Batch>>,
-}
-
-/// A batch whose intent is complete.
-struct Unfinished {
-    /// Values are as leaves store them: long ones are pointers.
-    changes: Arc<Batch>,
-    /// The number of changes made.
-    made: usize,
-    /// Bytes of the newest intent.
-    intent_bytes: u64,
-    /// Whether a delete left some leaf sparse.
-    sparse: bool,
-}
-
-impl Unfinished {
-    fn new(changes: Batch) -> Unfinished {
-        Unfinished {
-            changes: Arc::new(changes),
-            made: 0,
-            intent_bytes: 0,
-            sparse: false,
-        }
-    }
-}
-
-impl Batches {
-    /// Waits until no batch is being written, and keeps any from beginning. Returns `None` if a
-    /// batch must be completed first.
-    fn pass(&self) -> Option<Pass<'_>> {
-        let pass = self.gate.pass();
-        let blocked = self.is_unfinished.load(Ordering::Acquire);
-        (!blocked || mutation::on("unfinished-batch-forgotten")).then_some(pass)
-    }
-
-    /// Shows changes to readers, or hides those that are shown.
-    fn show(&self, changes: Option<Arc<Batch>>) {
-        if mutation::on("batch-shown-piecemeal") {
-            return;
-        }
-        let mut shown = self.shown.write();
-        shown.version += 1;
-        shown.changes = changes;
-        self.version.store(shown.version, Ordering::Release);
-    }
-
-    /// Returns the changes that are shown.
-    fn shown(&self) -> Option<Arc<Batch>> {
-        if self.version.load(Ordering::Acquire).is_multiple_of(2) {
-            return None;
-        }
-        self.shown.read().changes.clone()
-    }
-
-    /// What the changes shown under `version` do to `key`. `None` if they do nothing to it, or if
-    /// the version is another one by now.
-    fn shown_for(&self, version: u64, key: &[u8]) -> Option<Option<Vec<u8>>> {
-        let shown = self.shown.read();
-        let changes = shown.changes.as_ref()?;
-        let change = changes.change(key).filter(|_| shown.version == version)?;
-        Some(change.map(<[u8]>::to_vec))
-    }
-}
 
 impl Core {
     /// Makes one change by an ordinary writer: completes a batch that is waiting for that, and
@@ -150,7 +68,7 @@ impl Core {
     /// Copies the stored value of `key` into `value`: a pointer, if the value is long.
     pub(super) fn get_stored(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         loop {
-            let version = self.batches.version.load(Ordering::Acquire);
+            let version = self.batches.version();
             if !version.is_multiple_of(2)
                 && let Some(change) = self.batches.shown_for(version, key)
             {
@@ -161,7 +79,7 @@ impl Core {
             let found = self.tree.get(key, value)?;
             // A change of a batch is read under the latch of its leaf, so this sees the version
             // under which it was made.
-            if self.batches.version.load(Ordering::Acquire) == version {
+            if self.batches.version() == version {
                 return Ok(found);
             }
         }
@@ -265,7 +183,7 @@ impl Core {
         if changes.is_empty() {
             return Ok(log.durable());
         }
-        let _alone = self.batches.gate.close();
+        let _alone = self.batches.close();
         self.finish_unfinished().map_err(NotWritten::Nothing)?;
         let mut batch = Unfinished::new(changes);
         self.make_batch_room(&batch).map_err(NotWritten::Nothing)?;
@@ -287,14 +205,13 @@ impl Core {
     pub(super) fn finish_batch(&self) -> Result<()> {
         self.tree.leaves().pager.check_poison()?;
         self.tree.leaves().pager.retry_refused()?;
-        let _alone = self.batches.gate.close();
+        let _alone = self.batches.close();
         self.finish_unfinished()
     }
 
     /// As [`Core::finish_batch`], with the gate closed.
     fn finish_unfinished(&self) -> Result<()> {
-        let unfinished = self.batches.unfinished.lock().take();
-        match unfinished {
+        match self.batches.take_unfinished() {
             None => Ok(()),
             Some(batch) => self.finish_or_keep(batch).map(drop),
         }
@@ -307,7 +224,7 @@ impl Core {
         match self.make_changes(&mut batch) {
             Ok(lsn) => {
                 batches.show(None);
-                batches.is_unfinished.store(false, Ordering::Release);
+                batches.all_finished();
                 self.tree.leaves().pager.log.close_batch();
                 if batch.sparse {
                     // As after a delete: the batch is complete whether or not the merge succeeds.
@@ -316,8 +233,7 @@ impl Core {
                 Ok(lsn)
             }
             Err(e) => {
-                *batches.unfinished.lock() = Some(batch);
-                batches.is_unfinished.store(true, Ordering::Release);
+                batches.keep_unfinished(batch);
                 Err(e)
             }
         }
@@ -494,58 +410,4 @@ fn log_reserve(core: &Core, bytes: u64) -> u64 {
 
 fn log_is_short(core: &Core, batch: &Unfinished) -> bool {
     core.tree.leaves().pager.log.space_left() < log_reserve(core, batch.intent_bytes)
-}
-
-/// Records of the tree merged with the changes of a batch, in the order of a scan.
-struct Merged<'v, 'a, I: Iterator> {
-    changes: std::iter::Peekable<I>,
-    visit: &'v mut Visitor<'a>,
-    stopped: bool,
-}
-
-impl<'v, 'a, 'c, I> Merged<'v, 'a, I>
-where
-    I: Iterator<Item = (&'c [u8], Option<&'c [u8]>)>,
-{
-    fn new(changes: I, visit: &'v mut Visitor<'a>) -> Self {
-        Merged {
-            changes: changes.peekable(),
-            visit,
-            stopped: false,
-        }
-    }
-
-    /// Visits the next record of the tree, and before it the changes that come before it.
-    fn take(
-        &mut self,
-        key: &[u8],
-        value: &[u8],
-        is_before: impl Fn(&[u8], &[u8]) -> bool,
-    ) -> ControlFlow<()> {
-        while let Some((changed, new)) = self.changes.next_if(|(k, _)| is_before(k, key)) {
-            self.visit(changed, new)?;
-        }
-        match self.changes.next_if(|(changed, _)| *changed == key) {
-            Some((_, new)) => self.visit(key, new),
-            None => self.visit(key, Some(value)),
-        }
-    }
-
-    /// Visits the changes that come after the last record.
-    fn end(&mut self) {
-        while !self.stopped
-            && let Some((key, new)) = self.changes.next()
-        {
-            let _ = self.visit(key, new);
-        }
-    }
-
-    fn visit(&mut self, key: &[u8], value: Option<&[u8]>) -> ControlFlow<()> {
-        let Some(value) = value else {
-            return ControlFlow::Continue(());
-        };
-        let flow = (self.visit)(key, value);
-        self.stopped = flow.is_break();
-        flow
-    }
 }

@@ -4,10 +4,10 @@
 //! [`Core::pump`] does one bounded step of it. A store that is never pumped still works: an
 //! operation that runs out of frames or of log room does the step itself.
 
-use super::batch::Batches;
 use super::checkpoint::Checkpointer;
 use super::fill::LeafFill;
 use super::life::Life;
+use super::open_batch::Batches;
 use super::recovery::RecoveryReport;
 use super::room::{Full, Made};
 use super::task::Task;

@@ -19,6 +19,7 @@ mod fill;
 mod life;
 mod long;
 mod open;
+mod open_batch;
 #[cfg(not(any(loom, shuttle)))]
 mod path;
 pub(crate) mod recovery;

@@ -1,9 +1,9 @@
 //! Opening a store: formats a blank device, or recovers the store that the device holds.
 
-use super::batch::Batches;
 use super::checkpoint::Checkpointer;
 use super::core::Core;
 use super::life::Life;
+use super::open_batch::Batches;
 use super::recovery::{Recovered, RecoveryReport, Redo};
 use super::room::Full;
 use crate::cache::Cache;
