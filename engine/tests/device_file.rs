@@ -104,7 +104,12 @@ fn a_file_keeps_the_contract_and_what_it_holds() {
         if made == FileIo::Buffered {
             assert!(!direct);
         }
-        let second = FileDevice::open(&path).err().expect("locked").to_string();
+        let at_once = FileOptions {
+            lock_wait: Duration::ZERO,
+            ..FileOptions::default()
+        };
+        let second = FileDevice::open_with(&path, &at_once).err();
+        let second = second.expect("locked").to_string();
         assert!(
             second.contains("store") && second.contains("in use"),
             "{second}"

@@ -55,12 +55,21 @@ impl Value {
 
     /// A set.
     pub fn set(members: impl IntoIterator<Item = Self>) -> Self {
-        Self::Set(members.into_iter().collect())
+        // Not `collect`, which is compiled with a sort of its own for each caller's iterator.
+        let mut set = BTreeSet::new();
+        for member in members {
+            set.insert(member);
+        }
+        Self::Set(set)
     }
 
     /// A function from pairs of argument and value.
     pub fn fun(pairs: impl IntoIterator<Item = (Self, Self)>) -> Self {
-        Self::Fun(pairs.into_iter().collect())
+        let mut fun = BTreeMap::new();
+        for (argument, value) in pairs {
+            fun.insert(argument, value);
+        }
+        Self::Fun(fun)
     }
 
     /// A sequence.
