@@ -393,7 +393,7 @@ fn rounds() -> u64 {
     std::env::var("TREERING_CRASH_SEEDS")
         .ok()
         .and_then(|n| n.parse().ok())
-        .unwrap_or(6)
+        .unwrap_or(3)
 }
 
 /// Both trees, two page sizes, all seeds.
