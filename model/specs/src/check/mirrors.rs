@@ -17,14 +17,16 @@ use crate::mirror::page_shadowing::PageShadowing;
 use crate::mirror::page_shadowing::versions::PageVersions;
 use crate::mirror::surrogate_buffer::SurrogateBuffer;
 use crate::mirror::wal_recovery::WalRecovery;
+use crate::mirror::write_batch::WriteBatch;
 use crate::{Config, ConfigError, Mirror};
 
 /// The specs that have a mirror.
-pub const SPECS: [&str; 9] = [
+pub const SPECS: [&str; 10] = [
     DurableMap::SPEC,
     CircularBuffer::SPEC,
     MiniPage::SPEC,
     WalRecovery::SPEC,
+    WriteBatch::SPEC,
     PageShadowing::SPEC,
     PageVersions::SPEC,
     Overflow::SPEC,
@@ -142,6 +144,7 @@ pub fn open(spec: &str, config: &Config) -> Result<Box<dyn AnyMirror>, ConfigErr
         MiniPage::SPEC => typed::<MiniPage>(config),
         CircularBuffer::SPEC => typed::<CircularBuffer>(config),
         WalRecovery::SPEC => typed::<WalRecovery>(config),
+        WriteBatch::SPEC => typed::<WriteBatch>(config),
         PageShadowing::SPEC => typed::<PageShadowing>(config),
         PageVersions::SPEC => typed::<PageVersions>(config),
         Overflow::SPEC => typed::<Overflow>(config),

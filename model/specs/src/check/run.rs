@@ -179,7 +179,10 @@ fn seconds(time: Duration) -> f64 {
 fn temporal_name(model: &BoundedModel, found: &str) -> Option<String> {
     let refinement = |name: &&String| name.starts_with("Contract");
     let properties = &model.config.properties;
-    if found.contains("module DurableMap") {
+    if ["DurableMap", "DurableBatches"]
+        .iter()
+        .any(|contract| found.contains(&format!("module {contract}")))
+    {
         return properties.iter().find(refinement).cloned();
     }
     let mut others = properties.iter().filter(|name| !refinement(name));

@@ -23,6 +23,7 @@ mod surrogate_buffer_room;
 pub mod wal_recovery;
 mod wal_recovery_room;
 pub mod wide;
+pub mod write_batch;
 
 use std::fmt::Debug;
 use std::hash::Hash;

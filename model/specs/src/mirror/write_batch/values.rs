@@ -1,0 +1,176 @@
+//! A state as TLA+ values.
+
+use super::WriteBatch;
+use super::state::{
+    ABSENT, At, Call, Change, Content, Effect, Gate, Kind, Leaf, PENDING, Phase, Reading, Record,
+    State, Writing,
+};
+use crate::Value;
+
+fn reading(at: Reading) -> Value {
+    Value::str(match at {
+        Reading::Called => "called",
+        Reading::Looked => "looked",
+        Reading::Read => "read",
+    })
+}
+
+fn writing(at: Writing) -> Value {
+    Value::str(match at {
+        Writing::Called => "called",
+        Writing::Finishing => "finishing",
+        Writing::Passing => "passing",
+        Writing::Closed => "closed",
+        Writing::Writing => "writing",
+        Writing::Waiting => "waiting",
+    })
+}
+
+fn progress(at: At) -> Value {
+    Value::str(match at {
+        At::Epoch => "epoch",
+        At::Logging => "logging",
+        At::Logged => "logged",
+        At::Making => "making",
+        At::Renewing => "renewing",
+        At::Moving => "moving",
+        At::Ended => "ended",
+    })
+}
+
+impl WriteBatch {
+    fn content(&self, content: Content) -> Value {
+        match content {
+            ABSENT => self.absent.clone(),
+            PENDING => self.pending.clone(),
+            n => Value::int(n),
+        }
+    }
+
+    fn change(&self, change: Change) -> Value {
+        Value::record([
+            ("key", Value::int(change.key)),
+            ("value", self.content(change.value)),
+        ])
+    }
+
+    fn changes(&self, changes: &[Change]) -> Value {
+        Value::seq(changes.iter().map(|change| self.change(*change)))
+    }
+
+    fn leaves(&self, leaves: &[Leaf]) -> Value {
+        let leaf = |leaf: &Leaf| {
+            Value::record([
+                ("value", self.content(leaf.value)),
+                ("lsn", Value::int(leaf.lsn)),
+            ])
+        };
+        Value::seq(leaves.iter().take(usize::from(self.keys)).map(leaf))
+    }
+
+    fn call_value(&self, call: &Call) -> Value {
+        match call {
+            Call::Idle => Value::record([("op", Value::str("none"))]),
+            Call::Get {
+                key,
+                at,
+                version,
+                got,
+            } => Value::record([
+                ("op", Value::str("get")),
+                ("key", Value::int(*key)),
+                ("at", reading(*at)),
+                ("version", Value::int(*version)),
+                ("got", self.content(*got)),
+            ]),
+            Call::Write { change, at, lsn } => Value::record([
+                ("op", Value::str("write")),
+                ("key", Value::int(change.key)),
+                ("value", self.content(change.value)),
+                ("at", writing(*at)),
+                ("lsn", Value::int(*lsn)),
+            ]),
+            Call::Batch { changes, at, lsn } => Value::record([
+                ("op", Value::str("batch")),
+                ("changes", self.changes(changes)),
+                ("at", writing(*at)),
+                ("lsn", Value::int(*lsn)),
+            ]),
+        }
+    }
+
+    fn gate_value(&self, gate: Gate) -> Value {
+        match gate {
+            Gate::Nobody => Value::str("nobody"),
+            Gate::Client(c) => self.clients[usize::from(c)].clone(),
+            Gate::Recovery => Value::str("recovery"),
+        }
+    }
+
+    fn batch_value(&self, s: &State) -> Value {
+        let Some(batch) = &s.batch else {
+            return Value::record([("at", Value::str("none"))]);
+        };
+        Value::record([
+            ("at", progress(batch.at)),
+            ("changes", self.changes(&batch.changes)),
+            ("made", Value::int(batch.made)),
+            ("parts", Value::int(batch.parts)),
+            ("begin", Value::int(batch.begin)),
+        ])
+    }
+
+    fn record(&self, record: &Record) -> Value {
+        let (kind, number, last) = match record.kind {
+            Kind::Put => ("put", 0, false),
+            Kind::Part { number, last } => ("part", number, last),
+            Kind::End => ("end", 0, false),
+        };
+        Value::record([
+            ("kind", Value::str(kind)),
+            ("epoch", Value::int(record.epoch)),
+            ("change", self.change(record.change)),
+            ("number", Value::int(number)),
+            ("last", last.into()),
+        ])
+    }
+
+    fn effect(&self, effect: &Effect) -> Value {
+        Value::record([
+            ("lsn", Value::int(effect.lsn)),
+            ("changes", self.changes(&effect.changes)),
+        ])
+    }
+
+    pub(super) fn values_of(&self, s: &State) -> Vec<(&'static str, Value)> {
+        let calls = s.call.iter().map(|call| self.call_value(call));
+        let phase = match s.phase {
+            Phase::Up => "up",
+            Phase::Down => "down",
+            Phase::Completing => "completing",
+        };
+        vec![
+            ("call", Value::fun(self.clients.iter().cloned().zip(calls))),
+            ("asked", Value::int(s.asked)),
+            ("gate", self.gate_value(s.gate)),
+            ("batch", self.batch_value(s)),
+            ("shown", self.changes(&s.shown)),
+            ("version", Value::int(s.version)),
+            ("log", Value::seq(s.log.iter().map(|r| self.record(r)))),
+            ("durable", Value::int(s.durable)),
+            ("pin", Value::int(s.pin)),
+            ("checkpoint", Value::int(s.checkpoint)),
+            ("redoStart", Value::int(s.redo_start)),
+            ("leaf", self.leaves(&s.leaf)),
+            ("leafDev", self.leaves(&s.leaf_dev)),
+            ("epoch", Value::int(s.epoch)),
+            ("superEpoch", Value::int(s.super_epoch)),
+            ("phase", Value::str(phase)),
+            ("crashes", Value::int(s.crashes)),
+            (
+                "effects",
+                Value::seq(s.effects.iter().map(|e| self.effect(e))),
+            ),
+        ]
+    }
+}
