@@ -349,9 +349,10 @@ impl<'a> Rig<'a> {
             _ => match graph::page_to_write(mirror, from) {
                 Some(key) => {
                     self.device.fail_next_flush();
-                    let page = self.page(key);
-                    let written = self.store()?.write_back_page(page);
-                    same("whether write-back fails", written.is_err(), Some(true))
+                    match self.write_page(key)? {
+                        Err(_) => Ok(()),
+                        Ok(wrote) => differs(format!("write-back returned {wrote} and no error")),
+                    }
                 }
                 None => {
                     self.keeper_is_free()?;
@@ -387,19 +388,27 @@ impl<'a> Rig<'a> {
         if from.phase() == Phase::Opening {
             return self.write_back_of_opening(k);
         }
+        let written = self.write_page(k)?;
+        match written {
+            Ok(true) => Ok(()),
+            other => differs(format!("write-back returned {other:?}")),
+        }
+    }
+
+    /// Writes the page of key `k` back. Tries again while the beginning of a checkpoint holds its
+    /// latch.
+    fn write_page(&mut self, k: u8) -> Step<Result<bool>> {
         let page = self.page(k);
         for _ in 0..300 {
             let written = self.store()?.write_back_page(page);
             StepDevice::ignore_none();
             match written {
-                Ok(true) => return Ok(()),
-                // The beginning of the checkpoint holds the latch for a moment.
                 Ok(false) if self.keeper.is_busy() => std::thread::yield_now(),
-                other => return differs(format!("write-back returned {other:?}")),
+                written => return Ok(written),
             }
             self.settle_keeper()?;
         }
-        differs("write-back found no page to write")
+        Ok(Ok(false))
     }
 
     fn reload(&mut self, k: u8) -> Step {
