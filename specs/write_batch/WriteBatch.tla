@@ -11,10 +11,9 @@
 (*     hide    the changes          the leaves have all of them now        *)
 (*   open the gate                                                         *)
 (*                                                                         *)
-(* A crash may come at any step.  The unflushed end of the log is then     *)
-(* lost, as much of it as pleases.  Recovery makes the new epoch durable,  *)
-(* redoes the log, and completes the batch whose intent the log has whole, *)
-(* but whose end it lacks.                                                 *)
+(* A crash may come at any step, and lose any part of the log's unflushed  *)
+(* end.  Recovery redoes the log.  If that has a whole intent without its  *)
+(* end, recovery makes the new epoch durable and completes the batch.      *)
 (*                                                                         *)
 (* Left out: long values, whose places a batch takes before (Overflow);    *)
 (* scans, which copy what is shown as they begin; several keys on a leaf,  *)
@@ -177,8 +176,8 @@ OpenBatch(c) ==
     /\ UNCHANGED <<asked, gate, shown, version, log, durable, checkpoint, redoStart, leafVars>>
     /\ UNCHANGED <<recoveryVars>>
 
-(* One part of the intent.  With the last part of a new intent, checkpoints*)
-(* need to keep only that.  Core::log_intent, Log::move_batch.             *)
+(* One part of the intent.  With the last part of a new intent,            *)
+(* checkpoints need to keep only that.  Core::log_intent, Log::move_batch. *)
 LogPart ==
     /\ batch.at \in {"logging", "renewing"}
     /\ Left >= 1
