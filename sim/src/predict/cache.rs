@@ -1,11 +1,11 @@
 //! The page cache: which pages are resident, which are dirty, how many are written.
 //!
-//! *Model.* Accesses are independent (the Independent Reference Model): page `i` is accessed `λ`
-//! times an operation, a Poisson process, and an access is a write with probability `w`. The clock
-//! hand comes by every `T` operations (the *rotation time*, the counterpart of the characteristic
-//! time of Che, Tung and Wang, *Hierarchical Web Caching Systems*, IEEE JSAC 2002; its
-//! justification: Fricker, Robert, Roberts, *A versatile and accurate approximation for LRU cache
-//! performance*, ITC 2012).
+//! *Model.* Accesses are independent (the Independent Reference Model): accesses to page `i` are a
+//! Poisson process with `λ` accesses per operation, and an access is a write with probability `w`.
+//! The clock hand visits a frame every `T` operations. `T` is the *rotation time*, the counterpart
+//! of the characteristic time of Che, Tung and Wang, *Hierarchical Web Caching Systems*, IEEE JSAC
+//! 2002; Fricker, Robert and Roberts justify the approximation in *A versatile and accurate
+//! approximation for LRU cache performance*, ITC 2012.
 //!
 //! ```text
 //! absent, Exp(λ)   |load, ref = 0        hand         hand         hand: not referenced
@@ -13,36 +13,36 @@
 //!                   in cache: an access sets ref; the hand clears it and passes on
 //! ```
 //!
-//! With `e = exp(-λT)` a page survives the hand with probability `q = 1 - e`, so it stays a
-//! geometric number of rotations, mean `T/e`: a renewal process with cycle `1/λ + T/e`, and the
-//! page is resident a share `λT / (λT + e)` of the time. `T` solves "the expected number of
-//! residents is the number of frames in use". The first rotation is shorter than the others by half
-//! the time between two write-backs, because frames that the hand frees wait for a miss (`T1`).
+//! With `e = exp(-λT)` a page survives the hand with probability `q = 1 - e`. So it stays a
+//! geometric number of rotations, on average `T/e`. This is a renewal process with cycle
+//! `1/λ + T/e`, and the page is resident a share `λT / (λT + e)` of the time. `T` is chosen so that
+//! the expected number of resident pages equals the number of frames in use. The first rotation is
+//! shorter than the others by half the time between two write-backs, because a frame that the hand
+//! frees waits for a miss (`T1`).
 //!
-//! *Writes.* With `δ = wλ`: given that an interval between two visits of the hand saw an access, it
-//! saw no write with probability `c = (exp(-δT) - e)/q`. Everything else below is a sum of
-//! geometric series over intervals; `Residence::clean_evictions` and
-//! `Residence::dirty_at_checkpoint` give them in closed form, for checkpoints that write all dirty
-//! pages every `τ` operations. They are exact for the model; the model's only liberty is that `T`
-//! is the same for everyone and constant.
+//! *Writes.* Let `δ = wλ`. An interval between two visits of the hand that saw an access saw no
+//! write with probability `c = (exp(-δT) - e)/q`. Everything else is a sum of geometric series over
+//! intervals. `Residence::clean_evictions` and `Residence::dirty_at_checkpoint` give these sums in
+//! closed form, for checkpoints that write all dirty pages every `τ` operations. They are exact for
+//! the model; its only simplification is that `T` is constant and the same for all pages.
 //!
 //! *Finite traces.* Rates come from counts in a trace of `n` operations. Seen from one of its own
-//! accesses, a page with `a` accesses has `a - 1` others: what happens after an access is computed
-//! with the rate `(a - 1)/n` ([`PageClass::own_rate`]), what a bystander sees with `a/n`. Without
-//! this a page touched once would seem to have a chance of a hit.
+//! accesses, a page with `a` accesses has `a - 1` others. So what happens after an access is
+//! computed with the rate `(a - 1)/n` ([`PageClass::own_rate`]), what an outside observer sees with
+//! `a/n`. Otherwise a page touched once would seem to have a chance of a hit.
 
 use std::collections::BTreeMap;
 
-/// Pages that are treated alike.
+/// A class of pages with equal rates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PageClass {
-    /// How many pages.
+    /// Number of pages.
     pub pages: f64,
-    /// Accesses per operation of each.
+    /// Accesses per operation of each page.
     pub rate: f64,
-    /// Accesses per operation of each, as seen from one of its accesses.
+    /// Accesses per operation of each page, as seen from one of its accesses.
     pub own_rate: f64,
-    /// Share of writes among its accesses.
+    /// Share of writes among the accesses.
     pub write_share: f64,
 }
 
@@ -51,13 +51,14 @@ pub struct PageClass {
 pub struct CacheShape {
     /// Page frames.
     pub frames: f64,
-    /// Pages of a write-back step; eviction runs when fewer frames are free and stops at twice as
-    /// many.
+    /// Pages of a write-back step. Eviction runs when fewer frames than this are free and stops at
+    /// twice as many.
     pub batch: f64,
 }
 
 impl CacheShape {
-    /// The shape that a budget gives: an eighth of the frames at most is written at once.
+    /// The shape that a memory budget gives. A write-back step takes at most an eighth of the
+    /// frames.
     #[must_use]
     pub fn new(cache_bytes: u64, page_size: usize, write_batch_pages: usize) -> Self {
         let frames = (cache_bytes / page_size as u64).max(1);
@@ -75,30 +76,30 @@ impl CacheShape {
         (self.frames - 1.5 * self.batch + 0.5).max(1.0)
     }
 
-    /// Whether `pages` pages stay in cache for good: the free list never falls below `B`.
+    /// Whether this many pages stay in cache forever: the free list never falls below `B`.
     #[must_use]
     pub fn holds_all(&self, pages: f64) -> bool {
         pages <= self.frames - self.batch
     }
 }
 
-/// What the model says of a cache. All rates are per operation.
+/// The model's predictions for a cache. All rates are per operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CachePrediction {
     /// Rotation time of the hand in operations; infinite if everything fits.
     pub rotation_ops: f64,
-    /// Share of page accesses that find their page in the cache.
+    /// Share of page accesses that hit the cache.
     pub hit_ratio: f64,
-    /// Page accesses per operation that miss.
+    /// Cache misses per operation.
     pub misses: f64,
-    /// Dirty pages written per operation because they are evicted.
+    /// Dirty pages written per operation because of eviction.
     pub evicted_dirty: f64,
-    /// Pages that one checkpoint finds dirty.
+    /// Number of dirty pages at a checkpoint.
     pub dirty_at_checkpoint: f64,
 }
 
-/// Solves the clock for `classes`; a checkpoint writes all dirty pages every `checkpoint_ops`
-/// operations (infinite: never).
+/// Solves the model of the clock for `classes`. A checkpoint writes all dirty pages every
+/// `checkpoint_ops` operations (infinite: never).
 #[must_use]
 pub fn clock(classes: &[PageClass], shape: CacheShape, checkpoint_ops: f64) -> CachePrediction {
     let pages: f64 = classes.iter().map(|c| c.pages).sum();
@@ -107,8 +108,8 @@ pub fn clock(classes: &[PageClass], shape: CacheShape, checkpoint_ops: f64) -> C
     }
     let mut gap = 0.0;
     let mut rotation = 0.0;
-    // The gap between load and hand depends on the miss rate and that on the rotation: it settles
-    // at once.
+    // The gap between load and hand depends on the miss rate, which depends on the rotation. The
+    // iteration converges at once.
     for _ in 0..4 {
         rotation = solve_rotation(classes, shape.residents(), gap);
         let misses: f64 = classes
@@ -157,8 +158,8 @@ fn summarise(
     }
 }
 
-/// No eviction, hence no write but a checkpoint's: a page is dirty if it was written since the last
-/// one.
+/// The prediction when all pages fit. Only checkpoints write, and a page is dirty if it was written
+/// since the last one.
 fn everything_fits(classes: &[PageClass], checkpoint_ops: f64) -> CachePrediction {
     let dirty = |c: &PageClass| c.pages * -(-c.rate * c.write_share * checkpoint_ops).exp_m1();
     let dirty_pages = classes
@@ -175,7 +176,7 @@ fn everything_fits(classes: &[PageClass], checkpoint_ops: f64) -> CachePredictio
     }
 }
 
-/// One page of `class` under a known rotation time: its share in what [`clock`] sums up.
+/// The contribution of one page of `class` to the sums of [`clock`], for a known rotation time.
 pub(crate) fn one_page(class: &PageClass, rotation: f64, checkpoint_ops: f64) -> CachePrediction {
     let single = PageClass {
         pages: 1.0,
@@ -184,25 +185,26 @@ pub(crate) fn one_page(class: &PageClass, rotation: f64, checkpoint_ops: f64) ->
     summarise(&[single], rotation, 0.0, checkpoint_ops)
 }
 
-/// The least time between two writes of one page of `class`, as a share of the mean: that of the
-/// shifted exponential time with the same mean and variance.
+/// The shortest time between two writes of a page of `class`, as a share of the mean. Computed from
+/// the shifted exponential distribution with the same mean and variance.
 ///
 /// ```text
-/// a round    = in the cache: T (1 + G), G geometric with s = 1 - e^(-λT), the hand finding the page in use;  then out: Exp(λ)
-/// until dirty: a number of rounds, geometric with q, the share of rounds that leave the page dirty
+/// a round    = in cache: T (1 + G), G geometric with s = 1 - e^(-λT), the chance that the hand
+///              finds the page in use; then out: Exp(λ)
+/// until dirty: a number of rounds, geometric with q, the share of rounds that dirty the page
 /// share      = 1 - sd / mean
 /// ```
 ///
-/// Writes by checkpoints come a geometric number of periods apart: until one finds the page dirty.
-/// A gap between an eviction and a checkpoint can be as short as it likes.
+/// Writes by checkpoints are a geometric number of periods apart: until a checkpoint finds the page
+/// dirty. The gap between an eviction and a checkpoint has no lower bound.
 #[must_use]
 pub fn least_gap(class: &PageClass, rotation: f64, checkpoint_ops: f64) -> f64 {
     let writes = class.rate * class.write_share;
     if writes <= 0.0 {
         return 0.0;
     }
-    // Mean 1/d and variance (1 - d)/d² periods, d the share of checkpoints that find the page
-    // dirty.
+    // d is the share of checkpoints that find the page dirty; mean 1/d and variance (1 - d)/d²
+    // periods.
     let periodic = 1.0 - (-0.5 * writes * checkpoint_ops).exp();
     if rotation.is_infinite() {
         return periodic;
@@ -223,7 +225,7 @@ pub fn least_gap(class: &PageClass, rotation: f64, checkpoint_ops: f64) -> f64 {
     share * evicted.powi(2) + periodic * (1.0 - evicted).powi(2)
 }
 
-/// Finds `T` with `residents(T) = frames in use` by bisection on its logarithm.
+/// Finds the `T` at which `residents(T)` equals the frames in use, by bisection on its logarithm.
 fn solve_rotation(classes: &[PageClass], residents: f64, gap: f64) -> f64 {
     let resident = |rotation: f64| -> f64 {
         let share = |c: &PageClass| Residence::new(c.rate, c.write_share, rotation, gap).share();
@@ -245,8 +247,8 @@ fn solve_rotation(classes: &[PageClass], residents: f64, gap: f64) -> f64 {
     0.5 * (low + high)
 }
 
-/// Che's LRU approximation, for reference: hit ratio with `sum (1 - exp(-λT)) = frames` (Che et al.
-/// 2002, eq. (4)).
+/// The hit ratio of an LRU cache by Che's approximation, for reference:
+/// `sum (1 - exp(-λT)) = frames` (Che et al. 2002, eq. (4)).
 #[must_use]
 pub fn che_lru_hit_ratio(classes: &[PageClass], frames: f64) -> f64 {
     let pages: f64 = classes.iter().map(|c| c.pages).sum();
@@ -278,17 +280,17 @@ pub fn che_lru_hit_ratio(classes: &[PageClass], frames: f64) -> f64 {
     hits / accesses
 }
 
-/// One page under a hand that comes by every `rotation` operations.
+/// One page in a cache whose hand visits every `rotation` operations.
 #[derive(Clone, Copy, Debug)]
 struct Residence {
     rate: f64,
     write_share: f64,
     rotation: f64,
-    /// Share of the first rotation that is missing.
+    /// Share of a rotation by which the first one is shorter.
     gap: f64,
-    /// `exp(-λT)`: the hand finds it unreferenced.
+    /// `exp(-λT)`: probability that the hand finds the page unreferenced.
     unseen: f64,
-    /// `x = q c = exp(-δT) - exp(-λT)`: it survives the hand, and no access was a write.
+    /// `x = q c = exp(-δT) - exp(-λT)`: probability that it survives the hand and was not written.
     read_only: f64,
 }
 
@@ -306,8 +308,8 @@ impl Residence {
         }
     }
 
-    /// Share of time in cache: `E / (1/λ + E)` with `E = T1 + (1 - exp(-λ T1)) T / e`, multiplied
-    /// by `λ e`.
+    /// Share of time in cache, `E / (1/λ + E)` with `E = T1 + (1 - exp(-λ T1)) T / e`. Numerator
+    /// and denominator are multiplied by `λ e`.
     fn share(&self) -> f64 {
         let first = self.rate * self.rotation * (1.0 - self.gap);
         let stay = first * self.unseen + -(-first).exp_m1() * self.rate * self.rotation;
@@ -334,18 +336,19 @@ impl Residence {
 
     /// Probability that an evicted page is clean, with a checkpoint every `period` operations.
     ///
-    /// Backwards from the eviction: one interval without an access, `k - 1` with, the load. `u`,
-    /// the time since the last checkpoint, is uniform on `(0, period)`; the page is clean if
-    /// nothing since was a write. With `u` in `[jT, (j+1)T)` and `s = u - jT`: `clean = (1-w) e (1
-    /// - x^j)/(1 - x) + x^(j-1) (exp(-δs) - e)` for `j >= 1`, and 1 for `j = 0`; without
-    ///   checkpoints `(1-w) e / (1-x)`.
+    /// Going backwards from the eviction: one interval without an access, `k - 1` with accesses,
+    /// the load. The time `u` since the last checkpoint is uniform on `(0, period)`. The page is
+    /// clean if it was not written since. With `u` in `[jT, (j+1)T)` and `s = u - jT`:
+    ///
+    /// `clean = (1-w) e (1 - x^j)/(1 - x) + x^(j-1) (exp(-δs) - e)` for `j >= 1`, and 1 for
+    /// `j = 0`; without checkpoints `(1-w) e / (1-x)`.
     fn clean_evictions(&self, period: f64) -> f64 {
         let (e, x, t) = (self.unseen, self.read_only, self.rotation);
         let loaded_clean = (1.0 - self.write_share) * e / (1.0 - x).max(1e-300);
         if period.is_infinite() {
             return loaded_clean.min(1.0);
         }
-        // The load is `gap T` closer to the eviction than a whole number of rotations.
+        // The load is nearer to the eviction than a whole number of rotations, by `gap T`.
         let loaded_dirty = self.write_share * e / (1.0 - x).max(1e-300);
         if period <= t {
             let late = (period - t * (1.0 - self.gap)).max(0.0);
@@ -364,14 +367,16 @@ impl Residence {
         (clean / period).clamp(0.0, 1.0)
     }
 
-    /// Probability that a page is in cache and dirty just before a checkpoint, `period` after the
-    /// last one.
+    /// Probability that a page is in cache and dirty just before a checkpoint, which comes `period`
+    /// after the last one.
     ///
-    /// The page is `s` past the hand's last visit (density `1/(T + e/λ)` while resident). With `J =
-    /// floor(period/T)`, `r = period - JT`, `j = J` for `s < r` and `J - 1` beyond: it is clean if
-    /// it was loaded within the period and nothing since was a write, or loaded before and the last
-    /// `period` saw no write: `e (1-w) exp(-δs) (1 - x^(j+1))/(1-x) + x^j (exp(-δ(s + s')) - e
-    /// exp(-δs))`, `s + s' = period - jT`.
+    /// The hand visited the page `s` ago (density `1/(T + e/λ)` while resident). Let
+    /// `J = floor(period/T)`, `r = period - JT`, and `j = J` for `s < r`, otherwise `J - 1`. The
+    /// page is clean if it was loaded within the period and not written since, or loaded earlier
+    /// and not written within the period:
+    ///
+    /// `e (1-w) exp(-δs) (1 - x^(j+1))/(1-x) + x^j (exp(-δ(s + s')) - e exp(-δs))`, where `s + s' =
+    /// period - jT`.
     fn dirty_at_checkpoint(&self, period: f64) -> f64 {
         if self.rate <= 0.0 || self.write_share <= 0.0 {
             return 0.0;
@@ -395,7 +400,7 @@ impl Residence {
                 + older * (r * (-delta * r).exp() - e * near)
                 + old * ((t - r) * (-delta * (r + t)).exp() - e * far)
         };
-        // All of this for whole rotations: now the first one is cut, and fewer pages survive it.
+        // So far all rotations are whole. But the first one is shorter, and fewer pages survive it.
         let first = t * (1.0 - self.gap);
         let survive = -(-self.rate * first).exp_m1();
         let ratio = if e < 1.0 {
@@ -408,8 +413,8 @@ impl Residence {
         (dirty / (e / self.rate + e * first + survive * t)).clamp(0.0, 1.0)
     }
 
-    /// Mean time for which a page is dirty within the first `until` of its first rotation, `until`
-    /// being whole.
+    /// Mean time for which a page is dirty within the first `until` operations of a whole first
+    /// rotation.
     fn dirty_time(&self, until: f64, period: f64) -> f64 {
         let young = until.min(period);
         let old = until - young;
@@ -422,7 +427,7 @@ impl Residence {
     }
 }
 
-/// `1 + x + ... + x^(n-1)`.
+/// Sum of the geometric series `1 + x + ... + x^(n-1)`.
 fn geometric(x: f64, n: f64) -> f64 {
     if 1.0 - x < 1e-9 {
         n
@@ -431,7 +436,7 @@ fn geometric(x: f64, n: f64) -> f64 {
     }
 }
 
-/// Collects pages into classes of like rate (within 1 %) and like write share (within 1/64).
+/// Groups pages into classes of similar rate (within 1 %) and write share (within 1/64).
 #[derive(Debug)]
 pub struct ClassBuilder {
     ops: f64,
@@ -439,7 +444,7 @@ pub struct ClassBuilder {
 }
 
 impl ClassBuilder {
-    /// For counts taken over `ops` operations.
+    /// A builder for counts taken over `ops` operations.
     #[must_use]
     pub fn new(ops: f64) -> Self {
         ClassBuilder {

@@ -1,11 +1,12 @@
-//! What is left of blocks after compression: α of B⁻-tree eq. (2), by what a block is.
+//! Predicts what compression leaves of each kind of block: α of B⁻-tree eq. (2).
 //!
-//! There is no formula for what a codec makes of a page. So a few blocks of each kind are made of
-//! the trace's own keys, with values as the replay makes them up, laid out as the engine does it,
-//! and put through the codec: some leaves, whole and after every number of dirty segments; log
-//! blocks filled to various degrees; blocks of page table and snapshot. No store is run, and no
-//! block is of the run that is predicted: values are of another seed, leaves those of
-//! [`super::leaf`].
+//! No formula gives the size to which a codec compresses a page. So this module makes a few blocks
+//! of each kind, laid out as the engine does it, and compresses them: some leaves, whole and with
+//! every number of dirty segments; log blocks filled to various degrees; blocks of the page table
+//! and of snapshots.
+//!
+//! Keys are those of the trace; values are generated as in a replay. No store is run, and no block
+//! is one of the predicted run: values come from another seed, leaves from [`super::leaf`].
 
 use treering_engine::node::{ChangeMap, PageMut};
 use treering_engine::wal::Record;
@@ -18,12 +19,12 @@ use super::workload::Workload;
 use crate::csd::{Codec, Compressor};
 use crate::values::Values;
 
-/// Leaves that are made.
+/// Number of leaves that are made.
 const LEAVES: usize = 24;
-/// Log blocks are made with so many bytes of records, and then in even steps of the payload.
+/// Bytes of records in the emptiest log blocks made. Fuller ones follow in even steps.
 const FEW_BYTES: [usize; 5] = [0, 32, 64, 128, 192];
 const FILLS: usize = 16;
-/// Blocks of each degree.
+/// Number of log blocks made of each fill.
 const LOG_BLOCKS: usize = 4;
 
 /// How a drive compresses.
@@ -31,37 +32,37 @@ const LOG_BLOCKS: usize = 4;
 pub struct Compression {
     /// The codec.
     pub codec: Codec,
-    /// Bytes that an extent takes beside its payload.
+    /// Bytes that an extent takes besides its payload.
     pub extent_header: f64,
-    /// Decides the samples.
+    /// Seed of the samples.
     pub seed: u64,
 }
 
-/// Mean size after compression, in bytes, headers of extents not counted.
+/// Mean sizes after compression, in bytes, without the headers of extents.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stored {
     /// A page written whole.
     pub(super) page: f64,
-    /// A log block of a page with so many dirty segments, from 0 on.
+    /// The log block of a page, by number of dirty segments from 0 on.
     delta: Vec<f64>,
-    /// A block of the redo log with so many bytes of records, ascending.
+    /// A block of the redo log, by bytes of records in it, ascending.
     log: Vec<(f64, f64)>,
     /// A block of the page table.
     pub(super) table: f64,
     /// A block of an index snapshot.
     pub(super) snapshot: f64,
-    /// Blocks of a page that are not all zeros: an extent each.
+    /// Blocks of a page that are not all zeros. Each is an extent.
     pub(super) page_extents: f64,
 }
 
 impl Stored {
-    /// The log block of a page with so many dirty segments.
+    /// Mean size of the log block of a page with this number of dirty segments.
     pub(super) fn delta(&self, segments: usize) -> f64 {
         let last = self.delta.len().saturating_sub(1);
         self.delta.get(segments.min(last)).copied().unwrap_or(0.0)
     }
 
-    /// A block with so many bytes of redo records.
+    /// Mean size of a redo log block with this many bytes of records.
     pub(super) fn log(&self, bytes: f64) -> f64 {
         let at = self.log.partition_point(|(filled, _)| *filled < bytes);
         let (Some(high), Some(low)) = (self.log.get(at), self.log.get(at.saturating_sub(1))) else {
@@ -73,7 +74,7 @@ impl Stored {
         low.1 + (high.1 - low.1) * (bytes - low.0) / (high.0 - low.0)
     }
 
-    /// A block that is filled to any degree alike.
+    /// Mean size of a redo log block whose fill is uniformly distributed.
     pub(super) fn log_at_random(&self) -> f64 {
         let pieces = self.log.windows(2);
         let areas = pieces.map(|w| 0.5 * (w[0].1 + w[1].1) * (w[1].0 - w[0].0));
@@ -81,15 +82,16 @@ impl Stored {
     }
 }
 
-/// What an update of a record touches of its page.
+/// Which segments of its page an update of a record touches.
 pub(super) struct Touches {
-    /// Segments, as many as count: so many that two updates fall into the same one as often.
+    /// Effective number of segments: two updates fall into the same one as often as if they chose
+    /// among this many with equal chances.
     pub(super) segments: f64,
-    /// Shares of updates that touch 1, 2, ... of them.
+    /// Shares of updates that touch 1, 2, ... segments.
     pub(super) shares: Vec<f64>,
 }
 
-/// Updates the records of some leaves, each by itself.
+/// Measures which segments an update touches, on some leaves.
 pub(super) fn touches(
     workload: &Workload,
     level: &LeafLevel,
@@ -130,7 +132,7 @@ struct Sampler<'a> {
     dice: u64,
 }
 
-/// A page as it is on its way to the device.
+/// A page as it would be written to the device.
 struct Made {
     bytes: Vec<u8>,
     keys: Vec<u32>,
@@ -149,14 +151,14 @@ impl<'a> Sampler<'a> {
             level,
             options,
             compressor: Compressor::new(codec),
-            // Another seed than the run's: these are not its values.
+            // Another seed than the run's, so these are not its values.
             values: Values::new(seed ^ 0x5eed_0f5a_3b1e_0001, workload.zeros),
             number: 0,
             dice: seed | 1,
         }
     }
 
-    /// Some leaves, each with its share of the writes.
+    /// Picks some leaves, each with its share of the writes.
     fn some_leaves(&self) -> Vec<(usize, f64)> {
         let leaves = &self.level.leaves;
         let step = (leaves.len() / LEAVES).max(1);
@@ -262,7 +264,7 @@ impl<'a> Sampler<'a> {
         }
         stored.page /= f64::max(made, 1e-300);
         stored.page_extents /= f64::max(made, 1e-300);
-        // What no page came by is as its neighbour.
+        // A number of segments that no page had takes the value of the next smaller one.
         let mut last = 0.0;
         for (sum, n) in deltas {
             if n > 0.0 {
@@ -272,7 +274,8 @@ impl<'a> Sampler<'a> {
         }
     }
 
-    /// A leaf with its records: those that its last split left in order, the others as they came.
+    /// Makes a leaf with its records: those from before its last split in order, the others as they
+    /// came.
     fn leaf(&mut self, leaf: usize) -> Option<Made> {
         let starts = &self.level.starts;
         let from = *starts.get(leaf)? as usize;
@@ -284,7 +287,7 @@ impl<'a> Sampler<'a> {
             let j = self.below(i + 1);
             keys.swap(i, j);
         }
-        // In a dense page each has its place, whenever it came.
+        // In a dense page every record has a fixed place, whatever the order.
         let layout = self.level.leaves[leaf].layout;
         let loaded = match layout.is_dense() {
             true => 0,
@@ -314,7 +317,7 @@ impl<'a> Sampler<'a> {
             .ok()?;
         for key in later {
             let value = self.value(*key).to_vec();
-            // Fences of a sample are not the run's: what does not fit is left out.
+            // The sample's fences are not the run's, so a record may not fit; it is left out.
             let _ = page.put(self.workload.key(*key), &value);
         }
         page.set_lsn(Lsn(0x1234_5678 + leaf as u64 * 977));
@@ -328,7 +331,8 @@ impl<'a> Sampler<'a> {
         self.values.make(self.number, len)
     }
 
-    /// Updates a leaf until it would be written whole, and weighs its log block each time.
+    /// Updates a leaf until it would be written whole, and measures its log block after each
+    /// update.
     fn deltas(&mut self, rule: &ModLog, page: Made, sums: &mut [(f64, f64)]) {
         let Made { bytes: base, keys } = page;
         if keys.is_empty() {
@@ -370,12 +374,12 @@ impl<'a> Sampler<'a> {
         }
     }
 
-    /// The size of a block with so many bytes of records.
+    /// The compressed size of a log block with `fill` bytes of records.
     fn log_block(&mut self, keys: usize, fill: usize) -> f64 {
         let pages = self.level.count().max(1.0) as usize;
         let mut block = vec![0; BLOCK_SIZE];
         let header = BLOCK_SIZE - PAYLOAD_BYTES as usize;
-        // Checksum, and what rises from block to block: epoch, index, bytes in use.
+        // Checksum, and fields that grow from block to block: epoch, index, bytes in use.
         for at in [0, 1, 2, 3, 4, 8, 9, 10, 16, 17, 18] {
             block[at] = self.below(256) as u8;
         }
@@ -399,12 +403,13 @@ impl<'a> Sampler<'a> {
         self.size(&block).0
     }
 
-    /// Entries are slots, or fences with pages, in no order that a codec could use.
+    /// Makes blocks of the page table (slots) and of a snapshot (fences with page ids). Their order
+    /// is random, so a codec cannot exploit it.
     fn tables(&mut self, stored: &mut Stored) {
         let pages = self.level.count().max(1.0) as usize;
         let mut table = vec![0; BLOCK_SIZE];
         for entry in table[16..].chunks_exact_mut(8) {
-            // Places are handed out from the lowest on, so hardly any is higher than there are
+            // The lowest free slot is used first, so hardly any slot is higher than the number of
             // pages.
             let slot = 1 + self.below(pages) as u64;
             entry.copy_from_slice(&slot.to_le_bytes());

@@ -1,24 +1,26 @@
-//! The drive below the store: kinds of blocks, each with a number and a write rate, through a
-//! page-mapped FTL's forms.
+//! Predicts the write amplification of the drive below a store. Blocks are grouped into kinds, each
+//! with a number and a write rate; the drive is a page-mapped FTL.
 //!
-//! The store is not uniform: journal and log blocks are overwritten within a moment, leaves at
-//! their own rates, old log and unused space not at all. One log of erase blocks takes all of them:
+//! The writes of a store are not uniform. Journal and log blocks are overwritten almost at once,
+//! leaves each at their own rate, old log and unused space never. One log of erase blocks takes all
+//! of them:
 //!
 //! ```text
-//! A = sum r_i / (1 - p_i),   p_i = exp(-(r_i / f_i) alpha / A)      FIFO cleaning, exact for many blocks     (1)
-//! A = sum r_i (1 + m_i),     m_i = sum over k >= 1 of P(L_i > k n),  n = T / A                              (2)
+//! A = sum r_i / (1 - p_i),  p_i = exp(-(r_i / f_i) alpha / A)   FIFO, exact for many blocks  (1)
+//! A = sum r_i (1 + m_i),    m_i = sum over k >= 1 of P(L_i > k n),  n = T / A                (2)
 //! ```
 //!
-//! Equation (2) is (1) for lifetimes `L_i` that need not be exponential: a block is met once in
-//! each turn of `n` host writes and moved if it still lives. Leaves behind a cache are written at
-//! least a rotation of its hand apart ([`Kind::apart`]).
+//! Equation (1) is from Desnoyers, *Analytic models of SSD write performance*, ACM TOS 2014 (see
+//! DEVICES §1.2); `f_i` is the share of pages in use, `r_i` the share of writes. Equation (2) is
+//! (1) for lifetimes `L_i` that need not be exponential: garbage collection meets a block once in
+//! each turn of `n` host writes and moves it if it is still valid. Two writes of a leaf behind a
+//! cache are at least a rotation of the clock hand apart ([`Kind::apart`]).
 //!
-//! (Desnoyers, *Analytic models of SSD write performance*, ACM TOS 2014; DEVICES §1.2), `f_i` the
-//! share of pages in use, `r_i` the share of writes. Greedy cleaning equals FIFO for uniform writes
-//! and erase blocks of many pages; for `b` pages a block equation (1) is scaled by what greedy
-//! gains over FIFO at the uniform traffic that has the same `A` ([`ftl::greedy`]); so are other
-//! choices. Copy-on-write stores TRIM what they leave, so a moved page counts like an overwritten
-//! one (Frankie, Hughes, Kurkoski 2012: `alpha = T / E[in use]`).
+//! Greedy cleaning equals FIFO for uniform writes and erase blocks of many pages. For `b` pages per
+//! block, equation (1) is scaled by the gain of greedy over FIFO at the uniform traffic with the
+//! same `A` ([`ftl::greedy`]); other policies are treated likewise. Copy-on-write stores TRIM the
+//! pages they free, so a moved page counts like an overwritten one (Frankie, Hughes, Kurkoski 2012:
+//! `alpha = T / E[in use]`).
 
 use serde::Serialize;
 use treering_engine::BLOCK_SIZE;
@@ -26,49 +28,50 @@ use treering_engine::BLOCK_SIZE;
 use super::content::Compression;
 use super::ftl;
 
-/// Which erase block is cleaned next.
+/// The policy that chooses which erase block to clean next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Cleaning {
-    /// The oldest.
+    /// The oldest block.
     Fifo,
-    /// The one with the fewest valid pages.
+    /// The block with the fewest valid pages.
     Greedy,
-    /// The one with the fewest valid pages among so many at random.
+    /// The block with the fewest valid pages among this many random ones.
     DChoices(u32),
 }
 
-/// Somebody else's data on the drive.
+/// Data of others that fill the drive before the store is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Before {
     /// None.
     Nothing,
-    /// Every page, written in order.
+    /// Every page written once, in order.
     InOrder,
-    /// Every page, overwritten at random.
+    /// Every page written, then overwritten at random.
     Scattered,
 }
 
-/// The drive as the predictor needs it.
+/// The parameters of the drive that the model needs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DeviceParams {
-    /// Blocks of 4 KiB that the drive shows.
+    /// Capacity of the drive, in blocks of 4 KiB.
     pub capacity_blocks: u64,
-    /// Physical pages of 4 KiB that its log can use (`T` of DEVICES §1.1): without free reserve and
-    /// frontier.
+    /// Physical pages of 4 KiB that its log can use (`T` of DEVICES §1.1), without free reserve and
+    /// write frontier.
     pub physical_pages: f64,
-    /// Pages of 4 KiB of an erase block.
+    /// Pages of 4 KiB in an erase block.
     pub pages_per_block: u32,
-    /// What was on the drive when the store was made.
+    /// Data that fill the drive before the store is made.
     pub before: Before,
-    /// Flash that a block of that takes, in units of 4 KiB: 1 on a drive that does not compress.
+    /// Flash that a block of that data takes, in units of 4 KiB: 1 on a drive that does not
+    /// compress.
     pub before_block: f64,
-    /// Which erase block is cleaned next.
+    /// The policy that chooses which erase block to clean next.
     pub cleaning: Cleaning,
-    /// How it compresses, if it does.
+    /// How the drive compresses, if it does.
     pub compression: Option<Compression>,
 }
 
-/// What the drive writes, over user bytes.
+/// Bytes that the drive writes, divided by user bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct DeviceWa {
     /// Host and garbage collection.
@@ -79,16 +82,16 @@ pub struct DeviceWa {
     pub effective_alpha: f64,
 }
 
-/// Blocks that are written alike.
+/// A kind of block: blocks with equal write rates.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Kind {
-    /// How many.
+    /// Number of blocks.
     pub blocks: f64,
-    /// How often they are written, all together.
+    /// Writes of all these blocks together.
     pub writes: f64,
-    /// Least number of host writes between two writes of the same block: a leaf that has just been
-    /// written was evicted, and must be loaded, changed and passed over by the cache's hand before
-    /// it is written again. Beyond that the time is exponential.
+    /// Minimum number of host writes between two writes of the same block. A leaf that has just
+    /// been written was evicted. Before it is written again it must be loaded, changed and passed
+    /// by the clock hand. The time beyond that minimum is exponential.
     pub apart: f64,
 }
 
@@ -97,24 +100,24 @@ pub struct Kind {
 pub struct Traffic {
     /// The kinds of block.
     pub kinds: Vec<Kind>,
-    /// Blocks that are never written and share their erase blocks with no others.
+    /// Blocks that are never written and whose erase blocks hold nothing else.
     pub settled: f64,
     /// Blocks written to the log.
     pub log_writes: f64,
-    /// Those of them that are full: each flush writes the last, partly filled block again.
+    /// How many of these are full blocks. Each flush writes the last, partly filled block again.
     pub log_kept: f64,
-    /// Live log blocks at evenly spaced moments of the measured part: they grow until a checkpoint
-    /// trims them all at once.
+    /// Number of live log blocks at evenly spaced moments of the measured part. It grows until a
+    /// checkpoint trims them all at once.
     pub live_log: Vec<f64>,
 }
 
 impl Traffic {
-    /// Adds `blocks` that are written `writes` times together.
+    /// Adds `blocks` blocks that are written `writes` times in total.
     pub fn add(&mut self, blocks: f64, writes: f64) {
         self.add_apart(blocks, writes, 0.0);
     }
 
-    /// As [`Traffic::add`], with the least number of host writes between two of the same block.
+    /// As [`Traffic::add`], with a minimum number of host writes between two writes of a block.
     pub fn add_apart(&mut self, blocks: f64, writes: f64, apart: f64) {
         if blocks > 0.0 {
             self.kinds.push(Kind {
@@ -158,14 +161,14 @@ pub fn predict(device: &DeviceParams, traffic: &Traffic, user_bytes: f64) -> Dev
     }
 }
 
-/// `A` while `live` log blocks are in use. They go all at once, at the next checkpoint; until then
-/// each has been met once in every turn since it was written, the oldest of them `live` log writes
-/// ago.
+/// `A` while `live` log blocks are in use. The next checkpoint trims them all at once. Until then,
+/// garbage collection has met each block once per turn since it was written; the oldest was written
+/// `live` log writes ago.
 fn at_moment(device: &DeviceParams, traffic: &Traffic, writes: f64, known: f64, live: f64) -> f64 {
     let mut kinds = traffic.kinds.clone();
     let alpha = device.physical_pages / (known + live + traffic.settled).max(1.0);
     if device.cleaning == Cleaning::DChoices(1) {
-        // Whoever picks blocks blindly moves all pages at one rate, whatever theirs.
+        // A random choice of blocks moves all pages at the same rate.
         return ftl::random(alpha);
     }
     let log = Log {
@@ -180,7 +183,7 @@ fn at_moment(device: &DeviceParams, traffic: &Traffic, writes: f64, known: f64, 
         });
         return mixed(&kinds, device.physical_pages, writes, alpha, log);
     }
-    // Whoever looks for empty erase blocks never touches those that hold nothing but settled pages.
+    // A policy that prefers empty erase blocks never touches those with settled pages only.
     let physical = device.physical_pages - traffic.settled;
     let moving = physical / (known + live).max(1.0);
     let fifo = mixed(&kinds, physical, writes, moving, log);
@@ -189,7 +192,8 @@ fn at_moment(device: &DeviceParams, traffic: &Traffic, writes: f64, known: f64, 
         Cleaning::Fifo => fifo,
         Cleaning::Greedy => greedy,
         Cleaning::DChoices(d) => {
-            // Between blind and greedy choice as far as under uniform traffic.
+            // d-choices lies between random and greedy cleaning, in the same proportion as for
+            // uniform traffic.
             let uniform = alpha_of(fifo);
             let b = device.pages_per_block;
             let (best, blind) = (ftl::greedy(uniform, b), ftl::random(uniform));
@@ -199,8 +203,8 @@ fn at_moment(device: &DeviceParams, traffic: &Traffic, writes: f64, known: f64, 
     }
 }
 
-/// Equation (2) of the module, solved for `A` by bisection: its right side falls as `A` grows,
-/// relative to `A`.
+/// Solves equation (2) of the module for `A` by bisection. The right side divided by `A` falls as
+/// `A` grows.
 fn mixed(kinds: &[Kind], physical: f64, writes: f64, alpha: f64, log: Log) -> f64 {
     if alpha <= 1.0 {
         return f64::INFINITY;
@@ -234,25 +238,26 @@ fn mixed(kinds: &[Kind], physical: f64, writes: f64, alpha: f64, log: Log) -> f6
 struct Log {
     /// Share of the host's writes.
     share: f64,
-    /// Share of the host's writes that the next flush does not overwrite.
+    /// Share of the host's writes that fill a log block for good; the next flush does not overwrite
+    /// it.
     kept: f64,
     /// Blocks in use.
     live: f64,
 }
 
 impl Log {
-    /// Log blocks programmed for each host write: those just written, and those written a whole
-    /// number of turns ago, as far back as the last checkpoint. Turns vary by a little, so a
-    /// fraction of one counts from a half on.
+    /// Log blocks programmed per host write. These are the blocks just written, and those written a
+    /// whole number of turns ago, back to the last checkpoint. Turns vary in length, so a fraction
+    /// of a turn is rounded.
     fn programs(self, turn: f64) -> f64 {
         let age = self.live / self.kept.max(1e-300);
         self.share + self.kept * (age / turn - 0.5).max(0.0)
     }
 }
 
-/// How often garbage collection moves a block of this kind between two writes of it: `sum over k >=
-/// 1 of P(L > k n)`, for a block that lives `L` host writes is met after each turn of `n`. `L` is
-/// `apart` plus an exponential time.
+/// How often garbage collection moves a block of this kind between two writes of it:
+/// `sum over k >= 1 of P(L > k n)`. A block lives for `L` host writes and is met after each turn of
+/// `n`. `L` is `apart` plus an exponential time.
 fn copies(kind: &Kind, writes: f64, turn: f64) -> f64 {
     let mean = kind.blocks * writes / kind.writes;
     let apart = kind.apart.min(0.999 * mean);
@@ -262,7 +267,7 @@ fn copies(kind: &Kind, writes: f64, turn: f64) -> f64 {
     sure + (-first).exp() / -(-turn / rest).exp_m1()
 }
 
-/// What greedy cleaning with `b` pages a block writes over what FIFO writes, at the uniform traffic
+/// Writes of greedy cleaning with `b` pages per block relative to FIFO, at the uniform traffic
 /// where FIFO writes `fifo`.
 fn greedy_gain(fifo: f64, b: u32) -> f64 {
     if !fifo.is_finite() || fifo <= 1.0 + 1e-6 {
@@ -307,7 +312,7 @@ mod tests {
 
     #[test]
     fn uniform_writes_give_the_tabled_amplification() {
-        // Values of the closed forms, computed elsewhere: over-provisioning 7 %, 20 %, 50 %.
+        // Values of the closed forms, computed elsewhere, for over-provisioning 7 %, 20 % and 50 %.
         let fifo = [(1.07, 7.817), (1.2, 3.188), (1.5, 1.716)];
         for (alpha, expected) in fifo {
             let found = uniform(alpha, 64, Cleaning::Fifo);

@@ -11,21 +11,21 @@
 //! | [`greedy`] | uniform | fewest valid pages | Bux and Iliadis 2010; Van Houdt 2013 |
 //! | [`d_choices`] | uniform | best of `d` at random; `d = 1`: random | Van Houdt 2013 |
 //! | [`random`] | uniform | random | Van Houdt 2013 |
-//! | [`fifo_mixed`] | classes with rates of their own | oldest block | Desnoyers 2014 |
+//! | [`fifo_mixed`] | classes with different rates | oldest block | Desnoyers 2014 |
 //!
 //! All are exact for many blocks and infinite for `alpha <= 1`.
 
-/// Steps of a bisection: enough for every bit of an `f64`.
+/// Steps of a bisection: enough to determine every bit of an `f64`.
 const STEPS: u32 = 100;
 
-/// FIFO cleaning, uniform writes: the oldest block's share of valid pages solves `p = exp(-alpha (1
-/// - p))`; `A = 1/(1 - p)`. O(1).
+/// FIFO cleaning, uniform writes. The oldest block's share of valid pages solves
+/// `p = exp(-alpha (1 - p))`; `A = 1/(1 - p)`. O(1).
 #[must_use]
 pub fn fifo(alpha: f64) -> f64 {
     if alpha <= 1.0 {
         return f64::INFINITY;
     }
-    // The other root is p = 1; between 0 and 1/alpha there is only the one wanted.
+    // The other root is p = 1. Below 1/alpha there is only the root that is wanted.
     let p = root(0.0, 1.0 / alpha, |p| p - (-alpha * (1.0 - p)).exp());
     1.0 / (1.0 - p)
 }
@@ -56,8 +56,8 @@ pub fn greedy(alpha: f64, b: u32) -> f64 {
     let pages = f64::from(b);
     let mut sum = 0.0;
     for j in (1..=b).rev() {
-        // sum = H_b - H_j. The left side falls behind the right one for small b - j and overtakes
-        // it once.
+        // sum = H_b - H_j. For small b - j the left side is less than the right one; they cross
+        // once.
         let level = f64::from(j);
         let slope = 1.0 / level - alpha / pages;
         let gap = (pages - level) * alpha / pages - sum;
@@ -71,11 +71,11 @@ pub fn greedy(alpha: f64, b: u32) -> f64 {
 
 /// The best of `d` random blocks, uniform writes, `b` pages a block.
 ///
-/// With `S_i` the share of blocks with at least `i` valid pages, the fixed point of Van Houdt's
-/// mean-field equations, summed from `i` to `b`, is `lambda i (S_i - S_{i+1}) = 1 - S_i^d`,
-/// `S_{b+1} = 0`; the mean number of valid pages, the sum of `S_1..S_b`, must be `b / alpha`. That
-/// sum falls as `lambda` grows, so `lambda` is found by bisection, and each `S_i` from the one
-/// above it; then `A = alpha / lambda`. O(b).
+/// Let `S_i` be the share of blocks with at least `i` valid pages. The fixed point of Van Houdt's
+/// mean-field equations, summed from `i` to `b`, is `lambda i (S_i - S_{i+1}) = 1 - S_i^d` with
+/// `S_{b+1} = 0`. The mean number of valid pages, the sum of `S_1..S_b`, must be `b / alpha`. That
+/// sum falls as `lambda` grows, so bisection finds `lambda`, and each `S_i` follows from `S_{i+1}`.
+/// Then `A = alpha / lambda`. O(b).
 #[must_use]
 pub fn d_choices(alpha: f64, b: u32, d: u32) -> f64 {
     if alpha <= 1.0 {
@@ -93,15 +93,16 @@ pub fn d_choices(alpha: f64, b: u32, d: u32) -> f64 {
         }
         sum
     };
-    // A >= 1, so lambda <= alpha; A below 10^6 for any drive with a spare block.
+    // A >= 1, so lambda <= alpha. A is below 10^6 for any drive with a spare block.
     let lambda = root(alpha * 1e-6, alpha, |lambda| {
         f64::from(b) / alpha - mean(lambda)
     });
     alpha / lambda
 }
 
-/// FIFO cleaning, `classes` of (share of pages, share of writes) in one log: `A = sum r_i / (1 -
-/// p_i)`, `p_i = exp(-(r_i/f_i) alpha / A)`. Shares must sum to 1 and be positive. O(classes).
+/// FIFO cleaning of one log with several `classes` of (share of pages, share of writes):
+/// `A = sum r_i / (1 - p_i)`, `p_i = exp(-(r_i/f_i) alpha / A)`. Shares must sum to 1 and be
+/// positive. O(classes).
 #[must_use]
 pub fn fifo_mixed(alpha: f64, classes: &[(f64, f64)]) -> f64 {
     if alpha <= 1.0 {
@@ -112,7 +113,7 @@ pub fn fifo_mixed(alpha: f64, classes: &[(f64, f64)]) -> f64 {
             .map(|(pages, writes)| writes / -(-(writes / pages) * alpha / a).exp_m1())
             .sum()
     };
-    // The more the log writes, the sooner a block is met again: programs(a) / a falls.
+    // The more the log writes, the sooner a block is cleaned again, so programs(a) / a falls.
     root(1.0, 1e9, |a| a - programs(a))
 }
 
@@ -143,7 +144,7 @@ mod tests {
         );
     }
 
-    /// DEVICES §1.3: computed elsewhere, three decimals.
+    /// Values of the table in DEVICES §1.3, which were computed elsewhere to three decimals.
     #[test]
     fn uniform_writes_give_the_tabled_amplification() {
         let table = [

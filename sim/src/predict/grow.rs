@@ -1,19 +1,19 @@
-//! How a leaf fills, splits and takes on other layouts, in ranks and numbers of bytes: the
-//! recursion behind [`super::leaf`].
+//! Computes how a leaf fills, splits and changes its layout, from ranks and byte counts only. This
+//! is the recursion behind [`super::leaf`].
 //!
 //! ```text
-//!                      refused, and the records could be dense         refused, and with it all would fit slots
-//!   range --> fill ----------------------------------------> dense --------------------------------------------> slots, and on
-//!              |  ^                                            |
-//!              |  +-- on with the next key                     | refused, beyond the last place
-//!              v                                               v
-//!            split: where most could be dense, else about     split there: no record moves
-//!            the middle
+//!           refused, and records could be dense        refused, and all would fit slots
+//!  range --> fill -----------------------------> dense --------------------------> slots, go on
+//!             |  ^                                 |
+//!             |  +-- go on with the next key       | refused, beyond the last place
+//!             v                                    v
+//!           split: where most could be dense,   split there: no record moves
+//!           else about the middle
 //! ```
 //!
 //! The rules are those of a store's leaves (`engine/src/node/choice.rs`, B-Trees Are Back §3.5,
-//! §5.1) for whoever puts records and never scans. Of a dense page only its places are asked for
-//! ([`treering_engine::node::places`]); a page that is not dense is two sums.
+//! §5.1) for a user that puts records and never scans. A dense page is represented by its places
+//! only ([`treering_engine::node::places`]), any other page by two sums.
 
 use treering_engine::node::adapt::{RECORDS_A_COLLISION, Use};
 use treering_engine::node::{LayoutChoice, PageLayout, Places, places};
@@ -21,56 +21,56 @@ use treering_engine::node::{LayoutChoice, PageLayout, Places, places};
 use super::grown::{Leaf, Split, part};
 use super::workload::Workload;
 
-/// Where a page is split that cannot be fully dense, though most of its records could (B-Trees Are
+/// Where to split a page that cannot be fully dense although most of its records could (B-Trees Are
 /// Back §3.5 "Partition Detection").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PartitionSplit {
-    /// Where the places of that dense page would end. What is behind a dense page takes any records
-    /// at first.
+    /// Where the places of that dense page would end. The page to the right of a dense page has no
+    /// dense layout at first.
     #[default]
     AtPlaces,
-    /// As in the published code where that looks for partitions (`m-mueller678/btree-cpp`,
-    /// `DenseNode`): before the next key, which is behind the places. Keys between them, if any
-    /// come, get a leaf of their own at a dense split, a dense one if the first is within half a
-    /// page; and no dense leaf is laid out anew for having few records.
+    /// Before the next key, which is beyond the places. The published code does this when it looks
+    /// for partitions (`m-mueller678/btree-cpp`, `DenseNode`). Keys between the places and that
+    /// key, if any come, get a leaf of their own at a dense split, a dense one if the first is
+    /// within half a page. No dense leaf changes its layout for having few records.
     BeforeNextKey,
-    /// As in the published code where that does not look for partitions: at the middle. Else as
-    /// above.
+    /// In the middle, as the published code does when it does not look for partitions. Otherwise
+    /// like `BeforeNextKey`.
     AtMiddle,
 }
 
-/// Bytes of a value's length in a semi-dense page.
+/// Bytes of a value's length field in a semi-dense page.
 const VALUE_LEN_BYTES: usize = 2;
 
-/// Lengths that the records of a dense page have.
+/// Lengths of the records of a dense page.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     key_len: usize,
     value_len: usize,
 }
 
-/// A key range that is still to be grown.
+/// A key range whose leaves are not computed yet.
 struct Range {
-    /// Its part of the insertion order.
+    /// The range's part of the insertion order.
     keys: std::ops::Range<usize>,
-    /// How many of these are there already: a split moved them.
+    /// How many of these keys are already there because a split moved them.
     present: usize,
-    /// First rank that it covers.
+    /// First rank of the range.
     start: u32,
     lower: Vec<u8>,
     upper: Option<Vec<u8>>,
     layout: PageLayout,
-    /// If the layout is dense.
+    /// Lengths of the records, if the layout is dense.
     shape: Option<Shape>,
-    /// Of the adaptive tree, whether its heads have never been judged, or found bad with no room
-    /// for fingerprints: one of its uses will judge them.
+    /// In an adaptive tree, whether the leaf's heads were never judged, or were found bad with no
+    /// room for fingerprints. One of its uses will judge them.
     unjudged: bool,
 }
 
-/// What of a page decides whether it takes a record.
+/// The properties of a page that decide whether it takes a record.
 struct Page {
     layout: PageLayout,
-    /// Bytes that keys leave out.
+    /// Number of key bytes that are not stored, because all keys share them.
     prefix: usize,
     records: usize,
     used: usize,
@@ -91,7 +91,7 @@ enum Remedy {
     Split(Plan),
 }
 
-/// The recursion under way.
+/// The state of the recursion.
 pub(super) struct Growth<'a> {
     workload: &'a Workload,
     /// Key indices in key order: `order[rank]`.
@@ -99,8 +99,8 @@ pub(super) struct Growth<'a> {
     page_size: usize,
     choice: LayoutChoice,
     partitions: PartitionSplit,
-    /// Whether all keys come in ascending order: then none need be moved at a split, of which there
-    /// is one for every half page of the rest.
+    /// Whether all keys come in ascending order. Then no keys need to be moved at a split, which
+    /// saves much: there is a split for every half page.
     ascending: bool,
     pub(super) leaves: Vec<Leaf>,
     pub(super) leaf_starts: Vec<u32>,
@@ -141,7 +141,7 @@ impl<'a> Growth<'a> {
         self.workload.keys.first_put(self.order[rank as usize])
     }
 
-    /// Grows all ranges, left before right.
+    /// Grows all ranges from left to right.
     pub(super) fn run(&mut self, inserted: &mut [u32], (lower, upper): (&[u8], Option<&[u8]>)) {
         self.ascending = inserted.is_sorted();
         let mut ranges = vec![Range {
@@ -152,7 +152,8 @@ impl<'a> Growth<'a> {
             upper: upper.map(<[u8]>::to_vec),
             layout: self.choice.general(),
             shape: None,
-            // A split has judged the leaves of a part of a tree.
+            // Only the first leaf of a whole tree is unjudged. In a part of a tree, a split has
+            // judged it.
             unjudged: self.choice.is_adaptive() && lower.is_empty() && upper.is_none(),
         }];
         while let Some(range) = ranges.pop() {
@@ -164,7 +165,8 @@ impl<'a> Growth<'a> {
         }
     }
 
-    /// Fills a page until it must be split; one that need not be becomes a leaf.
+    /// Fills a page until it must be split, and returns both halves. If it need not be, it becomes
+    /// a leaf.
     fn fill_or_split(&mut self, range: &Range, keys: &mut [u32]) -> Option<(Range, Range)> {
         let dense = (range.shape).and_then(|shape| self.empty_dense(range, range.layout, shape));
         let mut page = dense.unwrap_or_else(|| self.empty(range, range.layout));
@@ -216,7 +218,7 @@ impl<'a> Growth<'a> {
     }
 }
 
-/// Pages.
+/// Operations on pages.
 impl Growth<'_> {
     fn empty(&self, range: &Range, layout: PageLayout) -> Page {
         let upper = range.upper.as_deref();
@@ -229,7 +231,7 @@ impl Growth<'_> {
         }
     }
 
-    /// Nothing if there is no such page.
+    /// An empty dense page; `None` if the range cannot have one.
     fn empty_dense(&self, range: &Range, layout: PageLayout, shape: Shape) -> Option<Page> {
         let fences = (&range.lower[..], range.upper.as_deref());
         let places = places(
@@ -249,13 +251,13 @@ impl Growth<'_> {
         })
     }
 
-    /// What one more record takes.
+    /// Bytes that one more record takes.
     fn cost(&self, page: &Page, rank: u32) -> usize {
         let value = self.value_len(rank);
         match page.layout {
             PageLayout::FullyDense => value,
             PageLayout::SemiDense => VALUE_LEN_BYTES + value,
-            // What indexes the slots may grow by leaps.
+            // The index over the slots may grow by several entries at once.
             slots => {
                 let slot = slots.slots_bytes(page.records + 1) - slots.slots_bytes(page.records);
                 slot + self.key(rank).len().saturating_sub(page.prefix) + value
@@ -263,7 +265,7 @@ impl Growth<'_> {
         }
     }
 
-    /// The same, if the page takes it.
+    /// Bytes that one more record takes; `None` if the page refuses it.
     fn room(&self, page: &Page, rank: u32) -> Option<usize> {
         let cost = self.cost(page, rank);
         let takes = match &page.dense {
@@ -271,14 +273,14 @@ impl Growth<'_> {
             Some((shape, _)) if page.layout == PageLayout::FullyDense => {
                 self.value_len(rank) == shape.value_len
             }
-            // A page of one record has room for another (`engine/src/node/limit.rs`).
+            // A page with fewer than two records always has room (`engine/src/node/limit.rs`).
             None if page.records < 2 => true,
             _ => page.used + cost <= self.page_size,
         };
         takes.then_some(cost)
     }
 
-    /// The page with these records, if it takes them.
+    /// The page with these records added; `None` if it refuses one of them.
     fn with(&self, mut page: Page, ranks: &[u32]) -> Option<Page> {
         for &rank in ranks {
             page.used += self.room(&page, rank)?;
@@ -288,7 +290,7 @@ impl Growth<'_> {
     }
 }
 
-/// What is done with a page that refused a record: `LayoutChoice::remedy`, in numbers.
+/// What to do with a page that refused a record. Mirrors `LayoutChoice::remedy`.
 impl<'a> Growth<'a> {
     fn remedy(&self, range: &Range, page: &Page, present: &[u32], refused: u32) -> Remedy {
         if page.dense.is_some() {
@@ -312,7 +314,8 @@ impl<'a> Growth<'a> {
         Remedy::Split(self.around_the_middle(page, present))
     }
 
-    /// The page as a dense one, if all its records can be and the one that is to come is like them.
+    /// The page in dense layout; `None` unless all its records can be dense and the refused one has
+    /// the same lengths.
     fn as_dense(
         &self,
         range: &Range,
@@ -374,7 +377,7 @@ impl<'a> Growth<'a> {
         }
     }
 
-    /// Whether the records of a dense page would take no more than a quarter of a page with slots.
+    /// Whether the records of a dense page would fill at most a quarter of a page with slots.
     fn is_three_quarters_free(&self, range: &Range, page: &Page, present: &[u32]) -> bool {
         let mut slots = self.empty(range, LayoutChoice::of(page.layout).general());
         slots.prefix = page.prefix;
@@ -385,13 +388,13 @@ impl<'a> Growth<'a> {
         self.page_size.saturating_sub(slots.used) >= self.page_size / 4 * 3
     }
 
-    /// A split of which the left side is as many records as a fully dense page could take, if these
-    /// are half of them or more and not all.
+    /// A split whose left side holds all records that fit a fully dense page. `None` if these are
+    /// all records, or less than half of them.
     fn partition(&self, range: &Range, page: &Page, present: &[u32]) -> Option<Plan> {
         let (first, rest) = present.split_first()?;
         let key = self.key(*first);
         let value_len = self.value_len(*first);
-        // The page of the first record alone says which keys have a place.
+        // The first record alone determines which keys have a place.
         let upper = [key, &[0]].concat();
         let fences = (&range.lower[..], Some(&upper[..]));
         let (layout, size) = (PageLayout::FullyDense, self.page_size);
@@ -416,8 +419,8 @@ impl<'a> Growth<'a> {
         })
     }
 
-    /// Around the median by bytes, where the separator is shortest (B-Trees Are Back §2); in dense
-    /// pages by records.
+    /// A split near the median by bytes, where the separator is shortest (B-Trees Are Back §2). In
+    /// dense pages it is the median by records.
     fn around_the_middle(&self, page: &Page, present: &[u32]) -> Plan {
         let count = present.len();
         let middle = match page.layout.is_dense() {
@@ -440,7 +443,7 @@ impl<'a> Growth<'a> {
         }
     }
 
-    /// Number of records left of the boundary at which the bytes on both sides differ least.
+    /// Number of records left of the boundary that divides the bytes most evenly.
     fn byte_median(&self, page: &Page, present: &[u32]) -> usize {
         let slot = page.layout.slot_bytes();
         let bytes = |rank: u32| {
@@ -459,7 +462,7 @@ impl<'a> Growth<'a> {
         present.len() - 1
     }
 
-    /// The shortest string above the one key and not above the other.
+    /// The shortest string that is above key `below` and not above key `from`.
     fn separator(&self, below: u32, from: u32) -> Vec<u8> {
         let key = self.key(from);
         let shared = common_prefix(self.key(below), key);
@@ -516,7 +519,7 @@ impl<'a> Growth<'a> {
         (left, right)
     }
 
-    /// Key adaption after a split.
+    /// Key adaption after a split: chooses the layout that suits the range's keys.
     fn adapt(&self, range: &mut Range, present: &[u32]) {
         if range.layout.is_dense() {
             return;
@@ -528,7 +531,7 @@ impl<'a> Growth<'a> {
         range.unjudged = range.layout == PageLayout::Hints && suited != range.layout;
     }
 
-    /// Hints where heads tell keys apart, else fingerprints (B-Trees Are Back §5.1).
+    /// Hints if heads tell most keys apart, otherwise fingerprints (B-Trees Are Back §5.1).
     fn suited_layout(&self, range: &Range, present: &[u32]) -> PageLayout {
         let prefix = PageLayout::Hints.prefix_bytes(&range.lower, range.upper.as_deref());
         let head = |rank: u32| {
@@ -546,12 +549,13 @@ impl<'a> Growth<'a> {
         }
     }
 
-    /// Whether the put of this record is one of the uses that count.
+    /// Whether the put of this record is one of the uses that trigger a judgement.
     fn is_counted(&self, rank: u32) -> bool {
         Use::Point.counts(u64::from(self.first_put(rank)) * self.workload.tick)
     }
 
-    /// The first rank in `low..=high` whose key is not below `separator`; that of `high` is not.
+    /// The first rank in `low..=high` whose key is not below `separator`. The key of `high` must
+    /// not be below it.
     fn first_rank_from(&self, separator: &[u8], mut low: u32, mut high: u32) -> u32 {
         while low < high {
             let middle = low + (high - low) / 2;
@@ -564,8 +568,8 @@ impl<'a> Growth<'a> {
         low
     }
 
-    /// What a record of a page whose keys share `prefix` bytes takes in the list that a split's log
-    /// record carries.
+    /// Bytes of a record in the list that the log record of a split carries. `prefix` bytes are
+    /// shared by all keys of the page.
     fn moved_bytes(&self, rank: u32, prefix: usize) -> usize {
         let key = self.key(rank).len().saturating_sub(prefix);
         let value = self.value_len(rank);

@@ -2,7 +2,7 @@
 
 use treering_engine::node::PageLayout;
 
-/// Number of keys looked up at a time, and of keys in a partitioned sublist: 4 MiB of them.
+/// Number of keys looked up at a time, and of keys partitioned at a time. They take 4 MiB.
 pub(super) const AT_A_TIME: usize = 1 << 20;
 
 /// One leaf at the end of the trace.
@@ -16,15 +16,15 @@ pub struct Leaf {
     pub used_bytes: u32,
     /// Length of the lower fence.
     pub fence_len: u32,
-    /// Measured read visits of the leaf (gets, and leaves that scans touch); a run of gets on
+    /// Measured read visits of the leaf: gets, and scans that touch it. A run of gets of
     /// consecutive keys is one visit.
     pub reads: f64,
-    /// Number of these that scans cause.
+    /// Number of these visits that scans cause.
     pub scans: f64,
-    /// Measured visits for writing.
+    /// Measured write visits.
     pub writes: f64,
-    /// Measured gets, puts and deletes besides those, which find the leaf where the previous one
-    /// left it.
+    /// Measured gets, puts and deletes that belong to a run and so cause no visit: the previous
+    /// operation has already accessed the leaf.
     pub in_runs: f64,
     /// Warm-up puts of new keys since the last split of the leaf's range: how fresh the leaf is
     /// when the measured part begins.
@@ -38,7 +38,7 @@ pub struct Leaf {
 pub struct Split {
     /// Operation number at which it happened, in ticks.
     pub time: u32,
-    /// Bytes of the records that moved: varint lengths, keys, values; the common prefix of all keys
+    /// Bytes of the moved records: lengths as varints, keys, values. The common prefix of all keys
     /// counts once.
     pub moved_bytes: u32,
     /// Length of the separator.
@@ -54,8 +54,8 @@ pub(crate) fn part<T: Copy + Default + PartialOrd>(
     part_by(keys, boundary, scratch, AT_A_TIME)
 }
 
-/// As [`part`]: lists longer than `at_a_time` are partitioned in halves, whose inner parts then
-/// change places.
+/// As [`part`], but partitions lists longer than `at_a_time` in halves and then swaps their inner
+/// parts.
 fn part_by<T: Copy + Default + PartialOrd>(
     keys: &mut [T],
     boundary: T,
@@ -74,7 +74,7 @@ fn part_by<T: Copy + Default + PartialOrd>(
     let (mut below, mut above) = (0, 0);
     for i in 0..keys.len() {
         let rank = keys[i];
-        // Write both and do not branch: the side of a key is unpredictable.
+        // Writes both and avoids a branch, because the side of a key is unpredictable.
         keys[below] = rank;
         scratch[above] = rank;
         let is_below = usize::from(rank < boundary);

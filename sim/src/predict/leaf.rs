@@ -1,13 +1,12 @@
 //! Computes the leaves of a tree without building it: which keys share a page.
 //!
-//! The shape of a B-tree's leaf level depends only on the order in which keys came and the bytes
-//! that each takes. So it can be computed by recursion on key ranges, without pages, index or
-//! searches:
+//! The shape of a B-tree's leaf level depends only on the order in which keys came and on the bytes
+//! that each takes. So recursion on key ranges gives it, without pages, index or searches:
 //!
 //! ```text
-//! range of ranks, keys in order of insertion      k1 k2 k3 ... kj | kj+1 ...
-//!                                                 ^ fit the page   ^ the first that does not: split here
-//! sort k1..kj, choose the separator, part the list (stably) into both sides, recurse
+//! range of ranks, in order of insertion    k1 k2 k3 ... kj | kj+1 ...
+//!                                          ^ fit the page   ^ does not fit: split here
+//! sort k1..kj, choose the separator, partition the list (stably) into both sides, recurse
 //! ```
 //!
 //! Module `grow` contains the recursion. It needs `O(N log(N/m))` moves of a 4-byte rank. Keys in
@@ -20,8 +19,8 @@
 //! header and slots are those of the page layout (§3.2, or Bf-Tree §3.2).
 //!
 //! *Ignored*: deletes do not shrink a leaf (a deleted key keeps its space), and a record has the
-//! size of its last value from the beginning. Both are exact for loads followed by updates of equal
-//! size.
+//! size of its last value from the beginning. Both are exact for loads followed by updates of the
+//! same size.
 
 use treering_engine::node::LayoutChoice;
 
@@ -31,7 +30,7 @@ use super::workload::{NEVER, Workload};
 
 pub use super::grown::{Leaf, Split};
 
-/// The leaf level of the sample.
+/// The leaf level of a tree, or of a sample of its keys.
 #[derive(Debug)]
 pub struct LeafLevel {
     /// The leaves in key order.
@@ -47,7 +46,7 @@ pub struct LeafLevel {
 }
 
 impl LeafLevel {
-    /// Grows the leaves of `workload` in pages of `page_size` bytes. They become dense, and have
+    /// Grows the leaves of `workload` in pages of `page_size` bytes. They become dense, or have
     /// hints or fingerprints, as `choice` says and as if there were no scans. If the workload is a
     /// sample by key, no leaf becomes dense, because the keys in between are missing.
     #[must_use]
@@ -60,13 +59,14 @@ impl LeafLevel {
         LeafLevel::grow_between(workload, page_size, leaves, (b"", None))
     }
 
-    /// Measured operations that follow one on the preceding key, in the whole tree.
+    /// Number of measured operations on the key that follows that of the previous one, in the whole
+    /// tree.
     pub(crate) fn in_runs(&self) -> f64 {
         let in_runs: f64 = self.leaves.iter().map(|leaf| leaf.in_runs).sum();
         in_runs * self.weight
     }
 
-    /// As [`LeafLevel::grow`] for a part of a tree: the first leaf has the given lower fence, the
+    /// As [`LeafLevel::grow`], for a part of a tree: the first leaf has the given lower fence, the
     /// last one the given upper fence.
     #[must_use]
     pub(crate) fn grow_between(
@@ -136,7 +136,8 @@ impl LeafLevel {
         }
     }
 
-    /// A scan of `length` records begins in the middle of its leaf on average, then reads on.
+    /// Adds the following leaves that a scan of `length` records reads. It begins in the middle of
+    /// its leaf on average.
     fn extend_scans(&mut self, scan_starts: &[u32], length: f64) {
         for (i, &n) in scan_starts.iter().enumerate().filter(|(_, n)| **n > 0) {
             let mut left = length - f64::from(self.leaves[i].records) / 2.0;
@@ -155,14 +156,15 @@ impl LeafLevel {
     }
 }
 
-/// The ranks of the keys that were ever put, by time of the first put; `order` has all keys in key
-/// order. Needs 4 MiB besides the list, unless keys were put in another order than they came.
+/// The ranks of all keys that were ever put, by time of the first put. `order` has all keys in key
+/// order. Needs 4 MiB besides the list, unless keys were not numbered in the order of their first
+/// put.
 pub(crate) fn insertion_order(workload: &Workload, order: &[u32]) -> Vec<u32> {
     inserted(workload, order, AT_A_TIME)
 }
 
 fn inserted(workload: &Workload, order: &[u32], at_a_time: usize) -> Vec<u32> {
-    /// Marks an element that is a rank already.
+    /// Marks an element that is already a rank.
     const DONE: u32 = 1 << 31;
     let keys = &workload.keys;
     let mut by_time = Vec::new();

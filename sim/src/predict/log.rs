@@ -1,45 +1,46 @@
-//! The redo log: the blocks that a flush writes.
+//! The redo log: how many blocks a flush writes, and when flushes happen.
 //!
 //! ```text
-//! blocks   [hdr|......][hdr|......][hdr|...    ]      tail block: partly filled
-//!                                       ^ off          a flush of G bytes rewrites it from its beginning
+//! blocks   [hdr|......][hdr|......][hdr|...    ]   tail block: partly filled
+//!                                       ^ off       a flush of G bytes rewrites it from its start
 //! ```
 //!
-//! Conventional logs write whole blocks: the tail block is written again by every flush while it
-//! fills (B⁻-tree §3.3, Fig. 8). With `P` payload bytes a block and the tail offset `off` uniform
-//! on `0..P` (true whenever group sizes vary by more than a little against `P`, and for equal
-//! groups whose size shares no large factor with `P`), a flush of `G` bytes touches `ceil((off +
-//! G)/P)` blocks, on average exactly
+//! Conventional logs write whole blocks, so while the tail block fills, every flush writes it again
+//! (B⁻-tree §3.3, Fig. 8). Let a block have `P` payload bytes and the tail offset `off` be uniform
+//! on `0..P`. (It is if group sizes vary noticeably against `P`, or are equal and share no large
+//! factor with `P`.) Then a flush of `G` bytes touches `ceil((off + G)/P)` blocks, on average
+//! exactly
 //!
 //! ```text
 //! E[blocks] = (G + P - 1) / P                                                              (1)
 //! ```
 //!
-//! so `WA_log = 4096 (G + P - 1) / (P G)` times log bytes per user byte: 4096/P for large groups, a
-//! block a flush for small ones (B⁻-tree §4.3, log flush per commit).
+//! so `WA_log = 4096 (G + P - 1) / (P G)` times the log bytes per user byte. Large groups cost
+//! 4096/P, small ones a block per flush (B⁻-tree §4.3, log flush per commit).
 //!
-//! In the sparse log (§3.3) every flush begins a new block: a block a flush for groups that fit
-//! one, `G/P + 1/2` for larger ones, whose ends fall anywhere in their last block. Positions in the
-//! log grow by whole blocks, so checkpoints come sooner.
+//! In the sparse log (§3.3) every flush begins a new block. It writes one block for a group that
+//! fits in one, and `G/P + 1/2` for larger groups, which end anywhere in their last block.
+//! Positions in the log grow by whole blocks, so checkpoints come sooner.
 //!
-//! When a flush happens: the buffer is full; the interval is over; each commit (`PerCommit`); or
-//! the WAL rule: a page on its way out was changed later than the log is durable. An evicted page
-//! was last touched a rotation of the clock hand ago ([`super::cache`]), so after a flush that
-//! covers everything it takes about one rotation until a page comes by that changed after it. Each
-//! flush covers everything appended, so whatever comes first sets the pace.
+//! A flush happens when the buffer is full, when the interval is over, at each commit
+//! (`PerCommit`), or because of the WAL rule: a page to be written back was changed after the last
+//! durable log record. An evicted page was last touched one rotation of the clock hand ago
+//! ([`super::cache`]). So after a flush it takes about one rotation until a page is evicted that
+//! changed later. Each flush covers everything appended so far, so the trigger that comes first
+//! sets the pace.
 
 use treering_engine::BLOCK_SIZE;
 
 /// Header bytes of a log block.
 pub(crate) const BLOCK_HEADER_BYTES: u64 = 24;
-/// Bytes of a redo record whose fields, the page's name aside, take `fields` bytes: a varint of its
-/// length, a byte for its kind. The length counts the page's name, two bytes for most of 16,384
-/// pages.
+/// Size of a redo record whose fields take `fields` bytes without the page's name. It adds the
+/// varint of the length and a byte for the kind. The length is computed for a page name of two
+/// bytes, the size for most of 16,384 pages.
 pub(crate) fn record_bytes(fields: u64) -> u64 {
     varint_len(1 + 2 + fields) + 1 + fields
 }
 
-/// Mean length of a page's name among pages `0..pages`.
+/// Mean length of a page's name, over pages `0..pages`.
 pub(crate) fn page_name_bytes(pages: f64) -> f64 {
     let mut longer = 0.0;
     let mut limit = 128.0;
@@ -78,10 +79,10 @@ pub fn sparse_blocks_per_flush(group: f64) -> f64 {
     }
 }
 
-/// What can make the log flush; sizes in log bytes, the smallest wins.
+/// What can make the log flush, each in log bytes; the smallest triggers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Triggers {
-    /// The buffer is full.
+    /// Size of the log buffer.
     pub buffer: f64,
     /// Log bytes appended within the flush interval.
     pub interval: f64,
@@ -92,11 +93,11 @@ pub struct Triggers {
 }
 
 impl Triggers {
-    /// Bytes that a flush writes on average, if all goes evenly.
+    /// Mean number of bytes in a flush, if log bytes arrive evenly.
     #[must_use]
     pub fn group(&self) -> f64 {
-        // The interval's flushes follow the clock, whatever other flushes there are, and delay
-        // those: of the time between two of them, half a cycle of the others is lost.
+        // Flushes by interval follow the wall clock and delay the other flushes. On average half a
+        // cycle of the others is lost between two of them.
         let others = self.wal_rule.min(self.commit);
         let group = if self.interval <= others {
             self.interval
@@ -107,34 +108,34 @@ impl Triggers {
     }
 }
 
-/// What is known of time: closed-loop clients on a device.
+/// The timing of closed-loop clients on a device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace {
     /// Number of clients.
     pub clients: u32,
-    /// Whether a client that has written waits for a log flush.
+    /// Whether a client waits for a log flush after each write.
     pub commits: bool,
     /// Nanoseconds to read a page on a cache miss.
     pub read_ns: f64,
-    /// Nanoseconds for a log flush.
+    /// Nanoseconds that a log flush takes.
     pub flush_ns: f64,
 }
 
 impl Pace {
-    /// Mean number of commits that share a flush. After a write is acknowledged its client does
-    /// `gap_ns` of reading, on average, before it begins the next, and with probability `at_once`
-    /// none at all.
+    /// Mean number of commits that share a flush. After a write is acknowledged its client reads
+    /// for `gap_ns` on average before it begins the next. With probability `at_once` it does not
+    /// read at all.
     ///
-    /// While clients wait, flushes of `F` follow one another. A client released by one is in the
-    /// next if it writes at once; else it waits for the one after the flush in which it comes: a
-    /// cycle takes `1 + ceil(gap / F)` flushes, `N` clients share them, and for gaps that are
-    /// exponential if there is one
+    /// While clients wait, flushes of duration `F` follow one another. A client that a flush
+    /// releases joins the next flush if it writes at once. Otherwise it joins the first one that
+    /// begins after its write. So a cycle takes `1 + ceil(gap / F)` flushes, which `N` clients
+    /// share. For gaps that are exponential if not zero,
     ///
     /// ```text
     /// group = N / (1 + E),   E = (1 - at_once) / (1 - e^(-F / z)),   z = gap / (1 - at_once)
     /// ```
     ///
-    /// but at least 1: when nobody waits, the first client to come flushes for itself.
+    /// but at least 1: when no client waits, the first one to write flushes for itself.
     #[must_use]
     pub fn commits_per_flush(&self, gap_ns: f64, at_once: f64) -> f64 {
         let reading = (1.0 - at_once).max(0.0);
@@ -175,7 +176,7 @@ mod tests {
             read_ns: 0.0,
             flush_ns: 200.0,
         };
-        // A single client, or one with unlimited time, flushes for itself.
+        // A single client, or one with very long gaps, flushes for itself.
         assert_eq!(pace(1).commits_per_flush(0.0, 0.5), 1.0);
         assert_eq!(pace(8).commits_per_flush(1e9, 0.0), 1.0);
         // A client that writes again at once is in every flush; others are in every second one.

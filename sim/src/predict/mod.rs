@@ -1,30 +1,30 @@
-//! Predictors of write amplification, from the trace's statistics and the options.
+//! Predicts write amplification from the statistics of a trace and the options of a store.
 //!
 //! A predictor never runs the engine and never looks at the run that it predicts. There is one
-//! model per mechanism:
+//! model for each mechanism:
 //!
 //! | module | mechanism | method |
 //! |---|---|---|
-//! | [`workload`] | the trace: popularity, sizes, order of keys | one streaming pass, sampled by key hash beyond a budget |
+//! | [`workload`] | the trace: popularity, sizes, order of keys | one streaming pass |
 //! | [`leaf`] | which keys share a leaf, how full leaves are | recursion on key ranges |
 //! | `grow`, `grown` | how pages fill, split and become dense | the same, step by step |
-//! | [`space`] | bytes per record in each layout | the same, in ranges of keys that are a sample |
-//! | [`cache`] | residence, dirtiness, evictions, checkpoints | renewal model of the clock, closed form given one fixed point |
-//! | [`bf`] | mini-pages in their ring, above the frames | a chain of states, played with visits in an order of its own |
+//! | [`space`] | bytes per record in each layout | the same, on a sample of key ranges |
+//! | [`cache`] | residence, dirtiness, evictions, checkpoints | renewal model of the clock |
+//! | [`bf`] | mini-pages in their ring, above the frames | a Markov chain, played visit by visit |
 //! | [`log`] | flush group sizes, block rounding | closed form |
-//! | [`mod_log`] | growth and reset of Δ in a page's modification log | renewal process, Markov chain |
-//! | [`content`] | what a codec leaves of pages, log and tables | a few blocks made of the trace's keys, compressed |
+//! | [`mod_log`] | growth and reset of Δ in a page's modification log | renewal process |
+//! | [`content`] | compressed sizes of pages, log and tables | a few blocks, made and compressed |
 //! | [`ftl`] | a drive alone, under uniform or mixed page writes | closed forms |
 //! | [`device`] | the drive below a store | fixed point over kinds of blocks |
-//! | [`pm`] | trees in persistent memory: buffers, splits, logs and their cleaning, the XPBuffer | growth played, renewal of buffers, fixed points |
-//! | [`recency`] | whether keys come back at independent moments | an index over gaps, on a sample of keys |
-//! | [`tried`] | which of all this was held against measurements, and between which bounds | data |
-//! | [`store`] | what each store writes beside pages; the whole | composition |
+//! | [`pm`] | trees in persistent memory, their buffers and logs | growth played, fixed points |
+//! | [`recency`] | whether accesses to a key are independent | an index over gaps of some keys |
+//! | [`tried`] | the range of runs on which all this was tested | data |
+//! | [`store`] | what each store writes besides pages; the whole | composition |
 //!
-//! All assume that the trace is stationary within its measured part and that accesses to pages are
-//! independent (IRM). [`Prediction::untried`] names quantities outside the range in which this was
-//! tested. [`Prediction::warnings`] reports runs of neighbouring keys, growth and deletes; the
-//! models do not notice other drift and locality.
+//! All models assume that the trace is stationary within its measured part and that accesses to
+//! pages are independent (IRM). [`Prediction::untried`] names quantities outside the range in which
+//! this was tested. [`Prediction::warnings`] reports runs of neighbouring keys, growth and deletes.
+//! The models do not notice any other drift or locality.
 
 pub mod bf;
 pub mod cache;

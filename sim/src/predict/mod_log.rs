@@ -1,50 +1,50 @@
-//! The modification log of a page: how Δ grows from one write-back to the next, and when the page
-//! is written whole.
+//! The modification log of a page: how Δ grows from one write-back to the next, and when the whole
+//! page is written.
 //!
 //! ```text
-//! |Δ|  T ┤        ┌─┐        whole: Δ = ∅
+//! |Δ|  T ┤        ┌─┐        whole page written: Δ = ∅
 //!        │     ┌──┘ │     ┌──
-//!        │  ┌──┘    │  ┌──┘        a step: the segments that one write-back dirties and that were not dirty before
+//!        │  ┌──┘    │  ┌──┘        a step: segments that a write-back newly dirties
 //!      0 ┼──┘       └──┘
 //! ```
 //!
-//! A *renewal* process (B⁻-tree §3.2, eq. (3)): whole writes are its renewals, the number `d` of
-//! distinct dirty segments its state. Records lie in `k` segments of Ds bytes, all alike; an update
-//! rewrites bytes of 1, 2 or more of them, and a segment drawn is new with probability `(k - d)/k`.
-//! A write-back follows one update or more. With `N_d` the mean number of write-backs that leave
-//! `d` dirty, within a cycle,
+//! This is a *renewal* process (B⁻-tree §3.2, eq. (3)): its renewals are the writes of the whole
+//! page, its state is the number `d` of distinct dirty segments. Records lie in `k` equally likely
+//! segments of Ds bytes. An update rewrites bytes of one or more of them; a segment drawn is new
+//! with probability `(k - d)/k`. A write-back follows one update or more. Let `N_d` be the mean
+//! number of write-backs within a cycle that leave `d` dirty segments, where `d` goes from 1 to the
+//! last number that fits the log block. Then
 //!
 //! ```text
-//! N_d (1 - P_dd) = P_0d + sum over 0 < e < d of N_e P_ed          d from 1 to the last that fits the log block           (1)
-//! whole share = 1 / (1 + sum N_d)                                                                                        (2)
-//! β = Ds sum d N_d / (l_pg (1 + sum N_d))                         eq. (4) of the paper                                   (3)
+//! N_d (1 - P_dd) = P_0d + sum over 0 < e < d of N_e P_ed                              (1)
+//! whole share = 1 / (1 + sum N_d)                                                      (2)
+//! β = Ds sum d N_d / (l_pg (1 + sum N_d))                  eq. (4) of the paper        (3)
 //! ```
 //!
-//! Finite runs are not in the limit yet: the state is led through the write-backs that a page of
-//! this trace sees, from Δ = ∅ after the load on, and averaged over those of the measured part. How
-//! many the measured part brings is counted; how many there were before is a random number, for
-//! updates of a page come at random: one starts the wait for a write-back, which gathers `u - 1`
-//! others on the average, so with `t` updates expected
-//!
+//! Finite runs have not reached the limit yet. So the state is advanced through the write-backs
+//! that a page of this trace sees, from Δ = ∅ after the load on, and averaged over those of the
+//! measured part. The number of write-backs in the measured part is known. The number before it is
+//! random, because updates of a page come at random. One update starts the wait for a write-back,
+//! which gathers `u - 1` others on average. So if `t` updates are expected,
 //! ```text
-//! P(n write-backs or more) = P(Poisson(t - n (u - 1)) >= n)                                                              (4)
+//! P(n write-backs or more) = P(Poisson(t - n (u - 1)) >= n)                            (4)
 //! ```
 //!
-//! With one number for all pages, log blocks that began empty together would be written whole
-//! together, in waves that real ones soon lose.
+//! If all pages had the same number, log blocks that began empty together would be written whole
+//! together, in waves that do not last in a real store.
 
 use treering_engine::{BLOCK_SIZE, ModLog, ResetRule};
 
-/// Write-backs after which a page's state is taken for the limit's.
+/// After this many write-backs, the limit is taken for a page's state.
 const LIMIT: usize = 400;
 
 /// Bytes of a log block before the vector f.
 const FIELDS: usize = 64;
 
-/// How a page is written to.
+/// How often and where a page is updated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Visits {
-    /// Segments that records lie in, as many as count.
+    /// Effective number of segments that records lie in.
     pub segments: f64,
     /// Shares of updates that rewrite bytes of 1, 2, ... segments; they add up to 1.
     pub touched: Vec<f64>,
@@ -52,23 +52,23 @@ pub struct Visits {
     pub updates: f64,
     /// Mean number of write-backs between the load and the measured part.
     pub before: f64,
-    /// Write-backs in the measured part; 0 for a page that is only there.
+    /// Write-backs in the measured part; 0 for a page that is never written there.
     pub during: f64,
 }
 
-/// What the log does to a page, averaged over the write-backs of the measured part.
+/// The state of the log, averaged over the write-backs of the measured part.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Growth {
     /// Share of write-backs that write the page whole.
     pub whole_share: f64,
-    /// Share of write-backs that leave so many segments in the log block, from 0 on; those to 0 are
-    /// the whole ones.
+    /// Share of write-backs that leave 0, 1, 2, ... segments in the log block; 0 means that the
+    /// whole page was written.
     pub by_segments: Vec<f64>,
     /// Mean number of segments in the log block when the run ends.
     pub last: f64,
 }
 
-/// Most segments that go to the log block.
+/// Maximum number of segments that the log block takes.
 #[must_use]
 pub fn most_segments(rule: &ModLog, page_size: usize) -> usize {
     let (threshold, segment) = (rule.threshold as usize, rule.segment as usize);
@@ -80,7 +80,7 @@ pub fn most_segments(rule: &ModLog, page_size: usize) -> usize {
     by_rule.min((BLOCK_SIZE - FIELDS - vector) / segment)
 }
 
-/// Plays a page's write-backs.
+/// Advances a page's state through its write-backs.
 #[must_use]
 pub fn play(rule: &ModLog, page_size: usize, visits: &Visits) -> Growth {
     let most = most_segments(rule, page_size);
@@ -89,7 +89,7 @@ pub fn play(rule: &ModLog, page_size: usize, visits: &Visits) -> Growth {
     state[0] = 1.0;
     let limit = limit(&step);
     let mut sum = vec![0.0; most + 1];
-    // P(so many write-backs or more).
+    // P(this many write-backs or more).
     let mut reached = 1.0;
     for n in 1..=LIMIT {
         let more = at_least(n, visits);
@@ -110,7 +110,7 @@ pub fn play(rule: &ModLog, page_size: usize, visits: &Visits) -> Growth {
         left = 0.0;
     }
     while left > 0.0 {
-        // The last may be the share of pages that have one more.
+        // A fractional last step: the share of pages that have one more write-back.
         let share = left.min(1.0);
         let next = advance(&step, &state);
         weigh(&mut by_segments, &next, share / visits.during);
@@ -134,7 +134,7 @@ fn at_least(n: usize, visits: &Visits) -> f64 {
     if mean <= 0.0 {
         return 0.0;
     }
-    // Below 20 deviations nothing is left to add up.
+    // At 20 standard deviations the rest is negligible.
     if mean > n + 20.0 * mean.sqrt() {
         return 1.0;
     }
@@ -148,8 +148,8 @@ fn at_least(n: usize, visits: &Visits) -> f64 {
     (1.0 - fewer).clamp(0.0, 1.0)
 }
 
-/// `step[d][e]`: from `d` dirty segments to `e` by one write-back; what fits the log block no more
-/// goes to 0.
+/// `step[d][e]`: probability that a write-back takes the page from `d` dirty segments to `e`. More
+/// than fit the log block become 0.
 fn write_back(most: usize, visits: &Visits) -> Vec<Vec<f64>> {
     let update = one_update(most, visits);
     let over = most + 1;
@@ -168,7 +168,7 @@ fn write_back(most: usize, visits: &Visits) -> Vec<Vec<f64>> {
         left -= weight;
         add(&mut sum, &power, weight);
     }
-    // So many updates that nobody counts them.
+    // The remaining probability, of very many updates.
     add(&mut sum, &power, left.max(0.0));
     sum.truncate(over);
     for row in &mut sum {
@@ -178,7 +178,7 @@ fn write_back(most: usize, visits: &Visits) -> Vec<Vec<f64>> {
     sum
 }
 
-/// One update, with a state of its own, the last, for "too many".
+/// The transition of one update. The last state means "too many".
 fn one_update(most: usize, visits: &Visits) -> Vec<Vec<f64>> {
     let over = most + 1;
     let k = visits.segments.max(1.0);
@@ -215,7 +215,7 @@ fn add(sum: &mut [Vec<f64>], matrix: &[Vec<f64>], by: f64) {
     }
 }
 
-/// States only rise, so both are upper triangles.
+/// Multiplies two upper triangular matrices; they are, because states only grow.
 fn product(a: &[Vec<f64>], b: &[Vec<f64>]) -> Vec<Vec<f64>> {
     let n = a.len();
     let mut c = vec![vec![0.0; n]; n];
@@ -268,7 +268,8 @@ mod tests {
         }
     }
 
-    /// Records of a byte that fill the page, one update a write-back: the paper's Table 2.
+    /// β for records of one byte that fill the page, with one update per write-back: the paper's
+    /// Table 2.
     fn beta(page: usize, rule: &ModLog) -> f64 {
         let visits = Visits {
             segments: page as f64 / f64::from(rule.segment),
@@ -317,7 +318,7 @@ mod tests {
         assert!((long.whole_share - limit.whole_share).abs() < 0.005);
     }
 
-    /// As a renewal process played by hand: the mean number of write-backs, and fewer deviations
+    /// Plays the renewal process by hand: the mean number of write-backs agrees, and it varies less
     /// when each gathers several updates.
     #[test]
     fn write_backs_before_are_a_random_number_with_their_mean() {

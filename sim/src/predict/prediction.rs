@@ -20,7 +20,7 @@ pub struct HostWa {
 }
 
 impl HostWa {
-    /// From bytes by class: log, page, extra.
+    /// Divides bytes by class (log, page, extra) by user bytes.
     pub(super) fn new([log, page, extra]: [f64; 3], user: f64) -> HostWa {
         HostWa {
             log: log / user,
@@ -34,13 +34,13 @@ impl HostWa {
 /// The predictions for a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Prediction {
-    /// Whether keys were sampled because there are too many for the memory; then everything here is
-    /// estimated. Left out if not.
+    /// Whether keys were sampled because there are too many for the memory, which makes all figures
+    /// here estimates. Left out if false.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
     /// Bytes written by the engine, divided by user bytes.
     pub host: HostWa,
-    /// Overflow blocks of long values among its pages, divided by user bytes.
+    /// Bytes of overflow blocks of long values, divided by user bytes. `host.page` includes them.
     pub overflow: f64,
     /// Bytes written by the drive, divided by user bytes.
     pub device: DeviceWa,

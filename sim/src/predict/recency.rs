@@ -1,11 +1,11 @@
-//! An index of burstiness: whether keys are accessed at independent moments, as the predictors
-//! assume and real traces seldom do.
+//! An index of burstiness: measures whether keys are accessed at independent moments, as the
+//! predictors assume. Real traces seldom do this.
 //!
-//! If a key is accessed at independent moments, the gaps `g` between its accesses are exponential,
-//! and for `n` gaps `(n + 1) sum(g^2) / (2 sum(g)^2)` has the expectation 1 for every `n` (the gaps
-//! divided by their sum are uniform on a simplex). Bursty accesses give more, accesses at regular
-//! intervals as little as one half. The index of a trace is the mean over keys, weighted by their
-//! number of gaps.
+//! If a key is accessed at independent moments, the gaps `g` between its accesses are exponential.
+//! Then `(n + 1) sum(g^2) / (2 sum(g)^2)` over `n` gaps has the expectation 1 for every `n`,
+//! because the gaps divided by their sum are uniform on a simplex. Bursty accesses give more than
+//! 1, accesses at regular intervals as little as one half. The index of a trace is the mean over
+//! its keys, weighted by their number of gaps.
 //!
 //! Only keys whose hash ends with zero bits are tracked, at most 4,096 of them: spatial sampling
 //! (Waldspurger et al., SHARDS, FAST'15) with a sample of fixed size.
@@ -90,7 +90,7 @@ mod tests {
         n.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
     }
 
-    /// Accesses of 20,000 keys, as `which` picks one for each operation.
+    /// The index of `ops` accesses to 20,000 keys; `which` picks the key of each.
     fn index(ops: u64, which: impl Fn(u64) -> u64) -> f64 {
         let mut recency = Recency::default();
         for op in 0..ops {

@@ -1,9 +1,9 @@
-//! How much space each page layout takes, predicted from a sample of keys: "which layout suits my
-//! keys?", without building a tree.
+//! Predicts from a sample of keys how much space each page layout takes. It answers "which layout
+//! suits my keys?" without building a tree.
 //!
-//! What a leaf holds follows from the keys *around* it: how much they share, how near each other
-//! they are, in which order they came. So a sample of single keys would not do, and the sample is
-//! one of key ranges, each whole:
+//! How many records fit a leaf depends on the keys *around* it: the bytes they share, how close
+//! they are, in which order they came. So a sample of single keys does not suffice. This module
+//! samples whole key ranges:
 //!
 //! ```text
 //!   all keys, in order   |----------------------------------------------------------------------|
@@ -12,26 +12,27 @@
 //!   bytes per record = page bytes x mean over the ranges of (leaves / records)
 //! ```
 //!
-//! *Where the ranges are cut.* All leaves of a tree of random inserts split at about the same time,
-//! so records per leaf go up and down by tens of per cent as it grows (the *growth wave*), and a
-//! range must be at the phase that the tree is at. A tree halves its key space again and again,
-//! each time at the median of the page that is full, of `m` records that chance put there: at a
-//! share `Beta(m/2, m/2)` of the range's keys, of which the variance is `1 / (4 (m + 1))` (order
-//! statistics of uniform numbers), moved to where the separator is short (B-Trees Are Back §2). The
-//! cuts are such halvings, each followed into the side where a random record is; so each record is
-//! as likely to be in the sample, and a range's own ratio counts without a weight (Hansen and
-//! Hurwitz, *On the theory of sampling from finite populations*, Ann. Math. Stat. 1943).
+//! *Where the ranges are cut.* All leaves of a tree of random inserts split at about the same time.
+//! So the number of records per leaf rises and falls by tens of per cent as the tree grows (the
+//! *growth wave*), and a range must be in the same phase as the tree. A tree halves its key space
+//! again and again, each time at the median of a full page. The `m` records of that page are there
+//! by chance, so the median falls at a share `Beta(m/2, m/2)` of the range's keys, with variance
+//! `1 / (4 (m + 1))` (order statistics of uniform numbers). It is then moved to where the separator
+//! is short (B-Trees Are Back §2). The cuts of the sample are such halvings; each follows the side
+//! with a randomly chosen record. So every record is equally likely to be in the sample, and the
+//! ratios of ranges are averaged without weights (Hansen and Hurwitz, *On the theory of sampling
+//! from finite populations*, Ann. Math. Stat. 1943).
 //!
-//! Many cuts are drawn and only some ranges taken, evenly from the smallest to the largest: what a
-//! range holds depends most on its size, of which the distribution costs nothing.
+//! Many cuts are drawn and only some of the ranges are used, evenly from the smallest to the
+//! largest. The result depends most on the size of a range, and drawing more sizes costs nothing.
 //!
-//! *Edges.* A fence is there once a page with keys on both of its sides is full, so the range has
-//! it from the beginning only if keys beyond it came no later than its own; with ascending keys the
-//! page that fills is the rightmost one, and none of its keys' bytes are left out. The last leaf of
-//! a range is left out if its records end only because the range does.
+//! *Edges.* A fence comes into being once a page with keys on both of its sides is full. So a range
+//! has its fence from the beginning only if the keys beyond it came no later than its own. With
+//! ascending keys the rightmost page fills up, so its keys have no common prefix to leave out. The
+//! last leaf of a range is ignored if it ends only because the range does.
 //!
-//! The ranks of some keys must be known; here all keys are sorted for that. With a share of 1 there
-//! is nothing to sample: what comes out is exact, but for updates and deletes (see
+//! The ranks of some keys must be known; to find them, all keys are sorted. With a share of 1
+//! nothing is sampled, and the result is exact except for updates and deletes (see
 //! [`super::leaf`]).
 
 use std::collections::BTreeMap;
@@ -46,17 +47,17 @@ use super::leaf::LeafLevel;
 use super::workload::{Span, Workload};
 use crate::ssd::gc::SplitMix;
 
-/// Full pages of records that a range has, or more: so many that whole pages of it could not be
-/// dense, else it would not be split in halves.
+/// Minimum size of a range, in full pages of records. Ranges are split in halves as if no page were
+/// dense; with so many pages, whole pages would be too large to be.
 const LEAST_PAGES: usize = 8;
-/// Most ranges of a sample.
+/// Maximum number of ranges in a sample.
 const RANGES: usize = 1024;
-/// Ranges that are cut for each that is taken.
+/// Number of ranges drawn for each range used.
 const DRAWN: usize = 32;
-/// What a slot takes, more or less: cuts are where a tree's might be, whatever its layout.
+/// Approximate bytes of a slot. Cuts are where a tree's might be, whatever its layout.
 const SLOT_BYTES: f64 = 10.0;
 
-/// Some key ranges with the records in them, in the order in which they came.
+/// A sample of key ranges with their records in the order in which they came.
 #[derive(Debug)]
 pub struct KeySample {
     parts: Vec<Part>,
@@ -69,14 +70,14 @@ struct Part {
     workload: Workload,
     lower: Vec<u8>,
     upper: Option<Vec<u8>>,
-    /// Whether more keys are above, none of which came before most of these.
+    /// Whether there are more keys above, none of which came before most of these.
     open: bool,
 }
 
-/// The records of a part as operations.
+/// Presents some of the records as put operations.
 struct Puts<'a, K> {
     records: &'a [(K, u32)],
-    /// Indices into them.
+    /// Indices of the records.
     which: std::slice::Iter<'a, u32>,
 }
 
@@ -95,13 +96,13 @@ impl<K: AsRef<[u8]>> OpSource for Puts<'_, K> {
 }
 
 impl KeySample {
-    /// A `share` (1: all) of `records`, which are keys and lengths of values in the order in which
-    /// they were put, for pages of `node_bytes` bytes without their envelopes. Of a key that comes
-    /// twice the last value counts. The sample is larger than asked for where that were less than a
-    /// range.
+    /// Draws a sample of `records` for pages of `node_bytes` bytes (without envelopes). A record is
+    /// a key and the length of its value, in the order in which they were put. `share` is the part
+    /// of the records to sample; 1 means all. If a key is put twice, the last value counts. The
+    /// sample has at least one range, even if that is more than the share.
     ///
     /// # Errors
-    /// None today: records in memory can be read. What [`Workload::analyze`] says of its source.
+    /// Fails as [`Workload::analyze`] does. Records in memory can be read, so today it never fails.
     pub fn draw<K: AsRef<[u8]>>(
         records: &[(K, u32)],
         node_bytes: usize,
@@ -141,7 +142,7 @@ impl KeySample {
         })
     }
 
-    /// Records of which this is a sample: distinct keys.
+    /// Number of distinct keys in the data set that was sampled.
     #[must_use]
     pub fn records(&self) -> usize {
         self.records
@@ -154,13 +155,13 @@ impl KeySample {
         keys.sum()
     }
 
-    /// What the leaves of these records take if they are laid out so.
+    /// Predicts the leaves of all records for a layout.
     #[must_use]
     pub fn forecast(&self, choice: LayoutChoice) -> Forecast {
         self.forecast_with(choice, PartitionSplit::default())
     }
 
-    /// As [`KeySample::forecast`], of a tree that splits partitions off elsewhere.
+    /// As [`KeySample::forecast`], for a tree with another way to split off partitions.
     #[must_use]
     pub fn forecast_with(&self, choice: LayoutChoice, partitions: PartitionSplit) -> Forecast {
         let mut forecast = Forecast {
@@ -191,14 +192,14 @@ impl KeySample {
     }
 }
 
-/// Where a sample's ranges begin and end, in ranks.
+/// Chooses where the ranges of a sample begin and end, in ranks.
 struct Cuts<'a, K> {
     records: &'a [(K, u32)],
     /// Indices of records in key order.
     sorted: Vec<u32>,
-    /// Where in `sorted` the puts of each key begin.
+    /// For each key, where its puts begin in `sorted`.
     starts: Vec<u32>,
-    /// Records that a full page has, more or less.
+    /// Approximate number of records in a full page.
     page_records: f64,
     share: f64,
     seed: u64,
@@ -239,7 +240,7 @@ impl<'a, K: AsRef<[u8]>> Cuts<'a, K> {
         puts.copied().min().unwrap_or(u32::MAX)
     }
 
-    /// Indices of the puts of these keys.
+    /// Indices of the puts of the keys with these ranks.
     fn puts(&self, ranks: Range<usize>) -> &[u32] {
         let at = |rank: usize| {
             self.starts
@@ -249,8 +250,8 @@ impl<'a, K: AsRef<[u8]>> Cuts<'a, K> {
         &self.sorted[at(ranks.start)..at(ranks.end)]
     }
 
-    /// The shortest string above the key before this one and not above it; nothing at the
-    /// beginning.
+    /// The shortest string that is above the previous key and not above this one. Empty for the
+    /// first key.
     fn separator(&self, rank: usize) -> Vec<u8> {
         if rank == 0 {
             return Vec::new();
@@ -281,11 +282,11 @@ impl<'a, K: AsRef<[u8]>> Cuts<'a, K> {
         middles.step_by(DRAWN).collect()
     }
 
-    /// Whether there are keys below and above of which as many as make a page split had come when
-    /// most of the range's own had not.
+    /// Whether the fences below and above the range existed early. That is so if enough keys on the
+    /// other side to split a page had come before half of the range's own keys.
     fn come_first(&self, range: &Range<usize>) -> (bool, bool) {
         let half = (self.page_records / 2.0).ceil() as usize;
-        // When the one of this rank in time came, of the first puts of some keys.
+        // The time of the `nth` first put among the keys of these ranks.
         let time = |ranks: Range<usize>, nth: usize| {
             let mut times: Vec<u32> = ranks.map(|rank| self.first_put(rank)).collect();
             let last = times.len().checked_sub(1)?;
@@ -302,8 +303,7 @@ impl<'a, K: AsRef<[u8]>> Cuts<'a, K> {
         )
     }
 
-    /// The range with this record that halving comes to when it is no larger than `size` or hardly
-    /// so.
+    /// Halves the key space until the part with this record is no larger than about `size`.
     fn around(&self, record: usize, size: usize, random: &mut SplitMix) -> Range<usize> {
         let mut range = 0..self.starts.len();
         while range.len() as f64 > size as f64 * std::f64::consts::SQRT_2 {
@@ -317,14 +317,14 @@ impl<'a, K: AsRef<[u8]>> Cuts<'a, K> {
         range
     }
 
-    /// Where a page with keys of the range may be split.
+    /// Picks a rank at which a page with keys of the range may be split.
     fn cut(&self, range: &Range<usize>, random: &mut SplitMix) -> usize {
         let deviation = 0.5 / (self.page_records + 1.0).sqrt();
         let share = (0.5 + deviation * normal(random)).clamp(0.1, 0.9);
         let len = range.len() as f64;
         let middle = range.start + (share * len) as usize;
-        // Of the keys around the median, which are a sixteenth of the page's, the first where the
-        // separator is short.
+        // Considers the keys around the median, a sixteenth of the range, and picks the first with
+        // a short separator.
         let window = (len / 32.0) as usize;
         let (first, last) = (middle - window, middle + window);
         let shared = common_prefix(self.key(first), self.key(last));
@@ -342,7 +342,7 @@ impl<'a, K: AsRef<[u8]>> Cuts<'a, K> {
     }
 }
 
-/// A normal deviate (Box and Muller).
+/// A normally distributed random number (Box and Muller).
 fn normal(random: &mut SplitMix) -> f64 {
     let mut uniform = || (random.below(1 << 53) as f64 + 0.5) / (1_u64 << 53) as f64;
     let (radius, angle) = (
@@ -352,19 +352,19 @@ fn normal(random: &mut SplitMix) -> f64 {
     radius * angle.cos()
 }
 
-/// Leaves of one layout, as they are predicted.
+/// Predicted leaves of one layout.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Share {
-    /// How many leaves.
+    /// Number of leaves.
     pub leaves: f64,
-    /// Records in them.
+    /// Number of records in them.
     pub records: f64,
 }
 
-/// What the leaves of a tree take, as it is predicted.
+/// The predicted leaf level of a tree.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Forecast {
-    /// Bytes of a node, its envelope aside.
+    /// Bytes of a node without its envelope.
     pub node_bytes: usize,
     /// Number of leaves.
     pub leaves: f64,
@@ -381,7 +381,7 @@ impl Forecast {
         self.records / self.leaves.max(1.0)
     }
 
-    /// Bytes of leaves for each record.
+    /// Bytes of leaves per record.
     #[must_use]
     pub fn bytes_per_record(&self) -> f64 {
         self.node_bytes as f64 * self.leaves / self.records.max(1.0)

@@ -1,25 +1,27 @@
-//! The whole: from trace and options to bytes written by class, per user byte.
+//! Predicts a whole store: bytes written by class per user byte, from a trace and options.
 //!
-//! With `W` pages written by eviction and checkpoints (from [`super::cache`]), page size `s`, `N`
-//! checkpoints, `U` user bytes, snapshots of `S` bytes (B⁻-tree §2.4 and eq. (1): `WA = WA_log +
-//! WA_pg + WA_e`):
+//! Notation: `W` pages are written by eviction and checkpoints (from [`super::cache`]), `s` is the
+//! page size, `N` the number of checkpoints, `U` the user bytes, `S` the bytes of a snapshot, `t`
+//! the number of table blocks changed between checkpoints (B⁻-tree §2.4 and eq. (1):
+//! `WA = WA_log + WA_pg + WA_e`).
 //!
 //! | store | page | extra |
 //! |---|---|---|
 //! | in place | `W s / U` | `(W s + N (S + 4096)) / U`: every page goes through the journal first |
 //! | copy-on-write, table at each flush | `W s / U` | `(4096 W + N (S + 4096)) / U` |
-//! | copy-on-write, table at checkpoints | `W s / U` | `(4096 N t + N (S + 4096)) / U`, `t` table blocks changed in a period |
+//! | copy-on-write, table at checkpoints | `W s / U` | `(4096 N t + N (S + 4096)) / U` |
 //! | shadowing | `W s / U` | `N (S + 4096) / U` |
 //!
-//! Long values add their overflow blocks to the pages, each `4096 ceil(len / 4048)` bytes a put:
-//! they are written once, beside journal, page table and log, and read past the page cache.
+//! Long values add their overflow blocks to the pages, `4096 ceil(len / 4048)` bytes per put. These
+//! are written once, without journal, page table or log, and read past the page cache.
 //!
-//! With a modification log a share of the `W` is written whole ([`super::mod_log`]), and journal
-//! and table see only those; the others are 4 KiB each. On a drive that compresses every kind of
-//! block has its α ([`super::content`]): `WA = α_log WA_log + α_pg WA_pg + α_e WA_e` (eq. (2)).
+//! With a modification log, only a share of the `W` writes whole pages ([`super::mod_log`]), and
+//! only these go through the journal and the table. The other writes take 4 KiB each. On a drive
+//! that compresses, every kind of block has its own α ([`super::content`]):
+//! `WA = α_log WA_log + α_pg WA_pg + α_e WA_e` (eq. (2)).
 //!
-//! Checkpoints are counted, not averaged: the log position at which each begins follows from the
-//! records alone. A trace of few checkpoints has 2 or 3 of them, not 2.6.
+//! The number of checkpoints is exact, not a mean: the log position at which each begins follows
+//! from the records alone. A trace with few checkpoints has 2 or 3 of them, not 2.6.
 
 mod flushes;
 mod run;
@@ -40,8 +42,9 @@ use run::{Checkpoint, PACKED_STRETCH, Run, Written};
 
 pub(crate) use run::blocks_per_place;
 
-/// Predicts what replaying `workload` on a store with `options` on `device` writes. Without a
-/// `pace` nothing is known of time: flush intervals count as endless, and each commit as alone.
+/// Predicts the bytes that a replay of `workload` writes on a store with `options` on `device`.
+/// Without a `pace` the model has no notion of time: flush intervals never end, and commits share
+/// no flush.
 ///
 /// ```
 /// use treering_engine::{Options, PageStoreKind, required_blocks};
@@ -61,7 +64,7 @@ pub(crate) use run::blocks_per_place;
 ///     let drive = profile.build(blocks, TimingMode::Counting, 0)?;
 ///     Ok(predict(&workload, &options, &drive.params(), None).host.extra)
 /// };
-/// // A page journal writes each page once more.
+/// A page journal writes each page once more.
 /// let shadow = extra(PageStoreKind::Shadow).expect("a drive");
 /// assert!(extra(PageStoreKind::InPlace).expect("a drive") > shadow);
 /// # Ok(())
@@ -107,7 +110,7 @@ pub fn predict(
     let traffic = {
         let mut traffic = run.traffic(&cache, &written, &logged, &sizes, device);
         let idle = run.idle_blocks(whole, &checkpoints, device) * device.before_block;
-        // Of a range of pages written in order all erase blocks but those at its ends hold nothing
+        // In a range that was written in order, all erase blocks but those at its ends hold nothing
         // else.
         traffic.settled = match device.before {
             Before::InOrder => (idle - f64::from(device.pages_per_block)).max(0.0),
@@ -140,7 +143,7 @@ pub fn predict(
     }
 }
 
-/// A run whose log is as long as its flushes make it.
+/// A run in which log growth, checkpoints and flushes are consistent.
 struct Settled<'a> {
     lru_hit_ratio: f64,
     run: Run<'a>,
@@ -150,8 +153,8 @@ struct Settled<'a> {
     flushes: Flushes,
 }
 
-/// In the sparse log the flushes decide how fast positions grow, that how often there are
-/// checkpoints, and these have a say in flushes.
+/// Finds a consistent state by iteration. In the sparse log the flushes determine how fast
+/// positions grow, positions determine checkpoints, and checkpoints influence flushes.
 fn settle<'a>(
     workload: &'a Workload,
     options: &'a Options,

@@ -8,46 +8,45 @@
 
 use crate::predict::cache::CacheShape;
 
-/// No frame.
+/// Marks a leaf that is in no frame.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
 #[derive(Clone, Copy)]
 struct Frame {
     leaf: u32,
     referenced: bool,
-    /// Of a dirty leaf, when its newest change was made.
+    /// When the newest change of a dirty leaf was made.
     changed: Option<f64>,
 }
 
-/// What was counted.
+/// Counts of reads, writes and flushes.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Traffic {
     /// Leaves read from the device.
     pub(super) reads: f64,
-    /// Leaves written to it.
+    /// Leaves written to the device.
     pub(super) writes: f64,
-    /// Log flushes: before that, for a leaf goes after its log (WAL rule), or because the buffer
-    /// was full.
+    /// Log flushes. A leaf is written after its log (WAL rule), and the buffer may be full.
     pub(super) flushes: f64,
 }
 
-/// See the module's story.
+/// The frames and their clock hand.
 pub(super) struct Frames {
     frames: Vec<Option<Frame>>,
-    /// By leaf.
+    /// Frame of each leaf.
     places: Vec<u32>,
     free: Vec<u32>,
     hand: usize,
     batch: usize,
-    /// Changes up to this time are in the durable log.
+    /// Changes up to this time are durable in the log.
     durable: f64,
-    /// The log was flushed since somebody asked.
+    /// Whether the log was flushed since [`Frames::take_flushed`] was last called.
     flushed: bool,
     pub(super) traffic: Traffic,
 }
 
 impl Frames {
-    /// For so many leaves; `part` is the share of all leaves that they are.
+    /// Frames for this many leaves, which are a share `part` of all leaves.
     pub(super) fn new(shape: CacheShape, leaves: usize, part: f64) -> Frames {
         let frames = (shape.frames * part).max(1.0) as usize;
         Frames {
@@ -62,19 +61,19 @@ impl Frames {
         }
     }
 
-    /// The log is flushed.
+    /// Flushes the log.
     pub(super) fn flush(&mut self, now: f64) {
         self.durable = now;
         self.traffic.flushes += 1.0;
         self.flushed = true;
     }
 
-    /// Whether the log was flushed since this was asked last.
+    /// Whether the log was flushed since the last call.
     pub(super) fn take_flushed(&mut self) -> bool {
         std::mem::take(&mut self.flushed)
     }
 
-    /// A leaf is looked at or, if `changed`, merged into, with changes up to that time.
+    /// Reads a leaf or, if `changed` is given, merges into it changes up to that time.
     pub(super) fn visit(&mut self, leaf: u32, changed: Option<f64>, now: f64) {
         let mut at = self.places[leaf as usize];
         if at == NOWHERE {
@@ -103,14 +102,14 @@ impl Frames {
         }
     }
 
-    /// After an operation: eviction ahead of need.
+    /// Evicts ahead of need, after each operation.
     pub(super) fn tidy(&mut self, now: f64) {
         while self.free.len() < self.batch {
             self.write_back(now);
         }
     }
 
-    /// One step of the hand.
+    /// One step of the clock hand, which writes back at most `batch` leaves.
     fn write_back(&mut self, now: f64) {
         let mut picked: Vec<u32> = Vec::with_capacity(self.batch);
         for _ in 0..2 * self.frames.len() {
@@ -151,7 +150,7 @@ impl Frames {
         }
     }
 
-    /// A checkpoint writes what is dirty.
+    /// Writes all dirty leaves, as a checkpoint does.
     pub(super) fn sweep(&mut self, now: f64) {
         for at in 0..self.frames.len() {
             let changed = self.frames[at].as_mut().and_then(|f| f.changed.take());

@@ -1,29 +1,30 @@
-//! Mini-pages in their ring: what they answer, and when their leaves are written (Bf-Tree §3 to
-//! §5).
+//! Predicts mini-pages: what they answer from their ring, and when their leaves are written
+//! (Bf-Tree §3 to §5).
 //!
-//! A record in a mini-page lives as long as its neighbours' visits keep the mini-page from the
-//! head; a mini-page moves when a record comes in that its block cannot hold, to the tail or into a
-//! block that another one has left half-way to the head; used near the head it is copied without
-//! what was not used since (§5.5); and what is left behind decides whether everything is merged.
+//! A record stays in a mini-page as long as visits to its neighbours keep the mini-page away from
+//! the head. A mini-page moves when its block cannot hold another record: to the tail, or into a
+//! reused block half-way to the head. If it is used near the head, it is copied without the records
+//! that were not used since (§5.5). If one of these is dirty, the whole mini-page is merged.
+//!
 //! Record sets, sizes, ages and the reuse of blocks depend on one another, and no closed form is
-//! known. So this module does what is the last resort of a predictor: it plays the mechanism, as a
-//! chain of states over leaves, sets of records and addresses, without keys, bytes, pages, log or
-//! device, for visits that are drawn from the trace's counts in an order of their own (`visits`),
-//! the same in each run. Log and drive are computed from what comes out as they are for a page
-//! cache ([`crate::predict::log`], [`crate::predict::device`]).
+//! known. So this module simulates the mechanism, a predictor's last resort. The state consists of
+//! leaves, record sets and addresses, without keys, bytes, pages, log or device. The visits are
+//! drawn from the trace's counts in a random order that is the same in every run (`visits`). Writes
+//! of log and drive follow from the result as they do for a page cache ([`crate::predict::log`],
+//! [`crate::predict::device`]).
 //!
 //! | module | mechanism | paper |
 //! |---|---|---|
 //! | `ring` | head, tail, free lists, copy-on-access region, padding | §4.1-§4.3 |
 //! | `pages` | record sets, dirty and reference bits | §3.1, §5.5 |
 //! | `frames` | the write buffer of leaves below, and the WAL rule | §3, Figure 3 |
-//! | `visits` | independent visits, as often as counted | |
-//! | `model` | promotion, growth, copies to the tail, merges and their causes | §5.1, §5.4, §5.5, §5.7 |
+//! | `visits` | independent visits with the trace's counts | |
+//! | `model` | promotion, growth, copies to the tail, merges and their causes | §5 |
 //!
-//! *Ignored*: phantoms and tombstones (a get of a key that was never put is one of a key that is
-//! there). Leaves are as they are in the end: what a put of a new key merges and splits on its way
-//! is not played, so of a tree that grows too few merges are predicted. Mirrors answer no scans:
-//! each reads its leaves.
+//! *Ignored*: phantoms and tombstones (a get of a key that was never put counts as a hit in the
+//! leaf). Leaves have their final size: merges and splits caused by puts of new keys are not
+//! simulated, so the model predicts too few merges for a growing tree. Mirrors answer no scans;
+//! each scan reads its leaves.
 
 mod frames;
 mod model;
@@ -41,49 +42,49 @@ use super::workload::Workload;
 use model::{Cause, Counts, Model};
 use visits::Visits;
 
-/// Most visits that are looked at; of longer traces only some leaves are, over a ring that is
-/// smaller by as much.
+/// Maximum number of simulated visits. Longer traces are simulated for a sample of the leaves, with
+/// a proportionally smaller ring.
 const MOST_VISITS: u64 = 8_000_000;
 
-/// A ring is not made smaller than this.
+/// Minimum size of the simulated ring.
 const LEAST_RING: u64 = 4 << 20;
 
-/// Orders in which a short trace is looked at: their mean is steadier than each.
+/// Number of random orders in which a short trace is simulated; their mean varies less.
 const MOST_ORDERS: u64 = 4;
 
-/// Merges by what made them necessary (§5.5), per measured operation.
+/// Merges by cause (§5.5), per measured operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct MergeRates {
-    /// Evicted at the head.
+    /// The mini-page was evicted at the head.
     pub eviction: f64,
-    /// Copied to the tail, with dirty records left behind.
+    /// The mini-page was copied to the tail and left dirty records behind.
     pub copy_on_access: f64,
-    /// Too large.
+    /// The mini-page was too large.
     pub room: f64,
     /// A checkpoint began.
     pub checkpoint: f64,
 }
 
 impl MergeRates {
-    /// All of them.
+    /// The merges of all causes.
     #[must_use]
     pub fn total(&self) -> f64 {
         self.eviction + self.copy_on_access + self.room + self.checkpoint
     }
 }
 
-/// What mini-pages do. Counts are per measured operation.
+/// Predicted counts of mini-pages, per measured operation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct MiniPagesPrediction {
-    /// Share of gets that a record of a mini-page answers.
+    /// Share of gets that a mini-page answers.
     pub hit_ratio: f64,
-    /// Gets answered by a record that was written and is not in the leaf yet.
+    /// Gets answered by a record that was written and not merged into the leaf yet.
     pub insert_hits: f64,
-    /// Gets answered by a record as the leaf has it.
+    /// Gets answered by a record that is the same in the leaf.
     pub cache_hits: f64,
     /// Leaves read by gets, scans and puts.
     pub leaf_reads: f64,
-    /// Records that a get left in a mini-page.
+    /// Records that gets copied to a mini-page.
     pub promotions: f64,
     /// Mini-pages copied to the tail.
     pub copies_to_tail: f64,
@@ -100,7 +101,7 @@ pub struct MiniPagesPrediction {
 }
 
 impl MiniPagesPrediction {
-    /// Mean records of a merge.
+    /// Mean number of records in a merge.
     #[must_use]
     pub fn records_per_merge(&self) -> f64 {
         self.merged_records / self.merges.total().max(1e-300)
@@ -116,20 +117,20 @@ pub(super) struct LeafVisits {
     pub(super) merges: f64,
 }
 
-/// What came of it: counts of the measured part, in the whole tree.
+/// The result of the simulation: counts of the measured part for the whole tree.
 pub(super) struct Outcome {
     pub(super) mini_pages: MiniPagesPrediction,
     pub(super) leaves: Vec<LeafVisits>,
-    /// Leaves of the tree that each of `leaves` stands for.
+    /// Number of the tree's leaves that each of `leaves` represents.
     pub(super) weight: f64,
     /// Pages written.
     pub(super) pages_written: f64,
-    /// Log flushes because pages were written.
+    /// Log flushes caused by page writes.
     pub(super) flushes: f64,
 }
 
 impl Outcome {
-    /// Share of visits, to mini-pages and to leaves, that are answered from memory.
+    /// Share of the visits to mini-pages and leaves that memory answers.
     pub(super) fn hit_ratio(&self) -> f64 {
         let m = &self.mini_pages;
         let visits = m.insert_hits + m.cache_hits + m.leaf_reads + m.merges.total();
@@ -140,16 +141,16 @@ impl Outcome {
     }
 }
 
-/// When checkpoints come: each `every` log bytes. `measured` and `again` are what a write of the
-/// measured part adds to the log, and one of the warm-up that is no first put; `at_start` is the
-/// log's length when the measured part begins.
+/// When checkpoints begin, in log bytes: every `every` bytes. A write of the measured part adds
+/// `measured` bytes to the log, a write of the warm-up other than a first put adds `again`.
+/// `at_start` is the log's length at the beginning of the measured part.
 #[derive(Clone, Copy)]
 pub(super) struct LogPace {
     pub(super) every: f64,
     pub(super) again: f64,
     pub(super) measured: f64,
     pub(super) at_start: f64,
-    /// The log is flushed when so many bytes wait.
+    /// The log is flushed when this many bytes are waiting.
     pub(super) buffer: f64,
 }
 
@@ -159,7 +160,7 @@ impl LogPace {
     }
 }
 
-/// What the engine is told, and what the log does.
+/// The settings of the engine and the growth of the log.
 #[derive(Clone, Copy)]
 pub(super) struct Setting<'a> {
     pub(super) shape: &'a BfShape,
@@ -168,7 +169,7 @@ pub(super) struct Setting<'a> {
     pub(super) pace: LogPace,
 }
 
-/// Plays the visits of `workload` to `level`, short traces several times, in as many orders.
+/// Simulates the visits of `workload` to `level`; a short trace in several random orders.
 pub(super) fn play(workload: &Workload, level: &LeafLevel, setting: Setting<'_>) -> Outcome {
     let mut visits = Visits::of(workload, level, setting);
     let orders = (MOST_VISITS / visits.len().max(1)).clamp(1, MOST_ORDERS);

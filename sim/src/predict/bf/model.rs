@@ -1,4 +1,4 @@
-//! The mechanism, operation by operation: a chain of states over leaves, sets of records and
+//! Simulates mini-pages operation by operation. The state consists of leaves, record sets and
 //! addresses.
 
 use treering_engine::BfShape;
@@ -9,7 +9,7 @@ use super::ring::Ring;
 use super::visits::{Key, Kind, Visit, Visits};
 use super::{LeafVisits, LogPace, Setting};
 
-/// Why a mini-page is merged, in the order of [`Counts::merges`].
+/// The cause of a merge, in the order of [`Counts::merges`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cause {
     Eviction,
@@ -35,16 +35,16 @@ pub(super) struct Counts {
 }
 
 struct Leaf {
-    /// Free bytes, and whether they are known while there is no mini-page.
+    /// Free bytes. `known` says whether they are known while there is no mini-page.
     free: u32,
     known: bool,
-    /// Its part of the keys.
+    /// Range of its keys.
     keys: (u32, u32),
     mini: Option<Box<MiniPage>>,
     visits: LeafVisits,
 }
 
-/// See the module's story.
+/// The simulated mini-pages, their ring and the frames below.
 pub(super) struct Model<'a> {
     shape: &'a BfShape,
     keys: &'a [Key],
@@ -54,11 +54,11 @@ pub(super) struct Model<'a> {
     frames: Frames,
     leaves: Vec<Leaf>,
     counts: Counts,
-    /// Reads of leaves, for the promotion's choice.
+    /// Number of leaf reads that could have promoted a record.
     chances: u64,
     /// Operations so far.
     time: f64,
-    /// Log bytes so far, and how many of them are durable.
+    /// Log bytes so far; `flushed` of them are durable.
     log: f64,
     flushed: f64,
 }
@@ -92,14 +92,14 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// All visits; counts those that are measured.
+    /// Simulates all visits and returns the counts of the measured part.
     pub(super) fn play(mut self, visits: &Visits) -> Counts {
         let (load, again) = visits.before.split_at(visits.first_puts);
         let puts = |part: &[Visit]| {
             let puts = part.iter().filter(|visit| visit.kind == Kind::Put).count();
             puts as f64 * self.weight
         };
-        // Splits are logged by those who load.
+        // The log bytes of splits are attributed to the first puts.
         let rest = self.pace.at_start - puts(again) * self.pace.again;
         let first = (rest / puts(load).max(1.0)).max(0.0);
         for visit in load {
@@ -123,8 +123,8 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// One operation, and the background work that it makes due. A write adds `logged` bytes to the
-    /// log.
+    /// Simulates one operation and the background work that becomes due. A write adds `logged`
+    /// bytes to the log.
     fn operate(&mut self, visit: Visit, logged: f64) {
         let key = self.keys[visit.key as usize];
         self.time += 1.0;
@@ -147,7 +147,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// §5.1: the mini-page, else the leaf, and now and then a copy.
+    /// Reads a record from the mini-page, or else from the leaf; sometimes promotes it (§5.1).
     fn get(&mut self, key: Key) {
         let marks = self.shape.marks;
         if let Some(mini) = &mut self.leaves[key.leaf as usize].mini
@@ -178,14 +178,16 @@ impl<'a> Model<'a> {
         self.frames.visit(leaf, None, self.time);
     }
 
-    /// The fractions of the golden ratio's multiples.
+    /// Decides whether to promote a record. The choices are spread evenly, by the fractional parts
+    /// of multiples of the golden ratio.
     fn wants_promotion(&mut self) -> bool {
         let spread = self.chances.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         self.chances += 1;
         (spread * 100) >> 32 < u64::from(self.shape.promotion_percent)
     }
 
-    /// What finds the ring full makes room for the next one, and is not promoted.
+    /// Promotes a record (copies it to the mini-page). If the ring is full, this makes room for the
+    /// next one instead.
     fn promote(&mut self, key: Key) {
         let needed = self.needed(key);
         let made = if needed > self.shape.largest {
@@ -203,7 +205,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Bytes of the mini-page with the key in it.
+    /// Bytes of the mini-page with this key's record in it.
     fn needed(&self, key: Key) -> usize {
         let mini = self.leaves[key.leaf as usize].mini.as_deref();
         let records = mini.map_or(&[][..], |mini| &mini.records);
@@ -221,7 +223,8 @@ impl<'a> Model<'a> {
         self.ring.class_for(bytes as u64)
     }
 
-    /// A block of at least so many bytes: the one that is there, or another (§4.2, "Grow").
+    /// Gives the mini-page a block of at least `needed` bytes: the current one, or a larger one
+    /// (§4.2, "Grow").
     fn with_room(&mut self, leaf: u32, needed: usize) -> Result<(), u64> {
         let class = self.class_for(needed);
         match &self.leaves[leaf as usize].mini {
@@ -230,11 +233,10 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Makes a mirror of a leaf's mini-page, with so many bytes to spare (§3.1, "Caching range
-    /// gaps").
+    /// Turns a leaf's mini-page into a mirror with `spare` free bytes (§3.1, "Caching range gaps").
     ///
     /// # Errors
-    /// So many bytes are missing; 0: no block is so large.
+    /// The number of bytes missing in the ring; 0 if no block is large enough.
     fn widen(&mut self, leaf: u32, spare: usize) -> Result<(), u64> {
         let (from, until) = self.leaves[leaf as usize].keys;
         let all = &self.keys[from as usize..until as usize];
@@ -255,7 +257,7 @@ impl<'a> Model<'a> {
         Ok(())
     }
 
-    /// Moves a leaf's mini-page, or a new one, to a block of this class.
+    /// Moves a leaf's mini-page to a block of this class, or creates it there.
     fn settle(&mut self, leaf: u32, class: usize) -> Result<(), u64> {
         let block = self.ring.allocate(class, leaf)?;
         let page = &mut self.leaves[leaf as usize];
@@ -269,7 +271,7 @@ impl<'a> Model<'a> {
         Ok(())
     }
 
-    /// Puts a record where there is room for it.
+    /// Puts a record into a mini-page that has room for it.
     fn enter(&mut self, key: Key, dirty: bool) {
         let marks = self.shape.marks;
         let leaf = &mut self.leaves[key.leaf as usize];
@@ -291,7 +293,8 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// §5.2: into the mini-page, once the leaf is known to have room. `false`: begin anew.
+    /// Puts a record into the mini-page once the leaf is known to have room (§5.2). Returns `false`
+    /// if it has to be tried again.
     fn put(&mut self, key: Key) -> bool {
         let leaf = &self.leaves[key.leaf as usize];
         let mini = leaf.mini.as_deref();
@@ -302,7 +305,7 @@ impl<'a> Model<'a> {
             None => leaf.known.then_some(leaf.free),
         };
         if room.is_none_or(|room| growth > room) {
-            // The leaf has the key, and all that is dirty, at this size.
+            // At this size the leaf already holds the key and all dirty records.
             self.look_at_leaf(key.leaf);
             growth = 0;
             if let Some(mini) = &mut self.leaves[key.leaf as usize].mini {
@@ -331,8 +334,8 @@ impl<'a> Model<'a> {
         true
     }
 
-    /// §5.5: what was not used since the mini-page was at the tail last stays behind; if some of it
-    /// is dirty, everything is merged.
+    /// Copies a mini-page to the tail. Records that were not used since it was last at the tail
+    /// stay behind; if one of them is dirty, all are merged (§5.5).
     fn move_to_tail(&mut self, leaf: u32) {
         let marks = self.shape.marks;
         let Some(mini) = &self.leaves[leaf as usize].mini else {
@@ -356,8 +359,8 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Into a block that is as small as can be, with what was used only; `false` if there is no
-    /// room.
+    /// Moves the used records to the smallest block that holds them. Returns `false` if the ring
+    /// has no room.
     fn keep_hot(&mut self, leaf: u32) -> bool {
         let marks = self.shape.marks;
         let Some(mini) = &self.leaves[leaf as usize].mini else {
@@ -373,7 +376,7 @@ impl<'a> Model<'a> {
         true
     }
 
-    /// §5.5: a mini-page that has become too large is merged, and becomes a mirror, or shrinks.
+    /// Merges a mini-page that has become too large; it then becomes a mirror, or shrinks (§5.5).
     fn merge_and_reshape(&mut self, key: Key) {
         let leaf = key.leaf;
         self.merge(leaf, Cause::Room);
@@ -407,7 +410,7 @@ impl<'a> Model<'a> {
         self.counts.merged_records += f64::from(records);
     }
 
-    /// §4.2, Evict: at least `short` bytes.
+    /// Evicts at least `short` bytes at the head (§4.2, "Evict").
     fn make_room(&mut self, short: u64) {
         let spare = self.shape.spare as f64 / self.weight;
         let wanted = short.max(spare as u64);
@@ -420,7 +423,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// One step of eviction ahead of need, towards so much room.
+    /// Runs one step of eviction ahead of need, until `goal` bytes are free.
     fn evict_ahead(&mut self, goal: u64) {
         let mut left = self.shape.batch;
         while left > 0
@@ -432,7 +435,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// The head has passed a block.
+    /// The head has passed a block, which held the mini-page of this leaf.
     fn evicted(&mut self, mini_page_of: Option<u32>) {
         if let Some(leaf) = mini_page_of {
             self.merge(leaf, Cause::Eviction);
@@ -441,7 +444,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// §5.7: checkpoints, and flushes because the log's buffer is full.
+    /// Adds log bytes; starts checkpoints, and flushes when the log's buffer is full (§5.7).
     fn log_grows(&mut self, by: f64) {
         let before = self.pace.checkpoints(self.log);
         self.log += by;

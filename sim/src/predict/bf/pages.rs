@@ -1,9 +1,8 @@
-//! Leaves with their mini-pages, as sets of records (Bf-Tree §3.1, §5): what is in them, what of it
-//! is dirty, what was used.
+//! Mini-pages as sets of records (Bf-Tree §3.1, §5): which are present, dirty, or used.
 
 use super::ring::BlockId;
 
-/// A record of a mini-page: which of its leaf's keys.
+/// A record of a mini-page, named by the rank of its key in the leaf.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Record {
     pub(super) rank: u32,
@@ -11,8 +10,8 @@ pub(super) struct Record {
     pub(super) dirty: bool,
 }
 
-/// Reference bits (§5.5): from the last on records share one; in a mirror each shares its own with
-/// every so many others.
+/// Reference bits (§5.5). If there are more records than bits, the last records share one; in a
+/// mirror, bits are shared round robin.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Marks(u64);
 
@@ -33,7 +32,7 @@ impl Marks {
         self.0 |= Marks::bit(index, count, mirror);
     }
 
-    /// Those at `index` and behind move up by one, and the new one counts as used.
+    /// Inserts a used record at `index` and moves up the bits behind it.
     fn insert(&mut self, index: usize, count: usize) {
         let bit = |index| Marks::bit(index, count, false);
         let below = bit(index) - 1;
@@ -48,14 +47,14 @@ impl Marks {
 pub(super) struct MiniPage {
     pub(super) block: BlockId,
     pub(super) class: usize,
-    /// By key.
+    /// In key order.
     pub(super) records: Vec<Record>,
-    /// It has all of its leaf (§3.1, "Caching range gaps").
+    /// Whether it holds all records of its leaf (§3.1, "Caching range gaps").
     pub(super) mirror: bool,
     marks: Marks,
-    /// Bytes that its dirty records are taken to need of the leaf.
+    /// Bytes that its dirty records are assumed to need in the leaf.
     pub(super) growth: u32,
-    /// When a record was written last.
+    /// When a record was last written.
     pub(super) written: f64,
 }
 
@@ -80,7 +79,7 @@ impl MiniPage {
         self.marks.used(index, marks, self.mirror);
     }
 
-    /// Puts a record before the one at `index`.
+    /// Inserts a record before the one at `index`.
     pub(super) fn insert(&mut self, index: usize, record: Record, marks: usize) {
         self.marks.insert(index, marks);
         self.records.insert(index, record);
@@ -90,27 +89,27 @@ impl MiniPage {
         self.records.iter().map(|r| u32::from(r.dirty)).sum()
     }
 
-    /// The leaf has all of it.
+    /// Marks all records clean, after a merge.
     pub(super) fn merged(&mut self) {
         self.records.iter_mut().for_each(|r| r.dirty = false);
         self.growth = 0;
     }
 
-    /// Whether a record was written, but not used since the mini-page was at the tail last: then
-    /// all that is dirty goes to the leaf.
+    /// Whether a dirty record was not used since the mini-page was last at the tail. If so, all
+    /// dirty records are merged into the leaf.
     pub(super) fn leaves_dirty_behind(&self, marks: usize) -> bool {
         let mut records = self.records.iter().enumerate();
         records.any(|(i, r)| r.dirty && !self.marks.is_hot(i, marks, self.mirror))
     }
 
-    /// Records that were used.
+    /// The records that were used.
     pub(super) fn hot(&self, marks: usize) -> impl Iterator<Item = Record> {
         let (hot, mirror) = (self.marks, self.mirror);
         let records = self.records.iter().enumerate();
         (records.filter(move |(i, _)| hot.is_hot(*i, marks, mirror))).map(|(_, r)| *r)
     }
 
-    /// Only what was used stays, and has to be used again.
+    /// Removes the records that were not used and clears the reference bits.
     pub(super) fn cool(&mut self, marks: usize) {
         let (hot, mirror) = (self.marks, self.mirror);
         let mut index = 0;
@@ -122,12 +121,12 @@ impl MiniPage {
         self.marks = Marks::default();
     }
 
-    /// All stays, and has to be used again.
+    /// Keeps all records and clears the reference bits.
     pub(super) fn cool_whole(&mut self) {
         self.marks = Marks::default();
     }
 
-    /// Has all of its leaf from now on; what is dirty or was used is so still.
+    /// Adds all records of the leaf. Dirty and used records stay so.
     pub(super) fn widen(&mut self, all: impl Iterator<Item = Record>, marks: usize) {
         let old = std::mem::take(&mut self.records);
         let was = std::mem::take(&mut self.marks);

@@ -1,15 +1,15 @@
-//! The circular buffer as addresses only (Bf-Tree §4): who stands where, and what the head meets
-//! next.
+//! The circular buffer of mini-pages, as addresses only (Bf-Tree §4): which block is where, and
+//! which the head meets next.
 //!
 //! ```text
-//!      head                      tail - in place                tail
-//!       [ copy on access          | changed in place             ] free
-//!        a block freed here dies    one freed here is listed, and the next of its size takes its place
+//!      head                         tail - in place               tail
+//!       [ copy on access            | changed in place            ] free
+//!        a freed block stays unused    a freed block is listed and reused
 //! ```
 //!
-//! A block that is taken from a list is as old as its place: it has less time before the head comes
-//! than one at the tail. This is why the time in the ring cannot be one number for all, as it is
-//! for the frames of a page cache ([`crate::predict::cache`]).
+//! A block that is reused keeps its place: the head reaches it sooner than a block at the tail. So
+//! mini-pages do not all spend the same time in the ring, unlike pages in the frames of a page
+//! cache ([`crate::predict::cache`]).
 
 use std::collections::VecDeque;
 
@@ -19,9 +19,9 @@ pub(super) type BlockId = u64;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Holds {
     MiniPage(u32),
-    /// Nothing, and is on the list of its class.
+    /// Nothing; the block is on the list of its class.
     Nothing,
-    /// Nothing, until the head has passed: a tombstone, or padding before the physical end.
+    /// Nothing until the head has passed: a tombstone, or padding before the physical end.
     Dead,
 }
 
@@ -32,17 +32,18 @@ struct Block {
     holds: Holds,
 }
 
-/// See the module's story.
+/// The ring, with its blocks from head to tail and its free lists.
 pub(super) struct Ring {
     capacity: u64,
     in_place: u64,
-    /// Bytes of a block by class.
+    /// Bytes of a block, by class.
     classes: Vec<u64>,
     tail: u64,
-    /// From head to tail.
+    /// The blocks from head to tail.
     blocks: VecDeque<Block>,
     first: BlockId,
-    /// By class, last in first out; what the head has passed since is left out when it is met.
+    /// Free blocks by class, last in first out. Blocks that the head has passed meanwhile are
+    /// skipped.
     lists: Vec<Vec<BlockId>>,
 }
 
@@ -73,15 +74,15 @@ impl Ring {
         self.classes.partition_point(|class| *class < bytes)
     }
 
-    /// Whether a mini-page that is used there is copied to the tail (§4.1).
+    /// Whether the block is so near to the head that a used mini-page is copied to the tail (§4.1).
     pub(super) fn near_head(&self, id: BlockId) -> bool {
         self.blocks[(id - self.first) as usize].at + self.in_place < self.tail
     }
 
-    /// A block for a leaf's mini-page (§4.2, Alloc).
+    /// Allocates a block for a leaf's mini-page (§4.2, Alloc).
     ///
     /// # Errors
-    /// Full: so many bytes are missing.
+    /// The ring is full; the number of bytes missing.
     pub(super) fn allocate(&mut self, class: usize, leaf: u32) -> Result<BlockId, u64> {
         while let Some(id) = self.lists[class].pop() {
             if id >= self.first {
@@ -118,7 +119,7 @@ impl Ring {
         self.first + self.blocks.len() as u64 - 1
     }
 
-    /// The mini-page has left its block (§4.2, Dealloc; §5.5).
+    /// Frees the block that a mini-page has left (§4.2, Dealloc; §5.5).
     pub(super) fn free(&mut self, id: BlockId, class: usize) {
         if self.near_head(id) {
             self.block(id).holds = Holds::Dead;
@@ -128,8 +129,8 @@ impl Ring {
         }
     }
 
-    /// The head passes a block; says of how many bytes, and whose mini-page was in it. `None`: the
-    /// ring is empty.
+    /// Moves the head past a block. Returns its bytes and the leaf whose mini-page was in it;
+    /// `None` if the ring is empty.
     pub(super) fn evict(&mut self) -> Option<(u64, Option<u32>)> {
         let block = self.blocks.pop_front()?;
         self.first += 1;
@@ -159,7 +160,7 @@ mod tests {
         LeafAddress::new(1).expect("a small address")
     }
 
-    /// The block of `page`, by class, in either ring; no longer than the ring has room.
+    /// Allocates the block of `page` in both rings, in a class that the ring has room for.
     fn settle(
         real: Exclusive<'_>,
         model: &mut Ring,

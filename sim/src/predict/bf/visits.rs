@@ -1,14 +1,14 @@
-//! A sequence of visits that the trace might have had: independent, each key as often as counted.
+//! Draws a sequence of visits with the key counts of the trace, in random order.
 //!
-//! Keys are drawn without replacement. Drawing with the counts as probabilities would make keys
-//! that were visited once come back as often as others, and find them cached
+//! Keys are drawn without replacement. If the counts served as probabilities, a key that was
+//! visited once would be drawn as if it came back, and be found in the cache
 //! ([`crate::predict::cache`], "Finite traces").
 
 use super::{LEAST_RING, MOST_VISITS, Setting};
 use crate::predict::leaf::LeafLevel;
 use crate::predict::workload::{NEVER, Workload};
 
-/// Seed: the same order in each run.
+/// The fixed seed, so that every run has the same order.
 const SEED: u64 = 0x5eed_0bf7_1ee5_eed5;
 
 /// The kind of a visit.
@@ -38,7 +38,7 @@ pub(super) struct Key {
     pub(super) rank: u32,
     /// Bytes of its record in a mini-page.
     pub(super) bytes: u32,
-    /// Bytes that it is assumed to need in a leaf that is not known to have it.
+    /// Bytes that it is assumed to need in a leaf if the leaf is not known to hold it.
     pub(super) growth: u32,
 }
 
@@ -135,7 +135,7 @@ impl Visits {
         (self.before.len() + self.measured.len()) as u64
     }
 
-    /// Shuffles the visits.
+    /// Shuffles the visits. The warm-up and the measured part are shuffled separately.
     pub(super) fn shuffle(&mut self, order: u64) {
         let mut random = SplitMix(SEED ^ order);
         random.shuffle(&mut self.before[self.first_puts..]);
@@ -143,7 +143,7 @@ impl Visits {
     }
 }
 
-/// Steele, Lea, Flood, OOPSLA 2014.
+/// The generator of Steele, Lea, Flood, OOPSLA 2014.
 struct SplitMix(u64);
 
 impl SplitMix {

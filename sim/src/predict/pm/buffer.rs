@@ -1,4 +1,4 @@
-//! The XPBuffer: which writes to an XPLine it combines with the previous one.
+//! Models the XPBuffer: which writes to an XPLine are combined with the previous one.
 //!
 //! An XPLine is in the buffer with a probability that depends on how often it is written, and the
 //! probabilities add up to the buffer's size. With `r` writes of one XPLine for each XPLine that is
@@ -55,16 +55,16 @@ impl XpBuffer {
     pub(super) fn evictions_while(&self, others: f64, writes: f64) -> f64 {
         match self.replacement {
             Replacement::Random => writes * (1.0 - (-others / writes / self.lines).exp()),
-            // Each part finds it still there, or does not.
+            // Each part finds the XPLine either still there or evicted.
             _ if others / writes < self.lines => 0.0,
             _ => writes,
         }
     }
 }
 
-/// Share of flushes that are not combined with the previous one. `rates` are those of leaves, each
-/// of which represents `weight` leaves; besides, `whole` XPLines are written once and `log_lines`
-/// are filled one by one.
+/// Share of flushes that are not combined with the previous one. `rates` are the flush rates of
+/// leaves, each of which represents `weight` leaves. In addition, `whole` XPLines are written once,
+/// and `log_lines` are filled one by one.
 pub(super) fn media_share(
     buffer: &XpBuffer,
     rates: &[f64],

@@ -1,4 +1,4 @@
-//! Predicts the XPLines that CCL-BTree writes, and a tree without buffers.
+//! Predicts the XPLines that CCL-BTree, or a tree without buffers, writes.
 //!
 //! CCL-BTree §3.5 counts `K / (N+1)` XPLines of leaves and `24 K N / (256 (N+1))` of logs for `K`
 //! upserts, where `N` is the number of slots of a buffer node. The formula leaves out the
@@ -6,28 +6,28 @@
 //!
 //! | part | what | how |
 //! |---|---|---|
-//! | splits | a new leaf, whole; buffers begin empty again | [`growth`]: played with the order in which keys came |
-//! | updates of buffered keys | overwrite their slot: fewer flushes, more of them logged | renewal of the buffer, below |
-//! | updates of full leaves | go to free slots, so a leaf without any is split, and its halves perhaps again | by chance |
-//! | batches that fill an XPLine before its header | it is written twice | `slots`: played |
-//! | cleaning | copies of what is buffered, once a cycle | a saw-tooth over time |
-//! | the XPBuffer | joins flushes of a hot leaf; writes a log's XPLine twice | [`buffer`]: occupancy, fixed point |
+//! | splits | a new leaf, whole; buffers begin empty again | [`growth`]: simulated |
+//! | updates of buffered keys | overwrite their slot: fewer flushes, more log | renewal, below |
+//! | updates of full leaves | need free slots, so the leaf is split | probabilities |
+//! | batches that fill an XPLine before its header | it is written twice | `slots`: simulated |
+//! | cleaning | copies of buffered records, once a cycle | a saw-tooth over time |
+//! | the XPBuffer | combines flushes of a hot leaf; writes a log's XPLine twice | [`buffer`] |
 //!
-//! **Renewal of a buffer.** A write to a key that is buffered already takes no slot. Of a leaf's
-//! `W` writes, `w_i` of them to key `i`, in any order, a stretch of `u W` has none to key `i` with
-//! probability `(1 - u)^w_i`. So the number `D(u)` of different keys in it is a sum of independent
-//! yes and no, and from one flush to the next it takes
+//! **Renewal of a buffer.** A write to a key that is already buffered takes no slot. A leaf has `W`
+//! writes in random order, `w_i` of them to key `i`. A stretch of `u W` writes has none to key `i`
+//! with probability `(1 - u)^w_i`. So the number `D(u)` of distinct keys in it is a sum of
+//! independent 0-1 variables, and from one flush to the next it takes
 //!
 //! ```text
-//! E = (W + 1)  integral from 0 to 1 of  P(D(u) <= N) du                                                              (1)
+//! E = (W + 1)  integral from 0 to 1 of  P(D(u) <= N) du                                 (1)
 //! ```
 //!
-//! writes: `W + 1` and not `W`, for the stretch begins where a write has just been. Keys written
-//! once each give `E = N + 1` and the paper's formula.
+//! writes. The factor is `W + 1` and not `W`, because the stretch begins right after a write. If
+//! each key is written once, then `E = N + 1`, the paper's formula.
 //!
-//! *Ignored*: merges, lookups, records that are too long for a leaf.
+//! *Ignored*: merges, lookups, and records that are too long for a leaf.
 //!
-//! Cost: `O(N log N)` for the growth, `O(keys N)` for each of some dozens of points of the
+//! Cost: `O(N log N)` for the growth, and `O(keys N)` for each of some dozens of points of the
 //! integral.
 
 use super::buffer::{self, XpBuffer};
@@ -42,7 +42,7 @@ pub(super) const XPLINE: f64 = 256.0;
 pub(super) const LINE: f64 = 64.0;
 /// Bytes of a log entry (CCL-BTree §3.3).
 pub(super) const ENTRY: f64 = 24.0;
-/// Lines that an entry touches: of eight in 192 bytes two lie across a border.
+/// Mean number of lines that an entry touches: two of eight entries in 192 bytes cross a border.
 const LINES_PER_ENTRY: f64 = 1.25;
 
 /// The writes that are logged.
@@ -68,25 +68,25 @@ pub enum LogCleaning {
 /// The parameters of the tree.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PmTree {
-    /// Slots of a buffer node; 0 for a tree without.
+    /// Slots of a buffer node; 0 for a tree without buffers.
     pub batch: usize,
     /// Which writes are logged.
     pub logged: Logged,
     /// How logs are cleaned.
     pub cleaning: LogCleaning,
     /// TH_log: logs are cleaned when their live entries take more than this share of the leaves'
-    /// bytes
+    /// bytes.
     pub log_share: f64,
-    /// and more than this share of the entries is garbage.
+    /// In addition, more than this share of the entries must be garbage.
     pub garbage_share: f64,
     /// Number of logs that are written in turn.
     pub logs: f64,
-    /// Clients, who continue while a log is cleaned.
+    /// Number of clients. They continue while a log is cleaned.
     pub clients: f64,
 }
 
-/// Writes that a client does in the time in which an entry is copied: less than one, because some
-/// flush a leaf. Derived from the times in `sim/profiles/pm.toml`.
+/// Number of writes that a client does while an entry is copied. It is less than one because some
+/// writes flush a leaf. Derived from the times in `sim/profiles/pm.toml`.
 const WRITES_PER_COPY: f64 = 0.7;
 
 /// Counts over the measured part.
@@ -133,20 +133,20 @@ impl PmPrediction {
     }
 }
 
-/// A leaf's measured part, as equation (1) sees it.
+/// The measured part of a leaf, by equation (1).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Renewal {
     /// Writes.
     writes: f64,
     /// Flushes.
     flushes: f64,
-    /// Splits because no slot is free.
+    /// Splits because there is no free slot.
     splits: f64,
     /// Mean number of occupied slots of its buffer.
     taken: f64,
     /// Lines that flushes and splits store in leaves.
     lines: f64,
-    /// How often they fill an XPLine before its header.
+    /// How often they fill an XPLine before its header is stored.
     twice: f64,
 }
 
@@ -205,7 +205,7 @@ pub fn predict(workload: &Workload, tree: &PmTree, xp_buffer: &XpBuffer) -> PmPr
     let reach = buffer::media_share(xp_buffer, &rates, weight, splits, entries * ENTRY / XPLINE);
     let [flushed, split] = [growth.flushed, growth.split].map(|t| t.each((0.0, 0.0)));
     let played = growth.splits.iter().sum::<f64>() * weight;
-    // A split is one of the flushes.
+    // Every split replaces a flush.
     let grown = |split: f64, flushed: f64| played * (split - flushed).max(0.0);
     let twice = match xp_buffer.full_lines {
         FullLines::AtOnce => sum(|r| r.twice) + grown(split.1, flushed.1),
@@ -261,7 +261,7 @@ fn renewals(workload: &Workload, tree: &PmTree, growth: &Growth) -> Vec<Renewal>
     (0..growth.leaves.len()).map(each).collect()
 }
 
-/// The leaves at the end, and how their records change.
+/// The leaves at the end, with the statistics of their records.
 struct Leaves<'a> {
     workload: &'a Workload,
     batch: usize,
@@ -282,9 +282,9 @@ impl Leaves<'_> {
         records + self.batch + 1 > SLOTS
     }
 
-    /// Equation (1), and what becomes of a leaf that a flush finds with fewer free slots than it
-    /// wants, though no key may be new: it is split by the first flush, or by the second if what
-    /// the load has left in the buffer is among what fills it.
+    /// Equation (1) for a leaf. If it has too few free slots for a batch, it is split although no
+    /// key is new. The first flush splits it; or the second, if records that the load left in the
+    /// buffer are part of the first batch.
     fn renewal(&self, leaf: usize) -> Renewal {
         let keys = self.growth.keys_of(leaf);
         let stats = |k: &u32| self.workload.keys.get(*k);
@@ -298,7 +298,7 @@ impl Leaves<'_> {
             taken: whole.taken,
             ..Renewal::default()
         };
-        // A leaf that grows has been played with its updates.
+        // A leaf that grows was simulated with its updates.
         let from = self.growth.measured_from;
         if (keys.iter().map(stats)).any(|k| k.writes > 0 && growth::is_from(k.first_put, from)) {
             let touched = self.growth.flushed.each(self.turnover.flush(SLOTS / 2));
@@ -331,7 +331,7 @@ impl Leaves<'_> {
         parted
     }
 
-    /// Adds so many writes of a leaf that has just been split; a half that still has too many
+    /// Adds `writes` writes of a leaf that has just been split. A half that still has too many
     /// records is split by its next flush.
     fn halves(&self, keys: &[u32], writes: f64, sum: &mut Renewal) {
         let all: f64 = self.counts(keys).iter().sum();
@@ -339,13 +339,14 @@ impl Leaves<'_> {
         for half in [lower, upper] {
             let own = self.counts(half);
             if half.len() <= self.batch || own.is_empty() {
-                // Its buffer takes them all.
+                // Its buffer holds all of them.
                 sum.taken += own.len() as f64;
                 continue;
             }
             let writes = writes * own.iter().sum::<f64>() / all;
             let cycle = cycle(&own, self.batch);
-            // An empty buffer takes a whole cycle to be flushed, and not what is left of one.
+            // The buffer begins empty, so the first flush takes a whole cycle instead of a part of
+            // one.
             let lost = 0.5 * (cycle.writes - 1.0) / cycle.writes;
             let flushes = (writes / cycle.writes - lost).max(0.0);
             if !self.is_overfull(half.len()) {
@@ -368,7 +369,7 @@ impl Leaves<'_> {
 }
 
 impl Renewal {
-    /// With so many more flushes, or splits, that each touch that much.
+    /// Counts lines for more flushes or splits, each with this many lines.
     fn touch(self, flushes: f64, (lines, twice): (f64, f64)) -> Renewal {
         Renewal {
             lines: self.lines + flushes * lines,
@@ -378,7 +379,7 @@ impl Renewal {
     }
 }
 
-/// Chance that so many flushes have come when that many are expected.
+/// Probability that `first` flushes (1 or 2) have happened when `expected` are expected.
 fn reached(first: f64, expected: f64) -> f64 {
     let none = (-expected).exp();
     if first <= 1.0 {
@@ -388,8 +389,8 @@ fn reached(first: f64, expected: f64) -> f64 {
     }
 }
 
-/// Equation (1): writes of a leaf from one flush to the next, by the counts of its keys; and what
-/// its buffer holds meanwhile.
+/// Equation (1): writes of a leaf from one flush to the next, and mean occupancy of its buffer,
+/// from the counts of its keys.
 fn cycle(counts: &[f64], batch: usize) -> Cycle {
     let writes: f64 = counts.iter().sum();
     let distinct = (batch + 1) as f64;
@@ -401,7 +402,8 @@ fn cycle(counts: &[f64], batch: usize) -> Cycle {
         };
     }
     if counts.len() <= batch {
-        // Not in so many writes: others come as often as keys did that came once (Good and Turing).
+        // The buffer never fills up with these keys. Other keys are assumed to come as often as
+        // keys that were written once (Good and Turing).
         let once = counts.iter().filter(|w| **w <= 1.0).count() as f64;
         let missing = distinct - counts.len() as f64;
         return Cycle {
@@ -409,7 +411,7 @@ fn cycle(counts: &[f64], batch: usize) -> Cycle {
             taken: counts.len() as f64,
         };
     }
-    // The buffer is not full for a while, so the steps grow with u.
+    // The buffer is not full at first, so the steps grow with u.
     let mut u = 0.25 * distinct / writes.max(distinct);
     let mut before = few(counts, batch, u);
     let mut sums = [0.5 * u * (1.0 + before[0]), 0.5 * u * before[1]];
@@ -428,12 +430,12 @@ fn cycle(counts: &[f64], batch: usize) -> Cycle {
     }
 }
 
-/// From one point of the integral to the next.
+/// Ratio of one point of the integral to the next.
 const STEP: f64 = 1.3;
 
-/// `P(D(u) <= batch)`, and the mean of `D(u)` as far as it is that.
+/// `P(D(u) <= batch)`, and the mean of `D(u)` restricted to that event.
 fn few(counts: &[f64], batch: usize, u: f64) -> [f64; 2] {
-    // Chances of 0, 1, ... different keys.
+    // Probabilities of 0, 1, ... distinct keys.
     let mut by_keys = [0.0; SLOTS + 1];
     by_keys[0] = 1.0;
     for w in counts {
@@ -448,19 +450,19 @@ fn few(counts: &[f64], batch: usize, u: f64) -> [f64; 2] {
     [by_keys[..=batch].iter().sum(), mean]
 }
 
-/// What cleaning does in the measured part.
+/// The work of cleaning in the measured part.
 struct Cleaned {
     cleanings: f64,
     cleaned: f64,
 }
 
-/// The saw-tooth of the log's length, from the beginning of the trace on. While a log is cleaned,
-/// clients go on: of what was buffered when that began, some is flushed or written anew before its
-/// turn has come. With `a` entries a write, `s` of the buffered entries copied, and `c` writes for
-/// a copy,
+/// Follows the saw-tooth of the log's length from the beginning of the trace. While a log is
+/// cleaned, clients continue. So some of the records that were buffered at the start are flushed or
+/// overwritten before they are copied. Let a write append `a` entries, `s` be the share of the
+/// buffered records copied, and `c` the number of writes during one copy. Then
 ///
 /// ```text
-/// s = (1 - exp(-y)) / y        y = a c s                                                                             (2)
+/// s = (1 - exp(-y)) / y        y = a c s                                                (2)
 /// ```
 fn clean(
     workload: &Workload,
@@ -481,8 +483,8 @@ fn clean(
     let settled: f64 = renewals.iter().map(|r| r.taken).sum();
     let settled = settled / (growth.leaves.len() as f64 + overfull);
     let flushes: f64 = renewals.iter().map(|r| r.flushes).sum();
-    // From what the load has left in buffers to what updates keep in them: as long as a flush a
-    // leaf takes.
+    // The buffers change from their state after the load to the steady state of updates. This takes
+    // about one flush per leaf.
     let turns = flushes / (growth.leaves.len() as f64 + overfull);
     let grown = growth.taken_per_leaf(tree.batch);
     let updates = 1.0
@@ -514,7 +516,7 @@ fn clean(
             LogCleaning::LocalityAware => copies.min(live),
             LogCleaning::Naive => 0.0,
         };
-        // Several cycles may fit a step.
+        // Several cycles may fit in a step.
         let cycles = ((live - kept) / (due - kept).max(1.0)).floor().max(1.0);
         live -= cycles * (due - kept).max(1.0);
         if step.measured {
@@ -523,7 +525,7 @@ fn clean(
                 * cycles
                 * match tree.cleaning {
                     LogCleaning::LocalityAware => copies,
-                    // A flush a leaf that has something buffered.
+                    // One flush for each leaf whose buffer is not empty.
                     LogCleaning::Naive => leaves * growth.busy_share(tree.batch),
                 };
         }
@@ -531,7 +533,7 @@ fn clean(
     sum
 }
 
-/// Equation (2), by `a c`.
+/// Solves equation (2) for `s`, given `a c`.
 fn still_there(pace: f64) -> f64 {
     (0..60).fold(1.0, |s, _| {
         let y: f64 = pace * s;
@@ -543,9 +545,9 @@ fn still_there(pace: f64) -> f64 {
     })
 }
 
-/// How often an XPLine of a log is written: when it is full, and once more if that is at once, for
-/// the entries that end in its last line come one by one; and when it has to leave before it is
-/// full, because others come between.
+/// Number of times an XPLine of a log is written. It is written when it is full. If that happens at
+/// once, it is written again for the entries that end in its last line, because they come one by
+/// one. And it is written when others evict it before it is full.
 fn log_writes(buffer: &XpBuffer, tree: &PmTree, entries: f64, leaf_xplines: f64) -> f64 {
     if entries <= 0.0 {
         return 1.0;
@@ -554,7 +556,7 @@ fn log_writes(buffer: &XpBuffer, tree: &PmTree, entries: f64, leaf_xplines: f64)
         FullLines::AtOnce => 2.0,
         FullLines::OnEviction => 1.0,
     };
-    // XPLines that come to the buffer while one of a log is filled.
+    // Number of XPLines that enter the buffer while one of a log is filled.
     let others = tree.logs * (leaf_xplines / entries * XPLINE / ENTRY + 1.0);
     ends + buffer.evictions_while(others, XPLINE / ENTRY)
 }

@@ -1,14 +1,17 @@
-//! Leaves with a fixed number of slots, played with the order in which keys came: which leaf a key
-//! is in, what is buffered, what is flushed and split.
+//! Simulates leaves with a fixed number of slots, with keys in their order of insertion: which leaf
+//! a key is in, what is buffered, flushed and split.
 //!
 //! ```text
-//! keys of a range, in order of insertion     b b t b b t b b t ...       b: buffered   t: triggers a flush of N + 1
-//! the batch does not fit 14 slots            upper half to a new leaf, the batch to both, the rest of the keys (stably) to both: recurse
+//! keys of a range, in order of insertion   b b t b b t ...   b: buffered
+//!                                                            t: flushes a batch of N + 1
+//! if the batch does not fit 14 slots       split: upper half to a new leaf, partition batch and
+//!                                          other keys (stably), recurse
 //! ```
 //!
-//! As [`crate::predict::leaf`] does it for pages, by recursion on key ranges: no tree, no search,
-//! `O(K log K)` moves of a rank. Rules of the split: CCL-BTree §4.2. Updates are played as so many
-//! for each new key, of random keys: they fill buffers and want free slots, but bring no record.
+//! Like [`crate::predict::leaf`] for pages, this is a recursion on key ranges without tree or
+//! searches; it takes `O(K log K)` moves of a rank. The rules of a split are those of CCL-BTree
+//! §4.2. Updates are simulated as a number of updates of random keys for each new key: they fill
+//! buffers and need free slots, but add no record.
 
 use super::slots::{SLOTS, Slots, Touched};
 use crate::predict::grown::part;
@@ -16,41 +19,41 @@ use crate::predict::leaf::insertion_order;
 use crate::predict::workload::{NEVER, Workload};
 use crate::ssd::gc::SplitMix;
 
-/// Parts of the trace that are told apart.
+/// Number of equal steps into which each part of the trace is divided.
 const STEPS: usize = 4096;
 
-/// A leaf at the end.
+/// A leaf at the end of the trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PmLeaf {
     /// Records in its slots.
     pub flushed: u32,
     /// Records in its buffer only.
     pub buffered: u32,
-    /// Slots of its buffer that are taken.
+    /// Occupied slots of its buffer.
     taken: f64,
     start: u32,
 }
 
-/// What came out.
+/// The result of the simulation.
 #[derive(Debug)]
 pub struct Growth {
     /// The leaves, in key order.
     pub leaves: Vec<PmLeaf>,
-    /// Slots of buffers that were taken when the measured part began.
+    /// Number of buffer slots that were occupied when the measured part began.
     taken_at_start: f64,
     /// Splits of the measured part, by step.
     pub(super) splits: Vec<f64>,
     /// When the measured part begins, in ticks.
     pub(super) measured_from: u32,
     warmup_splits: Vec<f64>,
-    /// What flushes, and splits, of the measured part have touched.
+    /// Lines touched by flushes in the measured part.
     pub(super) flushed: Touched,
     pub(super) split: Touched,
     /// All sampled keys, in key order.
     order: Vec<u32>,
 }
 
-/// Part of the trace.
+/// A step of the trace.
 pub(super) struct Step {
     pub(super) measured: bool,
     /// Its share of the warm-up, or of the measured part.
@@ -58,24 +61,24 @@ pub(super) struct Step {
     pub(super) splits: f64,
 }
 
-/// Whether a key came first in the measured part.
+/// Whether a key was first put in the measured part.
 pub(super) fn is_from(first_put: u32, measured_from: u32) -> bool {
     first_put != NEVER && first_put >= measured_from
 }
 
 struct Range {
-    /// First rank that it covers.
+    /// First rank of the range.
     start: u32,
-    /// When it came to be, in ticks.
+    /// When the range was created, in ticks.
     born: u32,
     flushed: Slots,
-    /// Its part of the insertion order that is still to come.
+    /// The part of the insertion order that is still to come.
     future: std::ops::Range<usize>,
 }
 
 impl Growth {
-    /// Plays the puts of new keys with buffers of `batch` slots; each of the measured part comes
-    /// with so many updates of other keys of its leaf.
+    /// Simulates the puts of new keys with buffers of `batch` slots. Each put of the measured part
+    /// comes with `updates` updates of other keys in its leaf.
     #[must_use]
     pub fn play(workload: &Workload, batch: usize, updates: f64) -> Growth {
         let ticks = |ops: u64| (ops / workload.tick) as u32;
@@ -106,32 +109,33 @@ impl Growth {
         growth
     }
 
-    /// The keys in a leaf's range, those included that were never put.
+    /// The keys in a leaf's range, including those that were never put.
     pub(super) fn keys_of(&self, leaf: usize) -> &[u32] {
         let end = self.leaves.get(leaf + 1).map(|next| next.start as usize);
         &self.order[self.leaves[leaf].start as usize..end.unwrap_or(self.order.len())]
     }
 
-    /// Records that are in buffers only, at the end.
+    /// Number of records at the end that are in buffers only.
     pub(super) fn buffered(&self) -> f64 {
         let each = self.leaves.iter().map(|leaf| f64::from(leaf.buffered));
         each.sum()
     }
 
-    /// Keys of the sample that came first in the measured part.
+    /// Number of sampled keys that were first put in the measured part.
     pub(super) fn measured_inserts(&self, workload: &Workload) -> f64 {
         let keys = workload.keys.iter();
         let new = keys.filter(|k| k.writes > 0 && is_from(k.first_put, self.measured_from));
         new.count() as f64
     }
 
-    /// Slots of buffers that were taken during the measured part, beyond those that were freed.
+    /// Increase of the number of occupied buffer slots over the measured part.
     pub(super) fn more_taken(&self) -> f64 {
         let now: f64 = self.leaves.iter().map(|leaf| leaf.taken).sum();
         now - self.taken_at_start
     }
 
-    /// Taken slots a leaf; as if at any time, if there are too few to tell.
+    /// Mean number of occupied buffer slots per leaf; that of a random moment if there are too few
+    /// leaves.
     pub(super) fn taken_per_leaf(&self, batch: usize) -> f64 {
         if self.leaves.len() < 64 {
             return batch as f64 / 2.0;
@@ -140,7 +144,7 @@ impl Growth {
         taken / self.leaves.len() as f64
     }
 
-    /// Share of leaves that have something buffered.
+    /// Share of leaves with a buffer that is not empty.
     pub(super) fn busy_share(&self, batch: usize) -> f64 {
         if self.leaves.len() < 64 {
             return batch as f64 / (batch + 1) as f64;
@@ -149,7 +153,7 @@ impl Growth {
         busy.count() as f64 / self.leaves.len() as f64
     }
 
-    /// The trace in steps, with `more` splits spread over the measured part.
+    /// The steps of the trace, with `more` splits spread evenly over the measured part.
     pub(super) fn steps(&self, more: f64) -> Vec<Step> {
         let of = |splits: &[f64], measured: bool, more: f64| -> Vec<Step> {
             let share = 1.0 / splits.len() as f64;
@@ -167,11 +171,11 @@ impl Growth {
     }
 }
 
-/// What a leaf's buffer has taken since it was flushed.
+/// The contents of a leaf's buffer since its last flush.
 struct Buffer {
     /// New keys.
     new: Vec<u32>,
-    /// Others.
+    /// Number of updates.
     updates: f64,
 }
 
@@ -182,13 +186,13 @@ impl Buffer {
 }
 
 struct Play<'a> {
-    /// When each rank came first.
+    /// When each rank was first put.
     times: Vec<u32>,
     batch: usize,
     updates: f64,
     end: u32,
     scratch: Vec<u32>,
-    /// Chooses what is updated.
+    /// Chooses the keys to update.
     random: SplitMix,
     growth: &'a mut Growth,
 }
@@ -201,7 +205,7 @@ impl Play<'_> {
             flushed: Slots::default(),
             future: 0..inserted.len(),
         }];
-        // The left one first: leaves come in key order.
+        // The left range first, because leaves are output in key order.
         while let Some(range) = ranges.pop() {
             if let Some((left, right)) = self.fill_or_split(range, inserted) {
                 ranges.push(right);
@@ -225,7 +229,7 @@ impl Play<'_> {
                 }
                 buffer.updates += self.updates;
             }
-            // The updates before it, and it.
+            // First the updates that precede the new key, then the key.
             while buffer.taken() >= (self.batch + 1) as f64 {
                 if !self.flush(&mut range.flushed, &mut buffer, time) {
                     return Some(self.split(range, buffer.new, inserted, at, time));
@@ -250,7 +254,7 @@ impl Play<'_> {
         None
     }
 
-    /// Flushes a full buffer; false if that takes a split.
+    /// Flushes a full buffer; returns `false` if the leaf must be split instead.
     fn flush(&mut self, flushed: &mut Slots, buffer: &mut Buffer, time: u32) -> bool {
         if flushed.len() + self.batch + 1 > SLOTS {
             return false;
@@ -264,15 +268,15 @@ impl Play<'_> {
         true
     }
 
-    /// New keys, and what fills the batch up.
+    /// Adds updates to the new keys until the batch is full.
     fn with_updates(&mut self, mut new: Vec<u32>, flushed: &Slots) -> Vec<u32> {
         let updates = (self.batch + 1).saturating_sub(new.len());
         new.extend(flushed.draw(updates, &mut self.random));
         new
     }
 
-    /// Splits a range at a time, with the new keys of the batch that does not fit; the insertion
-    /// order goes on at `next`.
+    /// Splits a range when a batch does not fit; `batch` holds its new keys. The rest of the
+    /// insertion order begins at `next`.
     fn split(
         &mut self,
         range: Range,

@@ -1,4 +1,4 @@
-//! Trees in persistent memory: the predictor of each, and the parameters that it needs.
+//! Predictors of trees in persistent memory, and the parameters that they need.
 //!
 //! | module | contents |
 //! |---|---|
@@ -41,9 +41,9 @@ impl TreePrediction {
     }
 }
 
-/// Predicts the measured part of a trace on such a tree with this many clients. `None` if records
-/// lie outside the leaves, or if one buffer of all leaves is written out at once, for which there
-/// is no predictor.
+/// Predicts the measured part of a trace on such a tree with this many clients. `None` if no
+/// predictor applies: records lie outside the leaves, or one buffer for all leaves is flushed as a
+/// whole.
 #[must_use]
 pub fn predict_tree(
     workload: &Workload,

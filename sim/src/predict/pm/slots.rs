@@ -1,11 +1,11 @@
-//! Which slots of a leaf a batch fills, in which lines they are, and whether they fill the XPLine
-//! before its header is stored.
+//! Simulates which slots of a leaf a batch fills, in which cache lines they are, and whether the
+//! XPLine is full before its header is stored.
 //!
 //! ```text
-//! line 0   header, slots 0 1       a batch: slots that were free, lowest first ─▶ fence ─▶ header
-//! line 1   slots 2 .. 5            filled slots in all four lines: an XPBuffer that writes full XPLines at once does so at the fence,
-//! line 2   slots 6 .. 9            and the header comes to a clean one: it is written twice
-//! line 3   slots 10 .. 13
+//! line 0   header, slots 0 1       a batch: the lowest free slots ─▶ fence ─▶ header
+//! line 1   slots 2 .. 5            if slots in all four lines are filled, an XPBuffer that writes
+//! line 2   slots 6 .. 9            full XPLines at once writes it at the fence; then the header
+//! line 3   slots 10 .. 13          dirties it again, so it is written twice
 //! ```
 //!
 //! The rules are those of the engine (CCL-BTree §4.2): an update also goes to a free slot, and the
@@ -37,12 +37,12 @@ pub(super) struct Touched {
     count: f64,
     /// Lines stored, including headers.
     lines: f64,
-    /// How often an XPLine was full before its header, so that it is written once more.
+    /// How often an XPLine was full before its header and so was written twice.
     twice: f64,
 }
 
 impl Touched {
-    /// Lines stored per batch or split; `otherwise` if there were none.
+    /// Mean number per batch or split; `otherwise` if there were none.
     fn mean(&self, of: f64, otherwise: f64) -> f64 {
         if self.count > 0.0 {
             of / self.count
@@ -51,7 +51,7 @@ impl Touched {
         }
     }
 
-    /// Lines stored per batch or split, and XPLines written once more.
+    /// Lines stored, and XPLines written twice, per batch or split.
     pub(super) fn each(&self, otherwise: (f64, f64)) -> (f64, f64) {
         let (lines, twice) = otherwise;
         (self.mean(self.lines, lines), self.mean(self.twice, twice))
@@ -79,7 +79,7 @@ impl Stores {
         self.dirty |= lines;
     }
 
-    /// Stores data, and the header for it.
+    /// Stores the slots filled, and then the header.
     fn commit(&mut self, filled: u16) {
         self.store(lines(filled));
         if self.dirty == ALL {
@@ -87,7 +87,7 @@ impl Stores {
             self.dirty = 0;
         }
         self.store(1);
-        // Full together with its header: it is written, and the next store begins a new one.
+        // The XPLine becomes full with its header and is written; the next store dirties it anew.
         if self.dirty == ALL {
             self.dirty = 0;
         }
@@ -103,7 +103,7 @@ impl Slots {
         self.0.len()
     }
 
-    /// Random ones.
+    /// Draws `n` random keys.
     pub(super) fn draw(&self, n: usize, random: &mut SplitMix) -> Vec<u32> {
         let mut keys: Vec<u32> = self.0.iter().map(|(key, _)| *key).collect();
         let n = n.min(keys.len());
@@ -119,7 +119,7 @@ impl Slots {
         self.0.iter().fold(0, |used, (_, slot)| used | 1 << slot)
     }
 
-    /// Fills free slots while there are some; returns them, and the rest.
+    /// Fills free slots while there are any. Returns the slots filled and the rest of the batch.
     fn apply<'a>(&mut self, batch: &'a [u32]) -> (u16, &'a [u32]) {
         let taken = self.used();
         let mut filled = 0u16;
@@ -134,7 +134,7 @@ impl Slots {
         (filled, &[])
     }
 
-    /// A batch that fits.
+    /// Flushes a batch that fits.
     pub(super) fn flush(&mut self, batch: &[u32]) -> Stores {
         let mut stores = Stores::default();
         let (filled, _) = self.apply(batch);
@@ -142,8 +142,8 @@ impl Slots {
         stores
     }
 
-    /// A batch that does not fit: the upper half moves to a new leaf, which is returned with its
-    /// smallest key.
+    /// Flushes a batch that does not fit. The upper half moves to a new leaf, which is returned
+    /// with its smallest key.
     pub(super) fn split(&mut self, batch: &[u32]) -> (u32, Slots, Stores) {
         let (filled, rest) = self.apply(batch);
         self.0.sort_unstable();
@@ -158,7 +158,7 @@ impl Slots {
             let (filled, _) = self.apply(&below);
             stores.commit(filled);
         }
-        // The new leaf, whole.
+        // The new leaf is stored whole.
         stores.lines += ALL.count_ones();
         (fence, new, stores)
     }
@@ -167,7 +167,7 @@ impl Slots {
 /// Lines that updates touch in leaves with a given number of records, in the long run; simulated.
 #[derive(Clone, Debug)]
 pub(super) struct Turnover {
-    /// By records of the leaf.
+    /// By number of records in the leaf.
     flush: [Touched; SLOTS + 1],
     split: [Touched; SLOTS + 1],
 }
@@ -200,8 +200,8 @@ impl Turnover {
         all
     }
 
-    /// Lines stored by a flush to a leaf of this many records, and XPLines that are written twice
-    /// because of it.
+    /// Lines stored by a flush to a leaf with this many records, and XPLines written twice because
+    /// of it.
     pub(super) fn flush(&self, records: usize) -> (f64, f64) {
         let at = self.flush[records.min(SLOTS)];
         // Leaves with fewer records than a batch cannot be updated like this; fuller ones are
@@ -209,7 +209,7 @@ impl Turnover {
         at.each((2.0, 0.0))
     }
 
-    /// The same for a split.
+    /// Lines stored by a split of such a leaf, and XPLines written twice because of it.
     pub(super) fn split(&self, records: usize) -> (f64, f64) {
         self.split[records.min(SLOTS)].each((2.0 + f64::from(ALL.count_ones()), 0.0))
     }

@@ -1,4 +1,4 @@
-//! How the redo log is flushed in a run.
+//! Predicts how often the redo log is flushed in a run, and what that writes.
 
 use treering_engine::{BLOCK_SIZE, Durability, LogPacking};
 
@@ -6,19 +6,19 @@ use super::run::{Checkpoint, Run};
 use crate::predict::cache::CachePrediction;
 use crate::predict::log::{self, Pace, Triggers};
 
-/// What the log does.
+/// The flushes of the log in the measured part.
 pub(super) struct Flushes {
-    /// How many, but for those out of turn.
+    /// Number of flushes, without those out of turn.
     pub(super) count: f64,
     pub(super) group: f64,
-    /// Blocks of each.
+    /// Blocks per flush.
     pub(super) blocks: f64,
     pub(super) out_of_turn: f64,
     pub(super) device_bytes: f64,
 }
 
 impl Run<'_> {
-    /// How the log is flushed, and what that writes.
+    /// Predicts the flushes and the bytes that they write.
     pub(super) fn log(
         &self,
         cache: &CachePrediction,
@@ -32,7 +32,7 @@ impl Run<'_> {
         let op_ns = pace.map_or(0.0, |pace| cache.misses * pace.read_ns);
         let commit = match (self.options.durability, pace) {
             (_, Some(pace)) if pace.commits => {
-                // Of the operations between two writes those count that have to read.
+                // Between two writes, only operations with a cache miss take time.
                 let share = writes / self.ops.max(1.0);
                 let hit = (1.0 - cache.misses).clamp(0.0, 1.0);
                 let at_once = share / (1.0 - (1.0 - share) * hit).max(1e-9);
@@ -44,14 +44,15 @@ impl Run<'_> {
         };
         let interval = match (self.options.durability, pace) {
             (Durability::Grouped(interval), Some(pace)) if op_ns > 0.0 => {
-                // Looked at when an operation ends: on average half of one late.
+                // The interval is checked when an operation ends, on average half an operation
+                // late.
                 let late = 0.5 * pace.read_ns / f64::from(pace.clients);
                 (interval.0 as f64 + late) * f64::from(pace.clients) / op_ns * per_op
             }
             _ => f64::INFINITY,
         };
-        // Between two write-backs B + 1 pages miss; a flush is found wanting by the first dirty
-        // page of the next turn.
+        // B + 1 pages miss between two write-backs. The first dirty page of the next turn requires
+        // a flush.
         let between = (self.shape.batch + 1.0) / cache.misses.max(1e-300);
         let evicted = (cache.evicted_dirty / cache.misses.max(1e-300)).max(1e-9);
         let in_frame = cache.rotation_ops - 0.5 * between;
@@ -68,7 +69,7 @@ impl Run<'_> {
             commit,
         };
         let group = triggers.group().min(self.measured_log.max(1.0));
-        // The first sweep step and the end of each checkpoint flush once out of turn.
+        // The first step of each checkpoint and its end each flush once out of turn.
         let out_of_turn = checkpoints.len() as f64 * BLOCK_SIZE as f64;
         let blocks = match self.options.log_packing {
             LogPacking::Packed => log::blocks_per_flush(group),

@@ -1,4 +1,4 @@
-//! A run about to be predicted: its inputs, and the quantities that several steps need.
+//! A run to be predicted: its inputs, and the quantities that several steps need.
 
 use treering_engine::{BLOCK_SIZE, BfShape, Options, TablePersist};
 
@@ -10,20 +10,20 @@ use crate::predict::log;
 use crate::predict::tried::{FEW_DELETES, FEW_RUNS, LITTLE_GROWTH};
 use crate::predict::workload::{Totals, Workload};
 
-/// Page-table entries in a block: 8 bytes each behind a header of 16.
+/// Page-table entries in a block: 8 bytes each after a header of 16.
 pub(super) const TABLE_ENTRIES: f64 = ((BLOCK_SIZE - 16) / 8) as f64;
-/// Header of a chunk of the index snapshot.
+/// Bytes of the header of a chunk of the index snapshot.
 pub(super) const SNAPSHOT_HEADER_BYTES: f64 = 32.0;
-/// Bytes of a split's log record beside page names, fences and records: its length, kind, and four
+/// Bytes of a split's log record besides page names, fences and records: its length, kind, and four
 /// short numbers.
 pub(super) const SPLIT_BYTES: f64 = 7.0;
-/// Bytes of a snapshot entry beside the fence.
+/// Bytes of a snapshot entry besides the fence.
 pub(super) const SNAPSHOT_ENTRY_BYTES: f64 = 18.0;
 
-/// Log positions a byte of records takes in the packed log: block headers count too.
+/// Log positions per byte of records in the packed log, where block headers count too.
 pub(super) const PACKED_STRETCH: f64 = BLOCK_SIZE as f64 / log::PAYLOAD_BYTES;
 
-/// What a run writes in its measured part.
+/// The bytes that a run writes in its measured part.
 pub(super) struct Written<'a> {
     pub(super) pages: f64,
     pub(super) log_bytes: f64,
@@ -36,11 +36,12 @@ pub(super) struct Written<'a> {
 pub(super) struct Checkpoint {
     /// Measured operations before it began.
     pub(super) at: f64,
-    /// Measured operations since the one before it; more than `at` if that was in the warm-up.
+    /// Measured operations since the previous checkpoint; more than `at` if that was in the
+    /// warm-up.
     pub(super) since: f64,
 }
 
-/// A run about to be predicted: inputs and what several steps need.
+/// A run to be predicted: its inputs, and the quantities that several steps need.
 pub(super) struct Run<'a> {
     pub(super) workload: &'a Workload,
     pub(super) options: &'a Options,
@@ -54,22 +55,22 @@ pub(super) struct Run<'a> {
     pub(super) measured_log: f64,
     /// Splits of the measured part, in the whole tree.
     pub(super) splits: f64,
-    /// Log positions a byte of records takes.
+    /// Log positions per byte of records.
     pub(super) stretch: f64,
-    /// What stands between the operations and the frames.
+    /// The mini-pages between the operations and the frames.
     pub(super) buffer: Option<bf::Outcome>,
     pub(super) overflow: Overflow,
 }
 
-/// The overflow blocks of a run. A value is written once, when it is put, and goes when it is put
+/// Overflow blocks of a run. They are written when the value is put, and freed when it is put
 /// again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Overflow {
-    /// Written in the measured part.
+    /// Blocks written in the measured part.
     pub(super) written: f64,
-    /// Of all records at the end.
+    /// Blocks of all records at the end.
     pub(super) live: f64,
-    /// Places that these take.
+    /// Places for pages that these blocks take.
     pub(super) places: f64,
 }
 
@@ -86,7 +87,7 @@ impl Overflow {
     }
 }
 
-/// Blocks of a place for a page: of its one image or two, and of its log block if it has one.
+/// Blocks of a place for a page: one page image or two, and a log block if the page has one.
 pub(crate) fn blocks_per_place(options: &Options) -> u64 {
     let images = options.store.images_per_place();
     images * (options.page_size / BLOCK_SIZE) as u64 + u64::from(options.mod_log.is_some())
@@ -145,8 +146,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The same, with mini-pages between the operations and the frames: a leaf is visited when they
-    /// do not know, and when they are merged.
+    /// The run with mini-pages between the operations and the frames. A leaf is read when its
+    /// mini-page lacks the record, and written when the mini-page is merged.
     pub(super) fn below_mini_pages(self, shape: &BfShape) -> Self {
         let per_write = |log: f64, writes: u64| self.positions(log / (writes as f64).max(1.0));
         let warmup = &self.workload.warmup;
@@ -179,13 +180,13 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Of a cache of frames only, of the same size.
+    /// Hit ratio of an LRU cache of the same size that consists of frames only.
     pub(super) fn lru_hit_ratio(&self) -> f64 {
         let frames = self.options.cache_bytes / self.options.page_size as u64;
         cache::che_lru_hit_ratio(&self.classes, frames as f64)
     }
 
-    /// Log positions count block headers, and what is padded, too.
+    /// Converts bytes of log records to log positions, which include block headers and padding.
     pub(super) fn positions(&self, log_bytes: f64) -> f64 {
         log_bytes * self.stretch
     }
@@ -204,10 +205,10 @@ impl<'a> Run<'a> {
         self.shape.holds_all(self.level.count())
     }
 
-    /// What a sample of keys lacks of the accesses goes to keys so popular that a single one
-    /// matters: hits (SHARDS-adj, Waldspurger et al., FAST'15 §4.2).
+    /// Accesses that a sample of keys lacks belong to keys so popular that each matters; they count
+    /// as hits (SHARDS-adj, Waldspurger et al., FAST'15 §4.2).
     ///
-    /// Runs within a leaf are hits but for their first operation.
+    /// In a run within a leaf, all operations but the first are hits.
     pub(super) fn hit_ratio(&self, cache: &CachePrediction) -> f64 {
         if let Some(buffer) = &self.buffer {
             return buffer.hit_ratio();
@@ -224,8 +225,8 @@ impl<'a> Run<'a> {
         (1.0 - cache.misses / accesses).clamp(0.0, 1.0)
     }
 
-    /// The cache over the measured part. A tree that grows meanwhile is taken in slices of time,
-    /// each with the leaves it has then and the accesses spread over fewer leaves.
+    /// Predicts the cache over the measured part. If the tree grows meanwhile, the time is divided
+    /// into slices. Each slice has the leaves that exist then, with the accesses spread over them.
     pub(super) fn cache(&self) -> CachePrediction {
         let period = if self.checkpoint_ops() < self.ops {
             self.checkpoint_ops()
@@ -248,7 +249,7 @@ impl<'a> Run<'a> {
             slices.iter().map(f).sum::<f64>() / slices.len() as f64
         };
         CachePrediction {
-            // What counts is how often the hand comes by.
+            // The frequency of the hand's visits is averaged, not the time between them.
             rotation_ops: 1.0 / mean(|c| 1.0 / c.rotation_ops),
             hit_ratio: mean(|c| c.hit_ratio),
             misses: mean(|c| c.misses),
@@ -257,8 +258,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Leaves in each slice of the measured part, as a share of those at its end; one slice if
-    /// hardly any appear.
+    /// Number of leaves in each slice of the measured part, relative to the end. There is only one
+    /// slice if hardly any leaves appear.
     pub(super) fn sizes(&self) -> Vec<f64> {
         const SLICES: u32 = 24;
         if self.splits < 0.02 * self.level.count() {
@@ -278,7 +279,7 @@ impl<'a> Run<'a> {
             .collect()
     }
 
-    /// Operations since the last checkpoint when measuring begins, at the measured part's pace.
+    /// Operations since the last checkpoint when the measured part begins, at its pace.
     pub(super) fn phase(&self) -> f64 {
         let every = self.options.checkpoint_log_bytes as f64;
         let per_op = self.positions(self.log_per_op());
@@ -303,21 +304,21 @@ impl<'a> Run<'a> {
     /// Pages written in the measured part.
     pub(super) fn pages_written(&self, cache: &CachePrediction, checkpoints: &[Checkpoint]) -> f64 {
         if let Some(buffer) = &self.buffer {
-            // The merge that found no room has made one page dirty; the new one is another.
+            // The merge that found no room made one page dirty; the new page is another.
             return buffer.pages_written + self.splits;
         }
         if self.fits() {
             return self.pages_written_if_all_fit(checkpoints);
         }
         let evicted = cache.evicted_dirty * self.ops;
-        // A split makes two pages dirty where the put that caused it made one.
+        // A split makes two pages dirty instead of one.
         let split = self.splits * (1.0 - self.hit_ratio(cache));
         let swept = cache.dirty_at_checkpoint * checkpoints.len() as f64;
         evicted + split + swept + self.dirty_from_warmup()
     }
 
-    /// Pages that the warm-up leaves dirty, less those that the steady state has dirty at that
-    /// time: they are written once in the measured part.
+    /// Pages that the warm-up leaves dirty, minus the pages that are dirty in the steady state.
+    /// They are written once in the measured part.
     pub(super) fn dirty_from_warmup(&self) -> f64 {
         let residents = self.shape.residents().min(self.level.count());
         let written = self
@@ -334,7 +335,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Number of the warm-up operation at which its last checkpoint began, in ticks.
+    /// Time in ticks at which the last checkpoint of the warm-up began.
     pub(super) fn last_warmup_checkpoint(&self) -> f64 {
         let every = self.options.checkpoint_log_bytes as f64;
         let position = self.positions(self.warmup_log);
@@ -345,13 +346,13 @@ impl<'a> Run<'a> {
         warmup_ticks * ((position / every).floor() * every / position)
     }
 
-    /// Warm-up operations after its last checkpoint began.
+    /// Warm-up operations after the start of its last checkpoint.
     pub(super) fn loaded_since_checkpoint(&self) -> f64 {
         let ticks = self.workload.warmup.all_ops() as f64 / self.workload.tick as f64;
         (ticks - self.last_warmup_checkpoint()) * self.workload.tick as f64
     }
 
-    /// Share of leaves that a put of the warm-up changed after the warm-up's last checkpoint.
+    /// Share of leaves that were changed in the warm-up after its last checkpoint.
     pub(super) fn loaded_dirty_share(&self) -> f64 {
         let from = self.last_warmup_checkpoint();
         let changed =
@@ -360,8 +361,9 @@ impl<'a> Run<'a> {
             / self.level.leaves.len().max(1) as f64
     }
 
-    /// Only checkpoints write: each the pages changed since the one before it. Of `a` writes to a
-    /// leaf none falls into a window of `x` of the trace with probability `(1 - x)^a`.
+    /// Pages written if only checkpoints write: each writes the pages changed since the previous
+    /// one. A leaf with `a` writes has none in a window of share `x` of the trace with probability
+    /// `(1 - x)^a`.
     pub(super) fn pages_written_if_all_fit(&self, checkpoints: &[Checkpoint]) -> f64 {
         let from = self.last_warmup_checkpoint();
         let mut written = 0.0;
@@ -381,7 +383,7 @@ impl<'a> Run<'a> {
         written * self.level.weight
     }
 
-    /// Bytes of one index snapshot: whole pages.
+    /// Bytes of an index snapshot, rounded up to whole pages.
     pub(super) fn snapshot_bytes(&self) -> f64 {
         let fences: f64 = self
             .level
@@ -414,8 +416,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Page-table blocks written when only checkpoints write them, or when the places held for the
-    /// old table run out.
+    /// Page-table blocks written, if the table is written only by checkpoints or when there is no
+    /// free place left.
     pub(super) fn table_blocks(&self, pages: f64, checkpoints: f64, device: &DeviceParams) -> f64 {
         let blocks = (self.level.count() / TABLE_ENTRIES).ceil().max(1.0);
         let events = self.table_writes(pages, checkpoints, device);
@@ -425,8 +427,8 @@ impl<'a> Run<'a> {
         events * blocks * -(-pages / events / blocks).exp_m1()
     }
 
-    /// How often the whole table is written: by checkpoints, or when the places held for the old
-    /// one run out.
+    /// How often the whole table is written: by checkpoints, or when there is no free place left
+    /// because the old table holds places.
     pub(super) fn table_writes(&self, pages: f64, checkpoints: f64, device: &DeviceParams) -> f64 {
         let leaves = self.level.count();
         let spare = self.spare_places(device);
@@ -447,7 +449,7 @@ impl<'a> Run<'a> {
         (places - snapshots - self.level.count() - self.overflow.places).max(1.0)
     }
 
-    /// What a page takes of the space.
+    /// Bytes of space per page.
     pub(super) fn place_bytes(&self) -> f64 {
         (blocks_per_place(self.options) * BLOCK_SIZE as u64) as f64
     }

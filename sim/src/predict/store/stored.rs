@@ -1,4 +1,4 @@
-//! What a page's modification log saves, and what compression leaves of everything.
+//! Predicts how much modification logs and compression reduce what a store writes.
 
 use std::collections::BTreeMap;
 
@@ -13,20 +13,20 @@ use crate::predict::log::PAYLOAD_BYTES;
 use crate::predict::mod_log::{self, Growth, Visits};
 use crate::predict::prediction::ModLogPrediction;
 
-/// A superblock after compression: some 80 bytes of a block are in use.
+/// Bytes of a superblock after compression, of which some 80 are in use.
 const SUPERBLOCK_STORED: f64 = 80.0;
 
-/// The same of an overflow block that holds zeros: its header, and what says that zeros follow.
+/// Bytes of a zero-filled overflow block after compression: the header, and a code for the zeros.
 const EMPTY_OVERFLOW_BYTES: f64 = 80.0;
 
-/// What the modification logs of all pages do, page writes weighted alike.
+/// The modification logs of all pages, averaged over page writes.
 pub(super) struct Logged {
     rule: Option<ModLog>,
     growth: Growth,
 }
 
 impl Logged {
-    /// Share of page writes that are whole.
+    /// Share of page writes that write the whole page.
     pub(super) fn whole_share(&self) -> f64 {
         self.growth.whole_share
     }
@@ -41,7 +41,7 @@ impl Logged {
         })
     }
 
-    /// Mean of `size` over the writes to log blocks, by the segments in them.
+    /// Mean of `size` over the writes to log blocks; `size` depends on the number of segments.
     fn mean_delta(&self, size: impl Fn(usize) -> f64) -> f64 {
         let deltas = (1..).zip(&self.growth.by_segments[1..]);
         let (sum, share) = deltas.fold((0.0, 0.0), |(sum, all), (d, share)| {
@@ -51,20 +51,20 @@ impl Logged {
     }
 }
 
-/// What things take on the medium, in units of 4 KiB.
+/// Sizes on the medium, in units of 4 KiB.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sizes {
     /// A page written whole.
     pub(super) page: f64,
-    /// A log block of a page, as written.
+    /// The log block of a page, averaged over its writes.
     pub(super) delta: f64,
-    /// What is held in log blocks, a page.
+    /// The current log block of a page, averaged over pages.
     pub(super) delta_held: f64,
-    /// A block of the redo log, as written.
+    /// A block of the redo log, averaged over its writes.
     pub(super) log: f64,
-    /// The same when nothing is added to it any more.
+    /// A block of the redo log that is no longer written.
     pub(super) log_kept: f64,
-    /// A block of class extra.
+    /// A block of class `Extra`.
     pub(super) extra: f64,
     /// An overflow block of a long value.
     pub(super) overflow: f64,
@@ -72,15 +72,15 @@ pub(super) struct Sizes {
     pub(super) mean: f64,
 }
 
-/// What compression leaves.
+/// The result of compression.
 pub(super) struct Compressed {
-    /// Bytes of log, page, extra; headers of extents not counted.
+    /// Bytes by class: log, page, extra; without the headers of extents.
     pub(super) bytes: [f64; 3],
     pub(super) sizes: Sizes,
 }
 
 impl Run<'_> {
-    /// What modification logs make of `pages` page writes.
+    /// Predicts the modification logs for `pages` page writes.
     pub(super) fn mod_log(&self, cache: &CachePrediction, pages: f64) -> Logged {
         let Some(rule) = self.options.mod_log else {
             return Logged {
@@ -122,8 +122,8 @@ impl Run<'_> {
         }
     }
 
-    /// How pages are written to: each kind with its share of the page writes and its number of
-    /// pages.
+    /// Groups pages by write rate. Returns each group's visits, with its share of the page writes
+    /// and its number of pages.
     fn visits(
         &self,
         rule: &ModLog,
@@ -148,17 +148,17 @@ impl Run<'_> {
             .iter()
             .map(|c| c.pages * c.rate * c.write_share)
             .sum();
-        // Below mini-pages a visit for writing is a merge of several records.
+        // Below mini-pages a write visit is a merge of several records.
         let records_per_write = measured.writes() as f64 / (writes * self.ops).max(1.0);
         let touches = content::touches(self.workload, self.level, self.options, rule);
         let segments = (touches.segments * self.evenness()).max(1.0);
         let before = self.workload.rewrites_before / measured.writes().max(1) as f64;
         let popularity = self.popularity();
-        // Pages of nearly the same rates are of one kind: steps of 5 %.
+        // Pages are grouped in steps of 5 %.
         let step = |x: f64| (x.max(1e-3).ln() * 20.0).round() as i64;
         let mut kinds: BTreeMap<(i64, i64), (Visits, f64, f64)> = BTreeMap::new();
         for (class, rate) in self.classes.iter().zip(rates) {
-            // Page writes of one such page in the measured part.
+            // Writes of one such page in the measured part.
             let during = rate / all * pages;
             let counted = class.rate * class.write_share * self.ops;
             let updates = (counted * records_per_write / during.max(1e-9)).max(1.0);
@@ -174,7 +174,7 @@ impl Run<'_> {
             kind.1 += class.pages * during;
             kind.2 += class.pages;
         }
-        // Pages that the measured part does not visit have log blocks too.
+        // Pages that are not visited in the measured part have log blocks too.
         let visited: f64 = self.classes.iter().map(|c| c.pages).sum();
         let first = kinds.values().next().map(|kind| kind.0.clone());
         if let (Some(like), true) = (first, self.level.count() - visited > 0.0) {
@@ -188,10 +188,10 @@ impl Run<'_> {
         kinds.into_values().collect()
     }
 
-    /// How often a page is written in as long a run as the measured part, by how often it was in
-    /// that part: the mean under a gamma distribution of popularity with the counts' mean and
-    /// spread. Counts of pages that are alike differ by chance alone (variance = mean) and tell
-    /// nothing of the time before.
+    /// Estimates a page's writes before the measured part, in an equally long stretch, from its
+    /// count in the measured part. This is the mean for gamma-distributed popularity with the mean
+    /// and variance of the counts. If pages are equally popular, counts differ by chance alone
+    /// (variance = mean), and the estimate is the mean.
     fn popularity(&self) -> impl Fn(f64) -> f64 {
         let counts = || {
             let count = |c: &PageClass| c.rate * c.write_share * self.ops;
@@ -211,8 +211,8 @@ impl Run<'_> {
         }
     }
 
-    /// How much fewer segments count because some records are written more than others: Simpson's
-    /// index of the writes, free of the bias of counts.
+    /// Factor by which the effective number of segments is smaller because some records are written
+    /// more often. It is Simpson's index of the writes, corrected for the bias of counts.
     fn evenness(&self) -> f64 {
         let (mut alike, mut found) = (0.0, 0.0);
         for (i, from) in self.level.starts.iter().enumerate() {
@@ -230,7 +230,7 @@ impl Run<'_> {
         }
     }
 
-    /// As they are on a drive that does not compress.
+    /// Sizes on a drive that does not compress.
     pub(super) fn uncompressed(&self, logged: &Logged) -> Sizes {
         Sizes {
             page: self.options.page_size as f64 / BLOCK_SIZE as f64,
@@ -244,7 +244,7 @@ impl Run<'_> {
         }
     }
 
-    /// What is left of all that is written: B⁻-tree eq. (2).
+    /// Sizes after compression: B⁻-tree eq. (2).
     pub(super) fn compressed(
         &self,
         written: &Written<'_>,
@@ -289,8 +289,8 @@ impl Run<'_> {
         }
     }
 
-    /// What compression leaves of overflow blocks: their headers, and of the values all but the
-    /// zeros at their ends.
+    /// Compression ratio of overflow blocks: headers and values remain, except the zeros at the
+    /// ends of values.
     fn overflow_alpha(&self) -> f64 {
         let (totals, page_size) = (&self.workload.measured, self.options.page_size);
         let written = totals.overflow_bytes(page_size) as f64;
@@ -302,7 +302,7 @@ impl Run<'_> {
 
     fn stored_log(&self, flushes: &Flushes, stored: &Stored) -> f64 {
         let last = match self.options.log_packing {
-            // The last block of a group is filled to any degree, with what was there before.
+            // The last block of a group has any fill, and holds earlier records too.
             LogPacking::Packed => stored.log_at_random(),
             LogPacking::Sparse if flushes.blocks <= 1.0 => stored.log(flushes.group),
             LogPacking::Sparse => stored.log_at_random(),

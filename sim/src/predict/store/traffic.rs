@@ -1,5 +1,5 @@
-//! What the drive below a store sees, by kind of block: pages by how often they are written, log,
-//! snapshots, journal or page table, and what the store has not reached yet.
+//! The writes that the drive below a store receives, by kind of block: pages by write rate, log,
+//! snapshots, journal or page table, and the space that the store has not reached yet.
 
 use treering_engine::{BLOCK_SIZE, TablePersist};
 
@@ -8,11 +8,11 @@ use super::stored::{Logged, Sizes};
 use crate::predict::cache::{self, CachePrediction, PageClass};
 use crate::predict::device::{Before, DeviceParams, Traffic};
 
-/// Moments of the measured part at which the drive is looked at: enough for the saw-tooth of the
-/// live log.
+/// Number of moments of the measured part at which the drive is evaluated. It is enough for the
+/// saw-tooth of the live log.
 const MOMENTS: u32 = 64;
 
-/// Writes of one page, per operation up to a common factor.
+/// Write rate of a page, up to a common factor.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WriteRate {
     by_eviction: f64,
@@ -26,9 +26,9 @@ impl WriteRate {
 }
 
 impl Run<'_> {
-    /// Pages that survive only because the table of the last checkpoint names them: with page
-    /// writes at `rate` an operation, on average over the time between two table writes, `n (1 - (1
-    /// - e^-x)/x)` for `x` writes of each of `n` pages.
+    /// Old page images per page that survive only because the table of the last checkpoint refers
+    /// to them, averaged over the time between two table writes. With `x` writes of each of `n`
+    /// pages it is `n (1 - (1 - e^-x)/x)` in all.
     fn held_share(&self, writes_per_page: f64, tables: f64) -> f64 {
         let lazy = Some(TablePersist::Checkpoint);
         let each = writes_per_page / tables;
@@ -38,9 +38,9 @@ impl Run<'_> {
         1.0 + (-each).exp_m1() / each
     }
 
-    /// Blocks of a preconditioned drive that the store has not yet reached half-way through the
-    /// measured part. The smallest free place is taken, so the places that are reached are as many
-    /// as are in use at once; the log goes through its region.
+    /// Blocks of a preconditioned drive that the store has not reached half-way through the
+    /// measured part. The store takes the lowest free place, so it reaches as many places as are in
+    /// use at the same time. The log runs through its whole region.
     pub(super) fn idle_blocks(
         &self,
         pages: f64,
@@ -53,8 +53,8 @@ impl Run<'_> {
         let moved = match self.options.store.table() {
             None => 0.0,
             Some(TablePersist::EachFlush) => self.shape.batch,
-            // Just before the table is written, places are held of all pages written since it last
-            // was.
+            // Just before the table is written, the old places of all pages written since the last
+            // time are still held.
             Some(TablePersist::Checkpoint) => {
                 let leaves = self.level.count();
                 let tables = self.table_writes(pages, checkpoints.len() as f64, device);
@@ -68,7 +68,7 @@ impl Run<'_> {
         (places * self.place_bytes() + log) / BLOCK_SIZE as f64
     }
 
-    /// What the drive sees, by kind of block.
+    /// All blocks that the drive holds, by kind.
     pub(super) fn traffic(
         &self,
         cache: &CachePrediction,
@@ -106,8 +106,8 @@ impl Run<'_> {
             let held = n * self.held_share(rate.by_eviction * scale, tables);
             let writes = n * rate.sum() * scale;
             let apart = cache::least_gap(class, cache.rotation_ops, self.checkpoint_ops());
-            // Little's law, in host writes: so long are two writes of a page apart, and so much
-            // longer does an image stay.
+            // By Little's law, two writes of a page are `mean` host writes apart, and an image
+            // stays for `longer` after it was replaced.
             let (mean, longer) = if writes > 0.0 {
                 (n / writes * host_blocks, held / writes * host_blocks)
             } else {
@@ -126,7 +126,7 @@ impl Run<'_> {
             overflow.live * sizes.overflow,
             overflow.written * sizes.overflow,
         );
-        // A log block lives until the next Δ, or until its page is written whole.
+        // A log block lives until the next Δ, or until its whole page is written.
         traffic.add(known * sizes.delta_held, deltas * sizes.delta);
         traffic.log_writes = log_blocks * sizes.log;
         let every = self.options.checkpoint_log_bytes as f64;
@@ -152,7 +152,7 @@ impl Run<'_> {
         traffic
     }
 
-    /// Writes per operation of one page of the class, up to a common factor.
+    /// Write rate of one page of the class, up to a common factor.
     pub(super) fn page_write_rate(&self, class: &PageClass, cache: &CachePrediction) -> WriteRate {
         if cache.rotation_ops.is_infinite() {
             return WriteRate {

@@ -1,10 +1,10 @@
-//! The range of runs on which the predictors were tested, and the check whether a run is in it.
+//! The range of runs on which the predictors were tested, and a check whether a run is within it.
 //!
-//! A prediction is trusted only as far as it was tested: [`TRIED`] lists each grid on which
+//! A prediction is trusted only as far as it was tested. [`TRIED`] lists each grid on which
 //! predictions are compared with measurements, and its bounds. [`untried`] names every quantity of
-//! a case outside the bounds, and reports always mark such predictions. To widen bounds, first
-//! widen the grid: tests check that a grid's cells are within its bounds, and that values just
-//! outside are named.
+//! a case that is outside the bounds, and reports always mark such predictions. To widen the
+//! bounds, first widen the grid: tests check that a grid's cells are within its bounds and that
+//! values just outside are named.
 
 mod case;
 

@@ -181,7 +181,7 @@ impl Workload {
         }
     }
 
-    /// Bytes of keys and values of those records.
+    /// Bytes of keys and values of the live records at the end.
     #[must_use]
     pub fn data_bytes(&self) -> f64 {
         let put = self.keys.iter().filter(|k| k.first_put != NEVER);
@@ -203,7 +203,7 @@ impl Workload {
         self.sample_shift > 0
     }
 
-    /// A warning for readers of estimates.
+    /// A warning to print if the workload is a sample.
     #[must_use]
     pub fn estimated(&self) -> Option<String> {
         self.is_estimated().then(|| {
@@ -225,8 +225,8 @@ impl Workload {
         }
     }
 
-    /// Sum of `of` over the records of a store with such pages, if nothing is deleted; `of` is a
-    /// function of the overflow blocks of each.
+    /// Sum of `of` over the records of a store with this page size if nothing is deleted. `of` maps
+    /// the number of overflow blocks of a record to a number.
     #[must_use]
     pub fn overflow_sum(&self, page_size: usize, of: impl Fn(u64) -> u64) -> f64 {
         let limits = node::limits(page_size);

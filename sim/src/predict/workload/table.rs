@@ -63,7 +63,7 @@ impl Table {
         self.find(hash, |_| true)
     }
 
-    /// The number of the key with this hash for which `is` returns true.
+    /// The number of the key with this hash for which `is` returns `true`.
     #[inline]
     pub(super) fn find(&self, hash: u64, is: impl Fn(u32) -> bool) -> Option<u32> {
         let tag = self.tag(hash);

@@ -1,5 +1,5 @@
-//! Against the paper, what has been counted independently (CLAIMS CC-07, 08, 09, 19, 20), and
-//! buffers and leaves played one write at a time.
+//! Compares the predictions with the paper, with independent counts (CLAIMS CC-07, 08, 09, 19, 20),
+//! and with buffers and leaves simulated one write at a time.
 
 use std::collections::BTreeMap;
 
@@ -72,7 +72,7 @@ fn inserts_write_as_many_leaf_xplines_as_were_counted() {
     let bytes = [f64::NAN, 25.10, 24.10, 24.22, 22.55, 22.24];
     let keys = random_keys(400_000, 1);
     let workload = workload(&keys, keys.len() / 2);
-    // What is counted is flushes and splits, not what the XPBuffer writes twice.
+    // The table counts flushes and splits, without XPLines that the XPBuffer writes twice.
     let buffer = XpBuffer {
         full_lines: FullLines::OnEviction,
         ..BUFFER
@@ -84,7 +84,8 @@ fn inserts_write_as_many_leaf_xplines_as_were_counted() {
             (each / expected - 1.0).abs() < 0.03,
             "{batch}: {each}, not {expected}"
         );
-        // The wave of a growing tree moves this by some per cent with the number of keys.
+        // The growth wave of the tree changes this by some per cent, depending on the number of
+        // keys.
         let space = found.leaf_bytes_per_record;
         assert!(
             batch == 0 || (space / bytes[batch] - 1.0).abs() < 0.12,
@@ -124,7 +125,7 @@ fn triggers_are_not_logged_and_logs_are_written_twice() {
     }
 }
 
-/// Leaves with their buffers: what the tree does, without a device.
+/// Leaves with their buffers, simulated without a device.
 #[derive(Default)]
 struct Played {
     leaves: BTreeMap<u64, (Vec<u64>, Vec<u64>)>,
@@ -176,7 +177,7 @@ impl Played {
     }
 }
 
-/// Distance of the predicted counts from those played: XPLines of leaves, entries of the log.
+/// Relative error of the predicted XPLines of leaves and log entries, compared with the simulation.
 fn compare(load: &[u64], writes: &[u64], batch: usize) -> [f64; 2] {
     let mut played = Played::default();
     load.iter().for_each(|key| played.put(*key, batch));
@@ -199,7 +200,7 @@ fn updates_and_inserts_are_predicted_as_played() {
         .collect();
     let mut skewed = || {
         let u: f64 = rng.random();
-        // Ranks with weights that fall as a power of 0.9.
+        // Ranks with the weights of a power law of exponent 0.9.
         keys[(u.powi(10) * keys.len() as f64) as usize]
     };
     let zipf: Vec<u64> = (0..120_000).map(|_| skewed()).collect();

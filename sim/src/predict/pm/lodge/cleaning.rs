@@ -1,23 +1,23 @@
-//! When logs are cleaned: they have room for too many entries, as one change that stays buffered
-//! keeps a whole log.
+//! Predicts when logs are cleaned: they are when they have room for too many entries, because a
+//! single buffered change keeps a whole log alive.
 //!
-//! Played without cleaning, each log has a moment when the last of its changes has left the buffer.
-//! Cleaning frees the older half of the logs in use (as the engine does,
-//! `engine/src/trees/pm/lodge/clean.rs`) and is taken to leave what comes later as it is: so all
-//! cleanings follow from those moments, in one pass.
+//! Simulated without cleaning, each log has a time at which its last change leaves the buffer.
+//! Cleaning frees the older half of the logs in use, as the engine does
+//! (`engine/src/trees/pm/lodge/clean.rs`). The model assumes that cleaning does not affect later
+//! events. So one pass over these times yields all cleanings.
 
 use super::play::{Cleaning, Watch, Write};
 use super::{ENTRY, LEAF};
 
-/// What is to know of a log.
+/// The times and counts of a log that determine cleanings.
 struct Log {
     /// When its first entry was written, in ticks.
     opened: u32,
     /// When the last of its changes left the buffer.
     needed: u32,
-    /// From then on until the next one was opened: leaves that were split off,
+    /// Leaves split off after this log was opened and before the next one.
     splits: f64,
-    /// and changes that came to stay in a buffer, less those that left.
+    /// Buffered changes added in that time, minus those that left.
     more_buffered: f64,
 }
 
@@ -25,7 +25,7 @@ struct Log {
 pub(super) struct Logs(Vec<Log>);
 
 impl Logs {
-    /// Logs of `entries` of these writes each, which are in order of time.
+    /// Divides writes, which are in order of time, into logs of `entries` writes.
     pub(super) fn new(writes: &[Write], entries: f64) -> Logs {
         let logs = writes.chunks((entries as usize).max(1));
         let log = |writes: &[Write]| Log {
@@ -42,9 +42,10 @@ impl Logs {
         &mut self.0[after.saturating_sub(1)]
     }
 
-    /// The cleanings, if logs in use may take so large a share of the leaves' bytes, and have room
-    /// for twice what is buffered and what partitions are entitled to; a log is of so many entries,
-    /// and a leaf and a change stand for `weight` each.
+    /// The cleanings. One is due when the logs in use have entries for more than `share` of the
+    /// leaves' bytes, and for more than twice the buffered changes and the entries that partitions
+    /// are entitled to. A log has `entries` entries; each simulated leaf and change represents
+    /// `weight` real ones.
     pub(super) fn cleanings(
         &self,
         share: f64,
@@ -88,7 +89,7 @@ impl Watch for Logs {
     }
 }
 
-/// Watches nothing.
+/// Ignores all events.
 pub(super) struct Nobody;
 
 impl Watch for Nobody {

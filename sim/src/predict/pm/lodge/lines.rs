@@ -1,9 +1,11 @@
-//! XPLines on their way through the XPBuffer, each by itself: what of the others it knows is how
-//! many come to the buffer in a given time.
+//! XPLines on their way through the XPBuffer. Each is simulated separately; the others matter only
+//! by the rate at which they enter the buffer.
 //!
 //! ```text
-//! touched again after a gap of g operations, m XPLines an operation come anew: still there with the chance of `XpBuffer::stays(g m)`
-//! it was not: if lines of it were dirty, it has been written.         all four dirty: written (if full ones are, at once), and clean
+//! touched again after a gap of g ticks, while m XPLines enter per tick:
+//!   still there   with probability `XpBuffer::stays(g m)`
+//!   evicted       written if lines of it were dirty
+//! all four lines dirty: written if full XPLines are written at once, and then clean
 //! ```
 
 use super::super::buffer::XpBuffer;
@@ -12,24 +14,24 @@ use crate::ssd::gc::SplitMix;
 
 /// All lines of an XPLine.
 const ALL: u8 = 0xf;
-/// Bins of gaps for each doubling.
+/// Number of histogram bins per doubling of the gap.
 const BINS: f64 = 8.0;
 
 /// An XPLine.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct XpLine {
-    /// Lines that the medium does not have.
+    /// Lines (one bit each) that have not reached the medium.
     dirty: u8,
-    /// When it was touched last, in ticks.
+    /// When it was last touched, in ticks.
     last: Option<u32>,
 }
 
-/// How often XPLines were touched again after how long.
+/// Histogram of the gaps between touches of an XPLine.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Gaps {
-    /// Touched for the first time.
+    /// Number of first touches.
     first: f64,
-    /// By the logarithm of the gap.
+    /// Number of further touches, by the logarithm of the gap.
     again: Vec<f64>,
 }
 
@@ -46,7 +48,7 @@ impl Gaps {
         self.again[bin] += 1.0;
     }
 
-    /// How many of them find the XPLine gone, if so many come anew in a tick.
+    /// Number of touches that miss in the buffer if this many XPLines enter per tick.
     pub(super) fn missed(&self, buffer: &XpBuffer, per_tick: f64) -> f64 {
         let of = |(bin, n): (usize, &f64)| {
             let gap = (bin as f64 / BINS).exp2();
@@ -56,10 +58,10 @@ impl Gaps {
     }
 }
 
-/// The buffer, and what the measured part made of it.
+/// The buffer, and what it wrote in the measured part.
 pub(super) struct Medium<'a> {
     buffer: &'a XpBuffer,
-    /// XPLines that come anew in a tick.
+    /// XPLines that enter per tick.
     per_tick: f64,
     /// When the measured part begins, in ticks.
     from: u32,
@@ -89,7 +91,7 @@ impl Medium<'_> {
         self.from
     }
 
-    /// Lines of an XPLine, a bit each, come in their order.
+    /// Touches lines of an XPLine (one bit each) in their order.
     pub(super) fn touch(&mut self, xpline: &mut XpLine, lines: u8, time: u32) {
         if lines == 0 {
             return;
@@ -118,7 +120,7 @@ impl Medium<'_> {
         }
     }
 
-    /// Leaves the buffer, and counts with the part that touched it last.
+    /// Evicts an XPLine. Its write counts for the part that last touched it.
     pub(super) fn leave(&mut self, xpline: &mut XpLine) {
         if xpline.dirty != 0 && xpline.last.is_some_and(|last| last >= self.from) {
             self.written += 1.0;

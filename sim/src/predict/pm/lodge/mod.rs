@@ -1,25 +1,25 @@
-//! Predicts LodgeTree: what its last-level inner nodes buffer, what flushes write, and the
-//! resulting XPLines of leaves and logs.
+//! Predicts LodgeTree: what its last-level inner nodes buffer, what flushes write, and which
+//! XPLines of leaves and logs result.
 //!
 //! | part | how |
 //! |---|---|
-//! | occupancy, flushes, splits of leaves and nodes | played, node after node, by recursion on key ranges: no tree, no search (`play`) |
-//! | updates | at random moments between a key's first put and the end of the part that they are counted in |
-//! | lines of a leaf, which of its two XPLines | by the slots that a flush fills, played |
-//! | the XPBuffer | an XPLine is still there by the number of others since (`lines`); that is a fixed point over all gaps |
-//! | cleaning of long logs | when it is due follows from how long changes stay buffered without it (`cleaning`); then it is played |
-//! | logs | an entry a write; XPLines filled one by one, in a ring of as many entries as logs in use have |
+//! | occupancy, flushes, splits of leaves and nodes | simulated, node by node (`play`) |
+//! | updates | at random times between a key's first put and the end of the part that counts them |
+//! | lines of a leaf, and which of its two XPLines | simulated: the slots that a flush fills |
+//! | the XPBuffer | an XPLine stays while few others arrive (`lines`): a fixed point over gaps |
+//! | cleaning of long logs | due by how long changes stay buffered without it (`cleaning`) |
+//! | logs | an entry per write; XPLines filled one by one, in a ring as large as the logs in use |
 //!
-//! XPLines that come anew in a tick, `m`, decide which stay, so that with `n_g` touches after gaps
-//! of `g` ticks
+//! The number `m` of XPLines inserted per tick decides which XPLines stay in the buffer. With `n_g`
+//! touches after gaps of `g` ticks,
 //!
 //! ```text
-//! m = (sum over g of  n_g (1 - stays(g m))  +  logs) / ticks                                                         (1)
+//! m = (sum over g of  n_g (1 - stays(g m))  +  logs) / ticks                            (1)
 //! ```
 //!
-//! *Ignored*: space that deletes leave empty, the space in the parent node for the parts of a split
-//! (LodgeTree eq. 1), and records that do not fit a leaf. If keys are sampled, the model has fewer
-//! sequential writes to a leaf than the trace.
+//! *Ignored*: space that deletes leave unused, the space in the parent node for the parts of a
+//! split (LodgeTree eq. 1), and records that do not fit a leaf. If keys are sampled, the model has
+//! fewer sequential writes to a leaf than the trace.
 //!
 //! Cost: `O(W log W)` for `W` writes of sampled keys, at most 2^23 (some 200 MB): beyond that fewer
 //! keys are simulated.
@@ -58,8 +58,8 @@ pub struct LodgeShape {
     pub log_entries: f64,
     /// Number of entries of the logs that all partitions append to.
     pub entitled_entries: f64,
-    /// When logs have more entries than this share of the leaves' bytes, the changes that keep old
-    /// logs alive are flushed.
+    /// Share of the leaves' bytes that entries of logs may take. Beyond it, the changes that keep
+    /// old logs alive are flushed.
     pub log_share: f64,
 }
 

@@ -1,8 +1,9 @@
 //! Simulates LodgeTree's last-level inner nodes, by recursion on key ranges.
 //!
 //! ```text
-//! writes of a node's range, in order     buffered already? take its slot | a slot free? take it | flush to t_node leaves, or split one
-//! 28 leaves                              split: the rest of the writes (stably) to the parts: recurse
+//! next write of a node's range    already buffered? replace it | a free slot? buffer it |
+//!                                 flush to at most t_node leaves, or split a leaf
+//! 28 leaves                       split the node, partition the other writes (stably), recurse
 //! ```
 //!
 //! The rules are those of the engine (LodgeTree §III-B, §III-C; `engine/src/trees/pm/lodge/`).
@@ -90,7 +91,7 @@ impl Leaf {
         self.bits.count_ones() as usize
     }
 
-    /// The lines (one bit each) of a whole leaf are written in order.
+    /// The lines of a leaf (one bit each) are written in order.
     fn touch(&mut self, medium: &mut Medium<'_>, lines: u8, time: u32) {
         let [first, second] = &mut self.xplines;
         medium.touch(first, lines & 0xf, time);
@@ -98,7 +99,7 @@ impl Leaf {
     }
 }
 
-/// A buffered change.
+/// A buffered change of a record.
 #[derive(Clone, Copy)]
 struct Pair {
     rank: u32,
@@ -112,11 +113,11 @@ struct Node {
     buffer: Vec<Pair>,
     /// Number of cleanings that it has seen.
     cleanings: usize,
-    /// M, and the times of its last two splits (§III-C).
+    /// M of the paper, and the times of the node's last two splits (§III-C).
     parts: usize,
     split_before: u32,
     split_last: u32,
-    /// The rest of its writes.
+    /// The range of its writes that are still to come.
     future: Range<usize>,
 }
 
@@ -127,7 +128,7 @@ impl Node {
     }
 }
 
-/// Cleaning of long logs: changes written before a time (in ticks) are flushed.
+/// A cleaning of long logs: changes written before `below` (in ticks) are flushed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Cleaning {
     pub(super) at: u32,
@@ -193,7 +194,8 @@ impl<W: Watch> Play<'_, '_, W> {
         f64::from(u8::from(time >= self.from))
     }
 
-    /// Processes writes until the node must be split, and returns when; or all.
+    /// Processes writes until the node must be split, and returns when. Returns `None` if it never
+    /// must.
     fn fill(&mut self, node: &mut Node, writes: &[Write]) -> Option<u32> {
         loop {
             let write = writes[node.future.clone()].first().copied();
@@ -234,9 +236,8 @@ impl<W: Watch> Play<'_, '_, W> {
         }
     }
 
-    /// §III-B: flushes to the first t_node leaves in buffer order, until one would split; or to
-    /// that one alone, if it is the first. Leaves are chosen by changes that were written before
-    /// `below`.
+    /// Flushes to the first t_node leaves in buffer order, until one would be split; splits that
+    /// leaf if it is the first (§III-B). Only changes written before `below` choose leaves.
     fn flush(&mut self, node: &mut Node, below: u32, time: u32) {
         self.counts.flushes += self.measured(time);
         let mut chosen: Vec<usize> = Vec::with_capacity(self.shape.t_node);
@@ -269,7 +270,7 @@ impl<W: Watch> Play<'_, '_, W> {
         }
     }
 
-    /// A leaf got so many changes.
+    /// Counts a visit to a leaf that brings this many changes.
     fn count_visit(&mut self, changes: usize, time: u32) {
         self.counts.visits += self.measured(time);
         self.counts.flushed += self.measured(time) * changes as f64;
@@ -321,7 +322,7 @@ impl<W: Watch> Play<'_, '_, W> {
         let mut fresh = Leaf::holding(low, upper);
         let lines = (HEADER + SLOT * upper.len()).div_ceil(LINE);
         fresh.touch(self.medium, ((1u16 << lines) - 1) as u8, time);
-        // The spare pointer to it, and the word that switches.
+        // Writes the spare pointer to the new leaf, and the word that switches to it.
         leaf.touch(self.medium, 1, time);
         leaf.touch(self.medium, 1, time);
         let leaving = leaf.members().filter(|slot| leaf.keys[*slot] >= low);
@@ -343,7 +344,7 @@ impl<W: Watch> Play<'_, '_, W> {
         }
     }
 
-    /// §III-C: M for the next split.
+    /// M for the next split (§III-C).
     fn wanted_parts(&self, node: &Node, time: u32) -> usize {
         let Some(factor) = self.shape.burst_factor else {
             return 2;
@@ -362,7 +363,7 @@ impl<W: Watch> Play<'_, '_, W> {
         }
     }
 
-    /// The parts, the lowest first.
+    /// Splits a node and returns its parts, the lowest first.
     fn split_node(&mut self, node: Node, writes: &mut [Write], time: u32) -> Vec<Node> {
         let leaves = node.leaves.len();
         let parts = self.wanted_parts(&node, time).min(leaves / 2).max(2);
@@ -398,7 +399,7 @@ impl<W: Watch> Play<'_, '_, W> {
         nodes
     }
 
-    /// No write of its range is left.
+    /// Ends a node that receives no more writes.
     fn close(&mut self, node: Node) {
         self.counts.nodes += 1.0;
         self.counts.leaves += node.leaves.len() as f64;

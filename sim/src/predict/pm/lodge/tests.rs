@@ -1,5 +1,5 @@
-//! XPLines, logs and nodes by themselves; `sim/tests/replay_lodge.rs` holds the whole against the
-//! engine.
+//! Tests XPLines, logs and nodes separately. `sim/tests/replay_lodge.rs` compares the whole with
+//! the engine.
 
 use super::*;
 use crate::pm::{FullLines, Replacement};
@@ -24,27 +24,27 @@ const SHAPE: LodgeShape = LodgeShape {
 fn an_xpline_is_written_when_full_and_when_it_leaves() {
     let mut medium = Medium::new(&BUFFER, 1.0, 100);
     let mut xpline = XpLine::default();
-    // Not measured; still there 40 ticks later, and so made full by the measured part.
+    // Not measured yet; still there 40 ticks later, when the measured part fills it.
     medium.touch(&mut xpline, 0b0111, 90);
     medium.touch(&mut xpline, 0b1000, 130);
     assert_eq!((medium.lines, medium.written), (1.0, 1.0));
-    // Clean, so gone for nothing; then gone with a line that was measured.
+    // Clean, so its eviction writes nothing; then evicted with a measured dirty line.
     medium.touch(&mut xpline, 0b0001, 300);
     assert_eq!(medium.written, 1.0);
     medium.touch(&mut xpline, 0b0001, 400);
     assert_eq!(medium.written, 2.0);
     medium.leave(&mut xpline);
     assert_eq!((medium.lines, medium.written), (3.0, 3.0));
-    // Gaps of 40, 170 and 100 ticks: with an XPLine a tick the last two are missed, with none
-    // nothing is.
+    // Gaps of 40, 170 and 100 ticks. If one XPLine is inserted per tick, the last two miss; if none
+    // is inserted, none does.
     assert_eq!(medium.gaps.missed(&BUFFER, 1.0), 2.0);
     assert_eq!(medium.gaps.missed(&BUFFER, 0.0), 0.0);
 }
 
 #[test]
 fn a_log_alone_is_written_twice_an_xpline() {
-    // Full, and once more for what ends in its last line: 1.5 bytes of entries for each of the
-    // user's.
+    // Written when full, and once more for entries that end in the last line. A user byte takes 1.5
+    // bytes of entries.
     let log = Log::play(&BUFFER, 1.0, 4096.0, 40_000.0);
     assert!((log.lines - 1.25).abs() < 0.01, "{}", log.lines);
     let each = log.xplines * XPLINE / ENTRY;
@@ -59,8 +59,8 @@ fn a_log_alone_is_written_twice_an_xpline() {
 
 #[test]
 fn no_key_is_lost_between_buffers_and_leaves() {
-    // Odd multiples of a power of two are different; each key once, so all that is flushed or
-    // buffered is all there is.
+    // Odd multiples of a power of two are distinct. Each key is written once, so all are flushed or
+    // buffered.
     let keys = 20_000u32;
     let mut writes: Vec<Write> = (0..keys)
         .map(|i| Write::new(i.wrapping_mul(0x9e37_79b1), i))
@@ -95,7 +95,8 @@ fn a_cleaning_leaves_nothing_that_is_older() {
     );
     assert_eq!((counts.buffered, counts.flushed), (0.0, f64::from(keys)));
 
-    // One key that is never written again keeps its log; the others are written again and again.
+    // One key is never written again and keeps its log alive. The others are written again and
+    // again.
     let hot = |i: u32| Write::new(if i.is_multiple_of(500) { i } else { i % 7 }, i);
     let writes: Vec<Write> = (1..keys).map(hot).collect();
     let shape = LodgeShape {
