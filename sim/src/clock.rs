@@ -18,7 +18,7 @@ impl VirtualNanos {
     /// The start of a run.
     pub const ZERO: VirtualNanos = VirtualNanos(0);
 
-    /// Nanoseconds from `earlier` to here; 0 if `earlier` is in fact later.
+    /// Nanoseconds from `earlier` to this instant; 0 if `earlier` is later.
     pub fn since(self, earlier: VirtualNanos) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
@@ -27,8 +27,7 @@ impl VirtualNanos {
 impl Add<u64> for VirtualNanos {
     type Output = VirtualNanos;
 
-    /// The instant `ns` nanoseconds later; stops at the end of time rather than wrapping to its
-    /// beginning.
+    /// The instant `ns` nanoseconds later. Saturates instead of wrapping around.
     fn add(self, ns: u64) -> VirtualNanos {
         VirtualNanos(self.0.saturating_add(ns))
     }
@@ -40,8 +39,7 @@ impl fmt::Display for VirtualNanos {
     }
 }
 
-/// A clock moved by hand. Shared between the simulator, which moves it, and the engine, which reads
-/// it.
+/// A virtual clock. The simulator advances it and the engine reads it.
 #[derive(Debug, Default)]
 pub struct VirtualClock {
     now: AtomicU64,
@@ -59,9 +57,10 @@ impl VirtualClock {
     }
 
     /// Moves the clock to `to`, unless it is already past it.
+    /// Moves the clock to `to`, unless it is already past it.
     ///
-    /// Only the simulator's one thread moves the clock, so a load and a store suffice and spare
-    /// each operation a locked instruction.
+    /// Only the simulator's one thread moves the clock. So a load and a store suffice, which saves
+    /// a locked instruction per operation.
     pub fn advance_to(&self, to: VirtualNanos) {
         if to.0 > self.now.load(Ordering::Relaxed) {
             self.now.store(to.0, Ordering::Release);

@@ -1,14 +1,15 @@
-//! The event queue: what happens next in virtual time.
+//! The event queue of virtual time.
 //!
-//! A binary heap of `(time, sequence number)`. Events at one instant leave in the order in which
-//! they came, which makes a run a function of its inputs: a heap alone breaks ties by its shape.
+//! It is a binary heap of `(time, sequence number)`. Events at the same instant leave in the order
+//! in which they came, so a run depends only on its inputs. A heap without sequence numbers would
+//! order ties by its internal shape.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use crate::clock::VirtualNanos;
 
-/// One event in the heap; ordered by time, then by arrival, the payload never compared.
+/// One event in the heap, ordered by time, then by arrival. The payload is not compared.
 #[derive(Clone, Debug)]
 struct Entry<T> {
     at: VirtualNanos,
@@ -31,7 +32,7 @@ impl<T> PartialOrd for Entry<T> {
 }
 
 impl<T> Ord for Entry<T> {
-    /// Reversed, because the standard heap gives its greatest first and we want the earliest.
+    /// Reversed, because the standard heap returns its greatest element and we want the earliest.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.sequence).cmp(&(self.at, self.sequence))
     }
@@ -59,7 +60,7 @@ pub struct EventQueue<T> {
 }
 
 impl<T> EventQueue<T> {
-    /// An empty queue with room for `capacity` events before it allocates again.
+    /// Creates an empty queue with space for `capacity` events.
     pub fn with_capacity(capacity: usize) -> Self {
         EventQueue {
             heap: BinaryHeap::with_capacity(capacity),
@@ -78,22 +79,22 @@ impl<T> EventQueue<T> {
         });
     }
 
-    /// Takes the earliest event.
+    /// Removes and returns the earliest event.
     pub fn pop(&mut self) -> Option<(VirtualNanos, T)> {
         self.heap.pop().map(|entry| (entry.at, entry.event))
     }
 
-    /// When the earliest event happens.
+    /// Time of the earliest event.
     pub fn next_at(&self) -> Option<VirtualNanos> {
         self.heap.peek().map(|entry| entry.at)
     }
 
-    /// Events waiting.
+    /// Number of waiting events.
     pub fn len(&self) -> usize {
         self.heap.len()
     }
 
-    /// Whether nothing waits.
+    /// Whether no event is waiting.
     pub fn is_empty(&self) -> bool {
         self.heap.is_empty()
     }

@@ -7,10 +7,12 @@
 //!
 //! ```text
 //! | splitmix64 stream started at mix(seed, number)        | 0 0 0 … |
-//!   <-------------- size - zeros(size) ----------------->   <-- zeros(size) = size × share, rounded down -->
+//!   <-------------- size - zeros(size) ----------------->   <-- zeros(size) -->
+//! zeros(size) = size × share, rounded down
 //! ```
 
-/// The counter's step: 2^64 divided by the golden ratio, odd, so that a counter visits every word.
+/// The step of the counter: 2^64 divided by the golden ratio. It is odd, so the counter visits
+/// every word.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The finaliser of splitmix64 (Steele, Lea, Flood, OOPSLA 2014): a bijection that mixes all bits.
@@ -20,7 +22,7 @@ fn mix(mut word: u64) -> u64 {
     word ^ (word >> 31)
 }
 
-/// A share in units of 2^-32; shares outside 0..=1 are taken as the nearest end, NaN as 0.
+/// Converts a share to units of 2^-32. Shares outside 0..=1 are clamped; NaN counts as 0.
 fn in_2_32nds(share: f64) -> u64 {
     let share = if share.is_nan() {
         0.0
@@ -51,8 +53,8 @@ pub struct Values {
 }
 
 impl Values {
-    /// Values under `seed` with `zero_share` of their bytes zero; shares outside 0..=1 (and NaN)
-    /// are taken as the nearest end (NaN: 0).
+    /// A generator with this seed, in whose values `zero_share` of the bytes are zero. Shares
+    /// outside 0..=1 are clamped; NaN counts as 0.
     pub fn new(seed: u64, zero_share: f64) -> Self {
         Values {
             seed: mix(seed.wrapping_add(STEP)),

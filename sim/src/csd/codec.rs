@@ -1,4 +1,4 @@
-//! Codecs: they compress one block at a time.
+//! The codecs of compressing drives, which compress one block at a time.
 //!
 //! The drive of B⁻-tree §4.1 uses zlib ("zlib compression on each 4KB block"); a profile can select
 //! the others. A block that does not shrink is stored uncompressed.

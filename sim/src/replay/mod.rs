@@ -21,8 +21,8 @@
 //! To add a simulated drive, implement [`SimDrive`](crate::drive::SimDrive) and
 //! [`DriveProfile`](crate::drive::DriveProfile) in a folder of its own beside `ssd`, name the
 //! folder in `lib.rs`, add a variant in `target`, and list it in the command line's `devices_cmd`.
-//! To add a figure to the report, add it to its type in [`crate::report`], where the sentences
-//! about it are, too, and fill it in `pages/report` or `persistent/report`.
+//! To add a figure to the report, add it to its type in [`crate::report`], next to the sentences
+//! about it, and fill it in `pages/report` or `persistent/report`.
 
 mod config;
 mod error;

@@ -1,4 +1,4 @@
-//! Progress of a replay.
+//! Progress reports of a replay.
 
 /// Progress of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

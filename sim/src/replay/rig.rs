@@ -1,5 +1,5 @@
-//! A store on a simulated drive that code drives directly: for experiments that change the workload
-//! on the way, or inspect the store in between.
+//! A store on a simulated drive that code drives directly. It serves experiments that change the
+//! workload during a run, or inspect the store in between.
 //!
 //! Clients run in closed loop, on a drive in counting mode ([`TimingMode::Counting`]). As in a
 //! replay, clients that wait for durability share a flush with those that arrive while the previous

@@ -69,7 +69,7 @@ impl PartialEq for OwnDrive {
     }
 }
 
-/// A target by the way of running it; there are three, whatever the profiles.
+/// A target by the way in which it is run. There are three ways, whatever the profiles.
 pub(super) enum Place<'a> {
     Drive(AskedDrive<'a>),
     Memory(&'a PmProfile, Option<u64>),

@@ -46,7 +46,7 @@ pub(super) trait Backend {
     /// Latencies of operations that complete meanwhile are recorded.
     fn next_free(&mut self, measures: &mut Measures) -> Result<Option<Free>, Failure>;
 
-    /// An operation begins at `now`: sets the store's clock.
+    /// Sets the store's clock when an operation begins at `now`.
     fn begin(&self, now: Nanos);
 
     /// The client's operation has run on the store; `lsn` is that of its write, if it wrote. Serves
@@ -58,10 +58,10 @@ pub(super) trait Backend {
         measures: &mut Measures,
     ) -> Result<(), Failure>;
 
-    /// The client's operation is skipped, so the client is free again at once.
+    /// Skips the client's operation; the client is free again at once.
     fn idle(&mut self, free: Free) -> Result<(), Failure>;
 
-    /// No operation is left: returns when the last was done.
+    /// Ends the run when no operation is left. Returns when the last one was done.
     fn settle(&mut self) -> Nanos;
 
     fn counters(&self) -> Self::Counters;
@@ -69,7 +69,7 @@ pub(super) trait Backend {
     /// Bytes written so far, by class, as the device stores them; and by garbage collection.
     fn reached(&self) -> (ClassBytes, u64);
 
-    /// The warm-up is over.
+    /// Called when the warm-up is over.
     fn begin_measuring(&mut self);
 }
 

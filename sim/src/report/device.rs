@@ -70,7 +70,8 @@ pub struct KernelReport {
     pub block_device: Option<String>,
     /// Bytes that all programs wrote to this block device in the same period; `null` if unknown.
     pub block_device_bytes: Option<u64>,
-    /// The known causes of differences between these numbers; the rest is `unexplained`.
+    /// Known causes of differences between these numbers. What they do not explain is
+    /// `unexplained`.
     pub differences: Vec<WriteDifference>,
 }
 

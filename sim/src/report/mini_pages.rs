@@ -82,7 +82,8 @@ impl HitsByKind {
 pub struct MergesByCause {
     /// The mini-page was evicted at the ring's head.
     pub eviction: u64,
-    /// It was used near the head, and left its dirty records to the leaf when it moved to the tail.
+    /// It was used near the head and moved to the tail, leaving dirty records behind, which were
+    /// merged.
     pub copy_on_access: u64,
     /// It had become too large, or its leaf might not have had room for further records.
     pub room: u64,
@@ -132,13 +133,13 @@ impl MergeBin {
 pub struct SizeBin {
     /// Size in bytes, without the block's header.
     pub bytes: u64,
-    /// Allocated at or grown to this size in the measured part.
+    /// Mini-pages that were allocated at this size or grew to it in the measured part.
     pub allocated: u64,
-    /// Grown, moved or dropped in the measured part.
+    /// Mini-pages that grew, moved or were dropped in the measured part.
     pub freed: u64,
-    /// Evicted in the measured part.
+    /// Mini-pages evicted in the measured part.
     pub evicted: u64,
-    /// In the ring at the end.
+    /// Mini-pages in the ring at the end.
     pub live: u64,
 }
 

@@ -337,7 +337,7 @@ pub struct CacheReport {
     pub frames: u64,
     /// Bytes of all frames and of the ring of mini-pages.
     pub bytes: u64,
-    /// Requested bytes; the frames are the whole pages that fit.
+    /// Requested bytes; the frames are as many whole pages as fit.
     pub budget_bytes: u64,
     /// Requested share of the data set; `null` if bytes were requested.
     pub share: Option<f64>,

@@ -98,8 +98,8 @@ pub(crate) fn cleaning(profile: &SsdProfile) -> Cleaning {
     match GcPolicy::parse(&profile.gc) {
         Some(GcPolicy::Fifo) => Cleaning::Fifo,
         Some(GcPolicy::DChoices(d)) => Cleaning::DChoices(d),
-        // These policies are between FIFO and greedy and have no closed form; the report warns of
-        // it.
+        // These policies are between FIFO and greedy and have no closed form. The report warns
+        // about it.
         Some(GcPolicy::Greedy | GcPolicy::CostBenefit | GcPolicy::WindowedGreedy(_)) | None => {
             Cleaning::Greedy
         }
@@ -129,7 +129,8 @@ impl DriveProfile for SsdProfile {
         Some(self)
     }
 
-    /// A drive needs one spare erase block, however few it has.
+    /// A warning if the one spare erase block that every drive needs dominates its
+    /// over-provisioning.
     fn too_small(&self, blocks: u64) -> Option<String> {
         let (asked, pages) = (self.over_provisioning, u64::from(self.pages_per_block));
         let least = (blocks.div_ceil(pages) + 1) * pages;

@@ -29,7 +29,7 @@ const NONE: u32 = u32::MAX;
 /// Bits of a `p2l` entry that hold the logical page; the two above hold the I/O class.
 const PAGE_BITS: u32 = 30;
 const PAGE_MASK: u32 = (1 << PAGE_BITS) - 1;
-/// Most logical pages an FTL can map (4 TiB of 4 KiB pages).
+/// Maximum number of logical pages that an FTL can map (4 TiB of 4 KiB pages).
 pub const MAX_LOGICAL_PAGES: u64 = (1 << PAGE_BITS) - 1;
 /// Number of page classes that are counted separately.
 pub const CLASSES: usize = 3;
@@ -64,8 +64,9 @@ pub struct FtlConfig {
 }
 
 impl FtlConfig {
-    /// A log of `T = U·(1 + over_provisioning)` pages, rounded up to whole blocks and to at least
-    /// one block more than `U` needs, with the smallest reserve and a shared frontier.
+    /// The configuration for a log of `T = U·(1 + over_provisioning)` pages, with the smallest
+    /// reserve and a shared frontier. The log is rounded up to whole blocks, and has at least one
+    /// block more than `U` needs.
     pub fn new(
         logical_pages: u64,
         pages_per_block: u32,

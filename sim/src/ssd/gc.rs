@@ -2,7 +2,7 @@
 //!
 //! | policy | victim | cost per choice |
 //! |---|---|---|
-//! | greedy | fewest valid pages (Bux & Iliadis 2010) | O(1) amortised: lists of blocks by valid count |
+//! | greedy | fewest valid pages (Bux & Iliadis 2010) | O(1) amortised |
 //! | FIFO | sealed longest ago (Robinson 1996; Menon 1995) | O(1) |
 //! | d-choices | best of d random blocks, with replacement (Van Houdt, SIGMETRICS 2013) | O(d) |
 //! | random | any block: d-choices with d = 1 | O(1) |

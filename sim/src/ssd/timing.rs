@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  channel 0 ── die 0, die 1, …        page p of the flash lies on die p mod dies
-//!  channel 1 ── die …                  an erase unit is a super-block: its pages stripe over all dies
+//! channel 1 ── die …                  an erase unit is a super-block, striped over all dies
 //!
 //!  read      die busy tR,       then its channel for one transfer
 //!  program   channel transfer,  then die busy tProg

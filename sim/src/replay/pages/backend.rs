@@ -2,7 +2,6 @@
 //!
 //! ```text
 //! event queue ──earliest──▶ client ──▶ its operation runs on the real engine
-//!      ▲                                     │ the drive records what it was asked
 //!      ▲                                     │ the drive records the requests
 //!      └────── the client's next turn ◀── drive.serve(now): when is it done?
 //!              background client ◀── store.due()? pump, serve: its I/O delays the others

@@ -12,7 +12,8 @@ use crate::replay::config::{Acknowledge, ReplayConfig, Size};
 use crate::replay::error::{ReplayError, setting};
 use crate::replay::target::AskedDrive;
 
-/// Pages added to the expected number, so that the estimate for a small trace may be wrong.
+/// Spare pages in addition to the expected number, because the estimate for a small trace is
+/// imprecise.
 const SPARE_PAGES: f64 = 64.0;
 
 /// Minimum size of a fitted log, in bytes and in pages.

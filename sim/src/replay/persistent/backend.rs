@@ -33,7 +33,7 @@ pub(super) struct PmBackend {
     cleaning: bool,
     /// Bytes that reached the medium meanwhile.
     cleaning_bytes: u64,
-    /// Clients that wait for it, if cleaning stops all clients.
+    /// Clients that wait for the end of the cleaning, if cleaning stops all clients.
     parked: Vec<u32>,
     /// When the last client was done.
     last: Nanos,
@@ -87,8 +87,8 @@ impl PmBackend {
     }
 }
 
-/// Whether cleaning stops all clients (CCL-BTree §3.4, naive; §3.2, of a global buffer: "foreground
-/// threads can be stalled").
+/// Whether cleaning stops all clients, as naive cleaning does (CCL-BTree §3.4), and a flush of a
+/// global buffer (§3.2: "foreground threads can be stalled").
 fn stops_everybody(tree: &PmTreeKind) -> bool {
     match tree {
         PmTreeKind::PmTree | PmTreeKind::Lodge(_) => false,
