@@ -215,7 +215,8 @@ fn heard<E: Debug, H: Debug, A: Debug>(
     let mut text = String::new();
     let _ = writeln!(
         text,
-        "{spec}: {} states, {} labelled edges, which begin in {all} situations; {met} met in {} events of the engine; beyond the graph {}",
+        "{spec}: {} states, {} labelled edges, which begin in {all} situations; {met} met in \
+         {} events of the engine; beyond the graph {}",
         cover.states, cover.edges, cover.events, cover.beyond
     );
     let mut actions = Vec::new();

@@ -77,7 +77,7 @@ fn options(args: &CrashWriterArgs) -> Options {
 
 fn open(args: &CrashWriterArgs, options: &Options) -> treering_engine::Result<FileDevice> {
     let path = &args.store_file;
-    // An earlier process was killed while it created the file.
+    // An earlier process may have been killed while it created the file.
     if path.metadata().is_ok_and(|meta| meta.len() == 0) {
         let _ = std::fs::remove_file(path);
     }

@@ -173,7 +173,8 @@ fn text(new_name: &str, report: &SalvageReport) -> String {
         }
     }
     text += &format!(
-        "{new_name}: {} records, {} bytes of keys and values saved; {} page images and {} log records found\n",
+        "{new_name}: {} records, {} bytes of keys and values saved; {} page images and {} log \
+         records found\n",
         report.records, report.user_bytes, report.images, report.log_records
     );
     text

@@ -14,7 +14,7 @@ const SUPERBLOCKS: u64 = 2 * BLOCK_SIZE as u64;
 
 /// A store file opened for inspection, however damaged.
 pub(crate) struct StoreFile {
-    /// The device of its whole blocks.
+    /// The device, cut to whole blocks.
     pub(crate) device: FileDevice,
     /// What is wrong with its length, if anything.
     pub(crate) cut: Option<String>,

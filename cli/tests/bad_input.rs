@@ -283,7 +283,7 @@ const BAD: &[(&str, &str)] = &[
     // defaults.
     (
         "replay good.trz --tree ccl --cache 10%",
-        "--cache: --tree ccl has none of that; it belongs to trees on block devices; expected --nbatch",
+        "--cache: --tree ccl has no such option; the flag applies to trees on block devices; expected --nbatch",
     ),
     (
         "replay good.trz --tree lodge --durability interval:60s",
@@ -291,7 +291,7 @@ const BAD: &[(&str, &str)] = &[
     ),
     (
         "replay good.trz --tree pmtree --write-batch 32",
-        "--write-batch: --tree pmtree has none of that",
+        "--write-batch: --tree pmtree has no such option",
     ),
     (
         "replay good.trz --tree ccl --contention-split",

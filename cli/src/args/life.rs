@@ -13,9 +13,9 @@ use crate::{tree, units};
     treering dump /mnt/store > store.jsonl\n  \
     treering dump /mnt/store | jq -r .key | head\n  \
     treering dump /mnt/store -o store.jsonl && treering load other.store store.jsonl\n\n\
-    Each line is {\"key\":\"…\",\"value\":\"…\"}; lines are in key order. A key or value that is not UTF-8 is \
-    written as \"key_hex\" or \"value_hex\". The store is not changed. If the store cannot be opened, \
-    use `treering repair`.")]
+    Each line is {\"key\":\"…\",\"value\":\"…\"}; lines are in key order. A key or value that is not \
+    UTF-8 is written as \"key_hex\" or \"value_hex\". The store is not changed. If the store cannot \
+    be opened, use `treering repair`.")]
 pub(crate) struct DumpArgs {
     /// The store file, which is not changed
     pub(crate) store: PathBuf,
@@ -41,9 +41,9 @@ pub(crate) struct NewStoreArgs {
     treering load /mnt/store store.jsonl\n  \
     treering dump a.store | treering load b.store --store-kind cow --page 16KiB\n  \
     xz -dc store.jsonl.xz | treering load c.store --tree bminus\n\n\
-    The input has the format of `treering dump`, in any order, each key once. If a line is bad, the error \
-    names it and no store is created: the store is written under a temporary name and renamed when \
-    it is complete. A key can have up to an eighth of a page, a value up to 16 MiB.")]
+    The input has the format of `treering dump`, in any order, each key once. If a line is bad, the \
+    error names it and no store is created: the store is written under a temporary name and renamed \
+    when it is complete. A key can have up to an eighth of a page, a value up to 16 MiB.")]
 pub(crate) struct LoadArgs {
     /// Store file to create; it must not exist
     pub(crate) store: PathBuf,
@@ -68,10 +68,10 @@ pub(crate) struct LoadArgs {
     treering repair /mnt/store -o saved.store --json - | jq .missing\n  \
     treering repair /mnt/store -o saved.store --page 8KiB\n\n\
     Repair reads every block. For each key range it takes the newest intact page image and applies \
-    the log records that are newer. It needs no intact superblock, index or page table. `missing` lists key \
-    ranges for which no current data was found. `doubtful` lists key ranges whose records were saved \
-    although they may not be the newest. The exit status is 1 if either list is not empty. The \
-    damaged store is not changed.")]
+    the log records that are newer. It needs no intact superblock, index or page table. `missing` \
+    lists key ranges for which no current data was found. `doubtful` lists key ranges whose records \
+    were saved although they may not be the newest. The exit status is 1 if either list is not \
+    empty. The damaged store is not changed.")]
 pub(crate) struct RepairArgs {
     /// The damaged store file, which is not changed
     pub(crate) store: PathBuf,

@@ -32,8 +32,9 @@ pub(crate) use small::{
         treering replay zipf.trz --store cow --cache 20%\n\n\
         Sizes are written as 64, 4KiB or 32MiB or, where a data set is known, as a share of it \
         (20%); counts as 500k or 2M; durations as 1ms, 60s or 10m.\n\
-        Exit codes: 0 success, 1 a violation or damage was found, 2 bad input or usage, 3 could not run, \
-        4 finished, but never reached what it was meant to exercise, 130 or 143 stopped by SIGINT or SIGTERM."
+        Exit codes: 0 success, 1 a violation or damage was found, 2 bad input or usage, 3 could not \
+        run, 4 finished, but never reached what it was meant to exercise, 130 or 143 stopped by \
+        SIGINT or SIGTERM."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]

@@ -22,91 +22,101 @@ use crate::{tree, units};
     treering replay zipf.trz --tree lodge --device pm --t-node 4 --node-split double\n  \
     treering replay zipf.trz --device my-drive.toml --timing --clients 8 --json - > zipf.json\n  \
     treering replay zipf.trz --device file:/mnt/store --durability commit --clients 4\n\n\
-    Words: docs/GLOSSARY.md")]
+    Glossary: docs/GLOSSARY.md")]
 pub(crate) struct ReplayArgs {
     /// Trace file, .trz or .jsonl
     pub(crate) trace: PathBuf,
     /// Tree: btree, bf (Bf-Tree), bminus (B⁻-tree), ccl (CCL-BTree), lodge (LodgeTree), pmtree (no
     /// buffers), pmtree-global (one buffer), or a spec with parts and parameters such as
-    /// `btree(page=8KiB)+shadow(T=2KiB)+sparse`; `treering trees` lists them. Flags below override
-    /// what the spec says
+    /// `btree(page=8KiB)+shadow(T=2KiB)+sparse`; `treering trees` lists them. The flags below
+    /// override the spec
     #[arg(long, value_name = "SPEC", default_value = "btree", value_parser = tree::spec)]
     pub(crate) tree: TreeSpec,
-    /// Device: ssd, csd (compresses each block), pm (persistent memory), another name that `treering devices` lists, PROFILE.toml, or file:PATH (created)
-    /// [default: ssd; pm with ccl, lodge and pmtree]
+    /// Device: ssd, csd (compresses each block), pm (persistent memory), another name that
+    /// `treering devices` lists, PROFILE.toml, or file:PATH (a new file) [default: ssd; pm with
+    /// ccl, lodge and pmtree]
     #[arg(long)]
     pub(crate) device: Option<String>,
-    /// With file:PATH: through the page cache [default: past it, where the file system can]
+    /// With file:PATH: use the page cache [default: bypass it if the file system can]
     #[arg(long)]
     pub(crate) buffered: bool,
-    /// With file:PATH: what is free stays allocated [default: the file system gets it back, in
+    /// With file:PATH: keep free space allocated [default: return it to the file system, in
     /// batches]
     #[arg(long)]
     pub(crate) no_trim: bool,
-    /// Page store: in-place (with a page journal), cow (with a page table) or shadow (two slots a page) [default: in-place, or the tree's]
+    /// Page store: in-place (with a page journal), cow (with a page table) or shadow (two slots per
+    /// page) [default: in-place, or the tree's]
     #[arg(long, value_parser = store)]
     pub(crate) store: Option<PageStoreKind>,
     /// When the cow store persists its page table [default: each-flush]
     #[arg(long)]
     pub(crate) table: Option<Tables>,
-    /// Redo log: packed, or sparse (each flush begins another block) [default: packed, or the tree's]
+    /// Redo log: packed, or sparse (each flush begins a new block) [default: packed, or the tree's]
     #[arg(long, value_parser = log)]
     pub(crate) log: Option<LogPacking>,
-    /// Write only what differs of a page to its log block, while it is less than so much; 0: never [default: 0, or the tree's]
+    /// Modification log: while a page differs from its stored image by less than this, write only
+    /// the differences, to the page's log block; 0 is off [default: 0, or the tree's]
     #[arg(long, value_name = "SIZE", value_parser = units::size)]
     pub(crate) threshold: Option<u64>,
-    /// Grain in which pages differ [default: 128]
+    /// Modification log: granularity of differences [default: 128]
     #[arg(long, value_name = "SIZE", value_parser = units::size)]
     pub(crate) segment: Option<u64>,
-    /// When a page that differs by just the threshold is written whole [default: at-threshold]
+    /// Modification log: when a page that differs by exactly the threshold is written as a whole
+    /// [default: at-threshold]
     #[arg(long)]
     pub(crate) reset: Option<Reset>,
-    /// Leaf layout: baseline, prefix, slotted (or heads), hints, fingerprint, compact; semi-dense or fully-dense, which leaves take on where
-    /// their keys are numbers near each other, or adaptive, each leaf as suits it [default: adaptive; slotted with bminus, compact with bf]
+    /// Leaf layout: baseline, prefix, slotted (or heads), hints, fingerprint, compact; semi-dense
+    /// or fully-dense, for leaves whose keys are nearly consecutive numbers; or adaptive, which
+    /// chooses for each leaf [default: adaptive; slotted with bminus, compact with bf]
     #[arg(long, value_parser = layout)]
     pub(crate) layout: Option<LayoutChoice>,
-    /// Split leaves that writers wait for: only with --tree btree or bminus, and of use only to --clients on a file, for simulated ones never wait
+    /// Split leaves for which writers wait. Only with --tree btree or bminus; has an effect only
+    /// with --clients on a file, because simulated clients never wait
     #[arg(long)]
     pub(crate) contention_split: bool,
     /// Page size, a power of two from 4KiB to 64KiB [default: 4KiB; 8KiB with bminus]
     #[arg(long, value_name = "SIZE", value_parser = units::size)]
     pub(crate) page: Option<u64>,
-    /// Share of bf's ring, in per cent, in which a mini-page that is used is copied to the tail [default: 10]
+    /// bf: part of the ring, in per cent, in which a used mini-page is copied to the tail [default:
+    /// 10]
     #[arg(long, value_name = "PERCENT", value_parser = units::percent)]
     pub(crate) copy_on_access: Option<u8>,
-    /// How many of a hundred lookups of a leaf leave the record in bf's mini-page [default: 30]
+    /// bf: per cent of lookups in a leaf that promote the record to the mini-page [default: 30]
     #[arg(long, value_name = "PERCENT", value_parser = units::percent)]
     pub(crate) promote: Option<u8>,
-    /// Page cache, and bf's ring in it: bytes, or a share of the data set [default: 10%]
+    /// Page cache, including bf's ring: bytes, or a share of the data set [default: 10%]
     #[arg(long, value_name = "SIZE", value_parser = units::size_or_share)]
     pub(crate) cache: Option<Size>,
-    /// Clients; each waits for its operation before the next
+    /// Number of clients; each begins an operation when its previous one is done
     #[arg(long, value_name = "N", default_value = "1", value_parser = units::small_count)]
     pub(crate) clients: u32,
-    /// When a write is acknowledged: deferred, commit, or interval:DURATION, in the device's virtual
-    /// time (with file:PATH real time), not in the trace's times [default: interval:60s]
+    /// When a write is acknowledged: deferred, commit, or interval:DURATION. The interval is in the
+    /// device's virtual time (real time with file:PATH), not in the trace's times [default:
+    /// interval:60s]
     #[arg(long, value_name = "WHEN", value_parser = durability)]
     pub(crate) durability: Option<Durability>,
     /// Share of the operations that is warm-up and not measured [default: what the trace marks]
     #[arg(long, value_name = "SHARE", value_parser = units::share)]
     pub(crate) warmup: Option<f64>,
-    /// Replay at most so many operations
+    /// Maximum number of operations to replay
     #[arg(long, value_name = "N", value_parser = units::count)]
     pub(crate) limit: Option<u64>,
-    /// Records loaded before the trace, as warm-up: auto (those of keys that it uses before it puts
-    /// them; of a block trace, all), none, all (of all keys), or a trace FILE whose puts are loaded
+    /// Records to load before the trace, as warm-up: auto (keys that the trace uses before it puts
+    /// them; all keys of a block trace), none, all (all keys), or a trace FILE whose puts are
+    /// loaded
     #[arg(long, value_name = "WHAT", default_value = "auto", value_parser = preload)]
     pub(crate) preload: Preload,
     /// Size of the circular log [default: half of the data set, between 1MiB and 64MiB]
     #[arg(long, value_name = "SIZE", value_parser = units::size)]
     pub(crate) log_size: Option<u64>,
-    /// Flush the log when so much of it is unflushed [default: 256KiB, at most a quarter of the log]
+    /// Flush the log when this much of it is unflushed [default: 256KiB, at most a quarter of the
+    /// log]
     #[arg(long, value_name = "SIZE", value_parser = units::size)]
     pub(crate) log_buffer: Option<u64>,
-    /// Checkpoint when the log has grown by so much [default: half of the log]
+    /// Start a checkpoint when the log has grown by this much [default: half of the log]
     #[arg(long, value_name = "SIZE", value_parser = units::size)]
     pub(crate) checkpoint_every: Option<u64>,
-    /// Most pages that one write-back writes [default: 32]
+    /// Maximum number of pages per write-back [default: 32]
     #[arg(long, value_name = "N", value_parser = units::count)]
     pub(crate) write_batch: Option<u64>,
     /// Logical capacity of the drive [default: fitted to the store, see --fill]
@@ -118,23 +128,25 @@ pub(crate) struct ReplayArgs {
     /// Over-provisioning of the drive, T/U - 1 [default: the profile's]
     #[arg(long = "op", value_name = "SHARE", value_parser = over_provisioning)]
     pub(crate) over_provisioning: Option<f64>,
-    /// Garbage collection: greedy, fifo, random, d-choices:D, cost-benefit, windowed-greedy:W [default: the profile's]
+    /// Garbage collection policy: greedy, fifo, random, d-choices:D, cost-benefit,
+    /// windowed-greedy:W [default: the profile's]
     #[arg(long, value_name = "POLICY", value_parser = gc)]
     pub(crate) gc: Option<String>,
-    /// What the drive has been through before [default: none]
+    /// State of the drive before the run [default: none]
     #[arg(long)]
     pub(crate) precondition: Option<Before>,
-    /// What to do with values longer than 16 MiB, which no store takes, and keys longer than an
-    /// eighth of the page, which no store of pages takes [default: reject]
+    /// What to do with records that do not fit: values longer than 16 MiB, which no store takes,
+    /// and keys longer than an eighth of the page, which no store of pages takes [default: reject]
     #[arg(long)]
     pub(crate) oversize: Option<OversizeArg>,
-    /// What the user writes a day, for the lifetime [default: what the trace's times say; if it has none, the drive's logical capacity]
+    /// Bytes that the user writes per day, for the lifetime [default: derived from the trace's
+    /// times, or the drive's logical capacity if it has none]
     #[arg(long, value_name = "SIZE", value_parser = daily)]
     pub(crate) daily: Option<u64>,
-    /// Leave the predictions out
+    /// Do not predict
     #[arg(long)]
     pub(crate) no_predict: bool,
-    /// Decides everything random
+    /// Seed of everything random
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
     /// Model queues, channels and dies
@@ -146,7 +158,7 @@ pub(crate) struct ReplayArgs {
     /// Write the report as JSON; - is stdout
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
-    /// Write the report as one self-contained page
+    /// Write the report as a self-contained HTML page
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
     #[command(flatten)]
@@ -169,22 +181,22 @@ pub(crate) struct PmArgs {
     /// Slots of lodge's last-level inner nodes, 4 to 29 [default: 29]
     #[arg(long, value_name = "N", value_parser = units::count)]
     pub(crate) slots: Option<u64>,
-    /// Most leaves that one flush of lodge goes to [default: 2]
+    /// Maximum number of leaves that one flush of lodge goes to [default: 2]
     #[arg(long, value_name = "N", value_parser = units::count)]
     pub(crate) t_node: Option<u64>,
-    /// Keys of a leaf of lodge above which it is split, 2 to 27 [default: 26]
+    /// Number of keys above which a leaf of lodge is split, 2 to 27 [default: 26]
     #[arg(long, value_name = "N", value_parser = units::count)]
     pub(crate) t_split: Option<u64>,
-    /// Into how many lodge splits its last-level inner nodes [default: hotness-aware]
+    /// Number of nodes into which lodge splits a last-level inner node [default: hotness-aware]
     #[arg(long)]
     pub(crate) node_split: Option<NodeSplitArg>,
-    /// Entries of one of lodge's logs, at least 2 [default: 256]
+    /// Number of entries in one of lodge's logs, at least 2 [default: 256]
     #[arg(long, value_name = "N", value_parser = units::small_count)]
     pub(crate) log_entries: Option<u32>,
-    /// DIMMs that the memory is interleaved over [default: the profile's, 1]
+    /// Number of DIMMs that the memory is interleaved over [default: the profile's, 1]
     #[arg(long, value_name = "N", value_parser = units::small_count)]
     pub(crate) dimms: Option<u32>,
-    /// The CPU cache is persistent: lines reach the memory when it lets them go
+    /// Make the CPU cache persistent: lines reach the memory only when they are evicted
     #[arg(long)]
     pub(crate) eadr: bool,
 }
@@ -199,7 +211,7 @@ impl PmArgs {
         })
     }
 
-    /// The first that was given of those of `ccl` alone.
+    /// The first given flag of those that only `ccl` has.
     pub(crate) fn of_ccl(&self) -> Option<&'static str> {
         [
             ("--nbatch", self.nbatch.is_some()),
@@ -210,7 +222,7 @@ impl PmArgs {
         .find_map(|(flag, given)| given.then_some(flag))
     }
 
-    /// The first that was given of those of `lodge` alone.
+    /// The first given flag of those that only `lodge` has.
     pub(crate) fn of_lodge(&self) -> Option<&'static str> {
         [
             ("--slots", self.slots.is_some()),
@@ -224,30 +236,30 @@ impl PmArgs {
     }
 }
 
-/// Into how many a last-level inner node is split.
+/// Number of nodes into which a last-level inner node is split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum NodeSplitArg {
-    /// More while splits follow each other quickly (LodgeTree §III-C)
+    /// More than two if splits follow each other quickly (LodgeTree §III-C)
     HotnessAware,
-    /// Two
+    /// Always two
     Double,
 }
 
-/// Which writes are logged.
+/// The writes that are logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LoggingArg {
-    /// Not those that trigger a flush (CCL-BTree §3.3)
+    /// All except those that trigger a flush (CCL-BTree §3.3)
     Conservative,
-    /// All
+    /// All writes
     Naive,
 }
 
 /// How logs are cleaned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CleaningArg {
-    /// What is buffered is copied (CCL-BTree §3.4)
+    /// Copy buffered records (CCL-BTree §3.4)
     LocalityAware,
-    /// What is buffered is flushed while everybody waits
+    /// Flush buffered records while all clients wait
     Naive,
 }
 
@@ -260,28 +272,28 @@ pub(crate) enum Tables {
     Checkpoint,
 }
 
-/// How the threshold of the modification log is read.
+/// Whether a page is written as a whole when its differences reach or exceed the threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Reset {
-    /// When what differs reaches it: what B⁻-tree Table 2 fits
+    /// When the differences reach the threshold, as in B⁻-tree Table 2
     AtThreshold,
-    /// When what differs exceeds it: the text of B⁻-tree §3.2
+    /// When the differences exceed the threshold, as in the text of B⁻-tree §3.2
     AboveThreshold,
 }
 
-/// What the drive has been through.
+/// State of the drive before the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Before {
-    /// Fresh from the factory
+    /// Factory-fresh
     None,
-    /// Written once, in order
+    /// Every page written once, in order
     Fill,
-    /// Then at random until garbage collection is steady
+    /// The same, then overwritten at random until garbage collection is steady
     Steady,
 }
 
 impl ReplayArgs {
-    /// `--oversize`.
+    /// The value of `--oversize`.
     pub(crate) fn oversize(&self) -> Oversize {
         match self.oversize {
             None | Some(OversizeArg::Reject) => Oversize::Reject,
@@ -291,18 +303,18 @@ impl ReplayArgs {
     }
 }
 
-/// What happens to records that no store takes.
+/// Handling of records that do not fit into the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OversizeArg {
     /// End with an error
     Reject,
-    /// Cut the value
+    /// Cut the value to the maximum length
     Clamp,
-    /// Leave the operation out and count it
+    /// Skip the operation and count it
     Skip,
 }
 
-/// `--durability`.
+/// The value of `--durability`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Durability(pub(crate) Acknowledge);
 
@@ -325,7 +337,7 @@ fn log(text: &str) -> Result<LogPacking, String> {
     LogPacking::named(text).ok_or_else(|| expected(names))
 }
 
-/// What to say to somebody who has misspelt a name.
+/// The error message for an unknown name.
 fn expected(names: impl IntoIterator<Item = &'static str>) -> String {
     let mut names: Vec<_> = names.into_iter().collect();
     names.dedup();

@@ -12,14 +12,15 @@ use crate::{tree, units};
 #[command(after_help = "EXAMPLES:\n  \
     treering import mqsim tpcc.trace.xz -o tpcc.trz\n  \
     treering import csv io.csv.gz --columns time=1:s,op=3,offset=5:bytes,size=6:bytes -o io.trz\n  \
-    treering import parquet io.parquet --columns time=ts,op=type,offset=lba:sectors,size=len -o io.trz\n  \
+    treering import parquet io.parquet --columns time=ts,op=type,offset=lba:sectors,size=len \
+    -o io.trz\n  \
     treering import oracle-general wiki.oracleGeneral.zst --oracle-op get --skip-bad 10 -o wiki.trz\n\n\
     Formats of block traces: mqsim, disksim, msr, spc, cloudphysics, vscsi, alibaba, tencent, \
-    systor, fio (iolog 2 and 3), blkparse or blktrace (merge the files of its CPUs with `blkparse -d`). \
-    Formats of key-value traces: twitter, cachelib, rocksdb, block-cache (of block_cache_trace_analyzer), \
-    ycsb, oracle-general or lcs. Format of memory traces: vans. csv and parquet can hold block or \
-    key-value traces. Inputs can be plain, .gz, .xz or .zst. Keys with a time to live (twitter, \
-    cachelib, lcs, csv, parquet) are deleted when it has passed.")]
+    systor, fio (iolog 2 and 3), blkparse or blktrace (merge the files of its CPUs with \
+    `blkparse -d`). Formats of key-value traces: twitter, cachelib, rocksdb, block-cache (of \
+    block_cache_trace_analyzer), ycsb, oracle-general or lcs. Format of memory traces: vans. csv and \
+    parquet can hold block or key-value traces. Inputs can be plain, .gz, .xz or .zst. Keys with a \
+    time to live (twitter, cachelib, lcs, csv, parquet) are deleted when it has passed.")]
 pub(crate) struct ImportArgs {
     /// Format of the input
     pub(crate) format: String,
@@ -35,8 +36,7 @@ pub(crate) struct ImportArgs {
     #[arg(long, value_name = "N", default_value = "0", value_parser = units::count)]
     pub(crate) skip_bad: u64,
     /// For csv and parquet: the column of each field, `FIELD=COLUMN[:UNIT],…` (fields: time op
-    /// offset
-    /// size device key value scan client ttl; sep=…)
+    /// offset size device key value scan client ttl; sep=…)
     #[arg(long, value_name = "SPEC")]
     pub(crate) columns: Option<String>,
     /// For oracle-general and lcs: operation that each request becomes: get, put or recorded
@@ -102,8 +102,8 @@ pub(crate) enum LayoutOrder {
     treering layout urls.txt.xz --json - | jq '.layouts[] | {layout, bytes_per_record}'\n  \
     treering layout sparse --sample 10% --html sparse.html\n  \
     treering layout --trace zipf.trz\n\n\
-    The page size counts only the space of the layout: the 28-byte envelope that a page has in a store \
-    is not included.")]
+    The page size counts only the space of the layout: the 28-byte envelope that a page has in a \
+    store is not included.")]
 pub(crate) struct LayoutArgs {
     /// File with one key per line (plain, .gz, .xz or .zst), or generated keys. dense: consecutive
     /// four-byte numbers; sparse: random four-byte numbers

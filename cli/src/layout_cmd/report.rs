@@ -6,7 +6,7 @@ use treering_sim::report::html::{LayoutPage, LayoutRow};
 
 use super::{Results, Row};
 
-/// Measured over predicted, less 1.
+/// Measured divided by predicted, minus 1.
 fn error(row: &Row) -> f64 {
     row.counts.bytes_per_record() / row.predicted.bytes_per_record() - 1.0
 }

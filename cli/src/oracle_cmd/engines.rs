@@ -1,4 +1,4 @@
-//! Engines by name: ours, and those that this build was asked to have.
+//! Finds engines by name: ours, and foreign ones that were built in.
 
 use std::str::FromStr as _;
 
@@ -8,7 +8,7 @@ use treering_oracle::engines::{BTree, Geometry, PmTree};
 
 use crate::failure::Failure;
 
-/// Those of other people that could be in a build.
+/// Foreign engines that a build can include.
 const FOREIGN: [&str; 5] = ["bf-tree", "fjall", "heed", "redb", "sled"];
 
 #[cfg(feature = "adapters")]
@@ -21,7 +21,7 @@ fn foreign(_: &str) -> Option<Box<dyn Engine>> {
     None
 }
 
-/// The engine of that name.
+/// Returns the engine with this name.
 pub(super) fn named(name: &str) -> Result<Box<dyn Engine>, Failure> {
     if let Some(ours) = BTree::named(name, Geometry::Tiny) {
         return Ok(Box::new(ours));
@@ -45,7 +45,7 @@ pub(super) fn named(name: &str) -> Result<Box<dyn Engine>, Failure> {
     )))
 }
 
-/// What `--tree` and `--engine` select.
+/// Returns the engines that `--tree` and `--engine` select.
 pub(super) fn selected(
     tree: Option<&str>,
     engine: Option<&str>,
@@ -53,7 +53,7 @@ pub(super) fn selected(
     match (tree, engine) {
         (_, Some(name)) => Ok(vec![named(name)?]),
         (None, None) => BTree::names().chain(PmTree::names()).map(named).collect(),
-        // With their leaves in every layout.
+        // With every leaf layout.
         (Some(tree @ ("btree" | "bf")), None) => (BTree::names())
             .filter(|name| name.split([':', '+']).next() == Some(tree))
             .map(named)
@@ -62,7 +62,7 @@ pub(super) fn selected(
         (Some("ccl"), None) => PmTree::CCL_NAMES.into_iter().map(named).collect(),
         (Some("lodge"), None) => PmTree::LODGE_NAMES.into_iter().map(named).collect(),
         (Some("pmtree"), None) => PmTree::PMTREE_NAMES.into_iter().map(named).collect(),
-        // Any other combination of the registry.
+        // Any other spec of the registry.
         (Some(spec), None) if TreeSpec::from_str(spec).is_ok() => Ok(vec![named(spec)?]),
         (Some(other), None) => Err(Failure::usage(format!(
             "--tree {other}: expected btree, bf, bminus, ccl, lodge or pmtree, or a spec such as \

@@ -16,8 +16,8 @@ use treering_oracle::{Finding, Program, Tally};
 
 use super::runs::Mode;
 
-/// The number of programs after which a run should have come to every limit. Of histories, one in
-/// six goes to the limits, thousands of times.
+/// The number of programs after which a run should have met every limit. Of histories, one in six
+/// goes to the limits, thousands of times.
 fn limits_want(mode: Mode) -> u64 {
     match mode {
         Mode::Concurrent => 12,
@@ -40,9 +40,9 @@ pub(super) struct Row {
     pub(super) runs: u64,
     /// Programs that were interrupted because the time was up.
     pub(super) interrupted: u64,
-    /// How often the run did what its mode is for; see [`Mode::purpose`].
+    /// How often the run did what its mode is for (see [`Mode::purpose`]).
     pub(super) did: u64,
-    /// The run had a time budget, so what it never did may only have lacked the time.
+    /// Whether the run had a time budget. Then it may have missed things for lack of time only.
     pub(super) lenient: bool,
     pub(super) elapsed: Duration,
     pub(super) tally: Tally,
@@ -61,7 +61,7 @@ pub(super) struct Row {
     pub(super) actions: Reach,
     /// Spec actions that the engine does not have.
     pub(super) never_does: Vec<&'static str>,
-    /// What should be exercised and never was, apart from limits.
+    /// What should have been exercised and never was, apart from limits.
     pub(super) never: Vec<String>,
     /// The limits of the engine that programs should come to.
     pub(super) limits: Edges,
@@ -179,7 +179,7 @@ impl Row {
         reach
     }
 
-    /// What should be exercised and never was.
+    /// What should have been exercised and never was.
     pub(super) fn never_reached(&self) -> Vec<String> {
         let mut never = self.never.clone();
         if self.runs - self.interrupted >= limits_want(self.mode) {

@@ -58,7 +58,7 @@ impl Mode {
         }
     }
 
-    /// What the mode must do at least; a run in which it never happened has shown nothing.
+    /// What the mode must do at least once. A run in which it never happened has shown nothing.
     pub(super) fn purpose(self) -> &'static str {
         match self {
             Mode::Differential => "an operation beside the reference map",
@@ -127,7 +127,7 @@ fn variant(engine: &dyn Engine) -> Option<Variant> {
         .find(|variant| variant.name() == name)
 }
 
-/// The page store of a `bf` tree's leaves.
+/// The page store of the leaves of a `bf` tree.
 fn bf_store(engine: &dyn Engine) -> Option<PageStoreKind> {
     let table = match engine.name().as_str() {
         "bf:in-place" => return Some(PageStoreKind::InPlace),
@@ -139,7 +139,7 @@ fn bf_store(engine: &dyn Engine) -> Option<PageStoreKind> {
     Some(PageStoreKind::CopyOnWrite { table })
 }
 
-/// The variant of the page store with shadowed pages.
+/// The variant of the page store, if its pages are shadowed.
 fn shadows(engine: &dyn Engine) -> Option<shadow::Variant> {
     match engine.name().as_str() {
         "btree:shadow" => Some(shadow::Variant::Plain),
@@ -148,7 +148,7 @@ fn shadows(engine: &dyn Engine) -> Option<shadow::Variant> {
     }
 }
 
-/// What a tiny store must have done and has not. Engines without counters are not asked.
+/// What a tiny store should have done and did not. Engines without counters are skipped.
 fn never_done(engine: &dyn Engine, tally: &Tally) -> Vec<String> {
     // A store in persistent memory has no cache to evict from, no checkpoints, and a log that does
     // not wrap.
@@ -172,8 +172,8 @@ fn never_done(engine: &dyn Engine, tally: &Tally) -> Vec<String> {
     missing.map(|(name, _)| (*name).to_owned()).collect()
 }
 
-/// Crash points that were never hit. Only our engines say what a write is for; the writes of other
-/// engines all count as one kind.
+/// Crash points that were never hit. Only our engines distinguish kinds of writes; all writes of
+/// other engines count as one kind.
 fn never_crashed(engine: &dyn Engine, coverage: &Coverage) -> Vec<String> {
     let name = engine.name();
     let classes = name.starts_with("btree") || name.starts_with("bminus");
@@ -233,8 +233,8 @@ impl Watch for Watcher<'_> {
     }
 }
 
-/// The engine with as much persistent memory as the programs of a mode need: in long programs logs
-/// outgrow a small memory, and a full one is not a bug. `None` if it is not in persistent memory.
+/// The engine with as much persistent memory as the programs of a mode need; `None` if it is not in
+/// persistent memory. In long programs logs outgrow a small memory, and a full memory is not a bug.
 pub(super) fn roomy(engine: &dyn Engine, mode: Mode) -> Option<PmTree> {
     let geometry = match mode {
         Mode::Crash => Geometry::Tiny,
@@ -516,7 +516,8 @@ fn by_events(engine: &dyn Engine, plan: &Plan, stores: &Kept, row: &mut Row) {
     });
 }
 
-/// Runs as many episodes of mini-pages over leaves in this store as of the ring alone.
+/// Runs an equal number of episodes for mini-pages over leaves in this store and for the ring
+/// alone.
 fn by_events_of_bf(store: PageStoreKind, seed: u64, budget: Budget, row: &mut Row) {
     let part = match budget {
         Budget::Within {
@@ -574,7 +575,7 @@ fn by_events_of_shadows(
     });
 }
 
-/// Records what a part has done, and which of its actions it has not.
+/// Records what a part has done, and which actions it never took.
 fn note_tally(row: &mut Row, part: &str, tally: &refused::Tally, actions: &[&str]) {
     let said = |label: &str| format!("{part}: {label}");
     row.tally.operations += tally.heard;

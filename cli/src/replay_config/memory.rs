@@ -7,7 +7,7 @@ use crate::args::{CleaningArg, LoggingArg, NodeSplitArg, ReplayArgs};
 use crate::devices_cmd;
 use crate::failure::Failure;
 
-/// The tree, if it is one in persistent memory.
+/// The tree, if it is in persistent memory.
 pub(super) fn tree(args: &ReplayArgs) -> Result<Option<PmTreeKind>, Failure> {
     let Some(tree) = args.tree.pm() else {
         return match args.pm.given() {
@@ -28,7 +28,7 @@ pub(super) fn tree(args: &ReplayArgs) -> Result<Option<PmTreeKind>, Failure> {
         && let Some(flag) = args.pm.of_ccl()
     {
         return Err(Failure::usage(format!(
-            "{flag}: only --tree ccl has buffer nodes, and logs to choose"
+            "{flag}: only --tree ccl has buffer nodes and a choice of logging"
         )));
     }
     if !matches!(tree, PmTreeKind::Lodge(_))
@@ -41,10 +41,10 @@ pub(super) fn tree(args: &ReplayArgs) -> Result<Option<PmTreeKind>, Failure> {
     if let Some(flag) = of_block_devices(args) {
         let why = match flag {
             "--durability" => "makes each write durable before it returns",
-            _ => "has none of that",
+            _ => "has no such option",
         };
         return Err(Failure::usage(format!(
-            "{flag}: --tree {} {why}; it belongs to trees on block devices; expected {}",
+            "{flag}: --tree {} {why}; the flag applies to trees on block devices; expected {}",
             args.tree,
             own_flags(&tree)
         )));
@@ -52,7 +52,7 @@ pub(super) fn tree(args: &ReplayArgs) -> Result<Option<PmTreeKind>, Failure> {
     Ok(Some(tree))
 }
 
-/// The memory that it is to run on.
+/// The persistent memory to run on.
 pub(super) fn target(args: &ReplayArgs) -> Result<Target, Failure> {
     let device = args.device.as_deref().unwrap_or("pm");
     let mut target = devices_cmd::find(device)?;
@@ -94,7 +94,7 @@ fn ccl(args: &ReplayArgs, defaults: CclOptions) -> Result<CclOptions, Failure> {
 }
 
 fn lodge(args: &ReplayArgs, defaults: LodgeOptions) -> LodgeOptions {
-    // What is too much is told by the engine, which knows the bounds.
+    // The engine knows the bounds and reports values that are too large.
     let number = |given: Option<u64>, default| {
         given.map_or(default, |n| usize::try_from(n).unwrap_or(usize::MAX))
     };
@@ -112,7 +112,7 @@ fn lodge(args: &ReplayArgs, defaults: LodgeOptions) -> LodgeOptions {
     }
 }
 
-/// What can be set of a tree in persistent memory instead.
+/// Flags that apply to a tree in persistent memory.
 fn own_flags(tree: &PmTreeKind) -> &'static str {
     match tree {
         PmTreeKind::Ccl(_) => "--nbatch, --logging, --cleaning, --dimms or --eadr",
@@ -123,7 +123,7 @@ fn own_flags(tree: &PmTreeKind) -> &'static str {
     }
 }
 
-/// The first flag that was given of those that trees in persistent memory have no use for.
+/// The first given flag that does not apply to trees in persistent memory.
 fn of_block_devices(args: &ReplayArgs) -> Option<&'static str> {
     [
         ("--store", args.store.is_some()),

@@ -1,4 +1,4 @@
-//! Flags of `treering replay` become a [`ReplayConfig`].
+//! Turns the flags of `treering replay` into a [`ReplayConfig`].
 
 mod memory;
 mod pages;
@@ -9,7 +9,7 @@ use crate::args::ReplayArgs;
 use crate::failure::Failure;
 use crate::interrupt;
 
-/// What to replay, on what, and how.
+/// The configuration: what to replay, on what, and how.
 pub(crate) fn of(args: &ReplayArgs) -> Result<ReplayConfig, Failure> {
     let (target, tree) = match memory::tree(args)? {
         None => (pages::target(args)?, Tree::Pages(pages::options(args)?)),
@@ -17,7 +17,7 @@ pub(crate) fn of(args: &ReplayArgs) -> Result<ReplayConfig, Failure> {
     };
     let mut config = ReplayConfig::new(args.trace.clone(), target);
     config.tree = tree;
-    // Checkpoints are counted in log bytes: with neither size given, both follow the data set.
+    // Checkpoints are counted in log bytes. If neither size is given, both follow the data set.
     config.fit_log =
         args.log_size.is_none() && args.checkpoint_every.is_none() && args.log_buffer.is_none();
     config.cache = args.cache.unwrap_or(config.cache);

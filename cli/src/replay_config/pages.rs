@@ -13,7 +13,7 @@ use crate::devices_cmd;
 use crate::failure::Failure;
 use crate::output;
 
-/// The drive or the file that a tree of pages is to run on.
+/// The drive or file that a tree of pages runs on.
 pub(super) fn target(args: &ReplayArgs) -> Result<Target, Failure> {
     let mut target = devices_cmd::find(args.device.as_deref().unwrap_or("ssd"))?;
     let is_file = matches!(target, Target::File(..));
@@ -24,7 +24,7 @@ pub(super) fn target(args: &ReplayArgs) -> Result<Target, Failure> {
     }
     if args.no_trim && !is_file {
         return Err(Failure::usage(
-            "--no-trim: simulated drives are told what is free; expected --device file:PATH",
+            "--no-trim: simulated drives are always trimmed; expected --device file:PATH",
         ));
     }
     match target {
@@ -57,7 +57,7 @@ pub(super) fn target(args: &ReplayArgs) -> Result<Target, Failure> {
     Ok(target)
 }
 
-/// A file is made new, and has nothing of a simulated drive to set.
+/// A new file as the target. Flags of simulated drives do not apply to it.
 fn file_target(args: &ReplayArgs, path: PathBuf) -> Result<Target, Failure> {
     let of_drives = [
         ("--op", args.over_provisioning.is_some()),
@@ -68,18 +68,18 @@ fn file_target(args: &ReplayArgs, path: PathBuf) -> Result<Target, Failure> {
     ];
     if let Some((flag, _)) = of_drives.into_iter().find(|(_, given)| *given) {
         return Err(Failure::usage(format!(
-            "{flag}: a file has none; it belongs to simulated drives"
+            "{flag}: applies only to simulated drives, not to file:PATH"
         )));
     }
     if args.daily.is_some() {
         return Err(Failure::usage(
-            "--daily: nothing is known of the wear below a file; it belongs to simulated devices",
+            "--daily: applies only to simulated devices, because the wear below a file is unknown",
         ));
     }
     output::check_target("--device", &path)?;
     if path.exists() {
         return Err(Failure::usage(format!(
-            "--device file:{}: exists already; expected a path where a store can be made",
+            "--device file:{}: exists already; expected the path of a new file",
             path.display()
         )));
     }
@@ -101,7 +101,7 @@ fn file_target(args: &ReplayArgs, path: PathBuf) -> Result<Target, Failure> {
     Ok(Target::File(path, choices))
 }
 
-/// The tree of the spec, with the flags of mini-pages.
+/// The tree of the spec, modified by the flags of mini-pages.
 fn tree(args: &ReplayArgs, tree: TreeKind) -> Result<TreeKind, Failure> {
     if let TreeKind::Bf(bf) = tree {
         return Ok(TreeKind::Bf(BfOptions {
@@ -121,7 +121,7 @@ fn tree(args: &ReplayArgs, tree: TreeKind) -> Result<TreeKind, Failure> {
     }
 }
 
-/// The modification log: what the tree has, or, with a threshold, what was asked for.
+/// The modification log: as the flags say if there is a threshold, otherwise the tree's.
 fn mod_log(args: &ReplayArgs, of_tree: Option<ModLog>) -> Result<Option<ModLog>, Failure> {
     if args.threshold == Some(0) || (args.threshold.is_none() && of_tree.is_none()) {
         let of_logs = [
@@ -130,7 +130,7 @@ fn mod_log(args: &ReplayArgs, of_tree: Option<ModLog>) -> Result<Option<ModLog>,
         ];
         return match of_logs.into_iter().find(|(_, given)| *given) {
             Some((flag, _)) => Err(Failure::usage(format!(
-                "{flag}: there is no modification log; expected --threshold above 0 with it"
+                "{flag}: there is no modification log; expected it together with --threshold above 0"
             ))),
             None => Ok(None),
         };
@@ -140,7 +140,7 @@ fn mod_log(args: &ReplayArgs, of_tree: Option<ModLog>) -> Result<Option<ModLog>,
         None => Ok(default),
         Some(Ok(size)) => Ok(size),
         Some(Err(_)) => Err(Failure::usage(format!(
-            "{flag}: expected at most 4096 bytes, the log block's"
+            "{flag}: expected at most 4096 bytes, the size of a log block"
         ))),
     };
     Ok(Some(ModLog {
@@ -154,8 +154,8 @@ fn mod_log(args: &ReplayArgs, of_tree: Option<ModLog>) -> Result<Option<ModLog>,
     }))
 }
 
-/// The options of the tree: what the spec says, with what the flags say instead. What depends on
-/// another option follows it, unless it was given.
+/// The options of the tree: those of the spec, overridden by flags. An option that depends on
+/// another one follows it unless it was given.
 pub(super) fn options(args: &ReplayArgs) -> Result<Options, Failure> {
     let defaults = args.tree.options().unwrap_or_default();
     let mut store = args.store.unwrap_or(defaults.store);
