@@ -1,5 +1,5 @@
-//! What the codecs of the compressing drive make of zero-padded random blocks, and what they cost;
-//! then the drive's own rate.
+//! Measures how well and how fast the codecs of the compressing drive compress zero-padded random
+//! blocks, and the speed of the drive itself.
 //!
 //! `cargo run --release -p treering-sim --example csd_codecs`
 

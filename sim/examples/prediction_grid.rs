@@ -1,33 +1,34 @@
-//! Predicted against measured write amplification, over the grid that the predictors must hold on.
+//! Compares predicted with measured write amplification, over the grid on which the predictors must
+//! hold.
 //!
 //! ```sh
-//! cargo run --release -p treering-sim --example prediction_grid            # 2 M measured operations a cell, a few minutes
-//! cargo run --release -p treering-sim --example prediction_grid -- 500000  # fewer; drives may not be steady yet
+//! cargo run --release -p treering-sim --example prediction_grid            # a few minutes
+//! cargo run --release -p treering-sim --example prediction_grid -- 500000  # fewer operations
 //! cargo run --release -p treering-sim --example prediction_grid -- bf      # the Bf-Tree's grid
 //! cargo run --release -p treering-sim --example prediction_grid -- fifth   # every fifth cell
-//! cargo run --release -p treering-sim --example prediction_grid -- small   # stores of some hundred leaves, seconds
+//! cargo run --release -p treering-sim --example prediction_grid -- small   # small stores, seconds
 //! ```
 //!
+//! By default a cell measures 2 M operations. With fewer, drives may not be steady yet.
+//!
 //! Cells of `btree`: page store × cache of 5, 20 and 50 % of the data × uniform and Zipf 0.9 ×
-//! records of 16+16 and 8+120 bytes × writes only and half writes. Prints every component of 3 % of
-//! its total or more, and ends with status 1 if one is off by more than 10 %, or the median by more
-//! than 5 %.
+//! records of 16+16 and 8+120 bytes × writes only and half writes. Prints every component that is
+//! at least 3 % of its total. The exit status is 1 if an error exceeds 10 %, or the median 5 %.
 //!
-//! The copy-on-write store runs as it is by default and, as `cow-lazy`, with a page table that only
-//! checkpoints write. There a drive moves little and what it moves hangs on the tail of the pages'
-//! lifetimes: with a cache of half the data the model finds up to 14 % too much, and 15 % is
-//! allowed.
+//! The copy-on-write store runs with its default table and, as `cow-lazy`, with a page table that
+//! only checkpoints write. In the latter case a drive moves few pages, and their number depends on
+//! the tail of the pages' lifetimes. With a cache of half the data, the model predicts up to 14 %
+//! too much, so 15 % is accepted.
 //!
-//! Cells of `small`: of both, stores of 5,000 records of 8+400 bytes, down to the size of the
-//! sample that ships with the project. There garbage collection alone is not judged.
+//! Cells of `small`: some of both grids, with stores of 5,000 records of 8+400 bytes, down to the
+//! size of the sample that ships with the project. Garbage collection alone is not judged there.
 //!
-//! A cell that lies outside the bounds of `sim/src/predict/tried` fails the grid.
+//! The grid fails if a cell lies outside the bounds of `sim/src/predict/tried`.
 //!
 //! Cells of `bf`: cache of 1, 5 and 20 % of the data × uniform and Zipf 0.7, 0.9, 0.99 × writes 5,
 //! 50 and 95 %, records of 16+16 bytes in place, measured over the second half of the operations.
-//! Beside the components above these are judged whatever their weight: the share of gets that
-//! mini-pages answer (of a thousand hits or more), page reads, page writes and log bytes an
-//! operation.
+//! These figures are judged too, however small: the share of gets that mini-pages answer (if there
+//! are a thousand hits or more), and page reads, page writes and log bytes per operation.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -40,7 +41,7 @@ use treering_sim::report::ReplayReport;
 use treering_traces::generate::{GenParams, ValueSize, Workload, build};
 use treering_traces::{Op, Writer};
 
-/// Largest error of a component, of one with a lazy page table, and of the median.
+/// Maximum error of a component, of a component with a lazy page table, and of the median.
 const WORST: f64 = 0.10;
 const WORST_LAZY: f64 = 0.15;
 const MEDIAN: f64 = 0.05;
@@ -53,7 +54,7 @@ struct Cell {
     theta: Option<f64>,
     record: (u32, u32),
     writes: f64,
-    /// Share of the operations behind the load that are warm-up, too.
+    /// Share of the operations after the load that are also warm-up.
     warm: f64,
     records: u64,
 }
@@ -166,10 +167,10 @@ fn make_trace(cell: &Cell, ops: u64, path: &Path) -> Result<(), treering_traces:
     writer.finish().map(drop)
 }
 
-/// Of fewer hits than these chance alone makes the share 3 % more or less.
+/// With fewer hits, the share varies by 3 % by chance alone.
 const ENOUGH: u64 = 1000;
 
-/// What mini-pages are judged by; the other figures of a report are parts of these.
+/// The figures of mini-pages that are judged; the other figures of a report are parts of these.
 const MINI_PAGES: [&str; 4] = ["gets answered", "page reads", "page writes", "log bytes"];
 
 fn errors(report: &ReplayReport) -> Vec<(&'static str, f64)> {
@@ -188,7 +189,7 @@ fn errors(report: &ReplayReport) -> Vec<(&'static str, f64)> {
         ("host.total", error.host.total),
     ];
     if let Some(device) = &error.device {
-        // Of drives that are too small nothing is promised of garbage collection alone.
+        // For drives that are too small, garbage collection alone is not predicted reliably.
         let mut untried = report.wa.untried.iter();
         let tried = untried.all(|u| u.decides != Decides::Collection);
         all.push(("device.gc", device.gc.filter(|_| tried)));
@@ -211,7 +212,7 @@ fn main() -> ExitCode {
         _ => btree_cells(),
     };
     if asks("fifth") {
-        // Five divides no side of a grid, so each of its values is met.
+        // Five divides no side of the grid, so every value of each side occurs.
         cells = cells.into_iter().step_by(5).collect();
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -280,7 +281,7 @@ fn show(cell: &Cell, report: &ReplayReport, found: &Mutex<Vec<(String, f64)>>) {
         shown.join("  ")
     );
     for untried in (report.wa.untried.iter()).filter(|u| u.decides == Decides::All) {
-        // What this grid tries is what `predict::tried` says it does.
+        // `predict::tried` claims that this grid tests these bounds.
         println!("  outside its own bounds: {}", untried.sentence);
         found
             .lock()

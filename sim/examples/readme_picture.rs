@@ -1,5 +1,5 @@
-//! Draws the picture of the README, `docs/replay.svg`, from the sample that ships with the project.
-//! `--check` only compares.
+//! Draws the README's picture, `docs/replay.svg`, from the sample that ships with the project. With
+//! `--check` it only compares.
 //!
 //! ```sh
 //! cargo run --release -p treering-sim --example readme_picture
@@ -23,7 +23,7 @@ fn main() -> ExitCode {
         precondition: Precondition::None,
     };
     let mut config = ReplayConfig::new(root.join("traces/samples/zipf.trz"), target);
-    // As the command does by itself.
+    // The default of the command.
     config.tree.pages_mut().layout = Some(LayoutChoice::ADAPTIVE);
     let report = match run(&config, &mut |_| {}) {
         Ok(report) => report,
@@ -40,7 +40,8 @@ fn main() -> ExitCode {
         }
     } else if !std::fs::read_to_string(&picture).is_ok_and(|kept| kept == drawn) {
         eprintln!(
-            "docs/replay.svg: not what a replay of the sample draws; run this example without --check"
+            "docs/replay.svg: differs from a replay of the sample; run this example without \
+             --check"
         );
         return ExitCode::FAILURE;
     }

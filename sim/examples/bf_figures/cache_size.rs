@@ -1,4 +1,4 @@
-//! Figure 12: 256 MB to 4 GB of cache, reads only.
+//! Figure 12: caches of 256 MB to 4 GB, reads only.
 
 use treering_engine::TreeKind;
 use treering_sim::replay::ReplayError;
@@ -8,7 +8,7 @@ use crate::cell::{CACHE, Cell, Mix, default_bf, per_op};
 use crate::each;
 use crate::page::{Sheet, Table, percent};
 
-/// Gigabytes in the paper, where 2 are [`CACHE`].
+/// Cache sizes of the paper in GB; 2 GB correspond to [`CACHE`].
 const SIZES: [f64; 5] = [0.25, 0.5, 1.0, 2.0, 4.0];
 
 pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {

@@ -1,29 +1,29 @@
-//! One point of a figure: a store, loaded, warmed up until it is steady, and measured.
+//! One point of a figure: a store is loaded, warmed up until it is steady, and measured.
 
 use treering_engine::{BfOptions, Durability, Options, TreeKind};
 use treering_sim::replay::{Part, ReplayError, Rig};
 use treering_traces::generate::{GenParams, ValueSize, Workload, build};
 use treering_traces::{Op, OpKind, OpSource, TraceError};
 
-/// 200 M in the paper.
+/// Number of records (200 M in the paper).
 pub(crate) const RECORDS: u64 = 500_000;
 
-/// Key and value, 16 bytes each.
+/// Bytes of a record: key and value have 16 bytes each.
 pub(crate) const RECORD_BYTES: u64 = 32;
 
-/// 2 GB of cache over 200 M records of 32 bytes.
+/// Cache size as a share of the records' bytes; in the paper 2 GB for 200 M records of 32 bytes.
 pub(crate) const CACHE: f64 = 0.3125;
 
-/// §6.1.
+/// Zipf exponent (§6.1).
 pub(crate) const THETA: f64 = 0.9;
 
-/// Records of a scan (CLAIMS BF-31).
+/// Number of records that a scan reads (CLAIMS BF-31).
 const SCAN: u32 = 32;
 
-/// Decides everything random.
+/// Seed of everything random.
 const SEED: u64 = 0;
 
-/// What is measured is so many operations, after windows of as many that warm up.
+/// Number of measured operations, and of operations in each window of the warm-up.
 const WINDOW: u64 = 400_000;
 const MIN_WINDOWS: usize = 4;
 const MAX_WINDOWS: usize = 16;
@@ -33,26 +33,26 @@ const MAX_WINDOWS: usize = 16;
 pub(crate) enum Mix {
     Reads,
     Updates,
-    /// Half of each: the paper's default (§6.1).
+    /// Half reads, half updates: the paper's default (§6.1).
     Half,
     Scans,
 }
 
-/// How often the log makes a checkpoint necessary.
+/// The size of the log, which determines how often checkpoints happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Log {
-    /// Never while it is measured: the paper measures without log and checkpoints (§6.1).
+    /// So large that no checkpoint happens: the paper measures without log and checkpoints (§6.1).
     Endless,
-    /// As `treering replay` has it: half of the data set, a checkpoint each half of that.
+    /// As in `treering replay`: half of the data set, with a checkpoint for each half of the log.
     Fitted,
 }
 
-/// One measurement.
+/// The parameters of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cell {
     pub(crate) tree: TreeKind,
     pub(crate) records: u64,
-    /// Of the records' bytes.
+    /// Cache size as a share of the records' bytes.
     pub(crate) cache: f64,
     pub(crate) theta: f64,
     pub(crate) mix: Mix,
@@ -62,7 +62,7 @@ pub(crate) struct Cell {
 /// A cell's result.
 pub(crate) struct Measured {
     pub(crate) part: Part,
-    /// Mean records of a leaf after the load.
+    /// Mean number of records in a leaf after the load.
     pub(crate) records_per_leaf: f64,
 }
 
@@ -94,19 +94,18 @@ impl Cell {
         }
     }
 
-    /// An empty store, and what it is to be fed with: all records in random order, then operations
-    /// without end.
+    /// Creates an empty store and its source of operations: all records in random order, then
+    /// endless operations.
     pub(crate) fn rig(&self) -> Result<(Rig, Box<dyn OpSource + Send>), ReplayError> {
         let (_, profile) = treering_sim::ssd::builtin("ssd").expect("a built-in profile");
-        // Twice what the leaves of a random load take.
+        // Twice the leaves that a random load makes.
         let pages = self.records / 30;
         let rig = Rig::new(&profile, &self.options(), pages, SEED)?;
         let (_, source) = build(&self.params(Workload::Zipf))?;
         Ok((rig, source))
     }
 
-    /// The same records under a law of popularity by another name, which gives each of them another
-    /// rank.
+    /// The parameters of the trace. Another workload gives the same records other popularity ranks.
     pub(crate) fn params(&self, workload: Workload) -> GenParams {
         let (writes, scans) = match self.mix {
             Mix::Reads => (0.0, 0.0),
@@ -126,7 +125,7 @@ impl Cell {
         }
     }
 
-    /// Loads, warms up until nothing changes any more, measures.
+    /// Loads the store, warms it up until it is steady, and measures.
     pub(crate) fn measure(&self) -> Result<Measured, ReplayError> {
         let (mut rig, source) = self.rig()?;
         let mut source = FixedScans(source);
@@ -151,7 +150,7 @@ impl Cell {
     }
 }
 
-/// Page count, mini-page count and page I/Os are what they were.
+/// Whether the numbers of pages, mini-pages and page I/Os hardly changed.
 fn is_flat(before: &Part, after: &Part) -> bool {
     let near = |a: f64, b: f64| (a - b).abs() <= 0.01 * a.max(b);
     before.after.leaf_pages == after.after.leaf_pages
@@ -159,13 +158,13 @@ fn is_flat(before: &Part, after: &Part) -> bool {
         && near(before.page_ios(), after.page_ios())
 }
 
-/// Mini-pages at the end.
+/// Number of mini-pages at the end.
 pub(crate) fn mini_pages(part: &Part) -> f64 {
     let bf = part.after.bf.unwrap_or_default();
     bf.classes.iter().map(|class| class.live as f64).sum()
 }
 
-/// Scans of as many records each.
+/// Gives all scans the same length.
 struct FixedScans(Box<dyn OpSource + Send>);
 
 impl OpSource for FixedScans {
@@ -178,7 +177,7 @@ impl OpSource for FixedScans {
     }
 }
 
-/// The tree with mini-pages and these shares, in percent.
+/// A tree with mini-pages and these shares, in per cent.
 pub(crate) fn bf(copy_on_access_percent: u8, promotion_percent: u8) -> TreeKind {
     TreeKind::Bf(BfOptions {
         copy_on_access_percent,
@@ -186,12 +185,12 @@ pub(crate) fn bf(copy_on_access_percent: u8, promotion_percent: u8) -> TreeKind 
     })
 }
 
-/// The tree with mini-pages as it is by default.
+/// The tree with mini-pages and its default options.
 pub(crate) fn default_bf() -> TreeKind {
     TreeKind::Bf(BfOptions::default())
 }
 
-/// A number of things for each operation.
+/// Formats a number per operation.
 pub(crate) fn per_op(n: f64) -> String {
     format!("{n:.4}")
 }

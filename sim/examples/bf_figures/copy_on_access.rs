@@ -1,4 +1,4 @@
-//! Figure 14: the share of the ring in which a mini-page that is used moves to the tail.
+//! Figure 14: the size of the copy-on-access region, in which a used mini-page moves to the tail.
 
 use treering_engine::BfOptions;
 use treering_sim::replay::ReplayError;
@@ -13,7 +13,7 @@ use crate::ring_model::{Cold, Left, RingModel, Rules};
 
 const SHARES: [u8; 10] = [0, 5, 10, 15, 20, 25, 50, 75, 90, 100];
 
-/// As it is by default.
+/// The default promotion rate.
 fn promotion() -> u8 {
     BfOptions::default().promotion_percent
 }
@@ -63,7 +63,7 @@ fn along(xs: &[u8], row: &[Measured], y: impl Fn(&Measured) -> f64) -> Vec<(f64,
         .collect()
 }
 
-/// Share of lookups that found nothing in a mini-page.
+/// Share of lookups that no mini-page answers.
 fn miss_ratio(found: &Measured) -> f64 {
     let bf = found.part.bf().unwrap_or_default();
     bf.misses as f64 / (bf.misses + bf.hits.total()).max(1) as f64
@@ -136,7 +136,8 @@ fn of_updates(row: &[Measured]) -> Table {
     table
 }
 
-/// What the model is of: its rules, and whether a leaf has as many records as the engine's, or one.
+/// A variant of the model: its rules, and whether a leaf has as many records as in the engine, or
+/// one.
 #[derive(Clone, Copy)]
 struct Variant {
     name: &'static str,
@@ -163,7 +164,7 @@ const VARIANTS: [Variant; 5] = [
     },
 ];
 
-/// The same with the ring's two rules switched off, one by one.
+/// Repeats the figure with the model, switching off the ring's two rules one by one.
 fn taken_apart(sheet: &mut Sheet, engine: &[Measured]) -> Result<(), ReplayError> {
     let ring_bytes = engine[0].part.after.bf.unwrap_or_default().ring_bytes;
     let per_leaf = engine[0].records_per_leaf;
@@ -220,7 +221,7 @@ fn taken_apart(sheet: &mut Sheet, engine: &[Measured]) -> Result<(), ReplayError
     Ok(())
 }
 
-/// Misses a lookup, and the share of the ring in mini-pages.
+/// Misses per lookup, and the share of the ring in mini-pages.
 fn model(
     rules: Rules,
     share: u8,
@@ -252,7 +253,7 @@ fn model(
         }
         source.next_op(&mut op)?;
         let head = op.key[..8].try_into().expect("keys of 16 bytes");
-        // Keys lie at even distances: the generator's own layout.
+        // The generator spaces keys evenly.
         let record = u64::from_be_bytes(head) / stride;
         ring.lookup((record as f64 / per_leaf) as usize, record as u32);
     }

@@ -1,13 +1,13 @@
-//! How far predictions are off: cells of a table, and what they come to.
+//! Errors of predictions: the cells of a table, and a summary.
 
 use crate::page::{Sheet, Table, percent};
 
-/// Errors of predictions, measured over predicted; those that count.
+/// Relative errors of predictions, measured divided by predicted, minus one.
 #[derive(Default)]
 pub(crate) struct Errors(Vec<f64>);
 
 impl Errors {
-    /// Counts some, and says each.
+    /// Records the errors that exist and formats each of them.
     pub(crate) fn note<const N: usize>(&mut self, errors: [Option<f64>; N]) -> [String; N] {
         self.0.extend(errors.into_iter().flatten().map(f64::abs));
         errors.map(|error| match error {
@@ -16,7 +16,7 @@ impl Errors {
         })
     }
 
-    /// The table `prediction-errors`.
+    /// Adds the table `prediction-errors`.
     pub(crate) fn sum_up(mut self, sheet: &mut Sheet) {
         self.0.sort_by(f64::total_cmp);
         let last = self.0.len() - 1;

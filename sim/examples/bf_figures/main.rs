@@ -1,14 +1,17 @@
-//! Measures what Bf-Tree's figures show, `btree` against `bf` on the simulated SSD, and draws it;
-//! `sim/FIGURES.md` explains it.
+//! Reproduces Bf-Tree's figures by comparing `btree` with `bf` on the simulated SSD; see
+//! `sim/FIGURES.md`.
 //!
 //! ```sh
-//! cargo run --release -p treering-sim --example bf_figures                             # all, a few minutes; rewrites docs/ and the page
-//! cargo run --release -p treering-sim --example bf_figures -- --figure copy-on-access  # one of them
-//! cargo run --release -p treering-sim --example bf_figures -- --out /tmp/figures       # elsewhere: pictures, and tables.md
+//! cargo run --release -p treering-sim --example bf_figures
+//! cargo run --release -p treering-sim --example bf_figures -- --figure copy-on-access
+//! cargo run --release -p treering-sim --example bf_figures -- --out /tmp/figures
 //! ```
 //!
-//! The data are a 400th of the paper's, the cache the same share of them (31 %). All counts: the
-//! same on every machine.
+//! The first command makes all figures in a few minutes and rewrites `docs/` and the page. The
+//! second makes only one. The third writes pictures and `tables.md` to another folder.
+//!
+//! The data set is a 400th of the paper's, with the same share of it in the cache (31 %). All
+//! results are counts, so they are the same on every machine.
 
 mod cache_size;
 mod cell;

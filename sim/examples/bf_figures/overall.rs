@@ -1,4 +1,4 @@
-//! Figure 6, bottom: disk I/Os for each operation, by workload; and where those of updates go.
+//! Figure 6, bottom: disk I/Os per operation by workload, and the causes of those of updates.
 
 use treering_engine::TreeKind;
 use treering_sim::replay::ReplayError;

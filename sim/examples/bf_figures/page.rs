@@ -1,4 +1,4 @@
-//! What comes out of a figure: pictures and tables; and the page of Markdown that shows them.
+//! The output of a figure: pictures and tables, and the page of Markdown that shows them.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -7,12 +7,12 @@ use std::path::Path;
 
 use treering_sim::report::html::Lines;
 
-/// A figure's results.
+/// The pictures and tables of a figure.
 #[derive(Default)]
 pub(crate) struct Sheet {
-    /// By file name, without `.svg`.
+    /// SVG by file name, without `.svg`.
     pub(crate) pictures: Vec<(String, String)>,
-    /// By name, in Markdown.
+    /// Markdown by table name.
     pub(crate) tables: Vec<(String, String)>,
 }
 
@@ -21,7 +21,7 @@ impl Sheet {
         self.drawn(name, lines.svg());
     }
 
-    /// As [`Sheet::picture`], of what is drawn already.
+    /// As [`Sheet::picture`], for an SVG that is already drawn.
     pub(crate) fn drawn(&mut self, name: &str, svg: String) {
         self.pictures.push((name.into(), svg + "\n"));
     }
@@ -30,8 +30,8 @@ impl Sheet {
         self.tables.push((name.into(), table.0));
     }
 
-    /// Pictures into `docs/` and tables into the page, a path from the project's root; or both into
-    /// another folder.
+    /// Writes pictures to `docs/` and tables into the page, a path from the project's root. With
+    /// `out`, writes both to that folder instead.
     pub(crate) fn write(&self, out: Option<&Path>, page: &str) -> Result<(), String> {
         let told = |path: &Path, e: io::Error| format!("{}: {e}", path.display());
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -63,7 +63,7 @@ impl Sheet {
     }
 }
 
-/// A table of Markdown.
+/// A table in Markdown.
 pub(crate) struct Table(String);
 
 impl Table {
@@ -88,8 +88,8 @@ impl Table {
     }
 }
 
-/// Puts tables between `<!-- NAME -->` and `<!-- end -->`; says which of them the page has no place
-/// for.
+/// Replaces the tables between `<!-- NAME -->` and `<!-- end -->`. Fails if the page has no place
+/// for one of them.
 pub(crate) fn fill_in(page: &str, tables: &[(String, String)]) -> Result<String, String> {
     let mut page = page.to_string();
     for (name, table) in tables {
@@ -105,7 +105,7 @@ pub(crate) fn fill_in(page: &str, tables: &[(String, String)]) -> Result<String,
     Ok(page)
 }
 
-/// A share, in percent.
+/// Formats a share in per cent.
 pub(crate) fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }

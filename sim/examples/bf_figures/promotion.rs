@@ -1,5 +1,4 @@
-//! Figure 15: how many of the records that a lookup found in the leaf are promoted, and a workload
-//! that changes.
+//! Figure 15: the share of lookups in a leaf that promote the record, for a workload that changes.
 
 use treering_engine::BfOptions;
 use treering_sim::replay::ReplayError;
@@ -13,12 +12,12 @@ use crate::page::{Sheet, Table};
 
 const RATES: [u8; 6] = [1, 5, 10, 20, 30, 100];
 
-/// Fewer than elsewhere: at 1 % it takes long until the ring has been filled anew.
+/// Fewer records than in other figures, because at 1 % it takes long to refill the ring.
 const RECORDS: u64 = 100_000;
 
 const BEFORE: u64 = 5_000_000;
 
-/// Operations after the change until which it is measured, one part up to each.
+/// Ends of the measured parts, in operations after the change.
 fn marks() -> Vec<u64> {
     let mut marks = vec![25_000u64];
     while let Some(last) = marks.last()
@@ -29,7 +28,8 @@ fn marks() -> Vec<u64> {
     marks
 }
 
-/// Of one rate: page I/Os an operation before the change, and in each part after it.
+/// The results of one promotion rate: page I/Os per operation before the change, and in each part
+/// after it.
 struct Found {
     before: f64,
     after: Vec<f64>,
@@ -65,7 +65,7 @@ pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
     Ok(())
 }
 
-/// Ends of the spans over which the table has means: about one, ten and fifty operations a record.
+/// Spans of the means in the table: about one, ten and fifty operations per record.
 const SPANS: [u64; 3] = [100_000, 1_000_000, 5_000_000];
 
 fn table(row: &[Found]) -> Table {
@@ -87,7 +87,7 @@ fn table(row: &[Found]) -> Table {
 }
 
 impl Found {
-    /// Over all parts that end by then.
+    /// Mean over all parts that end within the span.
     fn mean_until(&self, span: u64) -> f64 {
         let (mut sum, mut from) = (0.0, 0);
         for (mark, ios) in marks().into_iter().zip(&self.after) {
@@ -111,7 +111,7 @@ fn measure(rate: u8, mix: Mix) -> Result<Found, ReplayError> {
     rig.run(&mut *source, RECORDS)?;
     rig.run(&mut *source, BEFORE)?;
     let before = rig.run(&mut *source, 400_000)?.page_ios();
-    // Ranks by age are other ranks, of the same records and by the same law.
+    // Ranks by age are other ranks of the same records, with the same distribution.
     let params = GenParams {
         no_load: true,
         writes: Some(0.0),
@@ -132,7 +132,8 @@ fn measure(rate: u8, mix: Mix) -> Result<Found, ReplayError> {
     Ok(Found { before, after })
 }
 
-/// Gets, of which every other one is an update if there are to be any: the law knows only inserts.
+/// Gets; if there are to be updates, every other one becomes an update. The generator of this
+/// distribution can only insert.
 struct Changed {
     gets: Box<dyn OpSource + Send>,
     updates: bool,

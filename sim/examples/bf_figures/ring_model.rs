@@ -1,16 +1,16 @@
-//! The ring in a few lines, to take it apart: reads only, mini-pages without bytes, and two of its
-//! rules to be switched off.
+//! A small model of the ring that allows two of its rules to be switched off. It has reads only,
+//! and mini-pages without bytes.
 //!
-//! A mini-page that moves leaves its old block behind. In the copy-on-access region that block is
-//! of no use to anybody until the head has passed it (§5.5: "the old address is marked as a
-//! tombstone"). And on the way it loses the records that were not used since it was there last
-//! ("evicting cold records"). [`Rules`] says which of the two holds; with both the model misses as
-//! often as the engine does.
+//! A mini-page that moves leaves its old block behind. In the copy-on-access region that block
+//! cannot be reused until the head has passed it (§5.5: "the old address is marked as a
+//! tombstone"). When it moves, it loses the records that were not used since it last moved
+//! ("evicting cold records"). [`Rules`] says which of the two rules apply; with both, the model
+//! misses as often as the engine.
 
 use std::collections::VecDeque;
 
-/// What a mini-page takes beside its records, its block's header included, and what each record
-/// takes (engine: `mini`, `ring`).
+/// Bytes of a mini-page besides its records, of a block's header, and of a record (engine: `mini`,
+/// `ring`).
 const PAGE_BYTES: u64 = 24;
 const HEADER: u64 = 8;
 const RECORD_BYTES: u64 = 40;
@@ -18,17 +18,17 @@ const CLASSES: usize = 6;
 const LARGEST: u64 = 2044;
 const SPARE_ROOM: u64 = 4096;
 
-/// What becomes of the block that a mini-page has left.
+/// What happens to the block that a mini-page has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Left {
-    /// It stays where it is until the head passes it; outside the copy-on-access region it may be
-    /// allocated again.
+    /// It stays until the head passes it. Outside the copy-on-access region it can be allocated
+    /// again.
     Stays,
-    /// Its bytes are free at once, wherever they are: what a list in order of use would do.
+    /// Its bytes are free at once, wherever they are, as in an LRU list.
     Vanishes,
 }
 
-/// What becomes of records that were not used since the mini-page moved last.
+/// What happens to records that were not used since the mini-page last moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cold {
     Dropped,
@@ -57,7 +57,7 @@ struct Block {
 #[derive(Clone, Default)]
 struct MiniPage {
     block: Option<usize>,
-    /// And whether they were used.
+    /// Ranks of the records, and whether each was used.
     records: Vec<(u32, bool)>,
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct RingModel {
     promotion_percent: u64,
     pages: Vec<MiniPage>,
     blocks: VecDeque<Block>,
-    /// Number of the first of `blocks`.
+    /// Number of the first element of `blocks`.
     first: usize,
     lists: [Vec<usize>; CLASSES],
     tail: u64,
@@ -90,7 +90,7 @@ fn class_of(records: usize) -> usize {
 }
 
 impl RingModel {
-    /// At most so many allocations can be told apart by age.
+    /// Creates an empty ring. At most `allocations` blocks can be distinguished by age.
     pub(crate) fn new(
         rules: Rules,
         capacity: u64,
@@ -148,7 +148,7 @@ impl RingModel {
         let old = self.pages[leaf].block;
         if old.is_none_or(|block| self.block(block).class < class) {
             let Some(block) = self.allocate(leaf, class) else {
-                // The room is for the next one.
+                // The next promotion will find the space.
                 self.make_room(footprint(class));
                 return;
             };
@@ -160,7 +160,7 @@ impl RingModel {
         self.pages[leaf].records.push((record, true));
     }
 
-    /// Without room it stays where it is.
+    /// If there is no space, the mini-page stays where it is.
     fn move_to_tail(&mut self, leaf: usize, old: usize) {
         let keeps = |used: bool| used || self.rules.cold == Cold::Kept;
         let records = &self.pages[leaf].records;
@@ -187,7 +187,7 @@ impl RingModel {
         }
     }
 
-    /// Bytes that are taken.
+    /// Bytes in use.
     fn taken(&self) -> u64 {
         match self.rules.left {
             Left::Stays => self.tail - self.blocks.front().map_or(self.tail, |block| block.at),
@@ -247,7 +247,7 @@ impl RingModel {
     }
 }
 
-/// Bytes by age, and how many are in what is younger than something (a Fenwick tree).
+/// Bytes by age, with fast sums over all younger blocks (a Fenwick tree).
 struct Ages(Vec<u64>);
 
 impl Ages {
@@ -259,7 +259,7 @@ impl Ages {
         }
     }
 
-    /// Bytes of this number and all later ones.
+    /// Bytes of the blocks from this number on.
     fn from(&self, number: usize) -> u64 {
         let (mut i, mut sum) = (self.0.len() - 1 - number, 0);
         while i > 0 {

@@ -1,4 +1,4 @@
-//! What examples that fill a page of figures have in common: arguments, workers, the page.
+//! The common part of examples that fill a page of figures: arguments, workers, the page.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,10 +8,10 @@ use treering_sim::replay::ReplayError;
 
 use crate::page::Sheet;
 
-/// Measures something, and puts pictures and tables on the sheet.
+/// Measures something and adds pictures and tables to the sheet.
 pub(crate) type Figure = fn(&mut Sheet) -> Result<(), ReplayError>;
 
-/// What the command line says.
+/// The command line.
 struct Args {
     out: Option<PathBuf>,
     figure: Option<String>,
@@ -43,8 +43,8 @@ fn args(
     Ok(args)
 }
 
-/// Runs the figures that were asked for; without `--out` their tables go into `page`, a path from
-/// the project's root.
+/// Makes the requested figures. Without `--out`, their tables go into `page`, a path from the
+/// project's root.
 pub(crate) fn main(figures: &[(&str, Figure)], page: &str) -> ExitCode {
     let args = match args(figures, std::env::args().skip(1)) {
         Ok(args) => args,
@@ -76,7 +76,7 @@ pub(crate) fn main(figures: &[(&str, Figure)], page: &str) -> ExitCode {
     }
 }
 
-/// Does the same with all of them, on all processors; results in their order.
+/// Calls `work` for each item on all processors; returns the results in the order of the items.
 pub(crate) fn each<T: Sync, R: Send>(
     of: &[T],
     work: impl Fn(&T) -> Result<R, ReplayError> + Sync,

@@ -1,4 +1,4 @@
-//! Figure 10: from uniform to Zipf 1.0.
+//! Figure 10: popularity from uniform to Zipf 1.0.
 
 use treering_engine::TreeKind;
 use treering_sim::replay::ReplayError;

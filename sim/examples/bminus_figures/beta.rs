@@ -1,4 +1,4 @@
-//! Table 2: β, for each page size, segment size and threshold.
+//! Table 2: β for each page size, segment size and threshold.
 
 use treering_engine::{LogPacking, ModLog, PageStoreKind, ResetRule, TreeKind};
 use treering_sim::replay::{Acknowledge, ReplayError};
@@ -15,7 +15,7 @@ const TABLE_2: [(usize, u32, [f64; 3]); 4] = [
     (16_384, 256, [12.3, 5.6, 2.3]),
 ];
 
-/// Operations over which the prediction is made, and after which β is measured.
+/// Number of operations that are predicted, after which β is measured.
 const OPS: u64 = 50_000;
 
 struct Row {
@@ -33,7 +33,7 @@ impl Row {
             packing: LogPacking::Sparse,
             page_size: self.page_size,
             record,
-            // Some 1,000 leaves.
+            // About 1,000 leaves.
             data_bytes: 1000 * self.page_size as u64 * 9 / 10,
             data_over_cache: 100,
             load,

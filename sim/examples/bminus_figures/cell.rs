@@ -1,5 +1,5 @@
-//! One store on the compressing drive: loaded in memory, opened again with the small cache, warmed
-//! up, measured in parts.
+//! A store on the compressing drive: loaded with all data in memory, reopened with the small cache,
+//! warmed up, and measured in parts.
 
 use treering_engine::{
     Durability, Kv, LogPacking, ModLog, Options, PageStoreKind, ResetRule, TablePersist, TreeKind,
@@ -9,25 +9,25 @@ use treering_sim::replay::{Acknowledge, Part, ReplayError, Rig};
 use treering_traces::generate::{GenParams, ValueSize, Workload as Law, build};
 use treering_traces::{Op, OpKind, OpSource, TraceError};
 
-/// Decides everything random.
+/// Seed of everything random.
 const SEED: u64 = 0;
 
-/// A 1,000th of the paper's 150 GB.
+/// Bytes of the data set: a 1,000th of the paper's 150 GB.
 pub(crate) const DATA_BYTES: u64 = 150_000_000;
 
 /// Bytes of a key (B⁻-tree §4.2).
 const KEY_BYTES: u64 = 8;
 
-/// In what order and how densely the records are loaded.
+/// The order in which records are loaded, which determines how full leaves are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Load {
     /// Random order (B⁻-tree §4.1): leaves are 69 % full.
     Random,
-    /// So that leaves are nearly full.
+    /// An order that leaves leaves nearly full.
     Full,
 }
 
-/// One store.
+/// The parameters of a store.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cell {
     pub(crate) tree: TreeKind,
@@ -35,14 +35,14 @@ pub(crate) struct Cell {
     pub(crate) mod_log: Option<ModLog>,
     pub(crate) packing: LogPacking,
     pub(crate) page_size: usize,
-    /// Key and value.
+    /// Bytes of key and value.
     pub(crate) record: u64,
     pub(crate) data_bytes: u64,
-    /// Bytes of data for each byte of cache: 150 in the paper.
+    /// Bytes of data per byte of cache (150 in the paper).
     pub(crate) data_over_cache: u64,
     pub(crate) load: Load,
-    /// Write-backs that a page sees before anything is measured. All begin with an empty log block,
-    /// and what fills it sets them apart.
+    /// Write-backs per page before anything is measured. All log blocks are empty at first; the
+    /// warm-up makes their fill levels diverge.
     pub(crate) warm_per_leaf: u64,
 }
 
@@ -52,7 +52,7 @@ pub(crate) const COW: PageStoreKind = PageStoreKind::CopyOnWrite {
     table: TablePersist::EachFlush,
 };
 
-/// T and Ds.
+/// The modification log with this threshold T and segment size Ds.
 pub(crate) fn log(threshold: u32, segment: u32) -> ModLog {
     ModLog {
         threshold,
@@ -62,7 +62,7 @@ pub(crate) fn log(threshold: u32, segment: u32) -> ModLog {
 }
 
 impl Cell {
-    /// The B⁻-tree with segments of Ds bytes.
+    /// The B⁻-tree with segments of `segment` bytes.
     pub(crate) fn bminus(page_size: usize, record: u64, segment: u32) -> Cell {
         Cell {
             tree: TreeKind::BTree,
@@ -84,7 +84,7 @@ impl Cell {
             store: COW,
             mod_log: None,
             packing: LogPacking::Packed,
-            // Nothing fills.
+            // There is no log block to fill.
             warm_per_leaf: 5,
             ..Cell::bminus(page_size, record, 128)
         }
@@ -116,7 +116,7 @@ impl Cell {
         self.options(cache)
     }
 
-    /// All records, then updates of them without end.
+    /// All records, then endless updates of them.
     fn source(&self) -> Result<Box<dyn OpSource + Send>, ReplayError> {
         match self.load {
             Load::Random => {
@@ -134,10 +134,10 @@ impl Cell {
         }
     }
 
-    /// Loads and warms up.
+    /// Loads the store and warms it up.
     pub(crate) fn warm(&self) -> Result<Warm, ReplayError> {
         let (_, profile) = treering_sim::csd::builtin("csd").expect("a built-in profile");
-        // Twice what the leaves take at the most, when half of each is empty.
+        // Twice the maximum number of leaves, when each is half empty.
         let slot = self.tree.layouts().general().slot_bytes() as u64;
         let pages = self.records() * (self.record + slot) * 2 / self.page_size as u64 + 256;
         let in_memory = self.options((pages + 64) * self.page_size as u64);
@@ -159,27 +159,27 @@ impl Cell {
     }
 }
 
-/// A store that is steady.
+/// A store in its steady state.
 pub(crate) struct Warm {
     cell: Cell,
     rig: Rig,
     source: Box<dyn OpSource + Send>,
-    /// Operations so far.
+    /// Number of operations so far.
     before: u64,
     workload: Option<Workload>,
 }
 
-/// What is compared.
+/// The components that are compared.
 pub(crate) const COMPONENTS: [&str; 5] = ["log", "pages", "extra", "all", "flash"];
 
-/// What was measured, beside what was predicted.
+/// The measured and the predicted results.
 pub(crate) struct Measured {
     pub(crate) part: Part,
     pub(crate) predicted: Prediction,
 }
 
 impl Warm {
-    /// Measures `ops` operations of so many clients, and predicts them.
+    /// Measures and predicts `ops` operations of this many clients.
     pub(crate) fn measure(
         &mut self,
         ops: u64,
@@ -189,8 +189,8 @@ impl Warm {
         self.rig.set_clients(clients, acknowledge)?;
         let part = self.rig.run(&mut *self.source, ops)?;
         let (device, pace) = self.rig.predicted_on();
-        // Updates are alike from here on: what is measured first stands for all of it, but for how
-        // far log blocks have come.
+        // From here on all updates are alike. So the workload of the first measured part represents
+        // all later ones, except for the number of earlier updates.
         if self.workload.is_none() {
             let span = Span {
                 limit_ops: self.before + ops,
@@ -204,7 +204,7 @@ impl Warm {
         self.before += ops;
         let options = self.cell.small();
         let predicted = predict::predict(workload, &options, &device, Some(&pace));
-        // `predict::tried` says that this was tried: here.
+        // `predict::tried` claims that this was tested; it is tested here.
         assert_eq!(predicted.untried, [], "outside its own bounds");
         Ok(Measured { part, predicted })
     }
@@ -222,19 +222,19 @@ impl Measured {
         bytes as f64 / self.part.user_bytes as f64
     }
 
-    /// Compressed bytes over user bytes: log, page, extra, all.
+    /// Compressed bytes divided by user bytes: log, page, extra, total.
     pub(crate) fn stored(&self) -> [f64; 4] {
         let [log, page, extra] = self.part.stored.map(|bytes| self.over_user(bytes));
         [log, page, extra, log + page + extra]
     }
 
-    /// The same, predicted.
+    /// The predicted [`Measured::stored`].
     pub(crate) fn predicted(&self) -> [f64; 4] {
         let stored = self.predicted.stored.expect("a compressing drive");
         [stored.log, stored.page, stored.extra, stored.total]
     }
 
-    /// What the host wrote over user bytes, and what the flash did.
+    /// Bytes written by the host, and bytes written to flash, each divided by user bytes.
     pub(crate) fn host_and_flash(&self) -> (f64, f64) {
         let written = self.part.after.written.since(&self.part.before.written);
         (
@@ -243,8 +243,8 @@ impl Measured {
         )
     }
 
-    /// Measured over predicted, less one, of each component that is at least 3 % of the total; in
-    /// the order of [`COMPONENTS`].
+    /// Measured divided by predicted, minus one, in the order of [`COMPONENTS`]. `None` for
+    /// components below 3 % of the total.
     pub(crate) fn errors(&self) -> [Option<f64>; 5] {
         let (measured, predicted) = (self.stored(), self.predicted());
         let (_, flash) = self.host_and_flash();
@@ -257,8 +257,8 @@ impl Measured {
     }
 }
 
-/// Even keys in order, which leaves leaves half full; then odd ones in between, until they are
-/// nearly full; then updates.
+/// Loads even keys in order, which makes leaves half full; then odd keys in between, until leaves
+/// are nearly full; then updates.
 struct Full {
     records: u64,
     value_len: u32,
@@ -266,7 +266,7 @@ struct Full {
     dice: u64,
 }
 
-/// Of 16 odd keys so many are loaded: leaves are then 97 % full.
+/// Number of odd keys loaded out of 16. Leaves are then 97 % full.
 const ODD_OF_16: u64 = 15;
 
 impl Full {
@@ -295,7 +295,7 @@ impl OpSource for Full {
         let n = if self.next < self.records {
             self.next
         } else {
-            // xorshift
+            // The xorshift generator.
             self.dice ^= self.dice << 13;
             self.dice ^= self.dice >> 7;
             self.dice ^= self.dice << 17;

@@ -1,14 +1,16 @@
-//! Measures what the evaluation of B⁻-tree shows, on the compressing drive, and draws it;
-//! `sim/BMINUS.md` explains it.
+//! Reproduces the evaluation of B⁻-tree on the compressing drive; see `sim/BMINUS.md`.
 //!
 //! ```sh
-//! cargo run --release -p treering-sim --example bminus_figures                    # all, some minutes; rewrites docs/ and the page
-//! cargo run --release -p treering-sim --example bminus_figures -- --figure beta   # one of them
-//! cargo run --release -p treering-sim --example bminus_figures -- --out DIR       # elsewhere: pictures, and tables.md
+//! cargo run --release -p treering-sim --example bminus_figures
+//! cargo run --release -p treering-sim --example bminus_figures -- --figure beta
+//! cargo run --release -p treering-sim --example bminus_figures -- --out DIR
 //! ```
 //!
-//! The data are a 1,000th of the paper's, the cache the same share of them. All counts: the same on
-//! every machine.
+//! The first command makes all figures in some minutes and rewrites `docs/` and the page. The
+//! second makes only one. The third writes pictures and `tables.md` to another folder.
+//!
+//! The data set is a 1,000th of the paper's, with the same share of it in the cache. All results
+//! are counts, so they are the same on every machine.
 
 mod beta;
 mod cell;

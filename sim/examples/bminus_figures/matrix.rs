@@ -11,15 +11,15 @@ const RECORDS: [u64; 3] = [128, 32, 16];
 const PAGES: [usize; 2] = [8192, 16_384];
 const CLIENTS: [u32; 5] = [1, 2, 4, 8, 16];
 
-/// Operations measured of each combination of clients and policy.
+/// Measured operations for each combination of clients and policy.
 const OPS: u64 = 50_000;
 
-/// Which tree.
+/// The trees that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Baseline,
     Bminus(u32),
-    /// The B⁻-tree but for its log, for Figure 11.
+    /// The B⁻-tree with a packed log, for Figure 11.
     Packed,
 }
 
@@ -55,7 +55,7 @@ struct Store {
     kind: Kind,
     page_size: usize,
     record: u64,
-    /// By policy, then by clients.
+    /// Results by policy, then by number of clients.
     by_minute: Vec<Measured>,
     by_commit: Vec<Measured>,
 }
@@ -64,8 +64,8 @@ pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
     let mut wanted = Vec::new();
     for record in RECORDS {
         for page_size in PAGES {
-            // The packed log makes a difference where commits flush, and none that depends on the
-            // page.
+            // The packed log matters only if commits flush, and its effect does not depend on the
+            // page size.
             let kinds = Kind::ALL.into_iter();
             wanted.extend(
                 kinds
@@ -104,7 +104,7 @@ pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
     Ok(())
 }
 
-/// WA after compression, by clients.
+/// WA after compression, by number of clients.
 fn totals(sheet: &mut Sheet, name: &str, stores: &[Store], by: impl Fn(&Store) -> &[Measured]) {
     let mut head = vec!["record, page, tree".to_string()];
     head.extend(CLIENTS.map(|n| format!("{n} client{}", if n == 1 { "" } else { "s" })));
@@ -129,7 +129,7 @@ fn totals(sheet: &mut Sheet, name: &str, stores: &[Store], by: impl Fn(&Store) -
     sheet.table(name, table);
 }
 
-/// Figure 11.
+/// Figure 11: WA of the log only.
 fn log_only(sheet: &mut Sheet, stores: &[Store]) {
     let mut head = vec!["record, log".to_string()];
     head.extend(CLIENTS.map(|n| format!("{n}")));
@@ -165,7 +165,7 @@ fn log_only(sheet: &mut Sheet, stores: &[Store]) {
     );
 }
 
-/// What the paper says in numbers, with one client and a flush a minute.
+/// Ratios that the paper states in numbers, with one client and a flush per minute.
 fn ratios<'a>(sheet: &mut Sheet, find: &impl Fn(Kind, usize, u64) -> &'a Store) {
     let total = |kind, page, record| find(kind, page, record).by_minute[0].stored()[3];
     let less = |page, record| {
@@ -242,7 +242,7 @@ fn ratios<'a>(sheet: &mut Sheet, find: &impl Fn(Kind, usize, u64) -> &'a Store) 
     sheet.table("ratios", table);
 }
 
-/// Predicted against measured, all components of all points.
+/// Errors of the predictions, for all components of all points.
 fn errors(sheet: &mut Sheet, stores: &[Store]) {
     let mut all: Vec<(usize, f64, String)> = Vec::new();
     for store in stores {

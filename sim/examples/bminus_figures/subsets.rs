@@ -1,4 +1,4 @@
-//! What each of the three techniques contributes: all subsets, under both trees.
+//! The contribution of each of the three techniques: all subsets, with both trees.
 
 use treering_engine::{BfOptions, LogPacking, PageStoreKind, TreeKind};
 use treering_sim::replay::{Acknowledge, ReplayError};

@@ -1,4 +1,4 @@
-//! Figures 13 and 14: what the threshold costs and saves.
+//! Figures 13 and 14: costs and savings of the threshold.
 
 use treering_sim::replay::{Acknowledge, ReplayError};
 use treering_sim::report::html::{Curve, Lines, Scale};
@@ -19,7 +19,7 @@ pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
     let results = each(&wanted, |(record, threshold)| {
         let cell = Cell {
             mod_log: Some(log(*threshold, 128)),
-            // A quarter of the data is enough of it here.
+            // A quarter of the data suffices here.
             data_bytes: crate::cell::DATA_BYTES / 4,
             ..Cell::bminus(8192, *record, 128)
         };

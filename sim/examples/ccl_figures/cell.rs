@@ -1,4 +1,4 @@
-//! One replay: a tree, records loaded as warm-up, what comes after them.
+//! One replay: a tree, records loaded as warm-up, and the operations after them.
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -10,21 +10,21 @@ use treering_traces::OpKind;
 
 use crate::trace::Trace;
 
-/// Decides everything random.
+/// Seed of everything random.
 const SEED: u64 = 0;
 
-/// What is done after the load.
+/// The operations after the load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Work {
     /// New keys in random order (CCL-BTree §5.2, §5.3).
     Inserts,
-    /// Updates of keys, all equally likely.
+    /// Uniform updates of keys.
     Uniform,
     /// Updates of keys by Zipf's law with this exponent (CCL-BTree §5.1: 0.9).
     Zipf(f64),
-    /// Searches for keys, all equally likely (CCL-BTree §5.3).
+    /// Uniform searches for keys (CCL-BTree §5.3).
     Searches,
-    /// Half inserts, half updates by Zipf's law of what was loaded.
+    /// Half inserts, half Zipf updates of the loaded keys.
     GrowingZipf(f64),
 }
 
@@ -40,11 +40,11 @@ impl Work {
     }
 }
 
-/// `loaded` records, and then as many operations.
+/// A trace of `loaded` records and then `ops` operations.
 pub(crate) fn trace(loaded: u64, ops: u64, work: Work) -> Result<Trace, ReplayError> {
     let mut draws = Draws::new(loaded, work);
     let records = (0..loaded).chain((0..ops).map(|i| draws.key(loaded, i)));
-    // Odd multiples are different from one another, and in no order.
+    // Odd multiples of the number are distinct and in no order.
     let keys = records.map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes());
     let kind = |at: usize| match work == Work::Searches && at as u64 >= loaded {
         true => OpKind::Get,
@@ -54,7 +54,7 @@ pub(crate) fn trace(loaded: u64, ops: u64, work: Work) -> Result<Trace, ReplayEr
     Trace::of(&work.name(), (loaded + ops, loaded), all)
 }
 
-/// Which record is next.
+/// Draws the record of the next operation.
 struct Draws {
     work: Work,
     rng: StdRng,
@@ -95,7 +95,7 @@ impl Draws {
     }
 }
 
-/// The tree with N_batch slots in a buffer node.
+/// A CCL-BTree with N_batch slots per buffer node.
 pub(crate) fn ccl(batch: usize) -> PmTreeKind {
     PmTreeKind::Ccl(CclOptions {
         batch,
@@ -103,7 +103,7 @@ pub(crate) fn ccl(batch: usize) -> PmTreeKind {
     })
 }
 
-/// Replays it on the calibrated device; `set` has the last word on how.
+/// Replays the trace on the calibrated device. `set` can change the configuration.
 pub(crate) fn replay(
     trace: &Trace,
     tree: PmTreeKind,
@@ -117,12 +117,12 @@ pub(crate) fn replay(
     run(&config, &mut |_| {})
 }
 
-/// The part of the report that is about persistent memory.
+/// The persistent memory part of the report.
 pub(crate) fn pm_of(report: &ReplayReport) -> &PmReport {
     report.pm.as_ref().expect("it ran on persistent memory")
 }
 
-/// How much less, as a share.
+/// Relative saving, as a share.
 pub(crate) fn less(new: f64, old: f64) -> f64 {
     1.0 - new / old
 }

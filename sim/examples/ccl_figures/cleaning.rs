@@ -1,4 +1,4 @@
-//! Figure 14 and §3.4: what cleaning the log costs, and for how long.
+//! Figure 14 and §3.4: the cost of cleaning the log, and its duration.
 
 use treering_engine::{CclOptions, Cleaning, PmTreeKind};
 use treering_sim::replay::ReplayError;
@@ -10,7 +10,7 @@ use crate::run::each;
 
 const RECORDS: u64 = 1_000_000;
 
-/// Clients at once: a socket's worth of the paper's 48 threads.
+/// Number of clients: one socket's part of the paper's 48 threads.
 const CLIENTS: u32 = 24;
 
 fn tree(cleaning: Cleaning) -> PmTreeKind {
@@ -70,7 +70,7 @@ pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
         for point in &report.series {
             let seconds = (point.elapsed_ns - at) as f64 / 1e9;
             let rate = (point.ops - ops) as f64 / seconds / 1e6;
-            // Steps: a stop is long, and its rate holds all the while.
+            // Steps, because a stop is long and its rate holds throughout.
             points.extend([at, point.elapsed_ns].map(|ns| (ns as f64 / 1e6, rate)));
             (ops, at) = (point.ops, point.elapsed_ns);
         }

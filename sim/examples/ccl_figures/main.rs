@@ -1,13 +1,16 @@
-//! Measures what the evaluation of CCL-BTree shows, on simulated persistent memory, and draws it;
-//! `sim/CCL.md` explains it.
+//! Reproduces the evaluation of CCL-BTree on simulated persistent memory; see `sim/CCL.md`.
 //!
 //! ```sh
-//! cargo run --release -p treering-sim --example ccl_figures                      # all, some minutes; rewrites docs/ and the page
-//! cargo run --release -p treering-sim --example ccl_figures -- --figure table1   # one of them
-//! cargo run --release -p treering-sim --example ccl_figures -- --out DIR         # elsewhere: pictures, and tables.md
+//! cargo run --release -p treering-sim --example ccl_figures
+//! cargo run --release -p treering-sim --example ccl_figures -- --figure table1
+//! cargo run --release -p treering-sim --example ccl_figures -- --out DIR
 //! ```
 //!
-//! The data are a tenth of the paper's. Counts and virtual time: the same on every machine.
+//! The first command makes all figures in some minutes and rewrites `docs/` and the page. The
+//! second makes only one. The third writes pictures and `tables.md` to another folder.
+//!
+//! The data set is a tenth of the paper's. Results are counts and virtual times, so they are the
+//! same on every machine.
 
 mod cell;
 mod cleaning;

@@ -1,5 +1,5 @@
-//! Predicted beside measured: leaves, log and all, for each size of buffer node and each kind of
-//! work.
+//! Predicted beside measured amplification by leaves and log, for each size of buffer node and each
+//! workload.
 
 use treering_sim::replay::ReplayError;
 
@@ -25,7 +25,7 @@ pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
         let batches: Vec<usize> = (1..=5).collect();
         let reports = each(&batches, |batch| replay(&trace, ccl(*batch), |_| {}))?;
         for (batch, report) in batches.iter().zip(&reports) {
-            // `predict::tried` says that this was tried: here.
+            // `predict::tried` claims that this was tested; it is tested here.
             assert_eq!(report.wa.untried, [], "outside its own bounds");
             let pm = pm_of(report);
             let (predicted, error) = pm.predicted.zip(pm.error).expect("records fit leaves");

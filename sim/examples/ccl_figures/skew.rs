@@ -1,4 +1,5 @@
-//! Uniform and skewed updates, beside the trees without buffers and with one for all leaves.
+//! Uniform and skewed updates, compared with a tree without buffers and a tree with one buffer for
+//! all leaves.
 
 use treering_engine::{GlobalOptions, PmTreeKind};
 use treering_sim::replay::ReplayError;

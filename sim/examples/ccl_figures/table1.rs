@@ -1,4 +1,4 @@
-//! Table 1 and §3.5: what the size of a buffer node does.
+//! Table 1 and §3.5: the effect of the size of buffer nodes.
 
 use treering_sim::replay::ReplayError;
 use treering_sim::report::html::{Curve, Lines, Scale};
@@ -7,34 +7,34 @@ use crate::cell::{Work, ccl, pm_of, replay, trace};
 use crate::page::{Sheet, Table};
 use crate::run::each;
 
-/// A tenth of the paper's: 50 M are loaded, 50 M are measured.
+/// Number of records: a tenth of the paper's 50 M loaded and 50 M measured.
 const RECORDS: u64 = 5_000_000;
 
-/// Bytes of a record, an XPLine, a log entry, a buffer node's head.
+/// Bytes of a record, an XPLine, a log entry, and the header of a buffer node.
 const RECORD: f64 = 16.0;
 const XPLINE: f64 = 256.0;
 const ENTRY: f64 = 24.0;
 
-/// GiB that 50 M inserts write to the medium; GiB of persistent memory and of DRAM with 100 M
-/// records (Table 1, by N_batch from 1).
+/// Table 1, by N_batch from 1: GiB that 50 M inserts write to the medium; GiB of persistent memory
+/// and of DRAM with 100 M records.
 const MEDIA_GIB: [f64; 5] = [9.37, 7.52, 6.63, 6.17, 5.88];
 const PM_GIB: [f64; 5] = [2.71, 2.77, 2.96, 2.83, 2.81];
-/// M of 50 M searches that a buffer node answers (Table 1, "DRAM hit").
+/// Millions of 50 M searches that a buffer node answers (Table 1, "DRAM hit").
 const DRAM_HITS: [f64; 5] = [4.9, 9.4, 14.2, 17.6, 21.7];
-/// Searches that are measured.
+/// Number of measured searches.
 const SEARCHES: u64 = 1_000_000;
 const DRAM_GIB: [f64; 5] = [0.47, 0.59, 0.74, 0.82, 0.93];
 const GIB: f64 = (1u64 << 30) as f64;
 
-/// XPLines written to leaves and to the log for each write of 16 bytes, in bytes a byte (§3.5).
+/// Bytes of XPLines written to leaves and to the log, per user byte, for writes of 16 bytes (§3.5).
 fn formula(batch: f64) -> (f64, f64) {
     let leaf = XPLINE / RECORD / (batch + 1.0);
     let log = ENTRY / RECORD * batch / (batch + 1.0);
     (leaf, log)
 }
 
-/// Searches that buffer nodes answer, after a load; beside what N_batch slots of each node can be
-/// of the leaf's records and of those that wait above it.
+/// Searches that buffer nodes answer after a load. For comparison, N_batch divided by the number of
+/// records in a leaf and its buffer node.
 fn hits(batches: &[usize]) -> Result<Table, ReplayError> {
     let trace = trace(RECORDS, SEARCHES, Work::Searches)?;
     let reports = each(batches, |batch| replay(&trace, ccl(*batch), |_| {}))?;

@@ -1,4 +1,4 @@
-//! §5.2: what each technique saves.
+//! §5.2: the savings of each technique.
 
 use treering_engine::{CclOptions, Logging, PmTreeKind};
 use treering_sim::replay::ReplayError;

@@ -1,4 +1,4 @@
-//! Key sets, trees of them, and what the paper's trees took.
+//! Key sets, the trees of them, and the space that the paper's trees took.
 
 use std::io::Read;
 
@@ -11,7 +11,7 @@ use treering_sim::predict::space::KeySample;
 pub(crate) const NODE: usize = 4096;
 /// Bytes of a value: a tuple identifier (§4 "Experimental Setup").
 const VALUE: [u8; 8] = *b"8 bytes.";
-/// Decides what is random.
+/// Seed of everything random.
 pub(crate) const SEED: u64 = 1;
 
 /// The paper's configurations (§4), and its adaptive tree (§5).
@@ -26,8 +26,8 @@ pub(crate) const LAYOUTS: [LayoutChoice; 8] = [
     LayoutChoice::ADAPTIVE,
 ];
 
-/// Bytes per record of all nodes in the order of [`LAYOUTS`], of the paper's 300 MB of each key set
-/// in random order: its raw data (Figures 7, 9, 10, 12), where known.
+/// Bytes per record of all nodes in the paper's raw data (Figures 7, 9, 10, 12), in the order of
+/// [`LAYOUTS`]. Each key set has 300 MB, in random order. `None` if unknown.
 pub(crate) fn paper(set: &str) -> [Option<f64>; 8] {
     match set {
         "dense" => [26.64, 24.51, 29.09, 29.66, 25.09, 17.80, 14.24].map(Some),
@@ -42,14 +42,14 @@ pub(crate) fn paper(set: &str) -> [Option<f64>; 8] {
     .expect("one for each layout")
 }
 
-/// Strings as keys.
+/// A set of strings as keys.
 pub(crate) struct Set {
-    /// In random order.
+    /// The keys, in random order.
     pub(crate) keys: Vec<Vec<u8>>,
 }
 
 impl Set {
-    /// One key a line.
+    /// Reads a file with one key per line.
     pub(crate) fn read(path: &str) -> Result<Set, String> {
         let mut text = Vec::new();
         let mut input = treering_traces::input::open(path).map_err(|e| e.to_string())?;
@@ -60,7 +60,7 @@ impl Set {
         })
     }
 
-    /// What is behind the part that most URLs of a site have in common: its pages' titles.
+    /// Removes the prefix that most URLs of a site share, which leaves the titles of its pages.
     pub(crate) fn titles(&self) -> Set {
         let title = |key: &Vec<u8>| {
             let at = key.windows(6).position(|bytes| bytes == b"/wiki/")?;
@@ -74,12 +74,12 @@ impl Set {
     }
 }
 
-/// Numbers as keys of four bytes.
+/// Numbers as big-endian keys of four bytes.
 pub(crate) fn bytes(numbers: &[u32]) -> Vec<[u8; 4]> {
     numbers.iter().map(|number| number.to_be_bytes()).collect()
 }
 
-/// A tree of pages.
+/// Builds a tree of pages and counts its space.
 pub(crate) fn measure<K: AsRef<[u8]>>(choice: LayoutChoice, keys: &[K]) -> Counts {
     let mut tree = PageTree::new(choice, NODE);
     for key in keys {
@@ -90,7 +90,7 @@ pub(crate) fn measure<K: AsRef<[u8]>>(choice: LayoutChoice, keys: &[K]) -> Count
     tree.counts()
 }
 
-/// A share of the keys.
+/// Samples a share of the keys.
 pub(crate) fn sample<K: AsRef<[u8]>>(keys: &[K], share: f64, seed: u64) -> KeySample {
     let records: Vec<_> = (keys.iter())
         .map(|key| (key.as_ref(), VALUE.len() as u32))
@@ -104,7 +104,7 @@ pub(crate) fn dense(counts: &Counts) -> f64 {
     shares.iter().sum()
 }
 
-/// A difference in percent.
+/// Formats a relative difference in per cent.
 pub(crate) fn off(measured: f64, paper: f64) -> String {
     format!("{:+.1} %", 100.0 * (measured / paper - 1.0))
 }

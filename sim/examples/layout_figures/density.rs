@@ -15,14 +15,14 @@ const SHOWN: [LayoutChoice; 4] = [
     LayoutChoice::ADAPTIVE,
 ];
 
-/// A twentieth of the records: 25 densities times four trees.
+/// Records are divided by this, because there are 25 densities times four trees.
 const FRACTION: u32 = 20;
 
 struct Cell {
     percent: u32,
-    /// In the order of [`SHOWN`].
+    /// The measured counts, in the order of [`SHOWN`].
     counts: [Counts; 4],
-    /// The same, predicted: how far off bytes a record are at most.
+    /// The largest error of the predicted bytes per record.
     off: f64,
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn figure(records: u32, sheet: &mut Sheet) {
         table.row(&line);
     }
     sheet.table("density", table);
-    // The adaptive tree's curve lies on that of the fully dense one.
+    // The adaptive tree's curve coincides with that of the fully dense tree.
     let curves = |of: &dyn Fn(&Counts) -> f64, from: usize| -> Vec<Curve> {
         let shown = SHOWN[..3].iter().enumerate().skip(from);
         let curve = |(i, choice): (usize, &LayoutChoice)| Curve {

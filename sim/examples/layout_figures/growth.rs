@@ -1,8 +1,8 @@
-//! The growth wave: what the figures above are at other numbers of records.
+//! The growth wave: the results of the other figures for other numbers of records.
 //!
-//! Leaves of random inserts split at about the same time, so that records per leaf go up and down
-//! as a tree grows. The paper's fan-outs are means over `N 16^-R`, `R` uniform in [0, 1) (§4.4);
-//! its other figures are at one `N`.
+//! Leaves of random inserts split at about the same time, so the number of records per leaf rises
+//! and falls as a tree grows. The paper's fan-outs are means over `N 16^-R` with `R` uniform in [0,
+//! 1) (§4.4); its other figures are for one `N`.
 
 use treering_sim::layouts::keys::{self, Order};
 use treering_sim::predict::space::{Forecast, PartitionSplit};
@@ -12,21 +12,21 @@ use crate::cell::{LAYOUTS, SEED, bytes, off, paper, sample};
 use crate::page::{Sheet, Table};
 use crate::sets::at;
 
-/// The sweep ends at a quarter of the records.
+/// The sweep ends at this fraction of the records: a quarter.
 const QUARTER: u32 = 4;
-/// Steps of the sweep, and by what it reaches down.
+/// Number of steps of the sweep, and the ratio of its largest to its smallest number of records.
 const STEPS: u32 = 12;
 const FACTOR: f64 = 16.0;
 
 type Shape = fn(&Played) -> f64;
 
-/// All layouts at one number of records.
+/// The predictions for one number of records.
 struct Played {
     records: u32,
-    /// In the order of [`LAYOUTS`].
+    /// Forecasts in the order of [`LAYOUTS`].
     forecasts: Vec<Forecast>,
-    /// The fully dense tree as in the published code, with partition detection and without, and so
-    /// the adaptive one.
+    /// The fully dense tree as in the published code, with and without partition detection, and the
+    /// adaptive tree likewise.
     published: [Forecast; 4],
 }
 
@@ -50,18 +50,18 @@ impl Played {
         self.forecasts[at].bytes_per_record()
     }
 
-    /// Over hints, in percent.
+    /// Saving relative to hints, in per cent.
     fn published_saved(&self, which: usize) -> f64 {
         100.0 * (1.0 - self.published[which].bytes_per_record() / self.bytes(at::HINTS))
     }
 
-    /// In percent.
+    /// Saving of one layout relative to another, in per cent.
     fn saved(&self, at: usize, from: usize) -> f64 {
         100.0 * (1.0 - self.bytes(at) / self.bytes(from))
     }
 }
 
-/// What is swept: names, how, and the paper's for dense and sparse numbers.
+/// The swept figures: name, function, and the paper's values for dense and sparse numbers.
 const SHAPES: [(&str, Shape, [&str; 2]); 12] = [
     (
         "saved by prefixes, %",
@@ -188,11 +188,11 @@ pub(crate) fn waves(records: u32, sheet: &mut Sheet) {
     );
 }
 
-/// As many records as the paper has, and what share of them is looked at.
+/// The paper's number of records, and the share of them that is sampled.
 const LARGE: u32 = 25_000_000;
 const SHARE: f64 = 0.04;
 
-/// What the paper's number of records would take, predicted from a sample.
+/// Predicts from a sample what the paper's number of records would take.
 pub(crate) fn large(sheet: &mut Sheet) {
     let mut table = Table::new(&[
         "layout",

@@ -1,13 +1,18 @@
-//! What each page layout takes, counted, beside the figures of B-Trees Are Back (§4.1-§4.6, §5.2,
-//! raw data of its Figures 7, 9, 10, 12, 13 and 15); `sim/LAYOUTS.md` explains it.
+//! Counts the space that each page layout takes and compares it with B-Trees Are Back (§4.1-§4.6,
+//! §5.2, raw data of its Figures 7, 9, 10, 12, 13 and 15); see `sim/LAYOUTS.md`.
 //!
 //! ```sh
-//! cargo run --release -p treering-sim --example layout_figures                             # all but strings, minutes; rewrites docs/ and the page
-//! cargo run --release -p treering-sim --example layout_figures -- density partitions       # some
-//! cargo run --release -p treering-sim --example layout_figures -- urls --keys FILE         # strings, a key a line, plain, .gz, .xz or .zst
-//! cargo run --release -p treering-sim --example layout_figures -- sets --records 25M       # as many as the paper
-//! cargo run --release -p treering-sim --example layout_figures -- --out DIR                # elsewhere: pictures, and tables.md
+//! cargo run --release -p treering-sim --example layout_figures
+//! cargo run --release -p treering-sim --example layout_figures -- density partitions
+//! cargo run --release -p treering-sim --example layout_figures -- urls --keys FILE
+//! cargo run --release -p treering-sim --example layout_figures -- sets --records 25M
+//! cargo run --release -p treering-sim --example layout_figures -- --out DIR
 //! ```
+//!
+//! Without arguments, all figures except those of strings are made in some minutes, and `docs/` and
+//! the page are rewritten. Names select figures. `--keys` names a file of strings, one key per line
+//! (plain, .gz, .xz or .zst). `--records 25M` are as many as in the paper. `--out` writes pictures
+//! and `tables.md` to another folder.
 //!
 //! The same records and seed give the same tables on every machine.
 
@@ -27,13 +32,13 @@ use std::process::ExitCode;
 use cell::Set;
 use page::Sheet;
 
-/// What the command line says.
+/// The command line.
 struct Args {
     parts: Vec<String>,
-    /// Records of the sets of numbers.
+    /// Number of records in sets of numbers.
     records: u32,
     out: Option<PathBuf>,
-    /// Strings.
+    /// A set of strings.
     keys: Option<Set>,
 }
 

@@ -59,7 +59,7 @@ pub(crate) fn figure(records: u32, sheet: &mut Sheet) {
         ]);
     }
     sheet.table("partitions", table);
-    // They are those with hints throughout.
+    // With partitions all these leaves have hints, so the curve is the same as that of hints.
     curves.remove(1);
     sheet.picture(
         "layouts-partitions",

@@ -1,4 +1,5 @@
-//! Bytes per record, predicted from all keys and from some, beside what pages take.
+//! Bytes per record, predicted from all keys and from samples, compared with the bytes that pages
+//! take.
 
 use treering_engine::node::LayoutChoice;
 use treering_sim::layouts::keys::{self, Order};
@@ -6,10 +7,10 @@ use treering_sim::layouts::keys::{self, Order};
 use crate::cell::{LAYOUTS, SEED, Set, bytes, measure, sample};
 use crate::page::{Sheet, Table, percent};
 
-/// Shares of the keys, and how many samples of each.
+/// Shares of the keys, and the number of samples of each size.
 const SHARES: [(f64, u64); 3] = [(0.01, 5), (0.1, 5), (1.0, 1)];
 
-/// A tenth of the records: each set is laid out and predicted over and over.
+/// Records are divided by this, because each set is built and predicted several times.
 const FRACTION: u32 = 10;
 
 pub(crate) fn table(records: u32, strings: Option<&Set>, sheet: &mut Sheet) {

@@ -18,7 +18,7 @@ pub(crate) mod at {
     pub(crate) const ADAPTIVE: usize = 7;
 }
 
-/// What the page calls a table of so many records.
+/// The page's name for a table of this many records.
 pub(crate) fn named(name: &str, records: u32) -> String {
     match records {
         2_500_000 => name.into(),
@@ -27,7 +27,7 @@ pub(crate) fn named(name: &str, records: u32) -> String {
     }
 }
 
-/// A line a layout.
+/// A table with a line for each layout.
 pub(crate) fn table<K: AsRef<[u8]>>(
     keys: &[K],
     counts: &[Counts],
@@ -81,8 +81,8 @@ pub(crate) fn tables(records: u32, sheet: &mut Sheet) {
     sheet.table(&named("claims", records), claims(&counts));
 }
 
-/// A claim of CLAIMS.md: its row, what it is of, measured, the paper's, and how far off is still
-/// good, in the same unit.
+/// A claim of CLAIMS.md: its row, what it is about, the measured and the published value, and the
+/// accepted deviation in the same unit.
 struct Claim {
     row: &'static str,
     what: String,
@@ -93,10 +93,10 @@ struct Claim {
 }
 
 enum Unit {
-    /// Points of a percentage.
+    /// Percentage points.
     Points,
     Bytes,
-    /// Records, held to a percentage.
+    /// Records; the deviation is a percentage.
     Records,
 }
 
@@ -132,7 +132,7 @@ impl Claim {
     }
 }
 
-/// What the paper says of numbers, in the order dense, sparse.
+/// The paper's claims about numbers, in the order dense, sparse.
 fn claims(counts: &[[Counts; 8]; 2]) -> Table {
     let all = |set: usize, at: usize| counts[set][at].bytes_per_record_with_inner();
     let saved = |set: usize, at: usize, from: usize| 100.0 * (1.0 - all(set, at) / all(set, from));
@@ -231,7 +231,7 @@ fn claims(counts: &[[Counts; 8]; 2]) -> Table {
     table
 }
 
-/// §3.5: what leaves hold of ascending numbers.
+/// §3.5: how full leaves of ascending numbers are.
 pub(crate) fn sorted(records: u32, sheet: &mut Sheet) {
     let keys = bytes(&keys::dense(records, 1.0, Order::Sorted, SEED));
     let counts = LAYOUTS.map(|choice| measure(choice, &keys));

@@ -1,4 +1,4 @@
-//! §4.1-§4.5 and Figure 15, of strings: a key file that the reader gives.
+//! §4.1-§4.5 and Figure 15 for strings, from a key file that the user provides.
 
 use treering_sim::layouts::Counts;
 use treering_sim::layouts::keys::{self, Order};
@@ -8,7 +8,7 @@ use crate::cell::{LAYOUTS, SEED, Set, bytes, measure};
 use crate::page::{Sheet, Table, percent};
 use crate::sets::{at, table};
 
-/// Records of the numbers in the picture of leaves.
+/// Number of numeric keys in the picture of leaves.
 const NUMBERS: u32 = 250_000;
 
 pub(crate) fn figure(set: Option<&Set>, sheet: &mut Sheet) {
@@ -27,7 +27,7 @@ pub(crate) fn figure(set: Option<&Set>, sheet: &mut Sheet) {
     kinds(&counted, sheet);
 }
 
-/// What the paper says of its strings beside what holds of these.
+/// The paper's claims about its strings, compared with these strings.
 fn claims(counted: &[[Counts; 8]]) -> Table {
     let saved = |counts: &[Counts; 8], at: usize, from: usize| {
         let all = |at: usize| counts[at].bytes_per_record_with_inner();
@@ -110,7 +110,7 @@ fn claims(counted: &[[Counts; 8]]) -> Table {
     table
 }
 
-/// Figure 15.
+/// Figure 15: leaves by layout.
 fn kinds(strings: &[[Counts; 8]], sheet: &mut Sheet) {
     let adaptive = LAYOUTS[at::ADAPTIVE];
     let numbers = |numbers: Vec<u32>| measure(adaptive, &bytes(&numbers));

@@ -1,13 +1,15 @@
-//! Measures what LodgeTree's evaluation shows, on simulated persistent memory; `sim/LODGE.md`
-//! explains it.
+//! Reproduces LodgeTree's evaluation on simulated persistent memory; see `sim/LODGE.md`.
 //!
 //! ```sh
-//! cargo run --release -p treering-sim --example lodge_figures                     # all; rewrites docs/ and the page
-//! cargo run --release -p treering-sim --example lodge_figures -- --figure growth  # one of them
-//! cargo run --release -p treering-sim --example lodge_figures -- --out DIR        # elsewhere: pictures, and tables.md
+//! cargo run --release -p treering-sim --example lodge_figures
+//! cargo run --release -p treering-sim --example lodge_figures -- --figure growth
+//! cargo run --release -p treering-sim --example lodge_figures -- --out DIR
 //! ```
 //!
-//! Counts and virtual time: the same on every machine.
+//! The first command makes all figures and rewrites `docs/` and the page. The second makes only
+//! one. The third writes pictures and `tables.md` to another folder.
+//!
+//! Results are counts and virtual times, so they are the same on every machine.
 
 #[path = "../bf_figures/errors.rs"]
 mod errors;
@@ -37,7 +39,7 @@ use patterns::Pattern;
 use run::{Figure, each};
 use trace::Trace;
 
-/// Keys inserted; the second half is measured.
+/// Number of keys inserted; the second half is measured.
 const KEYS: u64 = 400_000;
 
 const FIGURES: [(&str, Figure); 6] = [
@@ -57,7 +59,7 @@ fn lodge() -> LodgeOptions {
     LodgeOptions::default()
 }
 
-/// A store on memory that takes no time: for what is counted in DRAM.
+/// A store on memory without timing, for counts in DRAM.
 fn open(tree: PmTreeKind) -> Result<PmStore, ReplayError> {
     let options = PmOptions {
         tree,
@@ -68,7 +70,7 @@ fn open(tree: PmTreeKind) -> Result<PmStore, ReplayError> {
     Ok(PmStore::open(Arc::new(device), &options).expect("it fits"))
 }
 
-/// Puts keys one after the other, cleaning when that is due; tells of each so many.
+/// Puts keys one after another and cleans when it is due. Calls `tell` at regular intervals.
 fn grow(store: &PmStore, pattern: Pattern, mut tell: impl FnMut(u64, &PmStats)) {
     for i in 0..KEYS {
         store.put(&pattern.key(i), &i.to_le_bytes()).expect("puts");
@@ -159,7 +161,7 @@ fn unpredicted(config: &mut ReplayConfig) {
     config.predict = false;
 }
 
-/// §III-B: records that a flush, and a visit to a leaf, take along; and what that amplifies.
+/// §III-B: records per flush and per visit to a leaf, and the resulting amplification.
 fn grouping(sheet: &mut Sheet) -> Result<(), ReplayError> {
     let mut table = Table::new(&[
         "writes",
@@ -207,7 +209,7 @@ fn grouping(sheet: &mut Sheet) -> Result<(), ReplayError> {
     Ok(())
 }
 
-/// §IV-D, Figure 15: entries of the log that are needed, and those that logs in use have room for.
+/// §IV-D, Figure 15: the log entries that are needed, and those that the logs in use have room for.
 fn logs(sheet: &mut Sheet) -> Result<(), ReplayError> {
     let mut table = Table::new(&[
         "writes",
@@ -252,7 +254,7 @@ fn logs(sheet: &mut Sheet) -> Result<(), ReplayError> {
     Ok(())
 }
 
-/// §IV-E: DRAM. A buffer in free slots takes none of its own.
+/// §IV-E: DRAM. A buffer in free slots needs no additional DRAM.
 fn dram(sheet: &mut Sheet) -> Result<(), ReplayError> {
     let trees = [
         ("`lodge`", PmTreeKind::Lodge(lodge())),
@@ -282,7 +284,7 @@ fn dram(sheet: &mut Sheet) -> Result<(), ReplayError> {
     ]);
     for ((name, tree), (index, stats, most)) in trees.iter().zip(rows) {
         let nodes = stats.node_bytes + stats.flush_time_bytes;
-        // Sixteen bytes a change, as if the map of a global buffer had no nodes of its own.
+        // Sixteen bytes per change, as if the map of a global buffer had no nodes.
         let buffer = match tree {
             PmTreeKind::Global(_) => 16 * most,
             _ => 0,
@@ -301,7 +303,7 @@ fn dram(sheet: &mut Sheet) -> Result<(), ReplayError> {
     Ok(())
 }
 
-/// §IV-C, §IV-D: the tail of virtual latency, with splits into two and hotness-aware ones.
+/// §IV-C, §IV-D: tail latency in virtual time, with splits into two and with hotness-aware splits.
 fn tails(sheet: &mut Sheet) -> Result<(), ReplayError> {
     let trace = Pattern::Burst.trace(KEYS)?;
     let double = LodgeOptions {

@@ -1,4 +1,4 @@
-//! What is written, in which order.
+//! Patterns of writes: which keys, in which order.
 
 use treering_sim::replay::ReplayError;
 use treering_traces::OpKind;
@@ -8,23 +8,24 @@ use crate::trace::Trace;
 /// Orders of writes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Pattern {
-    /// New keys, anywhere.
+    /// New keys, uniformly distributed.
     Uniform,
-    /// New keys; four of five in a fifth of the key space.
+    /// New keys, four of five in a fifth of the key space.
     Skewed,
     /// New keys, ascending.
     Sequential,
-    /// A first half of new keys; then any of them.
+    /// First new keys; in the second half, uniform updates of them.
     Updates,
-    /// A first half of new keys; then four of five writes go to a fifth of them.
+    /// First new keys; in the second half, four of five updates go to a fifth of them.
     HotUpdates,
-    /// The same, but 95 of 100 go to a thousandth.
+    /// First new keys; in the second half, 95 of 100 updates go to a thousandth of them.
     FewUpdates,
-    /// A first half of new keys, anywhere; then new keys in a hundredth of the key space.
+    /// First new keys, uniformly distributed; in the second half, new keys in a hundredth of the
+    /// key space.
     Burst,
 }
 
-/// A number in no order.
+/// Scrambles a number.
 fn scrambled(i: u64) -> u64 {
     let mut z = i.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -59,7 +60,7 @@ impl Pattern {
         let half = super::KEYS / 2;
         let word = match self {
             Pattern::Uniform => scrambled(i),
-            // The hot fifth of the key space is its second one.
+            // The hot fifth of the key space is the second one.
             Pattern::Skewed if !i.is_multiple_of(5) => u64::MAX / 5 + scrambled(i) / 5,
             Pattern::Skewed => scrambled(i),
             Pattern::Sequential => i << 32,
@@ -80,7 +81,7 @@ impl Pattern {
         word.to_be_bytes()
     }
 
-    /// A trace of so many puts, of which the first half is warm-up.
+    /// A trace of `ops` puts, of which the first half is warm-up.
     pub(crate) fn trace(self, ops: u64) -> Result<Trace, ReplayError> {
         let puts = (0..ops).map(|i| (OpKind::Put, self.key(i)));
         Trace::of(self.name(), (ops, ops / 2), puts)

@@ -1,5 +1,5 @@
-//! Predicted beside measured: what nodes buffer, what visits to leaves take along, and what that
-//! amplifies.
+//! Predicted beside measured: what nodes buffer, how many changes a visit to a leaf brings, and the
+//! resulting amplification.
 
 use treering_engine::{LodgeOptions, PmTreeKind};
 use treering_sim::replay::ReplayError;
@@ -47,7 +47,7 @@ pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
             replay(&trace, PmTreeKind::Lodge(options), |_| {})
         })?;
         for (t_node, report) in sizes.iter().zip(&reports) {
-            // `predict::tried` says that this was tried: here.
+            // `predict::tried` claims that this was tested; it is tested here.
             assert_eq!(report.wa.untried, [], "outside its own bounds");
             let pm = report.pm.as_ref().expect("it is pm");
             let own = pm.lodge.as_ref().expect("it is one");

@@ -1,9 +1,9 @@
-//! What is known of Optane DIMMs (DEVICES §2), with a band for each figure, and the device's own
-//! figure beside it.
+//! Published figures of Optane DIMMs (DEVICES §2), each with an accepted band and the simulated
+//! device's value.
 //!
-//! DEVICES states the bands of the inference experiment. The others are this project's: 2 % for
-//! latencies, which are parameters; 5 % for what coalescing alone decides; 10 % for bandwidth
-//! without competition; 20 % for what depends on how threads interleave.
+//! DEVICES states the bands of the inference experiment. The other bands are this project's: 2 %
+//! for latencies, which are parameters; 5 % for results of coalescing alone; 10 % for bandwidth
+//! without competition; 20 % for results that depend on how threads interleave.
 
 use std::ops::RangeInclusive;
 
@@ -14,13 +14,13 @@ use crate::patterns::{
     write_rate,
 };
 
-/// A figure.
+/// A published figure.
 pub(crate) struct Row {
     /// The table that it belongs to.
     pub(crate) group: &'static str,
-    /// What, in words.
+    /// What it measures, in words.
     pub(crate) name: String,
-    /// As published; none where only a band is given.
+    /// The published value; `None` if only a band is given.
     pub(crate) published: Option<f64>,
     pub(crate) band: RangeInclusive<f64>,
     pub(crate) found: f64,
@@ -70,7 +70,7 @@ impl Rows {
     }
 }
 
-/// The figures of some [`GROUPS`], from so many lines each.
+/// The figures of some [`GROUPS`], each from this many lines.
 pub(crate) fn rows(profile: &PmProfile, groups: &[&str], lines: u64) -> Vec<Row> {
     let mut rows = Rows(Vec::new());
     for group in groups {
@@ -161,7 +161,7 @@ fn ratios(rows: &mut Rows, profile: &PmProfile, lines: u64) {
     }
 }
 
-/// WA of the inference experiment by bytes of the region, as measured (FAST'20) and divided by the
+/// WA of the inference experiment by bytes of the region, as measured (FAST'20), divided by the
 /// plateau of 1.0365.
 pub(crate) const KNEE: [(u64, Option<f64>); 9] = [
     (8 << 10, Some(1.0)),
@@ -183,7 +183,7 @@ fn knee(rows: &mut Rows, profile: &PmProfile) {
             ..=16 => 0.95..=1.05,
             20 => 1.15..=1.45,
             128.. => 1.95..=2.05,
-            // Smooth and monotone between.
+            // Smooth and monotone in between.
             _ => least..=2.05,
         };
         let found = inference(profile, bytes / 256);
@@ -231,7 +231,7 @@ fn bandwidths(rows: &mut Rows, profile: &PmProfile, lines: u64) {
         let found = write(&interleaved, Kind::NtStore, threads, size);
         rows.near("bandwidth", &name, published, TOGETHER, found);
     }
-    // A load of one line waits for it; enough threads have as many under way as the medium takes.
+    // A load of one line waits for it. With enough threads, the medium is always busy.
     for (size, published) in [(64, 1.68), (128, 3.34), (256, 6.5)] {
         let name = format!("random read {size} B, 64 threads, GB/s");
         let found = read_rate(profile, Order::Random, (64, size), lines);
@@ -268,7 +268,7 @@ fn trees(rows: &mut Rows, profile: &PmProfile, lines: u64) {
         };
         ccl(profile, one, lines).0
     };
-    // CC-09: 24 B entries, two of three operations are logged.
+    // CC-09: entries of 24 B; two of three operations are logged.
     let name = "log of 24 B entries, × 2/3, full lines on eviction";
     let band = (Some(0.0625), 0.0619..=0.0651);
     rows.within("ccl", name, band, log(&on_eviction) * 2.0 / 3.0);
@@ -296,7 +296,7 @@ fn trees(rows: &mut Rows, profile: &PmProfile, lines: u64) {
     );
 }
 
-/// Log XPLines an operation by number of logs, on one DIMM and on four (CLAIMS, third modelling
+/// Log XPLines per operation by number of logs, on one DIMM and on four (CLAIMS, third modelling
 /// note).
 pub(crate) fn tails(profile: &PmProfile, lines: u64) -> Vec<(u64, f64, f64)> {
     let mut four = profile.clone();
@@ -310,7 +310,7 @@ pub(crate) fn tails(profile: &PmProfile, lines: u64) -> Vec<(u64, f64, f64)> {
         .into()
 }
 
-/// XPLines an operation, of the log and of leaves: with explicit flushes, and under eADR by bytes
+/// XPLines per operation, of the log and of leaves. With explicit flushes, and under eADR by bytes
 /// of the CPU cache (CCL-BTree §5.4).
 pub(crate) fn implicit_flushes(profile: &PmProfile, lines: u64) -> Vec<(Option<u64>, (f64, f64))> {
     let of = |eadr: Option<u64>| {

@@ -1,13 +1,17 @@
-//! Holds the simulated persistent memory against what is known of Optane DIMMs, and draws it;
-//! `sim/PM.md` explains it.
+//! Compares the simulated persistent memory with published figures of Optane DIMMs; see
+//! `sim/PM.md`.
 //!
 //! ```sh
-//! cargo run --release -p treering-sim --example pm_figures                         # all; rewrites docs/ and the page
-//! cargo run --release -p treering-sim --example pm_figures -- --figure inference   # one of them
-//! cargo run --release -p treering-sim --example pm_figures -- --out DIR            # elsewhere: pictures, and tables.md
+//! cargo run --release -p treering-sim --example pm_figures
+//! cargo run --release -p treering-sim --example pm_figures -- --figure inference
+//! cargo run --release -p treering-sim --example pm_figures -- --out DIR
 //! ```
 //!
-//! Counts and virtual time: the same on every machine, but for the speed, which goes to stderr.
+//! The first command makes all figures and rewrites `docs/` and the page. The second makes only
+//! one. The third writes pictures and `tables.md` to another folder.
+//!
+//! Results are counts and virtual times, so they are the same on every machine. Only the
+//! simulation's speed differs; it goes to stderr.
 
 mod bands;
 #[path = "../bf_figures/page.rs"]
@@ -29,7 +33,7 @@ use page::{Sheet, Table, percent};
 use patterns::{Kind, Order, Writers, inference, write_rate};
 use run::{Figure, each};
 
-/// Lines that a figure is taken from.
+/// Number of lines from which a figure is computed.
 const LINES: u64 = 400_000;
 
 const FIGURES: [(&str, Figure); 6] = [
@@ -51,7 +55,7 @@ fn profiles() -> Vec<(&'static str, PmProfile)> {
         .collect()
 }
 
-/// As many digits as say something.
+/// Formats a number with its significant digits.
 fn number(x: f64) -> String {
     match x.abs() {
         1000.0.. => format!("{x:.0}"),
@@ -106,7 +110,7 @@ fn calibration(sheet: &mut Sheet) -> Result<(), ReplayError> {
     Ok(())
 }
 
-/// Variants of the buffer: what each does to the knee.
+/// Variants of the buffer, and their effects on the knee.
 fn knee(sheet: &mut Sheet) -> Result<(), ReplayError> {
     let (_, pm) = builtin("pm").expect("built in");
     let variant = |name: &str, replacement: &str, evict_lines| {
@@ -178,7 +182,7 @@ fn knee(sheet: &mut Sheet) -> Result<(), ReplayError> {
     Ok(())
 }
 
-/// What threads do to each other.
+/// How concurrent threads affect each other.
 fn threads(sheet: &mut Sheet) -> Result<(), ReplayError> {
     const THREADS: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 20, 24];
     let profiles = profiles();
@@ -280,8 +284,8 @@ fn eadr(sheet: &mut Sheet) -> Result<(), ReplayError> {
     Ok(())
 }
 
-/// Simulated line writes a second of this machine, to stderr: the page must not depend on it. Other
-/// work on the machine does not count, where the system tells a thread's own time.
+/// Prints the simulated line writes per second to stderr, because the page must not depend on the
+/// machine. Other load on the machine does not count if the system reports a thread's own time.
 fn speed(_: &mut Sheet) -> Result<(), ReplayError> {
     const TIMES: u64 = 4_000_000;
     for (name, profile) in profiles() {
@@ -295,7 +299,8 @@ fn speed(_: &mut Sheet) -> Result<(), ReplayError> {
             let own = own.zip(thread_ns()).map(|(a, b)| (b - a) as f64 / 1e9);
             let per_s = |seconds: f64| lines as f64 / 1e6 / seconds;
             eprintln!(
-                "{name}, {how}: {:.1} M line writes a second of processor time, {:.1} M by the clock; {bytes} bytes of tables for 64 MiB",
+                "{name}, {how}: {:.1} M line writes per second of processor time, {:.1} M by the \
+                 clock; {bytes} bytes of tables for 64 MiB",
                 per_s(own.unwrap_or(wall)),
                 per_s(wall)
             );
@@ -304,7 +309,7 @@ fn speed(_: &mut Sheet) -> Result<(), ReplayError> {
     Ok(())
 }
 
-/// Nanoseconds that this thread has had a processor; Linux only.
+/// Processor time of this thread in nanoseconds; Linux only.
 fn thread_ns() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split_whitespace().next()?.parse().ok()

@@ -1,4 +1,4 @@
-//! The access patterns that persistent memory was measured with, on the simulated one.
+//! The published access patterns of persistent memory, run on the simulated device.
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -10,28 +10,28 @@ use treering_sim::ssd::TimingMode;
 const LINE: u64 = LINE_SIZE as u64;
 const XPLINE: u64 = XPLINE_SIZE as u64;
 
-/// Where random accesses go, bytes: far more than any buffer holds.
+/// Bytes of the region for random accesses: far more than any buffer holds.
 const REGION: u64 = 64 << 20;
 
 /// How bytes are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Past the cache.
+    /// Stored past the cache.
     NtStore,
     /// Stored, and each line written back.
     Clwb,
 }
 
-/// In what order.
+/// The order of accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// Each access somewhere else.
+    /// Each access goes to a random place.
     Random,
-    /// Each thread goes through a part of its own.
+    /// Each thread goes through its own part in order.
     Sequential,
 }
 
-/// What threads do, without end and without a fence.
+/// Writers that run endlessly and without fences.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Writers {
     pub(crate) kind: Kind,
@@ -41,10 +41,10 @@ pub(crate) struct Writers {
     pub(crate) size: u64,
 }
 
-/// What came of it.
+/// The result of writers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rate {
-    /// 10⁹ bytes a second.
+    /// 10⁹ bytes per second.
     pub(crate) gb_per_s: f64,
     pub(crate) counters: PmCounters,
 }
@@ -66,7 +66,7 @@ fn write(pm: &SimPm, kind: Kind, at: u64, size: u64) {
     }
 }
 
-/// Clients in closed loop: `ops` operations in all. The second half is measured.
+/// Runs clients in closed loop for `ops` operations in total. The second half is measured.
 fn closed_loop(
     pm: &SimPm,
     clients: u32,
@@ -110,7 +110,8 @@ pub(crate) fn write_rate(profile: &PmProfile, writers: Writers, lines: u64) -> R
     } = writers;
     let pm = device(profile, REGION, TimingMode::Queued);
     let mut rng = SmallRng::seed_from_u64(2);
-    // Threads begin at odd places of their parts, so as not to go from DIMM to DIMM in step.
+    // Threads begin at odd places of their parts, so that they do not move from DIMM to DIMM in
+    // step.
     let part = REGION / u64::from(threads) / XPLINE * XPLINE;
     let mut next: Vec<u64> = (0..u64::from(threads))
         .map(|thread| rng.random_range(0..part / 4 / size) * size + thread * part)
@@ -131,14 +132,14 @@ pub(crate) fn write_rate(profile: &PmProfile, writers: Writers, lines: u64) -> R
     })
 }
 
-/// The same with a CPU cache that holds nothing to speak of.
+/// The same device with a negligible CPU cache.
 fn uncached(profile: &PmProfile) -> PmProfile {
     let mut profile = profile.clone();
     profile.cpu.cache_bytes = LINE * u64::from(profile.cpu.cache_ways);
     profile
 }
 
-/// Bandwidth of readers, 10⁹ bytes a second.
+/// Bandwidth of readers in 10⁹ bytes per second.
 pub(crate) fn read_rate(
     profile: &PmProfile,
     order: Order,
@@ -167,7 +168,7 @@ pub(crate) fn read_rate(
     rate.gb_per_s
 }
 
-/// Mean latency of one line on an idle device, ns: `access` does the `i`-th.
+/// Mean latency of one line on an idle device, in ns; `access` does the `i`-th access.
 fn latency(profile: &PmProfile, mut access: impl FnMut(&SimPm, u64)) -> f64 {
     const TIMES: u64 = 4000;
     let pm = device(&uncached(profile), REGION, TimingMode::Queued);
@@ -180,7 +181,7 @@ fn latency(profile: &PmProfile, mut access: impl FnMut(&SimPm, u64)) -> f64 {
     taken as f64 / TIMES as f64
 }
 
-/// Latency of a read of one line after the other, or of any; ns.
+/// Latency of reading a line, in sequential or random order, in ns.
 pub(crate) fn read_latency(profile: &PmProfile, order: Order) -> f64 {
     let mut rng = SmallRng::seed_from_u64(4);
     latency(profile, |pm, i| {
@@ -192,7 +193,7 @@ pub(crate) fn read_latency(profile: &PmProfile, order: Order) -> f64 {
     })
 }
 
-/// Latency of a write of one line that the cache holds, and a fence; ns.
+/// Latency of writing a cached line and a fence, in ns.
 pub(crate) fn write_latency(profile: &PmProfile, kind: Kind) -> f64 {
     let mut profile = profile.clone();
     profile.cpu.clwb_keeps_line = true;
@@ -209,8 +210,8 @@ pub(crate) fn write_latency(profile: &PmProfile, kind: Kind) -> f64 {
     })
 }
 
-/// FAST'20's inference experiment: the first halves of all XPLines of a region, then the second
-/// halves, over and over. Media bytes over bytes issued in whole rounds.
+/// FAST'20's inference experiment: writes the first halves of all XPLines of a region, then the
+/// second halves, repeatedly. Returns media bytes divided by bytes issued in whole rounds.
 pub(crate) fn inference(profile: &PmProfile, xplines: u64) -> f64 {
     let pm = device(profile, xplines * XPLINE, TimingMode::Counting);
     let round = || {
@@ -227,8 +228,8 @@ pub(crate) fn inference(profile: &PmProfile, xplines: u64) -> f64 {
     1.0 / pm.counters().since(&before).effective_write_ratio()
 }
 
-/// One XPLine is overwritten, with a fence each time: the numbers of those overwrites that took
-/// more than 10 µs, and the longest, µs.
+/// Overwrites one XPLine, with a fence each time. Returns the numbers of the overwrites that took
+/// more than 10 µs, and the longest time in µs.
 pub(crate) fn stalls(profile: &PmProfile, overwrites: u64) -> (Vec<u64>, f64) {
     let pm = device(profile, XPLINE, TimingMode::Queued);
     let (mut now, mut long, mut longest) = (Nanos(0), Vec::new(), 0);
@@ -246,17 +247,17 @@ pub(crate) fn stalls(profile: &PmProfile, overwrites: u64) -> (Vec<u64>, f64) {
     (long, longest as f64 / 1000.0)
 }
 
-/// What CCL-BTree does to persistent memory, without the tree: logs and leaves.
+/// The accesses of CCL-BTree to persistent memory, without the tree: logs and leaves.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ccl {
-    /// Logs, each of which gets an entry in turn: as many as there are threads.
+    /// Number of logs, one per thread. Each gets an entry in turn.
     pub(crate) tails: u64,
-    /// Whether every third operation writes a leaf at random instead (N_batch = 2), with as many
-    /// lines of data and a header.
+    /// If given, every third operation writes a random leaf instead (N_batch = 2): this many lines
+    /// of data, and the header.
     pub(crate) leaves: Option<u64>,
 }
 
-/// XPLines written for an operation, of logs and of leaves.
+/// XPLines written per operation, of logs and of leaves.
 pub(crate) fn ccl(profile: &PmProfile, ccl: Ccl, ops: u64) -> (f64, f64) {
     const ENTRY: u64 = 24;
     const HEAP: u64 = 48 << 20;
@@ -265,7 +266,7 @@ pub(crate) fn ccl(profile: &PmProfile, ccl: Ccl, ops: u64) -> (f64, f64) {
     pm.set_class(HEAP..REGION, IoClass::Log);
     let chunk = (REGION - HEAP) / ccl.tails / XPLINE * XPLINE;
     let mut rng = SmallRng::seed_from_u64(5);
-    // Tails are anywhere in an XPLine.
+    // Tails begin anywhere in an XPLine.
     let mut ends: Vec<u64> = (0..ccl.tails)
         .map(|_| rng.random_range(0..100) * ENTRY)
         .collect();
@@ -300,7 +301,7 @@ pub(crate) fn ccl(profile: &PmProfile, ccl: Ccl, ops: u64) -> (f64, f64) {
     (per_op(IoClass::Log), per_op(IoClass::Page))
 }
 
-/// Stores, writes back and fences lines at random, one after the other; how many reached the
+/// Stores, writes back and fences random lines, one after another. Returns how many reached the
 /// buffers, and the bytes of the simulation's tables.
 pub(crate) fn hammer(profile: &PmProfile, mode: TimingMode, times: u64) -> (u64, usize) {
     let pm = device(profile, REGION, mode);

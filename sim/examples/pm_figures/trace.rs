@@ -1,4 +1,4 @@
-//! Traces of puts of eight and eight bytes, and of gets, on disk.
+//! Trace files of puts with 8-byte keys and values, and of gets.
 
 use std::path::{Path, PathBuf};
 
@@ -6,14 +6,14 @@ use tempfile::TempDir;
 use treering_sim::replay::ReplayError;
 use treering_traces::{Header, Op, OpKind, TraceError, Writer};
 
-/// A trace; gone when dropped.
+/// A trace file, which is removed when this is dropped.
 pub(crate) struct Trace {
     path: PathBuf,
     _folder: TempDir,
 }
 
 impl Trace {
-    /// So many puts and gets of these keys, of which the first `warmup` are warm-up.
+    /// Writes puts and gets of these keys; the first `warmup` operations are warm-up.
     pub(crate) fn of(
         name: &str,
         (ops, warmup): (u64, u64),
