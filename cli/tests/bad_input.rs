@@ -318,7 +318,7 @@ const BAD: &[(&str, &str)] = &[
     ),
     (
         "replay good.trz --device file:new-store --daily 50GiB",
-        "--daily: nothing is known of the wear below a file",
+        "--daily: applies only to simulated devices",
     ),
     (
         "replay large.trz --device file:new-store",

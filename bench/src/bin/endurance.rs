@@ -132,7 +132,8 @@ fn run_in(args: &Args, path: &Path) -> Result<bool, Failure> {
     for _ in 0..args.threads {
         histograms.push(KINDS.map(|_| histogram()));
     }
-    let before = measure::resident_bytes().ok_or("/proc/self/status says nothing of memory")?;
+    let before =
+        measure::resident_bytes().ok_or("/proc/self/status does not report resident memory")?;
     let device = FileDevice::create_for(path, blocks, FileIo::Direct)?;
     if let Some(notice) = device.notice() {
         eprintln!("{notice}");

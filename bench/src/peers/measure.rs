@@ -58,7 +58,7 @@ impl Device {
         let stat = match read_stat(&stat) {
             Some(_) => Ok(stat),
             None => Err(format!(
-                "{}: on device {major}:{minor}, of which {} says nothing, so bytes are not counted",
+                "{}: on device {major}:{minor} without a readable {}, so bytes are not counted",
                 folder.display(),
                 stat.display()
             )),

@@ -423,14 +423,13 @@ impl<'a> Sampler<'a> {
                 let Some(key) = self.level.order.get(self.level.starts[leaf] as usize) else {
                     continue;
                 };
-                // Keys of neighbours share what they share in the run's fences, too.
+                // Neighbouring keys share as many bytes as neighbouring fences of the run.
                 let fence = self.workload.key(*key);
                 let fence = &fence[..fence.len().min(self.level.leaves[leaf].fence_len as usize)];
                 snapshot.extend((fence.len() as u16).to_le_bytes());
                 snapshot.extend(fence);
                 snapshot.extend((self.below(pages) as u64).to_le_bytes());
-                // The page's version: a log position, and the log has about as many as the pages
-                // have bytes.
+                // The page's version is a log position; the log is about as long as all pages.
                 let version = self.below(pages * self.options.page_size) as u64;
                 snapshot.extend(version.to_le_bytes());
             }

@@ -1,7 +1,7 @@
 //! Replays a trace through the real engine on a device.
 //!
 //! ```text
-//! trace ──▶ look through ──▶ the loop ─────────────▶ report: measured beside predicted
+//! trace ──▶ analysis ──────▶ the loop ─────────────▶ report: measured beside predicted
 //!              │ sizes         source ─▶ engine on       ▲
 //!              │               a device ─▶ measures      │
 //!              └──▶ predict: from the trace's statistics alone

@@ -137,7 +137,7 @@ impl DriveProfile for SsdProfile {
         let found = least as f64 / blocks as f64 - 1.0;
         (found > 1.05 * asked).then(|| {
             format!(
-                "The drive is so small that the one erase block it must have to spare is {:.1} % \
+                "The drive is so small that its one spare erase block makes {:.1} % \
                  over-provisioning, not {:.1} % (--capacity or more records would change that).",
                 100.0 * found,
                 100.0 * asked

@@ -69,7 +69,7 @@ impl Ring {
         &mut self.blocks[(id - self.first) as usize]
     }
 
-    /// The smallest class of at least so many bytes.
+    /// The smallest class of blocks with at least this many bytes.
     pub(super) fn class_for(&self, bytes: u64) -> usize {
         self.classes.partition_point(|class| *class < bytes)
     }

@@ -459,24 +459,24 @@ impl<'a> Run<'a> {
         let deletes = self.workload.measured.of(treering_traces::OpKind::Delete) as f64;
         if deletes > FEW_DELETES.high * self.ops {
             warnings.push(format!(
-                "{:.0} % of the operations are deletes: the leaf model keeps the room of \
-                 deleted records",
+                "{:.0} % of the operations are deletes: the leaf model assumes that deleted \
+                 records keep their space",
                 100.0 * deletes / self.ops
             ));
         }
         if self.splits > LITTLE_GROWTH.high * self.level.count() {
             let grown = 100.0 * self.splits / self.level.count();
             warnings.push(format!(
-                "{grown:.0} % of the leaves appear while measuring: the cache model takes the \
-                 tree's shape from its end"
+                "{grown:.0} % of the leaves appear while measuring: the cache model assumes the \
+                 final shape of the tree"
             ));
         }
         let in_runs = self.level.in_runs() / self.ops.max(1.0);
         if in_runs > FEW_RUNS.high {
             warnings.push(format!(
-                "{:.0} % of the operations follow one on the key right before theirs: a trace \
-                 of runs comes back to its pages sooner than \
-                 independent visits would, so the predicted page writes are too high",
+                "{:.0} % of the operations follow one on the preceding key: runs return to pages \
+                 sooner than independent visits would, so the predicted page writes are too \
+                 high",
                 100.0 * in_runs
             ));
         }

@@ -232,12 +232,15 @@ pub fn untried(case: &Case) -> Vec<Untried> {
             high: None,
             decides: Decides::All,
             by: None,
-            sentence: format!("{}: no grid tries predictions of that", case.combination),
+            sentence: format!(
+                "{}: predictions were never tested for this combination",
+                case.combination
+            ),
         }];
     };
     let outside = tried.all_bounds().filter_map(|bound| {
         let found = case.of(bound.quantity)?;
-        // A configured share is not met to the last digit.
+        // A run matches a configured share only approximately.
         let inside = found >= 0.99 * bound.low && found <= 1.01 * bound.high;
         (!inside).then(|| bound.untried(found, tried.by))
     });
@@ -268,7 +271,7 @@ impl Bound {
             high: finite(self.high),
             decides: self.decides,
             by: Some(by),
-            sentence: format!("{} {}, tried with {range}", q.name(), q.show(found)),
+            sentence: format!("{} {}, tested with {range}", q.name(), q.show(found)),
         }
     }
 }

@@ -91,8 +91,8 @@ fn engine_options(
             let bytes = (workload.data_set_bytes() * share) as u64;
             if bytes < least {
                 warnings.push(format!(
-                    "The cache is {least} bytes, the least that works: {:.1} % of the data set \
-                     are {bytes}.",
+                    "The cache has {least} bytes, the minimum; {:.1} % of the data set would be \
+                     {bytes} bytes.",
                     share * 100.0
                 ));
             }
