@@ -163,7 +163,7 @@ pub(crate) fn stopped() -> Option<Signal> {
     }
 }
 
-/// The same flag for libraries: true once there was a signal.
+/// A flag for libraries that is true once there was a signal.
 pub(crate) fn flag() -> Arc<AtomicBool> {
     Arc::clone(&FLAG)
 }

@@ -41,7 +41,7 @@ struct At {
     of: Option<u64>,
 }
 
-/// From now on until the first operation, a signal ends the process with an early report.
+/// Guards the time until the first operation: a signal ends the process with an early report.
 pub(crate) struct Early {
     at: Arc<Mutex<At>>,
     armed: bool,

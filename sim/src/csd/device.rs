@@ -306,8 +306,8 @@ pub fn foreign_share(profile: &CsdProfile) -> f64 {
     f64::from(foreign_extent(profile)) / FLASH_PAGE as f64
 }
 
-/// `T = P (1 + over-provisioning)` with `P = L / logical_over_physical`, rounded up to whole erase
-/// blocks, and at least what `P` bytes of incompressible blocks need.
+/// The geometry of the FTL: `T = P (1 + over-provisioning)` with `P = L / logical_over_physical`,
+/// rounded up to whole erase blocks, and at least what `P` bytes of incompressible blocks need.
 fn geometry(
     profile: &CsdProfile,
     logical_blocks: u64,

@@ -86,7 +86,7 @@ impl PmCounters {
         self.with(before, |now, then| now - then)
     }
 
-    /// The sum of both.
+    /// The sum of both counters.
     #[must_use]
     pub(super) fn plus(&self, other: &PmCounters) -> PmCounters {
         self.with(other, |a, b| a + b)

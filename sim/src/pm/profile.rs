@@ -86,9 +86,9 @@ pub struct TimesProfile {
     pub read_hit_ns: f64,
     /// Latency of a load from the medium, ns.
     pub read_miss_ns: f64,
-    /// From a non-temporal store to the write-pending queue, ns.
+    /// Latency from a non-temporal store to the write-pending queue, ns.
     pub ntstore_ns: f64,
-    /// From `clwb` to the write-pending queue, ns.
+    /// Latency from `clwb` to the write-pending queue, ns.
     pub clwb_ns: f64,
     /// Size of a DIMM's write-pending queue, bytes.
     pub wpq_bytes: u32,

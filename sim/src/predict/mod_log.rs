@@ -215,7 +215,7 @@ fn add(sum: &mut [Vec<f64>], matrix: &[Vec<f64>], by: f64) {
     }
 }
 
-/// Multiplies two upper triangular matrices; they are, because states only grow.
+/// Multiplies two matrices, which are upper triangular because states only grow.
 fn product(a: &[Vec<f64>], b: &[Vec<f64>]) -> Vec<Vec<f64>> {
     let n = a.len();
     let mut c = vec![vec![0.0; n]; n];

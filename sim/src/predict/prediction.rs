@@ -49,7 +49,7 @@ pub struct Prediction {
     pub stored: Option<HostWa>,
     /// Share of page accesses that hit the cache.
     pub hit_ratio: f64,
-    /// The same for an LRU cache of equal size, by Che's approximation.
+    /// Predicted hit ratio of an LRU cache of equal size, by Che's approximation.
     pub lru_hit_ratio: f64,
     /// Leaves at the end of the trace.
     pub leaves: f64,

@@ -30,9 +30,9 @@ pub struct LifetimeReport {
     pub pe_limit_cycles: Option<f64>,
     /// Host bytes until the P/E limit at the measured WA; `null` without a limit or without writes.
     pub host_bytes: Option<f64>,
-    /// The same, in drive writes (writes of the whole capacity).
+    /// Drive writes (writes of the whole capacity) until the P/E limit.
     pub drive_writes: Option<f64>,
-    /// The same, in user bytes.
+    /// User bytes until the P/E limit.
     pub user_bytes: Option<f64>,
     /// Bytes that the user is assumed to write per day.
     pub user_bytes_per_day: f64,

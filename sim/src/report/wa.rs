@@ -162,7 +162,7 @@ impl<T: Copy> DeviceWa<T> {
 /// Name of the row for garbage collection only.
 const DEVICE_GC: &str = "device gc";
 
-/// One row of the table of components, as in all renderings.
+/// One row of the table of components, which all renderings share.
 pub(super) struct Row {
     pub(super) name: &'static str,
     pub(super) measured: f64,

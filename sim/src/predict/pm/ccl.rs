@@ -52,7 +52,7 @@ pub enum Logged {
     Nothing,
     /// All.
     Naive,
-    /// Those that are buffered, but not those that trigger a flush (CCL-BTree §3.3).
+    /// Buffered writes, except those that trigger a flush (CCL-BTree §3.3).
     WriteConservative,
 }
 

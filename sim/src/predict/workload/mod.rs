@@ -68,8 +68,8 @@ impl Span {
         }
     }
 
-    /// The same with less memory because other data take this many bytes, but with enough for one
-    /// or two million keys.
+    /// A span with less memory because other data take this many bytes, but with enough for one or
+    /// two million keys.
     #[must_use]
     pub fn beside(self, bytes: usize) -> Self {
         let left = self.memory_bytes.saturating_sub(bytes);

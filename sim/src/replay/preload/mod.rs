@@ -32,14 +32,14 @@ use crate::report::PreloadReport;
 /// Which records to load before the trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Preload {
-    /// Those of keys that the trace uses before it puts them; all keys if keys are addresses.
+    /// Records of keys that the trace uses before it puts them; all keys if keys are addresses.
     #[default]
     Auto,
     /// None: the store is empty when the trace begins.
     None,
-    /// Those of all keys that the trace names.
+    /// Records of all keys that the trace names.
     All,
-    /// Those that another trace's puts leave behind.
+    /// Records that another trace's puts leave behind.
     File(PathBuf),
 }
 
