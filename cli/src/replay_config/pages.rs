@@ -130,7 +130,7 @@ fn mod_log(args: &ReplayArgs, of_tree: Option<ModLog>) -> Result<Option<ModLog>,
         ];
         return match of_logs.into_iter().find(|(_, given)| *given) {
             Some((flag, _)) => Err(Failure::usage(format!(
-                "{flag}: there is no modification log; expected it together with --threshold above 0"
+                "{flag}: there is no modification log; expected a --threshold above 0, too"
             ))),
             None => Ok(None),
         };

@@ -88,7 +88,7 @@ pub(crate) struct Flash {
     channel_free: Vec<u64>,
 }
 
-/// When served I/O is done, and how long it was served and waited.
+/// When the recorded I/O is done, and its service time.
 pub(crate) struct Taken {
     pub(crate) done_ns: u64,
     pub(crate) service_ns: u64,
