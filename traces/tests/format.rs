@@ -1,4 +1,5 @@
-//! Tests of the trace format: round trips, atomic files, and errors that name the damage.
+//! Tests of the trace format: round trips, atomic file replacement, and errors that locate the
+//! damage.
 
 use std::fs;
 use std::path::Path;
@@ -98,7 +99,7 @@ proptest! {
         }
         fs::write(&path, &bytes).unwrap();
         let found = read(&path);
-        prop_assert!(found.is_err(), "damage at byte {} unnoticed", at);
+        prop_assert!(found.is_err(), "damage at byte {} was not noticed", at);
         let text = found.unwrap_err().to_string();
         prop_assert!(text.contains("expected") && text.contains("t.trz"), "{}", text);
     }
@@ -129,7 +130,7 @@ fn many_blocks_round_trip_and_the_longest_key_fits() {
 }
 
 #[test]
-fn nothing_is_left_by_an_unfinished_writer_and_an_old_file_stays_until_the_new_one_is_whole() {
+fn an_unfinished_writer_leaves_no_file_and_keeps_the_old_one() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["t.jsonl", "t.trz"] {
         let path = folder.path().join(name);
@@ -143,14 +144,14 @@ fn nothing_is_left_by_an_unfinished_writer_and_an_old_file_stays_until_the_new_o
         drop(writer);
         let mut writer = Writer::create(&path, header()).unwrap();
         writer.set_warmup_ops(1);
-        assert!(writer.finish().is_err(), "more warm-up than operations");
+        assert!(writer.finish().is_err(), "warm-up longer than the trace");
         assert_eq!(read(&path).unwrap().1, old);
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
 }
 
 #[test]
-fn counts_set_late_reach_the_header() {
+fn counts_set_after_writing_reach_the_header() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.jsonl");
     let mut writer = Writer::create(&path, header()).unwrap();
@@ -194,7 +195,7 @@ fn readable_keys_stay_readable_and_others_become_hex() {
 }
 
 #[test]
-fn what_the_format_cannot_carry_is_refused_when_written() {
+fn operations_that_the_format_cannot_represent_are_refused_on_write() {
     let folder = tempfile::tempdir().unwrap();
     let mut writer = Writer::create(folder.path().join("t.trz"), header()).unwrap();
     let long = Op {
@@ -228,7 +229,7 @@ fn what_the_format_cannot_carry_is_refused_when_written() {
 }
 
 #[test]
-fn bad_files_are_named_with_the_place_and_what_was_expected() {
+fn errors_name_the_bad_file_the_place_and_what_was_expected() {
     let good = concat!(
         r#"{"schema":"treering.trace/1","name":"n","source":"s","ops":1,"warmup_ops":0,"#,
         r#""records":null,"zeros":0.5,"seed":null}"#
@@ -354,7 +355,7 @@ fn bad_files_are_named_with_the_place_and_what_was_expected() {
 }
 
 #[test]
-fn absurd_block_lengths_are_refused_before_anything_is_allocated() {
+fn oversized_block_lengths_are_refused_before_allocating() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.trz");
     write(&path, &[Op::default()]);

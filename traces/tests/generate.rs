@@ -1,4 +1,4 @@
-//! Tests of generated traces: proportions, popularity, determinism, round trips, refused
+//! Tests of generated traces: operation mixes, popularity, determinism, round trips, and refused
 //! parameters.
 
 use std::collections::HashMap;
@@ -45,7 +45,7 @@ fn popularity(ops: &[Op]) -> HashMap<Vec<u8>, u64> {
 }
 
 #[test]
-fn every_header_is_true() {
+fn headers_describe_their_traces() {
     for (workload, name) in Workload::ALL {
         for order in [Order::Random, Order::Sorted] {
             let mut params = params(workload, 1000, 5000);
@@ -68,8 +68,7 @@ fn every_header_is_true() {
 
 #[test]
 fn ycsb_mixes_have_the_published_proportions() {
-    // get, put, delete and scan of 6000 operations. F: 2000 reads, and 2000 pairs of a read and a
-    // put.
+    // Gets, puts, deletes and scans among 6000 operations. F: 2000 reads, and 2000 read-put pairs.
     let expected = [
         (Workload::YcsbA, [3000, 3000, 0, 0]),
         (Workload::YcsbB, [5700, 300, 0, 0]),
@@ -85,7 +84,7 @@ fn ycsb_mixes_have_the_published_proportions() {
 }
 
 #[test]
-fn shares_are_kept_and_the_kinds_are_mixed() {
+fn operation_kinds_have_their_shares_and_are_interleaved() {
     let mut params = params(Workload::Zipf, 1000, 10_000);
     (params.writes, params.deletes, params.scans) = (Some(0.25), Some(0.1), Some(0.05));
     let (header, ops) = all(&params);
@@ -93,12 +92,15 @@ fn shares_are_kept_and_the_kinds_are_mixed() {
     assert_eq!(counts(&ops), [6000, 2500, 1000, 500]);
     for part in ops.chunks(1000) {
         let [_, puts, _, _] = counts(part);
-        assert!((200..300).contains(&puts), "{puts} puts in a tenth");
+        assert!(
+            (200..300).contains(&puts),
+            "{puts} puts in one tenth of the trace"
+        );
     }
 }
 
 #[test]
-fn a_read_modify_write_is_a_get_and_a_put_of_one_key_by_one_client() {
+fn a_read_modify_write_is_a_get_then_a_put_of_the_same_key_by_the_same_client() {
     let mut params = params(Workload::YcsbF, 100, 3000);
     params.clients = 7;
     let (header, ops) = all(&params);
@@ -118,7 +120,7 @@ fn a_read_modify_write_is_a_get_and_a_put_of_one_key_by_one_client() {
 }
 
 #[test]
-fn zipf_gives_every_rank_its_share_and_scatters_ranks_over_the_keys() {
+fn zipf_follows_its_distribution_and_scatters_hot_keys_over_the_key_space() {
     for theta in [0.5, 0.9, 1.0, 1.5] {
         let mut params = params(Workload::Zipf, 1000, 500_000);
         params.theta = Some(theta);
@@ -127,7 +129,7 @@ fn zipf_gives_every_rank_its_share_and_scatters_ranks_over_the_keys() {
         let mut counts: Vec<_> = popularity(&ops).into_iter().collect();
         counts.sort_by_key(|count| std::cmp::Reverse(count.1));
         let total: f64 = (1..=1000).map(|k| f64::from(k).powf(-theta)).sum();
-        // Sums over many ranks suffer little from sorting by the measured counts.
+        // Sorting by the measured counts hardly biases sums over many ranks.
         for most in [10usize, 100, 500] {
             let expected: f64 = (1..=most as u32)
                 .map(|k| f64::from(k).powf(-theta))
@@ -149,7 +151,7 @@ fn zipf_gives_every_rank_its_share_and_scatters_ranks_over_the_keys() {
 }
 
 #[test]
-fn the_hot_spot_gets_its_share() {
+fn the_hot_spot_gets_its_share_of_operations() {
     let mut params = params(Workload::Hotspot, 1000, 100_000);
     (params.hot_ops, params.hot_keys) = (Some(0.9), Some(0.05));
     let (header, ops) = all(&params);
@@ -166,7 +168,7 @@ fn the_hot_spot_gets_its_share() {
 }
 
 #[test]
-fn latest_prefers_the_newest_and_reads_only_what_is_there() {
+fn latest_prefers_new_records_and_reads_only_existing_ones() {
     let (_, ops) = all(&params(Workload::Latest, 1000, 20_000));
     let mut born = HashMap::new();
     let mut ages = Vec::new();
@@ -201,7 +203,7 @@ fn scans_of_ycsb_e_start_at_records_that_exist() {
 }
 
 #[test]
-fn sorted_loads_ascend_and_random_loads_do_not_but_load_the_same_keys() {
+fn sorted_and_random_loads_put_the_same_records_in_different_orders() {
     let mut load = params(Workload::Load, 5000, 0);
     let (_, random) = all(&load);
     load.order = Order::Sorted;
@@ -222,7 +224,7 @@ fn sorted_loads_ascend_and_random_loads_do_not_but_load_the_same_keys() {
 }
 
 #[test]
-fn sequential_walks_the_keys_in_order_again_and_again() {
+fn sequential_cycles_through_the_keys_in_order() {
     let (header, ops) = all(&params(Workload::Sequential, 100, 250));
     let ops = measured(&header, &ops);
     assert!(ops[..100].windows(2).all(|w| w[0].key < w[1].key));
@@ -340,8 +342,8 @@ fn fingerprint(params: &GenParams) -> u64 {
 }
 
 #[test]
-fn the_same_seed_is_the_same_trace_for_ever() {
-    // Changing a number here changes the meaning of every trace that its seed identifies.
+fn a_seed_always_generates_the_same_trace() {
+    // These numbers must never change: a workload and its seed identify a trace.
     let golden: [(Workload, u64); 13] = GOLDEN;
     let mut found = Vec::new();
     for (workload, _) in golden {
@@ -362,7 +364,7 @@ fn the_same_seed_is_the_same_trace_for_ever() {
 }
 
 #[test]
-fn popularity_and_sizes_survive_both_formats() {
+fn trace_statistics_survive_both_formats() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut params = params(Workload::Zipf, 2000, 30_000);
     (params.deletes, params.scans) = (Some(0.05), Some(0.05));
@@ -388,11 +390,14 @@ fn popularity_and_sizes_survive_both_formats() {
 }
 
 #[test]
-fn what_cannot_work_is_refused_in_a_sentence() {
+fn invalid_parameters_are_refused_by_name() {
     let refused = |workload, change: &dyn Fn(&mut GenParams), flag: &str| {
         let mut params = params(workload, 1000, 1000);
         change(&mut params);
-        let error = build(&params).err().expect("must be refused").to_string();
+        let error = build(&params)
+            .err()
+            .expect("the parameters must be refused")
+            .to_string();
         assert!(error.starts_with(&format!("{flag}: ")), "{flag}: {error}");
     };
     use Workload::*;
@@ -458,8 +463,8 @@ fn what_cannot_work_is_refused_in_a_sentence() {
     assert!("up".parse::<Order>().is_err());
 }
 
-/// Fingerprints of 1000 records and 20 000 operations with seed 7. Those of `ycsb-a` and `zipf` are
-/// equal, as are those of `ycsb-d` and `latest`: they have the same law, mix and seed.
+/// Fingerprints of 1000 records and 20 000 operations with seed 7. `ycsb-a` equals `zipf`, and
+/// `ycsb-d` equals `latest`, because they have the same distribution, mix and seed.
 const GOLDEN: [(Workload, u64); 13] = [
     (Workload::YcsbA, 0x30be_64de_a38b_c8d5),
     (Workload::YcsbB, 0x010c_b80c_0097_a0b8),

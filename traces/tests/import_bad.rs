@@ -1,4 +1,4 @@
-//! Empty, truncated and foreign input. Each error is one sentence that names the file, the place
+//! Empty, truncated and foreign input. Each error is one sentence that states the file, the place
 //! and what was expected.
 
 mod support;
@@ -14,7 +14,7 @@ fn refused(format: Format, content: impl AsRef<[u8]>, expected: &str) {
     let options = ImportOptions::default();
     let found = match run_bytes(format, content.as_ref(), &options) {
         Err(error) => error.to_string(),
-        Ok((ops, _)) => panic!("{format} gives {ops:?}, and not: {expected}"),
+        Ok((ops, _)) => panic!("{format}: expected the error `{expected}`, found {ops:?}"),
     };
     assert!(
         found.contains(expected) && found.contains("input, ") && !found.contains('\n'),
@@ -23,7 +23,7 @@ fn refused(format: Format, content: impl AsRef<[u8]>, expected: &str) {
 }
 
 #[test]
-fn lines_of_cloud_block_traces_that_are_not_of_the_format_are_refused() {
+fn malformed_cloud_block_trace_lines_are_refused() {
     use Format::{Alibaba, Systor, Tencent};
     for format in [Alibaba, Tencent, Systor] {
         refused(format, "", "end of file: expected at least one operation");
@@ -93,16 +93,16 @@ fn lines_of_cloud_block_traces_that_are_not_of_the_format_are_refused() {
     for (format, content, expected) in cases {
         refused(format, content, expected);
     }
-    // A line that an interrupted copy cut off is left out, with a warning.
+    // A last line cut short by an interrupted copy is skipped with a warning.
     let (ops, report) = run(Alibaba, "0,R,0,4096,5\n0,R,4096,40").unwrap();
     assert_eq!(ops.len(), 1);
     assert!(report.warnings[0].contains("the last line (2) is cut short"));
-    // The error says what the input is instead.
+    // The error names the format that the input looks like.
     refused(Tencent, "0,R,0,4096,5\n", "(the input reads as alibaba)");
 }
 
 #[test]
-fn block_cache_lines_that_are_not_of_the_format_are_refused() {
+fn malformed_block_cache_lines_are_refused() {
     let good = "5,1,9,4096,0,default,1,12,1,0,7,3,120,1,1,40,13,0,16,24,8192\n";
     let of = |from, to| good.replacen(from, to, 1);
     let cases = [
@@ -129,7 +129,7 @@ fn block_cache_lines_that_are_not_of_the_format_are_refused() {
 }
 
 #[test]
-fn fio_version_3_logs_that_are_damaged_are_refused() {
+fn damaged_fio_version_3_logs_are_refused() {
     let cases = [
         ("", "expected at least one operation"),
         (
@@ -158,7 +158,7 @@ fn fio_version_3_logs_that_are_damaged_are_refused() {
     }
 }
 
-/// A write that was issued to the driver, at a given block.
+/// A write request at a given block, issued to the driver.
 fn issued(block: u64) -> Event<'static> {
     Event {
         time_ns: 1000 + block,
@@ -171,7 +171,7 @@ fn issued(block: u64) -> Event<'static> {
 }
 
 #[test]
-fn blktrace_recordings_that_are_damaged_are_refused_or_used_up_to_the_damage() {
+fn damaged_blktrace_recordings_are_refused_or_read_up_to_the_damage() {
     let one = blktrace(issued(1), 7, false);
     refused(Format::Blktrace, "", "expected at least one operation");
     for garbage in [&[0; 4800][..], b"eat", &[0xa5; 96]] {
@@ -216,7 +216,7 @@ fn blktrace_recordings_that_are_damaged_are_refused_or_used_up_to_the_damage() {
 }
 
 #[test]
-fn blktrace_tails_may_cross_every_chunk_and_queued_requests_serve_where_none_is_issued() {
+fn blktrace_tails_may_span_read_chunks_and_queued_requests_are_the_fallback() {
     let tail = vec![7; 65_535];
     let long = |block| Event {
         action: 1 | (1 << 4 | 1 << 1) << 16,
@@ -318,7 +318,7 @@ fn lcs_headers_and_counts_are_checked() {
         lcs_header(3, 0, 0),
         "(the input reads as lcs)",
     );
-    // Writers that do not know the operation store 0. The option then decides.
+    // Some writers do not know the operation and store 0. Then the option decides.
     let unknown = lcs(2, &[CacheRequest { op: 0, ..request }; 2]);
     refused(Format::Lcs, &unknown, "2 operations have no counterpart");
     let options = ImportOptions {
@@ -333,7 +333,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn no_damage_makes_a_binary_importer_panic_or_go_on_without_end(
+    fn damaged_input_never_makes_a_binary_importer_panic_or_hang(
         is_big in any::<bool>(),
         version in 1..9u64,
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
@@ -349,7 +349,7 @@ proptest! {
         ];
         for (format, mut bytes) in traces {
             for (at, byte) in &damage {
-                // The ends of a header, and the bytes after it.
+                // Both ends of the header, and the bytes after it.
                 let at = at.index(200);
                 let at = if at < 100 || bytes.len() < 8192 { at } else { 8192 + at - 100 };
                 if let Some(at) = bytes.get_mut(at) {
@@ -365,10 +365,11 @@ proptest! {
     }
 }
 
-/// Neither form of oracle-general has a magic number. The first records of one may pass for the
-/// other's, so the length of the input decides, and the error names the form that can read it.
+/// Neither form of oracle-general has a magic number, and the first records of one form may be
+/// valid in the other. So the length of the input decides, and the error names the form that fits
+/// it.
 #[test]
-fn records_of_another_length_are_named_with_what_reads_them() {
+fn a_record_length_mismatch_names_the_option_that_fits() {
     let request = |id: u64| CacheRequest {
         time_s: 7,
         id,
@@ -381,7 +382,7 @@ fn records_of_another_length_are_named_with_what_reads_them() {
         record[at..].copy_from_slice(&next.to_le_bytes());
         record
     };
-    // A next access of few digits also passes in the shorter record.
+    // A next access time with few digits is also valid in the shorter record.
     let long: Vec<u8> = (1..40)
         .flat_map(|id| with_next(oracle(request(id)), id + 100))
         .collect();
@@ -414,7 +415,7 @@ fn records_of_another_length_are_named_with_what_reads_them() {
         found.contains("records of 24 bytes, which --oracle-op get or put reads)"),
         "{found}"
     );
-    // Skipping bad records hides the problem, but the length still shows it.
+    // Skipping bad records hides the problem, but the length still reveals it.
     let options = ImportOptions {
         skip_bad: 1000,
         ..ImportOptions::default()

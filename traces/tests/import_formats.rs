@@ -1,4 +1,4 @@
-//! Tests of every format: its lines become the right operations.
+//! For every text and binary format: records are mapped to the right operations.
 
 mod support;
 
@@ -9,8 +9,8 @@ use treering_traces::import::{Format, ImportOptions, OracleOp};
 
 #[test]
 fn mqsim_requests_become_blocks_of_4_kib() {
-    // 16 sectors from sector 264719034 are bytes 135536145408 to 135536153600: two blocks' worth of
-    // data that touches three blocks.
+    // 16 sectors from sector 264719034 are bytes 135536145408 to 135536153600: two blocks of data
+    // that touch three blocks.
     let text = "938513000 4 264719034 16 0\n938828000 3 197570568 8 1\n";
     let first = 264_719_034 * 512 / 4096;
     let expected = [
@@ -27,7 +27,7 @@ fn mqsim_requests_become_blocks_of_4_kib() {
 }
 
 #[test]
-fn disksim_time_is_in_milliseconds_and_bit_0_of_the_flags_is_read() {
+fn disksim_times_are_milliseconds_and_flag_bit_0_marks_reads() {
     let text = "0.000000 0 41568 8 0\n1.250000 0 90112 16 1\n";
     let expected = [
         block(Put, 0, 5196, 0),
@@ -38,7 +38,7 @@ fn disksim_time_is_in_milliseconds_and_bit_0_of_the_flags_is_read() {
 }
 
 #[test]
-fn msr_disks_of_several_hosts_are_told_apart() {
+fn msr_disks_are_distinguished_by_host_and_number() {
     let text = "128166372003061629,hm,0,Write,7014912,4096,26\r\n\
                 128166372016382155,hm,0,Read,1074696192,4096,113\r\n\
                 128166372016382156,hm,1,Read,0,4096,113\r\n\
@@ -56,7 +56,7 @@ fn msr_disks_of_several_hosts_are_told_apart() {
 }
 
 #[test]
-fn spc_opcodes_come_in_either_case_and_further_columns_are_ignored() {
+fn spc_opcodes_ignore_case_and_extra_columns_are_skipped() {
     let text = "0,303567,3584,w,0.000000\n1,55590,3072,R,0.5,extra,columns\n";
     let expected = [
         block(Put, 0, 303_567 * 512 / 4096, 0),
@@ -64,8 +64,8 @@ fn spc_opcodes_come_in_either_case_and_further_columns_are_ignored() {
         block(Get, 1, 55_590 * 512 / 4096, 500_000_000),
         block(Get, 1, 55_590 * 512 / 4096 + 1, 500_000_000),
     ];
-    // 303567 × 512 lies 3584 bytes into its block, and 3584 bytes reach into the next. 55590 × 512
-    // lies 3072 bytes into its block.
+    // 303567 × 512 is 3584 bytes into its block, so 3584 bytes reach into the next one. 55590 × 512
+    // is 3072 bytes into its block.
     same(run(Format::Spc, text), &expected);
 }
 
@@ -110,7 +110,7 @@ fn vscsi(version: u8, cmd: u16, len: u32, lbn: u64, ts: u64) -> Vec<u8> {
 }
 
 #[test]
-fn vscsi_records_of_both_versions_are_read_and_a_cut_one_is_a_warning() {
+fn vscsi_reads_both_versions_and_warns_of_a_truncated_record() {
     for version in [1, 2] {
         let mut bytes = vscsi(version, 0x2a, 512, 42_932_745, 5_633_898_368_802);
         bytes.extend(vscsi(version, 0x28, 512, 42_932_746, 5_633_898_611_441));
@@ -142,7 +142,7 @@ fn vscsi_records_of_both_versions_are_read_and_a_cut_one_is_a_warning() {
 }
 
 #[test]
-fn fio_version_2_takes_its_times_from_waits() {
+fn fio_version_2_times_are_sums_of_waits() {
     let text = "fio version 2 iolog\n/dev/mapper/cachedev add\n/dev/mapper/cachedev open\n\
                 /dev/mapper/cachedev read 0 4096\n/dev/mapper/cachedev wait 1000 0\n\
                 /dev/mapper/cachedev write 4096 4096\n/dev/mapper/cachedev sync 0 0\n\
@@ -162,7 +162,7 @@ fn fio_version_2_takes_its_times_from_waits() {
 }
 
 #[test]
-fn fio_version_3_has_microseconds_first() {
+fn fio_version_3_lines_begin_with_microseconds() {
     let text = "fio version 3 iolog\n2 Nvme1n1 add\n872 Nvme1n1 open\n878 Nvme1n1 write 0 8192\n\
                 880 Nvme1n1 read 4096 4096\n";
     let expected = [
@@ -280,7 +280,7 @@ fn csv_reads_key_value_traces_too() {
     assert!(report.warnings[0].contains("1 × flush"));
     let (ops, _) = run_csv("op=1,key=2:hex", "put,0xff00\n").unwrap();
     assert_eq!((&ops[0].key[..], ops[0].value_len), (&[0xff, 0][..], 120));
-    // Keys that are digits without leading zeros are numbers. All others are text.
+    // A key of digits without leading zeros is a number. Any other key is text.
     let odd = ["258", "0258", "18446744073709551616", "2.5", "-1", "0"];
     let lines: String = odd.iter().map(|key| format!("w,{key}\n")).collect();
     let (ops, _) = run_csv("op=1,key=2", &lines).unwrap();
@@ -305,12 +305,12 @@ fn csv_reads_key_value_traces_too() {
     assert_eq!(
         (ops.len(), report.left_out),
         (1, 0),
-        "a header without any number column"
+        "a header is recognized even if no column is numeric"
     );
 }
 
 #[test]
-fn column_specifications_that_cannot_work_are_refused() {
+fn invalid_column_specifications_are_refused() {
     let cases = [
         ("", "expected FIELD=COLUMN"),
         ("op", "expected FIELD=COLUMN[:UNIT], found `op`"),
@@ -358,7 +358,7 @@ fn column_specifications_that_cannot_work_are_refused() {
     };
     assert!(
         run_bytes(Format::Msr, b"", &options).is_err(),
-        "columns with another format"
+        "only the csv format takes columns"
     );
 }
 
@@ -384,7 +384,7 @@ fn twitter_keys_may_contain_commas_and_clients_are_numbered() {
 }
 
 #[test]
-fn cachelib_operations_repeat_and_columns_go_by_their_names() {
+fn cachelib_honours_op_count_and_finds_columns_by_name() {
     let text = "op_time,key,key_size,op,op_count,size,cache_hits,ttl,usecase,sub_usecase\n\
                 604038471,82131353f9ddc8c6,48,GET,2,87,1,0,366387042,3003229276\n\
                 604038472,a,24,SET_LEASE,1,10,0,0,1,1\n604038472,a,24,DELETE,1,0,0,0,1,1\n";
@@ -448,7 +448,7 @@ fn rocksdb_types_map_to_the_nearest_operation() {
 }
 
 #[test]
-fn ycsb_prints_operations_among_other_things() {
+fn ycsb_operations_are_found_among_other_output() {
     let text = "YCSB Client 0.17.0\nCommand line: -db site.ycsb.BasicDB\n\
                 ***************** properties *****************\n\
                 \"recordcount\"=\"2\"\n\
@@ -491,7 +491,7 @@ fn vans_accesses_are_cache_lines() {
 }
 
 #[test]
-fn oracle_general_requests_are_what_the_option_says() {
+fn oracle_op_decides_the_kind_of_oracle_general_requests() {
     let record = |id: u64, op: Option<u8>| {
         let mut bytes = 5_633_898u32.to_le_bytes().to_vec();
         bytes.extend(id.to_le_bytes());
@@ -527,10 +527,10 @@ fn oracle_general_requests_are_what_the_option_says() {
     same(found, &[at(Put, 1, 512), at(Get, 2, 0), at(Delete, 3, 0)]);
 }
 
-/// A file that is not a trace is refused. The error has its first bytes in hexadecimal and the
-/// likely format.
+/// A file that is not a trace is refused. The error shows its first bytes in hexadecimal and names
+/// the likely format.
 #[test]
-fn other_bytes_are_no_binary_trace() {
+fn non_trace_files_are_refused_with_their_first_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("input");
     let said = |format, bytes: &[u8]| {

@@ -1,4 +1,5 @@
-//! Bad, truncated and compressed input is named, counted, tolerated or refused.
+//! Malformed, truncated and compressed input: what is skipped, what is a warning, and what is
+//! refused.
 
 mod support;
 
@@ -10,7 +11,7 @@ use support::{run, run_bytes};
 use treering_traces::import::{Format, ImportOptions, OracleOp, import, import_file};
 
 #[test]
-fn bad_lines_are_named_with_the_place_what_was_expected_and_what_was_found() {
+fn errors_in_lines_state_the_place_what_was_expected_and_what_was_found() {
     use Format::*;
     let good = "1 0 0 8 0\n";
     let cases: Vec<(Format, String, &str)> = vec![
@@ -207,7 +208,10 @@ fn bad_lines_are_named_with_the_place_what_was_expected_and_what_was_found() {
             found.contains(expected),
             "{format} {content:?}\n  {found}\n  {expected}"
         );
-        assert!(found.contains("input, "), "{found} does not name the file");
+        assert!(
+            found.contains("input, "),
+            "the error must name the file: {found}"
+        );
     }
     let not_utf8 = b"1 0 0 8 0\n\xff\xfe 0 0 8 0\n";
     let found = run_bytes(Mqsim, not_utf8, &ImportOptions::default())
@@ -220,7 +224,7 @@ fn bad_lines_are_named_with_the_place_what_was_expected_and_what_was_found() {
 }
 
 #[test]
-fn skip_bad_tolerates_so_many_lines_and_no_more() {
+fn skip_bad_skips_at_most_the_given_number_of_lines() {
     let text = "1 0 0 8 0\nbad\n2 0 0 8 0\nworse\n3 0 0 8 0\n";
     let with = |skip_bad| {
         let options = ImportOptions {
@@ -238,7 +242,7 @@ fn skip_bad_tolerates_so_many_lines_and_no_more() {
 }
 
 #[test]
-fn a_cut_last_line_is_a_warning_and_a_whole_one_without_line_end_is_used() {
+fn a_truncated_last_line_is_a_warning_and_a_missing_newline_is_accepted() {
     let (ops, report) = run(Format::Mqsim, "1 0 0 8 0\n2 0 0").unwrap();
     assert_eq!((ops.len(), report.skipped_bad), (1, 0));
     assert!(report.warnings[0].contains("the last line (2) is cut short"));
@@ -246,7 +250,7 @@ fn a_cut_last_line_is_a_warning_and_a_whole_one_without_line_end_is_used() {
     assert_eq!((ops.len(), report.warnings.len()), (2, 0));
 }
 
-/// Compresses with this crate's dependencies, as the user's tools would.
+/// Compresses with this crate's dependencies.
 fn compress(name: &str, plain: &[u8]) -> Vec<u8> {
     use std::io::Write;
     match name {
@@ -266,7 +270,7 @@ fn compress(name: &str, plain: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn compressed_input_is_read_whatever_its_name_and_a_cut_one_up_to_the_cut() {
+fn compressed_input_is_detected_by_content_and_read_up_to_a_truncation() {
     let text: String = (0..100_000u64)
         .map(|i| {
             format!(
@@ -284,12 +288,12 @@ fn compressed_input_is_read_whatever_its_name_and_a_cut_one_up_to_the_cut() {
         assert!(ops == plain && report.warnings.is_empty(), "{name}");
         let twice = [&bytes[..], &bytes[..]].concat();
         let (ops, _) = run_bytes(Format::Mqsim, &twice, &ImportOptions::default()).unwrap();
-        assert_eq!(ops.len(), 200_000, "{name}: two members end to end");
+        assert_eq!(ops.len(), 200_000, "{name}: two concatenated members");
         let cut = &bytes[..bytes.len() * 3 / 4];
         let (ops, report) = run_bytes(Format::Mqsim, cut, &ImportOptions::default()).unwrap();
         assert!(
             !ops.is_empty() && ops == plain[..ops.len()],
-            "{name}: a cut line was believed"
+            "{name}: the truncated last line was used"
         );
         let warnings = report.warnings.join("\n");
         assert!(
@@ -300,7 +304,7 @@ fn compressed_input_is_read_whatever_its_name_and_a_cut_one_up_to_the_cut() {
 }
 
 #[test]
-fn times_before_the_first_are_set_to_zero_with_a_warning() {
+fn times_earlier_than_the_first_become_zero_with_a_warning() {
     let (ops, report) = run(Format::Mqsim, "5 0 0 8 0\n3 0 0 8 0\n9 0 0 8 0\n").unwrap();
     let times: Vec<_> = ops.iter().map(|op| op.time_ns).collect();
     assert_eq!(times, [Some(0), Some(0), Some(4)]);
@@ -308,7 +312,7 @@ fn times_before_the_first_are_set_to_zero_with_a_warning() {
 }
 
 #[test]
-fn format_names_are_those_of_the_command_line() {
+fn format_names_round_trip_through_parse() {
     for format in Format::ALL {
         assert_eq!(format.name().parse::<Format>().unwrap(), format);
     }
@@ -332,7 +336,7 @@ fn a_failed_import_leaves_no_trace_file() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
-/// A good line of every text format, to be damaged by the test.
+/// One valid line of every text format, for the test to damage.
 const GOOD: [&str; 17] = [
     "938513000 4 264719034 16 0",
     "128166372003061629,hm,0,Write,7014912,4096,26",
@@ -354,11 +358,11 @@ const GOOD: [&str; 17] = [
 ];
 
 proptest! {
-    // Every case is tried with all formats.
+    // Every case is tried with every format.
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn no_input_makes_an_importer_panic_or_go_on_without_end(
+    fn no_input_makes_an_importer_panic_or_hang(
         line in prop::sample::select(GOOD.to_vec()),
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
         noise in prop::collection::vec(any::<u8>(), 0..120),
@@ -368,7 +372,7 @@ proptest! {
         let mut bytes = format!("{line}\r\n{line}\n").into_bytes();
         for (at, byte) in damage {
             let at = at.index(bytes.len());
-            // Digits and separators get further in a parser than arbitrary bytes.
+            // Digits and separators get further into a parser than arbitrary bytes.
             bytes[at] = if byte < 128 { b"0123456789,. -x:"[usize::from(byte % 16)] } else { byte };
         }
         let bytes = if as_noise { noise } else { bytes };

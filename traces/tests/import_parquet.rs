@@ -26,7 +26,7 @@ fn run_parquet(columns: Option<&str>, content: &[u8]) -> Imported {
     run_bytes(Format::Parquet, content, &options)
 }
 
-/// The values of a column. Those of optional columns may be missing.
+/// The values of one optional column; `None` is a null.
 enum Column<'a> {
     Int(Vec<Option<i32>>),
     Long(Vec<Option<i64>>),
@@ -34,7 +34,7 @@ enum Column<'a> {
     Text(Vec<Option<&'a str>>),
 }
 
-/// A file of row groups with the same columns.
+/// Writes a file of `groups` identical row groups.
 fn write(schema: &str, groups: usize, compression: Compression, columns: &[Column<'_>]) -> Vec<u8> {
     let schema = Arc::new(parse_message_type(schema).unwrap());
     let properties = WriterProperties::builder()
@@ -86,7 +86,7 @@ fn zstd() -> Compression {
 }
 
 #[test]
-fn the_sample_that_pyarrow_wrote_is_read_by_the_names_of_its_columns() {
+fn columns_of_the_pyarrow_sample_are_found_by_name() {
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/blocks.parquet");
     let mut ops = Vec::new();
     let options = ImportOptions::default();
@@ -106,7 +106,7 @@ fn the_sample_that_pyarrow_wrote_is_read_by_the_names_of_its_columns() {
 }
 
 #[test]
-fn columns_are_described_as_those_of_csv_and_the_same_table_gives_the_same_operations() {
+fn csv_column_specifications_give_the_same_operations_for_parquet() {
     let schema = "message trace { optional double t; optional binary what (UTF8); \
                   optional int64 id; optional int32 len; optional int32 ttl; }";
     let bytes = write(
@@ -125,9 +125,9 @@ fn columns_are_described_as_those_of_csv_and_the_same_table_gives_the_same_opera
     let csv = "t,what,id,len,ttl\n0.5,set,258,99,2\n1,add,7,5,\n4.25,get,258,,\n";
     let (expected, _) = run_csv(spec, csv).unwrap();
     same(run_parquet(Some(spec), &bytes), &expected);
-    assert_eq!(expected.len(), 4, "with the delete of what expired");
+    assert_eq!(expected.len(), 4, "including the delete of the expired key");
     assert_eq!(expected[0].key, key(0, 258));
-    // Columns by number, and keys as text: without a unit the keys would be numbers again.
+    // Columns by number, and keys as text. Without `:text`, the keys would again be numbers.
     let spec = "time=1:s,op=2,key=3:text,value=4";
     let (expected, _) = run_csv(spec, csv).unwrap();
     same(run_parquet(Some(spec), &bytes), &expected);
@@ -136,7 +136,7 @@ fn columns_are_described_as_those_of_csv_and_the_same_table_gives_the_same_opera
 }
 
 #[test]
-fn timestamps_have_the_unit_of_their_type_and_row_groups_follow_each_other() {
+fn timestamp_types_set_the_unit_and_row_groups_are_read_in_order() {
     for (unit, ns) in [("MILLIS", 1_000_000), ("MICROS", 1000), ("NANOS", 1)] {
         let schema = format!(
             "message trace {{ optional int64 time (TIMESTAMP({unit}, true)); \
@@ -157,7 +157,7 @@ fn timestamps_have_the_unit_of_their_type_and_row_groups_follow_each_other() {
         let expected = [group.clone(), group].concat();
         let report = same(run_parquet(None, &bytes), &expected);
         assert_eq!(report.lines, 4);
-        // The file is also compressed as a whole.
+        // The file may also be compressed as a whole.
         let packed = zstd::encode_all(&bytes[..], 1).unwrap();
         same(run_parquet(None, &packed), &expected);
     }
@@ -176,7 +176,7 @@ fn small() -> Vec<u8> {
 }
 
 #[test]
-fn what_is_no_parquet_file_or_has_other_columns_is_refused() {
+fn damaged_files_and_unknown_columns_are_refused() {
     let refused = |columns: Option<&str>, content: &[u8], expected: &str| {
         let found = run_parquet(columns, content).unwrap_err().to_string();
         let is_sentence = found.contains(expected) && !found.contains('\n');
@@ -216,7 +216,7 @@ fn what_is_no_parquet_file_or_has_other_columns_is_refused() {
     let bad_size = "op=op,key=key,scan=value";
     assert!(
         run_parquet(Some(bad_size), &good).is_ok(),
-        "a scan's length is read for scans only"
+        "the scan length is read only on scans"
     );
     let lists = "message trace { optional binary op (UTF8); repeated int32 key; }";
     let ops = Column::Text(vec![Some("get")]);
@@ -255,7 +255,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
-    fn no_damage_makes_the_importer_panic(
+    fn damaged_input_never_makes_the_parquet_importer_panic(
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
         skip_bad in 0..3u64,
     ) {

@@ -1,4 +1,4 @@
-//! Real traces, if they are available: counts are compared with those of other tools, and round
+//! Imports of real traces, if they are available. Counts must match those of other tools, and round
 //! trips must be exact.
 
 use std::fs;
@@ -15,7 +15,8 @@ fn real(name: &str) -> Option<PathBuf> {
         Some(folder) => PathBuf::from(folder),
         None => {
             let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
-            // Next to the workspace, or two levels up if the work tree lies one folder deeper.
+            // Next to the workspace, or two levels up if this work tree is nested one folder
+            // deeper.
             let near = ["../../shared/traces", "../../../shared/traces"].map(|p| manifest.join(p));
             near.iter().find(|p| p.is_dir()).unwrap_or(&near[0]).clone()
         }
@@ -25,7 +26,7 @@ fn real(name: &str) -> Option<PathBuf> {
         return Some(path);
     }
     eprintln!(
-        "SKIPPED: {} is not there (set TREERING_TRACES)",
+        "SKIPPED: {} does not exist (set TREERING_TRACES)",
         path.display()
     );
     None
@@ -59,7 +60,7 @@ fn import_real(format: Format, name: &str) -> Option<(Vec<Op>, ImportReport)> {
         assert_eq!(
             seen,
             fs::metadata(&path).unwrap().len(),
-            "progress ends at the file's end"
+            "progress must end at the end of the file"
         );
         let mut reader = open(&output).unwrap();
         let (mut op, mut ops) = (Op::default(), Vec::new());
@@ -82,7 +83,7 @@ fn the_real_cloudphysics_trace_imports() {
         (113_873, 0, 0)
     );
     assert!(report.warnings.is_empty(), "{:?}", report.warnings);
-    // 113,872 requests, of which 66,898 are writes, touch this many blocks.
+    // 113,872 requests, 66,898 of them writes, touch this many blocks.
     assert_eq!((ops.len(), puts(&ops)), (1_141_869, 656_169));
     assert_eq!(
         ops.iter().filter_map(|op| op.time_ns).max(),
@@ -110,7 +111,7 @@ fn the_real_cachelib_trace_imports() {
     };
     assert_eq!((report.lines, report.left_out), (100, 0));
     assert!(ops.iter().all(|op| op.key.len() == 16));
-    // 99 lines, each repeated as often as its op_count says.
+    // 99 lines, each repeated `op_count` times.
     let deletes = ops.iter().filter(|op| op.kind == Delete).count();
     assert_eq!((ops.len(), puts(&ops), deletes), (691, 10, 3));
     let value_bytes: u64 = ops.iter().map(|op| u64::from(op.value_len)).sum();

@@ -1,19 +1,17 @@
-//! The same operations, written in every format that can express them, import to the same
-//! operations.
+//! The same operations, written in every format that can express them, import identically.
 //!
-//! The `csv` import with exact columns is the reference. What a format cannot express is removed
-//! from the operations before they are written, and from the reference too:
+//! The `csv` import with exact columns is the reference. Before writing, anything that a format
+//! cannot express is removed from the operations and from the reference:
 //!
-//! - the precision of times beyond the format's unit (`unit_ns`);
-//! - discards, which many block traces leave out;
-//! - devices other than the first, if a file is the trace of one device;
+//! - the part of a time below the format's unit (`unit_ns`);
+//! - discards, which many block traces do not record;
+//! - devices other than the first, if a file holds the trace of one device;
 //! - clients and times to live.
 //!
-//! Keys differ between two groups of key-value formats. If the format's key is a number
-//! (oracle-general, lcs, block-cache; hexadecimal of 8 bytes in rocksdb), it becomes 8 bytes,
-//! big-endian, as `csv` encodes numeric keys, so that numeric order is key order. If it is text
-//! (twitter, cachelib, ycsb, `key=…:text` of `csv`), it stays text, because a cache's key `0017` is
-//! not `17`.
+//! Key-value formats fall into two groups. A numeric key (oracle-general, lcs, block-cache; 8 bytes
+//! of hexadecimal in rocksdb) becomes 8 big-endian bytes, as `csv` encodes numeric keys, so that
+//! numeric order is key order. A text key (twitter, cachelib, ycsb, `key=…:text` of `csv`) stays
+//! text, because a cache's key `0017` is not `17`.
 
 mod support;
 
@@ -28,7 +26,7 @@ use treering_traces::import::{Format, ImportOptions, OracleOp};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A request of a block trace; offset and length in sectors of 512 bytes.
+/// A request of a block trace. Offset and length are in sectors of 512 bytes.
 #[derive(Clone, Copy, Debug)]
 struct Request {
     kind: OpKind,
@@ -48,7 +46,7 @@ struct Block {
     write: fn(&[Request]) -> Vec<u8>,
 }
 
-/// Writes a line for each request.
+/// Writes one line per request.
 fn lines(requests: &[Request], line: impl Fn(&Request) -> String) -> Vec<u8> {
     requests
         .iter()
@@ -57,7 +55,7 @@ fn lines(requests: &[Request], line: impl Fn(&Request) -> String) -> Vec<u8> {
         .into()
 }
 
-/// Returns the one of three words that matches the request's kind.
+/// Returns the word that matches the request's kind: get, put or delete.
 fn one_of<T>(kind: OpKind, [get, put, delete]: [T; 3]) -> T {
     match kind {
         Get => get,
@@ -87,8 +85,7 @@ fn fio_2(requests: &[Request]) -> Vec<u8> {
     let mut text = String::from("fio version 2 iolog\n");
     let mut now_us = 0;
     for r in requests {
-        // A wait comes before its operation. Without the first wait, the operation would have no
-        // time.
+        // A wait precedes its operation. Without the first wait, the operation would have no time.
         let wait = r.time_ns / 1000 - now_us;
         now_us += wait;
         let action = one_of(r.kind, ["read", "write", "trim"]);
@@ -283,7 +280,7 @@ fn block_reference(requests: &[Request]) -> Vec<Op> {
 fn requests() -> impl Strategy<Value = Vec<Request>> {
     let kind = prop::sample::select(vec![Get, Put, Delete]);
     let one = (kind, 0..3u32, 0..1u64 << 30, 1..200u64, 0..3 * SECOND);
-    // An operation that every format can express must be there.
+    // Begin with an operation that every format can express.
     prop::collection::vec(one, 1..40).prop_map(|drawn| {
         let first = (Put, 0, 8, 8, 0);
         let mut time_ns = 0;
@@ -456,7 +453,7 @@ fn key_reference(ops: &[KeyOp], form: &KeyValue) -> Vec<Op> {
 
 fn key_ops() -> impl Strategy<Value = Vec<KeyOp>> {
     let kind = prop::sample::select(vec![Get, Put, Delete]);
-    // Few keys, so that times to live coincide with later puts and deletes.
+    // Few distinct keys, so that later puts and deletes fall within times to live.
     let id = prop_oneof![0..6u64, any::<u64>()];
     let one = (kind, id, 0..5000u32, 0..4u32, 0..6u32, 0..4u32);
     prop::collection::vec(one, 1..60).prop_map(|drawn| {
@@ -478,7 +475,7 @@ fn key_ops() -> impl Strategy<Value = Vec<KeyOp>> {
     })
 }
 
-/// The same operations, with the numbers of their keys written as text.
+/// The same operations with their numeric keys written as text.
 fn as_text(ops: Vec<Op>) -> Vec<Op> {
     let text = |key: Vec<u8>| {
         let number = u64::from_be_bytes(key.try_into().expect("a number's 8 bytes"));
@@ -496,7 +493,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn the_same_requests_in_every_block_format_are_the_same_operations(requests in requests()) {
+    fn every_block_format_imports_the_same_requests_identically(requests in requests()) {
         for format in block_formats() {
             let carried: Vec<Request> = requests
                 .iter()
@@ -513,7 +510,7 @@ proptest! {
     }
 
     #[test]
-    fn the_same_operations_in_every_key_value_format_are_the_same_operations(ops in key_ops()) {
+    fn every_key_value_format_imports_the_same_operations_identically(ops in key_ops()) {
         let options = |format| ImportOptions {
             oracle_op: (format == Format::OracleGeneral).then_some(OracleOp::Recorded),
             ..ImportOptions::default()
@@ -523,7 +520,7 @@ proptest! {
             let (found, _) = run_bytes(format.format, &bytes, &options(format.format)).unwrap();
             prop_assert_eq!(&found, &key_reference(&ops, &format), "{}", format.name);
             if format.numbers {
-                // In both groups the keys are the same numbers.
+                // Written as text, the keys must also match the reference of the text formats.
                 let text = KeyValue { numbers: false, ..format };
                 prop_assert_eq!(as_text(found), key_reference(&ops, &text), "{}", text.name);
             }

@@ -1,4 +1,4 @@
-//! The samples that ship with the project import as their formats' documentation says.
+//! The bundled samples import as the documentation of their formats specifies.
 
 mod support;
 
@@ -38,7 +38,7 @@ fn alibaba_offsets_are_bytes_and_times_microseconds() {
 }
 
 #[test]
-fn tencent_offsets_and_sizes_are_sectors_and_1_is_a_write() {
+fn tencent_offsets_and_sizes_are_sectors_and_io_type_1_is_a_write() {
     let mut expected: Vec<Op> = (0..16)
         .map(|i| block(Get, 0, 12_910_952 / 8 + i, 0))
         .collect();
@@ -51,14 +51,13 @@ fn tencent_offsets_and_sizes_are_sectors_and_1_is_a_write() {
 }
 
 #[test]
-fn systor_requests_of_unknown_type_are_left_out() {
+fn systor_requests_of_unknown_type_are_skipped() {
     let other = 899_056_122_368 / 4096;
     let expected = [
         block(Put, 0, 1_998_229_504 / 4096, 0),
         block(Get, 1, other, 132_000),
         block(Get, 1, other + 1, 132_000),
-        // 899056122368 is not a multiple of 4096, so two blocks' worth of data touches three
-        // blocks.
+        // 899056122368 is not a multiple of 4096, so two blocks of data touch three blocks.
         block(Get, 1, other + 2, 132_000),
         block(Get, 0, 1_998_229_504 / 4096, 501_000_000),
     ];
@@ -68,7 +67,7 @@ fn systor_requests_of_unknown_type_are_left_out() {
 }
 
 #[test]
-fn cachelib_columns_of_2022_and_2024_are_both_read_and_ttls_with_them() {
+fn cachelib_reads_the_columns_and_ttls_of_2022_and_2024() {
     let expected = [
         put("1668757755", 82, None),
         get("1668757755", None),
@@ -81,8 +80,8 @@ fn cachelib_columns_of_2022_and_2024_are_both_read_and_ttls_with_them() {
     ];
     let report = same(sample(Format::Cachelib, "cachelib-2022.csv"), &expected);
     assert!(report.warnings[0].contains("1 puts have a time to live but no time"));
-    // Without the header line the result is the same, because the operation's column identifies the
-    // order.
+    // A file without a header line imports the same: the position of the operation column shows
+    // which order the columns have.
     let bare = "1668757755,SET,82,1,40,3600\n1668757755,GET,0,2,40,0\n";
     same(run(Format::Cachelib, bare), &expected[..3]);
 
@@ -122,7 +121,7 @@ fn twitter_keys_expire() {
 }
 
 #[test]
-fn fio_version_3_is_read_and_a_run_appended_to_another_goes_on_where_that_ended() {
+fn fio_version_3_is_read_and_times_of_appended_runs_continue() {
     let mut expected: Vec<Op> = (0..4).map(|i| block(Put, 0, i, 0)).collect();
     expected.push(block(Get, 0, 1, 126_000));
     expected.extend([2, 3].map(|i| block(Delete, 0, i, 372_000)));
@@ -138,7 +137,7 @@ fn fio_version_3_is_read_and_a_run_appended_to_another_goes_on_where_that_ended(
 }
 
 #[test]
-fn block_cache_look_ups_are_gets_of_block_numbers() {
+fn block_cache_lookups_are_gets_of_block_numbers() {
     let look_up = |block, time| Op {
         key: key(0, block),
         ..get("", Some(time))
@@ -166,7 +165,7 @@ fn blktrace_recordings_of_both_byte_orders_are_read() {
 }
 
 #[test]
-fn lcs_version_1_is_as_oracle_general_is() {
+fn lcs_version_1_imports_like_oracle_general() {
     let at = |kind, id, value_len, seconds: u64| Op {
         kind,
         key: key(0, id),
@@ -223,7 +222,7 @@ fn lcs_version_3_has_operations_tenants_and_ttls() {
 }
 
 #[test]
-fn lcs_records_of_every_version_have_their_length() {
+fn lcs_record_length_depends_on_the_version() {
     let request = |id, op| CacheRequest {
         id,
         op,

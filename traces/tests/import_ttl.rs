@@ -1,4 +1,4 @@
-//! Keys are deleted when their time to live has passed in the trace, between its operations.
+//! A key is deleted once its time to live has passed, between the operations of the trace.
 
 mod support;
 
@@ -27,7 +27,7 @@ fn twitter(lines: &[(u64, &str, &str, u64)]) -> String {
 }
 
 #[test]
-fn a_set_with_a_ttl_is_followed_by_a_delete_when_it_has_passed() {
+fn a_key_is_deleted_when_its_ttl_has_passed() {
     // `b` expires before `a`, although it was put later. `c` outlives the trace.
     let text = twitter(&[
         (0, "a", "set", 10),
@@ -51,7 +51,7 @@ fn a_set_with_a_ttl_is_followed_by_a_delete_when_it_has_passed() {
 }
 
 #[test]
-fn a_key_is_gone_at_the_very_time_at_which_it_expires() {
+fn a_key_is_deleted_before_operations_at_its_expiry_time() {
     let text = twitter(&[(0, "a", "set", 5), (4, "a", "get", 0), (5, "a", "get", 0)]);
     let expected = [
         put("a", 8, at(0)),
@@ -63,7 +63,7 @@ fn a_key_is_gone_at_the_very_time_at_which_it_expires() {
 }
 
 #[test]
-fn a_later_set_renews_or_replaces_the_expiry_and_a_delete_cancels_it() {
+fn a_later_set_replaces_the_expiry_and_a_delete_cancels_it() {
     let text = twitter(&[
         (0, "renewed", "set", 5),
         (0, "forever", "set", 5),
@@ -84,11 +84,14 @@ fn a_later_set_renews_or_replaces_the_expiry_and_a_delete_cancels_it() {
         get("x", at(9)),
     ];
     let report = same(run(Format::Twitter, &text), &expected);
-    assert_eq!(report.expired, 1, "a delete of the trace is none of ours");
+    assert_eq!(
+        report.expired, 1,
+        "deletes in the trace are not counted as expiries"
+    );
 }
 
 #[test]
-fn appends_and_increments_leave_the_expiry_and_gets_have_none() {
+fn appends_increments_and_gets_do_not_change_the_expiry() {
     let text = twitter(&[
         (0, "a", "set", 5),
         (1, "a", "append", 0),
@@ -108,7 +111,7 @@ fn appends_and_increments_leave_the_expiry_and_gets_have_none() {
 }
 
 #[test]
-fn keys_of_one_expiry_go_in_the_order_of_their_sets_by_the_client_that_set_them() {
+fn keys_with_equal_expiry_are_deleted_in_set_order_by_their_own_client() {
     let text = "0,z,1,8,c,set,3\n1,a,1,8,d,set,2\n1,m,1,8,c,set,2\n5,x,1,8,c,get,0\n";
     let by = |client, op: Op| Op { client, ..op };
     let expected = [
@@ -124,7 +127,7 @@ fn keys_of_one_expiry_go_in_the_order_of_their_sets_by_the_client_that_set_them(
 }
 
 #[test]
-fn csv_has_a_column_for_it() {
+fn csv_has_a_ttl_column() {
     let text = "t,op,key,len,ttl\n0,set,a,7,1500\n1,set,b,7,\n3,get,b,,\n";
     let expected = [
         put("a", 7, at(0)),
@@ -154,7 +157,7 @@ fn csv_has_a_column_for_it() {
 }
 
 #[test]
-fn a_trace_without_times_says_that_nothing_of_it_expires() {
+fn a_trace_without_times_warns_that_keys_do_not_expire() {
     let text = "key,op,size,op_count,key_size,ttl\na,SET,5,1,9,60\nb,SET,5,1,9,0\na,GET,5,1,9,0\n";
     let expected = [put("a", 5, None), put("b", 5, None), get("a", None)];
     let report = same(run(Format::Cachelib, text), &expected);

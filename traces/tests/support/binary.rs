@@ -1,4 +1,4 @@
-//! Builders of binary traces, after the layouts in their formats' documentation.
+//! Builders of binary traces that follow the layouts in the documentation of their formats.
 
 /// An event of blktrace, with the fields that matter.
 #[derive(Clone, Copy)]
@@ -11,7 +11,7 @@ pub(crate) struct Event<'a> {
     pub(crate) tail: &'a [u8],
 }
 
-/// Encodes a `struct blk_io_trace` of a version in a byte order.
+/// Encodes a `struct blk_io_trace` of a given version and byte order.
 pub(crate) fn blktrace(event: Event<'_>, version: u32, is_big: bool) -> Vec<u8> {
     let mut record = Vec::new();
     let mut put = |le: &[u8]| {
@@ -51,7 +51,7 @@ pub(crate) fn lcs_header(version: u64, requests: i64, objects: i64) -> Vec<u8> {
     header
 }
 
-/// A request in libCacheSim's terms.
+/// A cache request, with libCacheSim's fields.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct CacheRequest {
     pub(crate) time_s: u32,
