@@ -1,6 +1,6 @@
-//! What Bf-Tree's paper claims and counting can check (CLAIMS, rows BF), at a small scale: 40,000
-//! records of 16+16 bytes, and a cache of the paper's share of them unless a test says otherwise.
-//! `examples/bf_figures` has the same at a larger one, and pictures.
+//! Countable claims of the Bf-Tree paper (CLAIMS, rows BF) at small scale: 40,000 records of 16+16
+//! bytes, and a cache with the paper's share of the data unless a test states another.
+//! `examples/bf_figures` runs the same at a larger scale and draws charts.
 
 use treering_engine::{BfOptions, Durability, Kv, Options, TreeKind};
 use treering_sim::replay::{Part, Rig};
@@ -31,7 +31,7 @@ fn rig(tree: TreeKind, cache: f64) -> Rig {
         tree,
         cache_bytes: ((RECORDS * 32) as f64 * cache) as u64,
         durability: Durability::Deferred,
-        // No checkpoint comes due: the paper measures without.
+        // Large enough that no checkpoint is taken: the paper measures without checkpoints.
         log_bytes: 256 << 20,
         checkpoint_log_bytes: 128 << 20,
         ..Options::default()
@@ -51,7 +51,7 @@ fn params(workload: Workload, writes: f64, scans: f64) -> GenParams {
     }
 }
 
-/// A loaded store and its operations.
+/// A loaded store and a source of operations.
 fn loaded(tree: TreeKind, cache: f64, writes: f64, scans: f64) -> (Rig, Box<dyn OpSource + Send>) {
     let mut rig = rig(tree, cache);
     let (_, mut source) = build(&params(Workload::Zipf, writes, scans)).expect("parameters");
@@ -60,7 +60,7 @@ fn loaded(tree: TreeKind, cache: f64, writes: f64, scans: f64) -> (Rig, Box<dyn 
     (rig, source)
 }
 
-/// Warmed up, and measured.
+/// Warms up the store, then measures.
 fn steady(tree: TreeKind, writes: f64) -> Part {
     let (mut rig, mut source) = loaded(tree, CACHE, writes, 0.0);
     rig.run(&mut *source, 5 * RECORDS).expect("warms up");
@@ -69,15 +69,15 @@ fn steady(tree: TreeKind, writes: f64) -> Part {
     part
 }
 
-/// Lookups that found nothing in a mini-page.
+/// The share of lookups that no mini-page answered.
 fn miss_ratio(part: &Part) -> f64 {
     let bf = part.bf().expect("mini-pages");
     bf.misses as f64 / (bf.misses + bf.hits.total()) as f64
 }
 
-/// BF-11: with the inner nodes in memory a lookup that misses reads one page.
+/// BF-11: with the inner nodes in memory, a lookup that misses reads one page.
 #[test]
-fn a_lookup_that_misses_reads_exactly_one_page_and_one_that_hits_none() {
+fn a_lookup_reads_one_page_on_a_miss_and_none_on_a_hit() {
     for tree in [BTREE, bf(10, 0), bf(10, 100)] {
         let (mut rig, mut source) = loaded(tree, 0.1, 0.0, 0.0);
         let (mut missed, mut hit) = (0, 0);
@@ -93,13 +93,14 @@ fn a_lookup_that_misses_reads_exactly_one_page_and_one_that_hits_none() {
                 _ => missed += 1,
             }
         }
-        // Both happen, or nothing was shown.
+        // The test shows nothing unless both cases occur.
         assert!(missed > 1_000 && hit > 100, "{tree:?}: {missed}, {hit}");
     }
 }
 
-/// BF-22: what is known to be absent is a phantom, and is looked up in memory. All that keeps a
-/// phantom out is a ring that is full at the moment: the lookup then makes room for the next one.
+/// BF-22: a phantom record marks a key as absent, so repeated lookups stay in memory. A phantom is
+/// not cached only if the ring is full at that moment; the lookup then frees space for the next
+/// one.
 #[test]
 fn a_repeated_negative_lookup_reads_nothing() {
     let (rig, _) = loaded(bf(10, 100), 0.1, 0.0, 0.0);
@@ -117,7 +118,7 @@ fn a_repeated_negative_lookup_reads_nothing() {
     };
     let (mut reads, mut kept) = (0, 0);
     for i in 0..2_000u64 {
-        // Keys of the store have 16 bytes.
+        // The keys in the store have 16 bytes, so no 8-byte key is present.
         let key = i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
         let (read, first) = lookup(&key);
         assert_eq!(first.misses, 1, "{key:02x?}");
@@ -132,14 +133,14 @@ fn a_repeated_negative_lookup_reads_nothing() {
             assert_eq!((read, again.misses, again.hits.phantom), (0, 0, 1));
         }
     }
-    assert!(reads > 1_500, "only {reads} first lookups had to read");
-    assert!(kept > 1_800, "only {kept} phantoms were kept");
+    assert!(reads > 1_500, "only {reads} first lookups read a page");
+    assert!(kept > 1_800, "only {kept} phantoms were cached");
 }
 
-/// BF-23: a tombstone answers. (In the copy-on-access region a lookup may move the mini-page, and
-/// merge what it leaves behind: here is none.)
+/// BF-23: a tombstone answers the lookup. There is no copy-on-access region here: in it, a lookup
+/// could move the mini-page and merge others.
 #[test]
-fn a_lookup_of_what_was_deleted_reads_nothing() {
+fn a_lookup_of_a_deleted_key_reads_nothing() {
     let (rig, mut source) = loaded(bf(0, 30), CACHE, 0.0, 0.0);
     let (mut op, mut value) = (Op::default(), Vec::new());
     for _ in 0..2_000 {
@@ -152,10 +153,10 @@ fn a_lookup_of_what_was_deleted_reads_nothing() {
     }
 }
 
-/// BF-12 and BF-13: inner nodes are next to nothing, and leaves of random inserts are two thirds
-/// full.
+/// BF-12 and BF-13: inner nodes are about 1 % of the tree, and after random inserts leaves are two
+/// thirds full.
 #[test]
-fn inner_nodes_are_a_hundredth_of_the_tree_and_leaves_are_two_thirds_full() {
+fn inner_nodes_are_1_percent_of_the_tree_and_leaves_are_two_thirds_full() {
     for tree in [BTREE, default_bf()] {
         let (rig, _) = loaded(tree, CACHE, 0.0, 0.0);
         let leaves = rig.leaf_fill().expect("leaves");
@@ -168,23 +169,24 @@ fn inner_nodes_are_a_hundredth_of_the_tree_and_leaves_are_two_thirds_full() {
     }
 }
 
-/// BF-27: six times fewer I/Os for updates, and the hit ratio of lookups is 20 points above (§6.3,
+/// BF-27: updates need a sixth of the I/Os, and the hit ratio of lookups is 20 points higher (§6.3,
 /// §6.5).
 #[test]
-fn updates_cost_a_sixth_of_the_page_io_and_lookups_hit_20_points_more() {
+fn updates_need_a_sixth_of_the_page_io_and_lookups_hit_20_points_more_often() {
     let [btree, bf] = [BTREE, default_bf()].map(|tree| steady(tree, 1.0));
     let ratio = btree.page_ios() / bf.page_ios();
     assert!(ratio >= 6.0, "{} / {}", btree.page_ios(), bf.page_ios());
     let [btree, bf] = [BTREE, default_bf()].map(|tree| steady(tree, 0.0));
     let more = bf.hit_ratio() - btree.hit_ratio();
     assert!(more >= 0.20, "{}, {}", btree.hit_ratio(), bf.hit_ratio());
-    // BF-29: the median lookup of the one is in memory, of the other it is not.
+    // BF-29: the median lookup is answered from memory in the Bf-Tree, but not in the B-tree.
     assert!(btree.hit_ratio() < 0.5 && bf.hit_ratio() > 0.5);
 }
 
-/// BF-19: no region is a FIFO queue, all of it is *not* LRU; `sim/FIGURES.md` says why.
+/// BF-19: without a copy-on-access region the ring is a FIFO queue. With all of it as the region,
+/// it is *not* LRU; `sim/FIGURES.md` explains why.
 #[test]
-fn a_tenth_of_copy_on_access_is_near_none_and_all_of_it_leaves_no_room_for_mini_pages() {
+fn a_10_percent_copy_on_access_region_misses_least_and_a_full_one_most() {
     let [none, tenth, half, all] = [0, 10, 50, 100].map(|share| steady(bf(share, 30), 0.0));
     let misses = [&none, &tenth, &half, &all].map(miss_ratio);
     assert!((misses[0] - misses[1]).abs() < 0.05, "{misses:?}");
@@ -203,29 +205,29 @@ fn a_tenth_of_copy_on_access_is_near_none_and_all_of_it_leaves_no_room_for_mini_
     );
 }
 
-/// BF-20: who promotes seldom is slow to follow a change, and better off in the end.
+/// BF-20: rare promotion adapts to a change slowly, but has fewer misses in the long run.
 #[test]
-fn seldom_promotion_ends_with_fewer_misses_and_follows_a_change_more_slowly() {
+fn rare_promotion_has_fewer_misses_but_adapts_more_slowly() {
     let [few, all] = [4, 100].map(|rate| {
         let (mut rig, mut source) = loaded(bf(10, rate), CACHE, 0.0, 0.0);
         let warm = RECORDS * 25;
         rig.run(&mut *source, warm).expect("warms up");
         let before = rig.run(&mut *source, 2 * RECORDS).expect("runs");
-        // The same law over other ranks.
+        // The same popularity distribution over differently ranked keys.
         let other = GenParams {
             no_load: true,
             ..params(Workload::Latest, 0.0, 0.0)
         };
         let (_, mut source) = build(&other).expect("parameters");
         let after = rig.run(&mut *source, RECORDS).expect("runs");
-        assert_eq!(after.found, RECORDS, "the same records");
+        assert_eq!(after.found, RECORDS, "every record must be found");
         [miss_ratio(&before), miss_ratio(&after)]
     });
-    assert!(few[0] + 0.02 < all[0], "in the end: {few:?}, {all:?}");
+    assert!(few[0] + 0.02 < all[0], "at steady state: {few:?}, {all:?}");
     assert!(few[1] > all[1] + 0.05, "after the change: {few:?}, {all:?}");
 }
 
-/// Scans of 32 records.
+/// Sets the length of every scan to 32 records.
 struct Scans(Box<dyn OpSource + Send>);
 
 impl OpSource for Scans {
@@ -238,14 +240,14 @@ impl OpSource for Scans {
     }
 }
 
-/// BF-31: with 66 records a leaf every other scan of 32 goes on into a second one, and few of them
-/// are in memory.
+/// BF-31: with 66 records per leaf, every other scan of 32 records continues into a second leaf,
+/// and few leaves are in memory.
 #[test]
-fn a_scan_of_32_records_reads_a_leaf_or_two() {
+fn a_scan_of_32_records_reads_at_most_two_leaves() {
     let (mut rig, source) = loaded(default_bf(), CACHE, 0.0, 1.0);
     let mut source = Scans(source);
     rig.run(&mut source, 2 * RECORDS).expect("warms up");
     let part = rig.run(&mut source, RECORDS).expect("runs");
     let reads = part.page_reads();
-    assert!((0.1..1.5).contains(&reads), "{reads} pages for one scan");
+    assert!((0.1..1.5).contains(&reads), "{reads} pages per scan");
 }

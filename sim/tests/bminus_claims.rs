@@ -1,6 +1,6 @@
-//! What B⁻-tree's paper claims and counting can check (CLAIMS, rows BM), at a small scale: 3 or 6
-//! MB of records and a cache of a tenth of them, on the compressing drive.
-//! `examples/bminus_figures` has the same at a larger one, and pictures.
+//! Countable claims of the B⁻-tree paper (CLAIMS, rows BM) at small scale: 3 or 6 MB of records and
+//! a cache of a tenth of them, on the compressing drive.
+//! `examples/bminus_figures` runs the same at a larger scale and draws charts.
 
 use treering_engine::{Durability, Kv, LogPacking, ModLog, Options, PageStoreKind, TablePersist};
 use treering_sim::predict::{Prediction, Span, Workload as Analysis, predict};
@@ -8,7 +8,7 @@ use treering_sim::replay::{Acknowledge, Part, Rig};
 use treering_traces::OpSource;
 use treering_traces::generate::{GenParams, ValueSize, Workload, build};
 
-/// Records that are there. The cache is a tenth of them.
+/// Total size of the records. The cache is a tenth of it.
 const DATA_BYTES: u64 = 6_000_000;
 const FEW_BYTES: u64 = 3_000_000;
 const OPS: u64 = 20_000;
@@ -114,7 +114,7 @@ impl Run {
     }
 }
 
-/// Compressed bytes over user bytes: log, pages, extra, all.
+/// Compressed bytes per user byte: log, pages, extra, total.
 fn stored(part: &Part) -> [f64; 4] {
     let [log, page, extra] = part
         .stored
@@ -131,7 +131,7 @@ fn near(what: &str, measured: f64, predicted: f64, within: f64) {
     );
 }
 
-/// Every component that matters.
+/// Compares every component that is 3 % of the total or more.
 fn as_predicted(what: &str, part: &Part, predicted: &Prediction) {
     let measured = stored(part);
     let p = predicted.stored.expect("a compressing drive");
@@ -145,7 +145,7 @@ fn as_predicted(what: &str, part: &Part, predicted: &Prediction) {
 }
 
 #[test]
-fn three_quarters_less_is_written_than_by_the_baseline_and_that_is_predicted() {
+fn three_quarters_fewer_bytes_are_written_than_by_the_baseline_as_predicted() {
     for (page_size, record, least) in [(8192, 128, 0.75), (8192, 32, 0.75), (16_384, 32, 0.83)] {
         let (ours, ours_predicted) =
             Run::new(bminus(page_size), DATA_BYTES, record, 50).measure(1, Acknowledge::Deferred);
@@ -163,7 +163,7 @@ fn three_quarters_less_is_written_than_by_the_baseline_and_that_is_predicted() {
 }
 
 #[test]
-fn beta_is_that_of_table_2() {
+fn beta_matches_table_2() {
     for (page_size, segment, threshold, table) in [
         (8192, 128, 2048, 0.124),
         (8192, 128, 1024, 0.056),
@@ -183,27 +183,30 @@ fn beta_is_that_of_table_2() {
         let (_, predicted) = run.measure(1, Acknowledge::Deferred);
         let beta = run.beta();
         let story = format!("{page_size}, {segment}, {threshold}: {beta:.4}");
-        assert!((beta - table).abs() <= 0.0075, "{story}, not {table}");
+        assert!(
+            (beta - table).abs() <= 0.0075,
+            "{story}, the paper has {table}"
+        );
         let predicted = predicted.mod_log.expect("a modification log").beta;
         assert!(
             (beta - predicted).abs() <= 0.005,
-            "{story}, not {predicted:.4}"
+            "{story}, predicted {predicted:.4}"
         );
     }
 }
 
-/// BM-03: nothing is written but pages and log, checkpoints apart.
+/// BM-03: apart from checkpoints, only pages and the log are written.
 #[test]
-fn shadowing_writes_nothing_beside() {
+fn shadowing_writes_no_extra_blocks() {
     let (part, _) = Run::new(bminus(8192), FEW_BYTES, 128, 5).measure(1, Acknowledge::Deferred);
     assert_eq!(part.checkpoints(), 0);
     assert_eq!(part.after.written.extra, part.before.written.extra);
 }
 
-/// BM-23, BM-24: a record of the sparse log is compressed once, one of the packed log again with
-/// each that shares its block.
+/// BM-23, BM-24: a record in the sparse log is compressed once. A record in the packed log is
+/// compressed again with each later record in its block.
 #[test]
-fn the_sparse_log_hardly_depends_on_clients() {
+fn sparse_log_writes_hardly_depend_on_the_number_of_clients() {
     let log_wa = |packing, clients| {
         let options = Options {
             log_packing: packing,

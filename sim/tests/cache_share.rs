@@ -1,4 +1,5 @@
-//! A share of the data set is one thing: of what the store holds when measuring begins.
+//! A cache size given as a share of the data set means a share of the data in the store when
+//! measuring begins.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +14,7 @@ mod support;
 
 const KEY: u64 = 8;
 
-/// A trace of these values' lengths, a put of a new key each; the first `warmup_ops` are warm-up.
+/// Writes a trace of puts of new keys with these value lengths; the first `warmup_ops` are warm-up.
 fn trace(folder: &Path, warmup_ops: u64, values: &[u32]) -> PathBuf {
     let put = |(number, value_len): (u64, &u32)| Op {
         kind: OpKind::Put,
@@ -42,7 +43,7 @@ fn replay(trace: &Path, oversize: Oversize) -> ReplayReport {
 }
 
 #[test]
-fn it_is_a_share_of_what_the_store_holds_at_the_end_of_the_warm_up() {
+fn a_share_is_of_the_data_in_the_store_after_warm_up() {
     let folder = tempfile::tempdir().expect("a folder");
     // The first half is warm-up; the second half doubles the store.
     let report = replay(&trace(folder.path(), 3000, &[292; 6000]), Oversize::Reject);
@@ -58,14 +59,14 @@ fn it_is_a_share_of_what_the_store_holds_at_the_end_of_the_warm_up() {
 }
 
 #[test]
-fn a_trace_without_warm_up_begins_empty_and_is_taken_at_its_end() {
+fn without_warm_up_a_share_is_of_the_data_at_the_end_of_the_trace() {
     let folder = tempfile::tempdir().expect("a folder");
     let report = replay(&trace(folder.path(), 0, &[292; 3000]), Oversize::Reject);
     assert_eq!(report.cache.data_set_bytes, 3000 * (KEY + 292));
 }
 
 #[test]
-fn values_that_are_cut_or_left_out_count_as_they_are_stored() {
+fn clamped_and_skipped_values_count_as_stored() {
     let folder = tempfile::tempdir().expect("a folder");
     let longest = treering_engine::MAX_VALUE_BYTES as u64;
     let values: Vec<u32> = (0..4000)

@@ -1,4 +1,4 @@
-//! The compressing drive against the table of DEVICES §3, closed forms, and a plain map.
+//! The compressing drive compared with the table of DEVICES §3, closed forms, and a map of blocks.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ const CODECS: [Codec; 5] = [
     Codec::Lz4,
 ];
 
-/// SplitMix64: bytes that nothing compresses.
+/// SplitMix64: incompressible bytes.
 fn noise(seed: u64, out: &mut [u8]) {
     let mut state = seed;
     for chunk in out.chunks_mut(8) {
@@ -28,7 +28,7 @@ fn noise(seed: u64, out: &mut [u8]) {
     }
 }
 
-/// A block whose first bytes are noise, the rest zeros.
+/// A block that begins with `random` bytes of noise and is zero after that.
 fn padded(seed: u64, random: usize) -> [u8; BLOCK_SIZE] {
     let mut block = [0; BLOCK_SIZE];
     noise(seed, &mut block[..random]);
@@ -46,8 +46,9 @@ fn drive(profile: &CsdProfile, blocks: u64) -> SimCsd {
 }
 
 #[test]
-fn zero_padded_random_blocks_take_what_the_table_says() {
-    // Share of random bytes; bytes at zlib levels 1 and 6. What does not shrink is stored as it is.
+fn zero_padded_random_blocks_compress_as_tabled() {
+    // Share of random bytes; bytes at zlib levels 1 and 6. Incompressible blocks are stored as they
+    // are.
     let table = [
         (0.01, 91.0, 78.0),
         (0.05, 263.0, 250.0),
@@ -59,8 +60,8 @@ fn zero_padded_random_blocks_take_what_the_table_says() {
     ];
     for (share, first, sixth) in table {
         for (level, expected) in [(1, first), (2, sixth), (6, sixth)] {
-            // Level 1 of zlib-rs always uses the fixed Huffman codes, where stock zlib chooses:
-            // random bytes take 5 % more.
+            // Level 1 of zlib-rs always uses the fixed Huffman codes, while stock zlib chooses.
+            // Random bytes take 5 % more.
             let fixed_codes = level == 1 && (0.5..1.0).contains(&share);
             let tolerance = if fixed_codes { 0.04 } else { 0.02 };
             let mut codec = Compressor::new(Codec::Zlib(level));
@@ -71,14 +72,14 @@ fn zero_padded_random_blocks_take_what_the_table_says() {
             let found = total as f64 / 50.0;
             assert!(
                 (found / expected - 1.0).abs() <= tolerance,
-                "{share} random at level {level}: {found} bytes, not {expected}"
+                "{share} random at level {level}: {found} bytes, expected {expected}"
             );
         }
     }
 }
 
 #[test]
-fn every_codec_gives_back_what_it_took() {
+fn every_codec_round_trips() {
     for codec in CODECS {
         let mut compressor = Compressor::new(codec);
         let mut decompressor = Decompressor::new(codec);
@@ -102,7 +103,7 @@ fn every_codec_gives_back_what_it_took() {
 }
 
 #[test]
-fn zeros_and_trimmed_blocks_take_no_room() {
+fn zero_and_trimmed_blocks_take_no_space() {
     let drive = drive(&profile(|_| ()), 1000);
     let class = IoClass::Page;
     drive.write(Lba(0), &[0; 8 * BLOCK_SIZE], class).unwrap();
@@ -120,7 +121,7 @@ fn zeros_and_trimmed_blocks_take_no_room() {
 }
 
 #[test]
-fn what_was_written_before_is_not_compressed_again() {
+fn known_contents_are_not_compressed_again() {
     let drive = drive(&profile(|_| ()), 100);
     let block = padded(5, 2048);
     for (lba, class) in [
@@ -136,11 +137,15 @@ fn what_was_written_before_is_not_compressed_again() {
         (1, 2)
     );
     let [log, page, extra] = compression.stored;
-    assert_eq!((log, page), (0, 2 * extra), "it is written all the same");
+    assert_eq!(
+        (log, page),
+        (0, 2 * extra),
+        "a remembered block is still written"
+    );
 }
 
-/// Uniform random writes until garbage collection is steady; flash bytes over compressed bytes
-/// after that.
+/// Writes uniformly at random until garbage collection is steady. Returns flash bytes over
+/// compressed bytes after that.
 fn steady(drive: &SimCsd, blocks: u64, random: usize) -> f64 {
     let mut state = [0u8; 8];
     let block = padded(0, random);
@@ -148,7 +153,7 @@ fn steady(drive: &SimCsd, blocks: u64, random: usize) -> f64 {
         for i in 0..writes {
             noise(salt.wrapping_mul(1 << 40).wrapping_add(i), &mut state);
             let lba = (u128::from(u64::from_le_bytes(state)) * u128::from(blocks)) >> 64;
-            // The same content all over: its size is what counts.
+            // The content is always the same, because only its compressed size matters.
             drive.write(Lba(lba as u64), &block, IoClass::Page).unwrap();
         }
     };
@@ -163,10 +168,10 @@ fn steady(drive: &SimCsd, blocks: u64, random: usize) -> f64 {
 }
 
 #[test]
-fn effective_over_provisioning_is_that_of_the_table() {
-    // Base over-provisioning, share of random bytes, GC write amplification of FIFO cleaning at
-    // alpha / c for the ratio c of DEVICES §3. The ratio of a 4 KiB block is what the codec makes
-    // of it; the table's figures hold for c itself.
+fn effective_over_provisioning_matches_the_table() {
+    // Base over-provisioning, share of random bytes, and GC write amplification of FIFO cleaning at
+    // alpha / c for the compression ratio c of DEVICES §3. The codec decides the ratio of a 4 KiB
+    // block; the figures in the table are for c itself.
     let cases = [
         (0.07, 1.0, Some(7.82)),
         (0.07, 0.79, None),
@@ -187,7 +192,7 @@ fn effective_over_provisioning_is_that_of_the_table() {
         let random = (share * BLOCK_SIZE as f64) as usize;
         let found = steady(&drive, blocks, random);
         let ratio = f64::from(Compressor::new(Codec::Zlib(1)).size(&padded(0, random))) / 4096.0;
-        // Erase blocks end in half an extent of padding on average.
+        // On average, half an extent of padding ends an erase block.
         let counters = drive.counters();
         let programmed = counters.nand_host + counters.nand_gc;
         let used = programmed as f64 / (programmed + drive.compression().padding) as f64;
@@ -199,19 +204,19 @@ fn effective_over_provisioning_is_that_of_the_table() {
         let expected = ftl::fifo(alpha);
         assert!(
             (found / expected - 1.0).abs() < 0.02,
-            "{op}, ratio {ratio:.3}, alpha {alpha:.4}: {found:.4}, not {expected:.4}"
+            "{op}, ratio {ratio:.3}, alpha {alpha:.4}: {found:.4}, expected {expected:.4}"
         );
         if let Some(tabled) = tabled {
             let exact = ftl::fifo(1.0 + op);
             assert!(
                 (exact / tabled - 1.0_f64).abs() < 0.02,
-                "{exact}, not {tabled}"
+                "{exact}, the table has {tabled}"
             );
         }
     }
 }
 
-/// A drive of a few small erase blocks with twice the logical space.
+/// A drive with a few small erase blocks and twice as much logical as physical space.
 fn small() -> CsdProfile {
     profile(|p| {
         p.logical_over_physical = 2.0;
@@ -220,7 +225,7 @@ fn small() -> CsdProfile {
 }
 
 #[test]
-fn a_full_medium_says_so_and_nothing_has_changed() {
+fn a_write_to_a_full_medium_fails_and_changes_nothing() {
     let drive = drive(&small(), 64);
     let mut written = Vec::new();
     let (needed, capacity) = loop {
@@ -241,7 +246,7 @@ fn a_full_medium_says_so_and_nothing_has_changed() {
     };
     assert!(
         written.len() >= 32,
-        "nominal flash holds incompressible data"
+        "the nominal flash must fit incompressible data"
     );
     assert!(needed > capacity && capacity == drive.capacity_bytes());
     let before = drive.counters();
@@ -253,7 +258,7 @@ fn a_full_medium_says_so_and_nothing_has_changed() {
     assert!(matches!(refused, Err(DeviceError::Full { .. })));
     assert_eq!(drive.counters(), before);
     drive.check_invariants().unwrap();
-    // What is there is read, overwritten in place, and makes room when it goes.
+    // Existing blocks can be read and overwritten in place, and trimming them frees space.
     let mut found = [0; BLOCK_SIZE];
     for (lba, block) in (0..).zip(&written) {
         drive.read(Lba(lba), &mut found, IoClass::Page).unwrap();
@@ -270,7 +275,7 @@ fn a_full_medium_says_so_and_nothing_has_changed() {
 }
 
 #[test]
-fn a_batch_that_ends_in_a_full_medium_keeps_whole_writes() {
+fn a_batch_that_fills_the_medium_keeps_the_writes_before() {
     let drive = drive(&small(), 64);
     let big = vec![7; 2 * BLOCK_SIZE];
     let random: Vec<u8> = (0..40).flat_map(|i| padded(i, BLOCK_SIZE)).collect();
@@ -297,7 +302,7 @@ fn a_batch_that_ends_in_a_full_medium_keeps_whole_writes() {
 
 #[derive(Clone, Debug)]
 enum Action {
-    /// First block, and for each block its content.
+    /// The first block, and the content of each block.
     Write(u64, Vec<(u64, usize)>),
     Trim(u64, u64),
     Read(u64, u64),
@@ -319,7 +324,7 @@ fn action() -> impl Strategy<Value = Action> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
     #[test]
-    fn the_drive_is_a_map_of_blocks(
+    fn the_drive_behaves_like_a_map_of_blocks(
         actions in prop::collection::vec(action(), 1..300),
         gc in prop::sample::select(vec!["greedy", "fifo", "random", "d-choices:3", "cost-benefit", "windowed-greedy:4"]),
         queued in any::<bool>(),
@@ -373,15 +378,14 @@ proptest! {
                 }
                 Action::Serve => {
                     let served = drive.serve(Nanos(now));
-                    prop_assert_eq!(served, twin.serve(Nanos(now)), "the same twice");
+                    prop_assert_eq!(served, twin.serve(Nanos(now)), "the twin must give the same result");
                     prop_assert!(served.done.0 >= now + served.service_ns);
                     now = served.done.0;
                 }
             }
         }
         prop_assert_eq!(drive.check_invariants(), Ok(()));
-        // Live bytes are those of the model's blocks; everything programmed is live, or was
-        // overwritten or moved.
+        // Live bytes are those of the blocks in the model.
         let mut codec = Compressor::new(Codec::Zlib(1));
         let live: u64 = model.values().filter(|b| b.iter().any(|&byte| byte != 0))
             .map(|b| u64::from((u32::from(codec.size(b)) + header).next_multiple_of(granularity))).sum();

@@ -1,8 +1,8 @@
-//! The FTL against the closed forms of [`treering_sim::predict::ftl`], which are exact for many
-//! blocks: within 1 %.
+//! The FTL compared with the closed forms of [`treering_sim::predict::ftl`], which are exact for
+//! many blocks: errors are below 1 %.
 //!
-//! The grid here is a part of the whole one, which takes 15 s in a release build:
-//! `cargo test --release -p treering-sim --test ftl_exact -- --ignored --nocapture` prints it.
+//! This grid is a part of the full one, which takes 15 s in a release build. To print the full one:
+//! `cargo test --release -p treering-sim --test ftl_exact -- --ignored --nocapture`
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -11,8 +11,8 @@ use treering_sim::ssd::{Frontiers, Ftl, FtlConfig, GcPolicy};
 
 const TOLERANCE: f64 = 0.01;
 
-/// A drive of about `blocks` erase blocks whose log is exactly `alpha` times its logical pages (up
-/// to one page).
+/// A drive of about `blocks` erase blocks whose physical size is `alpha` times its logical size, to
+/// within one page.
 fn drive(blocks: u32, b: u32, over_provisioning: f64, policy: GcPolicy) -> Ftl {
     let pages = f64::from(blocks) * f64::from(b);
     let logical = (pages / (1.0 + over_provisioning)).round() as u64;
@@ -22,8 +22,8 @@ fn drive(blocks: u32, b: u32, over_provisioning: f64, policy: GcPolicy) -> Ftl {
     Ftl::new(&config).unwrap()
 }
 
-/// Fills the drive, warms up for `warm` device turns, measures over as many; `next` chooses the
-/// pages.
+/// Fills the drive, writes `turns` times its size to warm up, then measures as many writes. `next`
+/// chooses the pages.
 fn measured(ftl: &mut Ftl, turns: u64, mut next: impl FnMut(&mut StdRng) -> u32) -> f64 {
     let pages = ftl.logical_pages();
     let mut rng = StdRng::seed_from_u64(1);
@@ -57,7 +57,7 @@ const POLICIES: [GcPolicy; 4] = [
     GcPolicy::DChoices(3),
 ];
 
-/// One cell; prints it, and says what is wrong with it.
+/// Measures one cell of the grid and prints it. Returns a description of any error.
 fn cell(
     policy: GcPolicy,
     over_provisioning: f64,
@@ -80,7 +80,7 @@ fn cell(
 }
 
 #[test]
-fn uniform_writes_cost_what_the_closed_forms_say() {
+fn uniform_writes_match_the_closed_forms() {
     let wrong: Vec<_> = [(0.10, 32), (0.28, 64), (0.50, 32)]
         .into_iter()
         .flat_map(|(op, b)| POLICIES.map(|policy| (policy, op, b)))
@@ -90,8 +90,8 @@ fn uniform_writes_cost_what_the_closed_forms_say() {
 }
 
 #[test]
-#[ignore = "15 s in a release build, minutes in a debug one: part of CI"]
-fn uniform_writes_cost_what_the_closed_forms_say_on_the_whole_grid() {
+#[ignore = "slow: 15 s in a release build, minutes in a debug build; CI runs it"]
+fn uniform_writes_match_the_closed_forms_on_the_full_grid() {
     let mut wrong = Vec::new();
     for policy in POLICIES {
         for op in [0.07, 0.10, 0.125, 0.20, 0.28, 0.50] {
@@ -104,7 +104,7 @@ fn uniform_writes_cost_what_the_closed_forms_say_on_the_whole_grid() {
 }
 
 #[test]
-fn hot_and_cold_pages_cost_what_their_equation_says() {
+fn hot_and_cold_writes_match_their_equation() {
     for (pages, writes) in [(0.2, 0.8), (0.1, 0.9), (0.5, 0.8)] {
         for op in [0.10, 0.28] {
             let mut ftl = drive(2000, 32, op, GcPolicy::Fifo);
@@ -121,7 +121,7 @@ fn hot_and_cold_pages_cost_what_their_equation_says() {
             let expected = exact::fifo_mixed(ftl.alpha(), &classes);
             assert!(
                 (found / expected - 1.0).abs() < TOLERANCE,
-                "{writes} of writes to {pages} of pages, {op}: {found}, not {expected}"
+                "{writes} of writes to {pages} of pages, {op}: {found}, expected {expected}"
             );
         }
     }
@@ -140,7 +140,7 @@ fn every_policy() -> [GcPolicy; 6] {
 
 #[test]
 fn sequential_overwrites_move_nothing() {
-    // Random choice (d = 1, 3) may well pick a block that is still whole.
+    // Random choices (d = 1, 3) may pick a block that has no invalid pages.
     for policy in every_policy() {
         if matches!(policy, GcPolicy::DChoices(_)) {
             continue;
@@ -158,7 +158,7 @@ fn sequential_overwrites_move_nothing() {
 }
 
 #[test]
-fn after_everything_is_trimmed_nothing_is_moved() {
+fn nothing_is_moved_after_all_pages_are_trimmed() {
     for policy in every_policy() {
         let mut ftl = drive(200, 64, 0.1, policy);
         uniform(&mut ftl, 2);
@@ -192,7 +192,7 @@ fn a_drive_that_is_only_read_programs_nothing() {
 }
 
 #[test]
-fn random_writes_and_trims_leave_every_page_where_the_map_says() {
+fn the_map_stays_correct_under_random_writes_and_trims() {
     for (i, policy) in every_policy().into_iter().enumerate() {
         for frontiers in [Frontiers::Shared, Frontiers::Separate] {
             let mut config = FtlConfig::new(2000, 16, 0.15, policy);
@@ -224,10 +224,10 @@ fn random_writes_and_trims_leave_every_page_where_the_map_says() {
     }
 }
 
-/// TRIM turns logical into spare pages: what counts is the mean number in use (Frankie, Hughes,
-/// Kurkoski 2012).
+/// TRIM turns logical pages into spare ones. The mean number of pages in use decides (Frankie,
+/// Hughes, Kurkoski 2012).
 #[test]
-fn trimmed_pages_are_over_provisioning() {
+fn trimmed_pages_act_as_over_provisioning() {
     let mut ftl = drive(2000, 32, 0.10, GcPolicy::Greedy);
     let all = ftl.logical_pages() as u32;
     let kept = (f64::from(all) * 0.8) as u32;
@@ -246,26 +246,26 @@ fn trimmed_pages_are_over_provisioning() {
     let expected = exact::greedy(ftl.log_pages() as f64 / ftl.in_use() as f64, 32);
     assert!(
         (found / expected - 1.0).abs() < TOLERANCE,
-        "{found}, not {expected}"
+        "{found}, expected {expected}"
     );
 }
 
 #[test]
-fn the_tables_take_at_most_16_bytes_a_mapped_page() {
+fn tables_take_at_most_16_bytes_per_mapped_page() {
     for policy in every_policy() {
         for b in [32, 256] {
             let ftl = drive(2000, b, 0.07, policy);
             let each = ftl.memory_bytes() as f64 / ftl.logical_pages() as f64;
             assert!(
                 each <= 16.0,
-                "{policy}, {b} pages a block: {each} bytes a page"
+                "{policy}, {b} pages per block: {each} bytes per page"
             );
         }
     }
 }
 
 #[test]
-fn geometries_that_cannot_work_are_refused() {
+fn invalid_geometries_are_refused() {
     let good = FtlConfig::new(1000, 16, 0.1, GcPolicy::Greedy);
     let bad = [
         FtlConfig {

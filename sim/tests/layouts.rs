@@ -1,5 +1,5 @@
-//! What page layouts take, counted: B-Trees Are Back §3.5, §4.1-§4.6 in small. `layout_figures`
-//! counts as many records as the paper.
+//! Space used by page layouts: B-Trees Are Back §3.5, §4.1-§4.6 at small scale. The example
+//! `layout_figures` uses as many records as the paper.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ fn bytes(numbers: &[u32]) -> Vec<[u8; 4]> {
 }
 
 #[test]
-fn a_tree_of_pages_is_a_map_in_every_layout() {
+fn a_tree_of_pages_behaves_like_a_map_in_every_layout() {
     for choice in LayoutChoice::all() {
         let (mut tree, mut map) = (PageTree::new(choice, NODE), BTreeMap::new());
         for (n, key) in keys::dense(4_000, 0.7, Order::Random, 3)
@@ -46,10 +46,10 @@ fn a_tree_of_pages_is_a_map_in_every_layout() {
     }
 }
 
-/// What a tree of several levels finds and visits is what a map does, in every layout and while it
-/// adapts.
+/// Gets and scans in trees of several levels return what a map returns, in every layout and while
+/// the layout adapts.
 #[test]
-fn gets_and_scans_go_through_inner_pages_to_what_was_put() {
+fn gets_and_scans_in_deep_trees_match_a_map() {
     let urls = |n: u32| format!("https://host{}.org/some/folder/page-{:07}", n % 97, n * 7);
     let numbers = keys::dense(60_000, 0.6, Order::Random, 9);
     for choice in LayoutChoice::all() {
@@ -69,7 +69,7 @@ fn gets_and_scans_go_through_inner_pages_to_what_was_put() {
         let present: Vec<_> = map.iter().step_by(31).collect();
         for (n, (key, value)) in present.iter().enumerate() {
             assert_eq!(tree.get(key), Some(&value[..]), "{}", choice.name());
-            // Beside it there is nothing, whatever its leaf leaves out of its keys.
+            // Absent keys are not found, whatever parts of its keys the leaf omits.
             assert_eq!(tree.get(&[key, &b"?"[..]].concat()), None);
             assert_eq!(tree.get(&key[..key.len() - 1]), None);
             let most = 1 + n % 50;
@@ -91,11 +91,11 @@ fn gets_and_scans_go_through_inner_pages_to_what_was_put() {
     }
 }
 
-/// §5.2: leaves of strings have fingerprints after gets, and hints after scans; those of numbers
-/// far from each other have hints all the time.
+/// §5.2: leaves of strings switch to fingerprints after gets and to hints after scans. Leaves of
+/// widely spaced numbers always have hints.
 #[test]
-fn leaves_follow_what_is_done_with_them() {
-    // Five neighbours at a time begin alike: heads do not tell them apart.
+fn leaf_layouts_adapt_to_the_operations() {
+    // Five neighbours share a prefix, so that heads do not distinguish them.
     let string = |n: u32| format!("{:08x}-page-{}", (n / 5).wrapping_mul(0x9e37_79b1), n % 5);
     let strings: Vec<_> = (0..20_000).map(|n| string(n).into_bytes()).collect();
     let mut tree = PageTree::new(LayoutChoice::ADAPTIVE, NODE);
@@ -107,7 +107,7 @@ fn leaves_follow_what_is_done_with_them() {
     for from in strings.iter().cycle().take(60_000) {
         tree.scan(from, |_, _| false);
     }
-    // Full leaves have no room for heads, and stay as they are.
+    // Leaves too full to add heads keep their layout.
     assert!(fingerprints(&tree) < 0.3, "{:?}", tree.counts().kinds);
     for key in strings.iter().cycle().take(200_000) {
         assert!(tree.get(key).is_some());
@@ -122,7 +122,7 @@ fn leaves_follow_what_is_done_with_them() {
     assert_eq!(tree.counts().share_of(PageLayout::Hints), 1.0);
 }
 
-/// BB-16: 500 records in each leaf but the first, which has no lower fence to hold, and the last.
+/// BB-16: each leaf has 500 records, except the last, and the first, which stores no lower fence.
 #[test]
 fn sorted_dense_keys_fill_fully_dense_leaves() {
     let counts = grow(
@@ -134,10 +134,10 @@ fn sorted_dense_keys_fill_fully_dense_leaves() {
 }
 
 /// BB-18: "compared to hints, space use is reduced by 52 % for FDLs and by 40 % for SDLs at 100 %
-/// density". What varies with the number of records is the growth wave; fully dense leaves end
-/// where their places end, which saves more than the paper's do.
+/// density". The figures vary with the growth wave as records are added. Here fully dense leaves
+/// end at slot boundaries, which saves more space than in the paper.
 #[test]
-fn dense_leaves_of_dense_keys_take_half_of_what_hints_do() {
+fn dense_leaves_of_dense_keys_take_half_the_space_of_hints() {
     let keys = bytes(&keys::dense(100_000, 1.0, Order::Random, 1));
     let [hints, semi, fully] = [
         PageLayout::Hints,
@@ -150,10 +150,10 @@ fn dense_leaves_of_dense_keys_take_half_of_what_hints_do() {
     assert!((0.51..0.65).contains(&fully), "{fully}");
 }
 
-/// BB-06, BB-08, BB-10, BB-14, at a number of records where the waves of all layouts are far from
-/// their ends.
+/// BB-06, BB-08, BB-10, BB-14, at a number of records where no layout is near an extreme of its
+/// growth wave.
 #[test]
-fn layouts_with_slots_differ_by_their_slots() {
+fn slotted_layouts_differ_by_their_slot_sizes() {
     let keys = bytes(&keys::sparse(100_000, Order::Random, 1));
     let [baseline, prefix, heads, hints, prints] = [
         PageLayout::Baseline,
@@ -176,13 +176,13 @@ fn layouts_with_slots_differ_by_their_slots() {
 }
 
 #[test]
-fn sparse_keys_have_no_dense_leaf_and_partitions_no_semi_dense_one() {
+fn sparse_keys_get_no_dense_leaves_and_partitions_no_semi_dense_ones() {
     let sparse = bytes(&keys::sparse(20_000, Order::Random, 1));
     let partitioned = keys::partitioned(40_000, 10, 1);
     for layout in PageLayout::DENSE {
         assert_eq!(grow(layout, &sparse).share_of(layout), 0.0);
     }
-    // BB-25, and Figure 13.
+    // BB-25 and Figure 13.
     let semi = grow(PageLayout::SemiDense, &partitioned);
     assert_eq!(semi.share_of(PageLayout::SemiDense), 0.0);
     let fully = grow(PageLayout::FullyDense, &partitioned);
@@ -193,12 +193,12 @@ fn sparse_keys_have_no_dense_leaf_and_partitions_no_semi_dense_one() {
     );
 }
 
-/// Keys with values of 8 bytes.
+/// Records of these keys with values of 8 bytes.
 fn records<K: AsRef<[u8]>>(keys: &[K]) -> Vec<(&[u8], u32)> {
     keys.iter().map(|key| (key.as_ref(), 8)).collect()
 }
 
-/// What a share of the keys says of bytes per record, over what pages take.
+/// Relative error of the bytes per record that a sample of the keys predicts.
 fn error<K: AsRef<[u8]>>(keys: &[K], choice: LayoutChoice, share: f64) -> f64 {
     let mut tree = PageTree::new(choice, NODE);
     for key in keys {
@@ -215,8 +215,8 @@ fn sorted<K: Ord + Clone>(keys: &[K]) -> Vec<K> {
     keys
 }
 
-/// Of all keys, records are counted as pages have them: dense ones, sparse ones, any density,
-/// strings; in any order.
+/// A sample of all keys predicts every layout: dense keys, sparse keys, any density between, and
+/// strings, in random or sorted order.
 #[test]
 fn bytes_per_record_are_predicted_in_every_layout() {
     let strings: Vec<_> = keys::sparse(6_000, Order::Random, 9)
@@ -228,7 +228,7 @@ fn bytes_per_record_are_predicted_in_every_layout() {
         let numbers = keys::dense(20_000, density, Order::Random, 5);
         sets.push(bytes(&numbers).iter().map(|key| key.to_vec()).collect());
     }
-    // Whose first leaf decides how all others begin.
+    // In partitioned keys, the first leaf decides where the others begin.
     let partitioned = keys::partitioned(20_000, 10, 5);
     sets.push(partitioned.iter().map(|key| key.to_vec()).collect());
     for set in sets {
@@ -241,10 +241,10 @@ fn bytes_per_record_are_predicted_in_every_layout() {
     }
 }
 
-/// Some ranges say what all keys do, the nearer the more keys they have: ascending keys at once,
-/// keys in random order where chance allows.
+/// A few key ranges predict the whole set. More keys give smaller errors; ascending keys give
+/// smaller errors than keys in random order.
 #[test]
-fn a_sample_of_key_ranges_predicts_as_all_keys_do() {
+fn a_sample_of_key_ranges_predicts_the_whole_set() {
     let numbers = bytes(&keys::dense(100_000, 0.6, Order::Random, 5));
     for (keys, most) in [(&numbers, 0.1), (&sorted(&numbers), 0.02)] {
         let records = records(keys);
@@ -262,9 +262,9 @@ fn a_sample_of_key_ranges_predicts_as_all_keys_do() {
     }
 }
 
-/// Keys that are put again, and a share that is less than a range.
+/// Keys that are put twice, and a share that is smaller than one range.
 #[test]
-fn samples_of_few_records_and_of_updates_are_no_less_than_a_range() {
+fn a_sample_has_at_least_one_range_and_counts_updated_keys_once() {
     let numbers = bytes(&keys::sparse(3_000, Order::Random, 5));
     let twice = [&records(&numbers)[..], &records(&numbers)[..]].concat();
     let sample = KeySample::draw(&twice, NODE, 1e-9, 1).expect("counts");
@@ -275,9 +275,9 @@ fn samples_of_few_records_and_of_updates_are_no_less_than_a_range() {
     assert_eq!(none.forecast(LayoutChoice::ADAPTIVE).records, 0.0);
 }
 
-/// Where a partition ends at the next key, keys that come in between get leaves of their own.
+/// If a partition ends at the next key, later keys in the gap get leaves of their own.
 #[test]
-fn partitions_that_end_before_the_next_key_cost_leaves() {
+fn ending_partitions_before_the_next_key_needs_more_leaves() {
     let keys = bytes(&keys::dense(60_000, 1.0, Order::Random, 5));
     let sample = KeySample::draw(&records(&keys), NODE, 1.0, 1).expect("counts");
     let fully = LayoutChoice::of(PageLayout::FullyDense);
@@ -289,7 +289,7 @@ fn partitions_that_end_before_the_next_key_cost_leaves() {
 }
 
 #[test]
-fn key_sets_are_what_they_say() {
+fn key_sets_have_the_promised_density_order_and_uniqueness() {
     let numbers = keys::dense(10_000, 0.25, Order::Sorted, 7);
     assert_eq!(numbers.len(), 10_000);
     assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]));

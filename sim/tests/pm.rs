@@ -1,5 +1,5 @@
-//! The simulated persistent memory: contents, exact counts on small stories, times on an idle
-//! device and on a busy one.
+//! The simulated persistent memory: contents, exact counts in small scenarios, and latencies on an
+//! idle device and a busy one.
 
 use proptest::prelude::*;
 use rand::rngs::SmallRng;
@@ -11,7 +11,7 @@ use treering_sim::ssd::{Served, TimingMode};
 
 const MODES: [TimingMode; 2] = [TimingMode::Counting, TimingMode::Queued];
 
-/// The profile `pm` with two XPLines in its buffer, the least recently used leaving first.
+/// The profile `pm` with two XPLines in its buffer and LRU replacement.
 fn tiny(change: impl FnOnce(&mut PmProfile)) -> PmProfile {
     let (_, mut profile) = builtin("pm").expect("built in");
     profile.buffer.lines = 2;
@@ -25,7 +25,7 @@ fn device(profile: &PmProfile, len: u64, mode: TimingMode) -> SimPm {
     SimPm::new(profile, len, mode, 0).expect("a sound profile")
 }
 
-/// Stores one byte in a line, writes it back, fences.
+/// Stores one byte in a line, writes the line back, and fences.
 fn persist(pm: &SimPm, line: u64) {
     pm.store(line * 64, &[1]).unwrap();
     pm.clwb(line * 64).unwrap();
@@ -40,20 +40,20 @@ fn settled(pm: &SimPm) -> PmCounters {
 }
 
 #[test]
-fn a_small_story_is_counted_exactly() {
+fn a_small_scenario_is_counted_exactly() {
     for mode in MODES {
         let pm = device(&tiny(|_| {}), 1 << 20, mode);
         pm.set_class(0..1024, IoClass::Page);
         pm.set_class(1024..2048, IoClass::Log);
-        // Two lines of a leaf: one XPLine, with one media read to fetch the lines from.
+        // Two lines of a leaf: one XPLine, with one media read to fetch it.
         persist(&pm, 0);
         persist(&pm, 1);
-        // Four lines of a log: complete, and written.
+        // Four lines of a log complete an XPLine, which is written.
         (16..20).for_each(|line| persist(&pm, line));
-        // A superblock: the leaf has to leave, half of it known from the fetch, so nothing is read
-        // for it.
+        // A superblock evicts the leaf. Half of the leaf's XPLine is known from the fetch, so
+        // eviction reads nothing.
         persist(&pm, 1000);
-        // The log's last line again: dirty once more.
+        // The log's last line is dirty once more.
         persist(&pm, 19);
         let counters = settled(&pm);
         assert_eq!(counters.line_writes, [5, 2, 1], "{mode:?}");
@@ -76,7 +76,7 @@ fn a_small_story_is_counted_exactly() {
 }
 
 #[test]
-fn stores_past_the_cache_need_no_fetch_and_merge_when_they_leave_incomplete() {
+fn non_temporal_stores_skip_the_fetch_and_merge_when_evicted_incomplete() {
     for mode in MODES {
         let pm = device(&tiny(|_| {}), 1 << 20, mode);
         for xpline in 0..4 {
@@ -92,17 +92,20 @@ fn stores_past_the_cache_need_no_fetch_and_merge_when_they_leave_incomplete() {
         assert_eq!(counters.media_reads, [0, 0, merges]);
         assert_eq!(counters.media_writes, [0, 0, merges]);
         if mode == TimingMode::Counting {
-            assert_eq!(merges, 4, "in order, one eviction an XPLine");
+            assert_eq!(
+                merges, 4,
+                "sequential lines must leave with one eviction per XPLine"
+            );
         }
     }
 }
 
 #[test]
-fn a_sequential_log_writes_each_xpline_twice_if_full_lines_leave_at_once_and_once_if_not() {
+fn a_sequential_log_writes_each_xpline_twice_only_if_full_lines_leave_at_once() {
     for (full_lines, times) in [("at-once", 2), ("on-eviction", 1)] {
         let profile = tiny(|p| p.buffer.full_lines = full_lines.into());
         let pm = device(&profile, 1 << 20, TimingMode::Counting);
-        // 24 B entries, 32 of them in 3 XPLines: CCL-BTree §3.3.
+        // Entries of 24 bytes, 32 of them in 3 XPLines: CCL-BTree §3.3.
         let entries = 32 * 100;
         for entry in 0..entries {
             let at = entry * 24;
@@ -118,35 +121,39 @@ fn a_sequential_log_writes_each_xpline_twice_if_full_lines_leave_at_once_and_onc
             counters.media_writes[IoClass::Extra as usize],
             times * entries * 24 / 256
         );
-        // An entry that begins in one line and ends in the next writes both: two of eight.
+        // Two of eight entries span two lines, and write both.
         assert_eq!(counters.line_writes.iter().sum::<u64>(), entries * 10 / 8);
     }
 }
 
 #[test]
-fn under_eadr_only_evictions_write_and_a_write_back_costs_nothing() {
+fn under_eadr_only_evictions_write_and_write_backs_are_free() {
     let profile = tiny(|p| {
         p.eadr = true;
         p.cpu.cache_bytes = 64 * 16;
     });
     let pm = device(&profile, 1 << 20, TimingMode::Counting);
-    // Sixteen lines fit into the one set of the cache.
+    // Sixteen lines fit into the single set of the cache.
     for _ in 0..10 {
         (0..16).for_each(|line| persist(&pm, line));
     }
     assert_eq!(pm.counters().line_writes, [0; 3]);
     assert_eq!(pm.counters().cache_evictions, 0);
     let reads = pm.serve(Nanos(0)).service_ns;
-    assert_eq!(reads, 0, "stores do not wait for what they fetch");
+    assert_eq!(reads, 0, "stores must not wait for their fetches");
     (16..32).for_each(|line| persist(&pm, line));
     let counters = pm.counters();
     assert_eq!(counters.line_writes, [0, 0, 16]);
     assert_eq!(counters.cache_evictions, 16);
-    assert_eq!(counters.media_writes, [0, 0, 4], "evicted in order");
+    assert_eq!(
+        counters.media_writes,
+        [0, 0, 4],
+        "lines must be evicted in order"
+    );
 }
 
 #[test]
-fn more_cache_evicts_less() {
+fn a_larger_cache_evicts_less() {
     let written = |bytes| {
         let profile = tiny(|p| {
             p.eadr = true;
@@ -159,11 +166,14 @@ fn more_cache_evicts_less() {
     };
     let (small, large, all) = (written(16 << 10), written(48 << 10), written(256 << 10));
     assert!(small > 2 * large && large > 0, "{small} {large}");
-    assert_eq!(all, 0, "1,024 lines of 64 bytes fit into a quarter");
+    assert_eq!(
+        all, 0,
+        "all 1,024 lines of 64 bytes fit into a quarter of the cache"
+    );
 }
 
 #[test]
-fn an_idle_device_takes_the_published_latencies() {
+fn an_idle_device_has_the_published_latencies() {
     let profile = tiny(|_| {});
     for mode in MODES {
         let pm = device(&profile, 1 << 20, mode);
@@ -186,7 +196,7 @@ fn an_idle_device_takes_the_published_latencies() {
         assert_eq!(taken(&pm, &mut at), 0, "from the CPU cache");
         pm.store(64, &[1]).unwrap();
         pm.clwb(64).unwrap();
-        assert_eq!(taken(&pm, &mut at), 0, "nobody waits without a fence");
+        assert_eq!(taken(&pm, &mut at), 0, "nothing waits without a fence");
         pm.fence();
         assert!(taken(&pm, &mut at) <= 62);
         pm.store(4096, &[1]).unwrap();
@@ -202,7 +212,7 @@ fn an_idle_device_takes_the_published_latencies() {
         assert_eq!(taken(&pm, &mut at), 90);
         pm.ntstore(8192, &[1; 256]).unwrap();
         pm.fence();
-        assert_eq!(taken(&pm, &mut at), 90, "four lines go together");
+        assert_eq!(taken(&pm, &mut at), 90, "four lines must go together");
         pm.load(12_288, &mut [0; 512]).unwrap();
         at += 100_000;
         let two = pm.serve(Nanos(at));
@@ -212,7 +222,7 @@ fn an_idle_device_takes_the_published_latencies() {
 }
 
 #[test]
-fn writers_that_outrun_the_medium_wait_in_the_queues() {
+fn writers_faster_than_the_medium_wait_in_the_queues() {
     let pm = device(&tiny(|_| {}), 1 << 24, TimingMode::Queued);
     let mut now = Nanos(0);
     for i in 0..1000 {
@@ -222,7 +232,8 @@ fn writers_that_outrun_the_medium_wait_in_the_queues() {
         let took = served.done.0 - now.0;
         assert_eq!(served.service_ns, 90);
         assert_eq!(served.queue_ns, took - 90);
-        // The queues take 4,608 bytes at once; then 256 bytes at 2.28 GB/s for each 64.
+        // The queues absorb 4,608 bytes at once. After that, each 64-byte line costs 256 bytes at
+        // 2.28 GB/s.
         match i {
             ..72 => assert_eq!(took, 90, "write {i}"),
             500.. => assert_eq!(took, 112, "write {i}"),
@@ -233,7 +244,7 @@ fn writers_that_outrun_the_medium_wait_in_the_queues() {
 }
 
 #[test]
-fn clients_in_closed_loop_share_the_medium_and_are_told_in_the_order_of_their_ends() {
+fn closed_loop_clients_share_the_medium_and_complete_in_order() {
     for mode in MODES {
         let pm = device(&tiny(|_| {}), 1 << 24, mode);
         let mut next = 0;
@@ -263,7 +274,7 @@ fn clients_in_closed_loop_share_the_medium_and_are_told_in_the_order_of_their_en
         let counters = pm.counters();
         assert_eq!(counters.line_writes, [0, 0, 4 * ops]);
         if mode == TimingMode::Queued {
-            // 112 ns an XPLine.
+            // 112 ns per XPLine.
             let floor = counters.media_writes[2] * 112;
             assert!(
                 (floor * 98 / 100..floor * 102 / 100).contains(&last),
@@ -295,7 +306,7 @@ fn the_same_seed_gives_the_same_times_and_counts() {
 }
 
 #[test]
-fn what_lies_outside_and_what_cannot_be_is_refused() {
+fn out_of_range_accesses_and_invalid_profiles_are_refused() {
     let pm = device(&tiny(|_| {}), 1000, TimingMode::Counting);
     assert_eq!(pm.len(), 1024, "whole XPLines");
     let refused = |result: Result<(), DeviceError>| result.unwrap_err().to_string();
@@ -343,10 +354,10 @@ fn request() -> impl Strategy<Value = Do> {
 }
 
 proptest! {
-    /// As the memory that crashes for the oracle does; and counters that fit together, however it
-    /// is asked.
+    /// Loads return what a plain memory would, and the counters stay consistent, in any sequence of
+    /// requests.
     #[test]
-    fn loads_return_what_was_last_stored_and_counters_add_up(
+    fn loads_return_the_last_store_and_counters_are_consistent(
         requests in prop::collection::vec(request(), 1..120),
         queued in any::<bool>(),
         eadr in any::<bool>(),
@@ -398,10 +409,10 @@ proptest! {
         let (lines, writes) = (sum(c.line_writes), sum(c.media_writes));
         prop_assert!(writes <= lines && 4 * writes >= c.full_writes * 4, "{:?}", c);
         prop_assert_eq!(pm.dirty_xplines(), 0);
-        // What misses the buffer comes in, and what came in has left by now.
+        // Every buffer miss brings an XPLine in, and by now each has left.
         prop_assert_eq!(lines - c.buffer_hits, c.evictions + c.clean_evictions);
         prop_assert_eq!(sum(c.media_reads) - c.merges, sum(c.line_reads) - c.read_hits);
-        // A write when complete, or when leaving.
+        // An XPLine is written when it is complete or when it is evicted.
         prop_assert_eq!(writes, c.full_writes + c.evictions);
         prop_assert_eq!(c.line_writes[0] + c.line_writes[1], 0);
     }

@@ -1,7 +1,7 @@
-//! The simulated persistent memory against what is known of Optane DIMMs (DEVICES §2): the rows of
-//! `sim/PM.md`, from fewer lines.
+//! The simulated persistent memory compared with published figures of Optane DIMMs (DEVICES §2):
+//! the rows of `sim/PM.md`, measured with fewer lines.
 //!
-//! `cargo run --release -p treering-sim --example pm_figures` draws the page.
+//! `cargo run --release -p treering-sim --example pm_figures` regenerates that page.
 
 #[path = "../examples/pm_figures/bands.rs"]
 mod bands;
@@ -18,7 +18,7 @@ fn profile(name: &str) -> PmProfile {
     builtin(name).expect("built in").1
 }
 
-/// What misses its band, in words.
+/// Describes the rows that are outside their bands.
 fn missed(rows: &[Row]) -> Vec<String> {
     let missed = rows.iter().filter(|row| !row.held());
     missed
@@ -33,14 +33,14 @@ fn missed(rows: &[Row]) -> Vec<String> {
         .collect()
 }
 
-/// PM.md says why.
+/// Rows known to be outside their bands; PM.md explains why.
 const KNOWN_MISSES: [&str; 2] = [
     "ntstore 256 B, 24 threads, 6 DIMMs, GB/s",
     "sequential read, 1 thread, GB/s",
 ];
 
 #[test]
-fn every_figure_of_the_default_device_is_within_its_band_but_those_that_are_known_not_to_be() {
+fn all_but_the_known_misses_of_the_default_device_are_within_their_bands() {
     let (known, rows): (Vec<Row>, Vec<Row>) = bands::rows(&profile("pm"), &GROUPS, LINES)
         .into_iter()
         .partition(|row| KNOWN_MISSES.contains(&row.name.as_str()));
@@ -48,13 +48,13 @@ fn every_figure_of_the_default_device_is_within_its_band_but_those_that_are_know
     assert_eq!(
         missed(&known).len(),
         KNOWN_MISSES.len(),
-        "one of them is met by now"
+        "a known miss is now within its band"
     );
     assert!(rows.len() > 50);
 }
 
 #[test]
-fn the_inference_experiment_needs_random_replacement_and_logs_do_not_care() {
+fn only_the_inference_experiment_depends_on_random_replacement() {
     let rows = bands::rows(&profile("pm-lru"), &["inference", "ccl"], LINES);
     let of = |group: &'static str| rows.iter().filter(move |row| row.group == group);
     let step = of("inference").find(|row| row.name.contains("18 KiB"));
@@ -66,7 +66,7 @@ fn the_inference_experiment_needs_random_replacement_and_logs_do_not_care() {
 /// CLAIMS, third modelling note: "48 tails in one 64-line buffer triple the log's XPLine writes,
 /// over four DIMMs they hardly matter".
 #[test]
-fn as_many_logs_as_threads_triple_their_media_writes_on_one_dimm_and_hardly_on_four() {
+fn one_log_per_thread_triples_media_writes_on_one_dimm_but_not_on_four() {
     let tails = bands::tails(&profile("pm"), 4 * LINES);
     let [(1, one, _), .., (48, many, spread)] = tails[..] else {
         panic!("{tails:?}");
@@ -75,10 +75,10 @@ fn as_many_logs_as_threads_triple_their_media_writes_on_one_dimm_and_hardly_on_f
     assert!((1.0..1.4).contains(&(spread / one)), "{spread} / {one}");
 }
 
-/// CCL-BTree §5.4: what the cache evicts on its own "may convert sequential cacheline writes into
-/// random XPLine flushes".
+/// CCL-BTree §5.4: implicit cache evictions "may convert sequential cacheline writes into random
+/// XPLine flushes".
 #[test]
-fn implicit_flushes_cost_more_media_writes_than_explicit_ones() {
+fn implicit_flushes_cause_more_media_writes_than_explicit_ones() {
     let found = bands::implicit_flushes(&profile("pm"), 4 * LINES);
     let [(None, (log, leaves)), (Some(_), small), ..] = found[..] else {
         panic!("{found:?}");
@@ -87,11 +87,11 @@ fn implicit_flushes_cost_more_media_writes_than_explicit_ones() {
 }
 
 #[test]
-fn every_line_reaches_a_buffer_in_either_mode_and_tables_stay_small() {
+fn every_line_reaches_the_buffer_in_both_modes_and_tables_stay_small() {
     for mode in [TimingMode::Counting, TimingMode::Queued] {
         let (lines, bytes) = patterns::hammer(&profile("pm"), mode, 20_000);
         assert_eq!(lines, 20_000);
-        // 64 MiB: five bytes an XPLine, and a cache of 32 MiB, four bytes a line.
+        // 64 MiB of memory: five bytes per XPLine; a cache of 32 MiB: four bytes per line.
         let expected = (64 << 20) / 256 * 5 + (32 << 20) / 64 * 4;
         assert!(
             (expected..expected + 4096).contains(&bytes),

@@ -1,4 +1,4 @@
-//! What is predicted of mini-pages against small replays of the real tree.
+//! Predictions for mini-pages compared with small replays of the real tree.
 
 use std::path::{Path, PathBuf};
 
@@ -42,10 +42,10 @@ fn replay(trace: &Path, cache: f64, bf: BfOptions) -> ReplayReport {
     run(&config, &mut |_| {}).expect("a replay")
 }
 
-/// The figure's error: measured over predicted, minus one.
+/// The relative error of a figure: measured over predicted, minus one.
 fn off(report: &ReplayReport, name: &str) -> f64 {
     let found = report.cache.compared.iter().find(|c| c.name == name);
-    let found = found.unwrap_or_else(|| panic!("no figure of {name}"));
+    let found = found.unwrap_or_else(|| panic!("the report has no figure of {name}"));
     let predicted = found.predicted.expect("a prediction");
     found.measured / predicted - 1.0
 }
@@ -57,7 +57,7 @@ fn holds(report: &ReplayReport, figures: &[(&str, f64)]) {
     }
 }
 
-/// Small stores are noisy: some thousand leaves, and as many gets that hit.
+/// Small stores are noisy: they have a few thousand leaves, and a few thousand gets hit.
 const ALL: [(&str, f64); 5] = [
     ("gets answered", 0.05),
     ("page reads", 0.03),
@@ -67,7 +67,7 @@ const ALL: [(&str, f64); 5] = [
 ];
 
 #[test]
-fn hits_and_page_writes_are_those_of_the_real_tree() {
+fn hits_and_page_writes_are_predicted() {
     let folder = tempfile::tempdir().expect("a folder");
     for writes in [0.1, 0.5, 0.9] {
         let path = trace(folder.path(), 0.9, writes);
@@ -78,7 +78,7 @@ fn hits_and_page_writes_are_those_of_the_real_tree() {
 }
 
 #[test]
-fn options_of_the_ring_count() {
+fn ring_options_change_the_prediction_as_they_change_the_tree() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = trace(folder.path(), 0.7, 0.5);
     let mut hits = Vec::new();
@@ -101,10 +101,13 @@ fn options_of_the_ring_count() {
         );
         hits.push(mini_pages.hit_ratio);
     }
-    assert!(hits[0] > hits[1], "promotion answers gets: {hits:?}");
+    assert!(
+        hits[0] > hits[1],
+        "promotion must raise the hit ratio: {hits:?}"
+    );
 }
 
-/// Twice as many keys as the budget holds, and four times.
+/// The keys take twice and four times the sampling budget.
 #[test]
 fn a_sample_of_the_keys_predicts_what_all_of_them_do() {
     let mut params = GenParams::new(Workload::Zipf, 120_000);
@@ -150,7 +153,10 @@ fn a_sample_of_the_keys_predicts_what_all_of_them_do() {
     assert_eq!(shift, 0);
     for budget in [2_600_000, 1_300_000] {
         let (shift, part) = predicted(budget);
-        assert!(shift > 0, "a budget of {budget} held all keys");
+        assert!(
+            shift > 0,
+            "a budget of {budget} fits all keys: nothing was sampled"
+        );
         for (all, part) in all.iter().zip(part) {
             assert!(
                 (part / all - 1.0).abs() < 0.06,
@@ -161,7 +167,7 @@ fn a_sample_of_the_keys_predicts_what_all_of_them_do() {
 }
 
 #[test]
-fn a_prediction_is_the_same_each_time() {
+fn predictions_with_mini_pages_are_deterministic() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = trace(folder.path(), 0.9, 0.5);
     let twice = [0, 1].map(|_| replay(&path, 0.1, BfOptions::default()).prediction);

@@ -1,10 +1,10 @@
-//! The clock's renewal model against a plain simulation of the clock.
+//! The clock's renewal model compared with a direct simulation of the clock.
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use treering_sim::predict::cache::{self, CachePrediction, CacheShape, PageClass};
 
-/// What a simulated clock did, per operation where it is a rate.
+/// Results of a simulated clock; rates are per operation.
 #[derive(Debug)]
 struct Seen {
     hit_ratio: f64,
@@ -175,7 +175,7 @@ fn zipf(pages: usize, theta: f64) -> Vec<f64> {
     (1..=pages).map(|i| (i as f64).powf(-theta)).collect()
 }
 
-/// Relative difference, where the value matters at all.
+/// The difference relative to the simulated value, or to `floor` if that is larger.
 fn off(predicted: f64, seen: f64, floor: f64) -> f64 {
     (predicted - seen).abs() / seen.max(floor)
 }
@@ -209,7 +209,7 @@ fn compare(name: &str, pages: &Pages, shape: CacheShape, every: f64) -> Option<S
 }
 
 #[test]
-fn the_clock_model_agrees_with_a_simulated_clock_within_one_per_cent() {
+fn the_clock_model_is_within_1_percent_of_a_simulated_clock() {
     let count = 4000;
     let mut failures = Vec::new();
     for (skew, weights) in [
@@ -232,7 +232,7 @@ fn the_clock_model_agrees_with_a_simulated_clock_within_one_per_cent() {
 }
 
 #[test]
-fn pages_of_which_some_are_only_read_and_some_only_written_are_told_apart() {
+fn read_only_and_write_only_pages_are_modelled_separately() {
     let weights = zipf(3000, 0.7);
     let pages = Pages::new(&weights, |i| if i % 3 == 0 { 1.0 } else { 0.0 });
     let shape = CacheShape::new(600 * 4096, 4096, 32);
@@ -241,7 +241,7 @@ fn pages_of_which_some_are_only_read_and_some_only_written_are_told_apart() {
 }
 
 #[test]
-fn with_room_for_all_only_checkpoints_write() {
+fn if_all_pages_fit_only_checkpoints_write() {
     let pages = Pages::new(&zipf(1000, 0.5), |_| 0.3);
     let shape = CacheShape::new(1200 * 4096, 4096, 32);
     let bad = compare("all fit", &pages, shape, 2000.0);

@@ -1,4 +1,4 @@
-//! The leaf recursion against real pages, and the counts of the streaming pass.
+//! The leaf recursion compared with real pages, and the counts of the streaming pass.
 
 use std::collections::BTreeMap;
 
@@ -41,12 +41,12 @@ fn analyze(ops: Vec<Op>, span: Span) -> Workload {
     Workload::analyze(&mut Ops(ops.into_iter()), span).expect("memory does not fail")
 }
 
-/// A tree's leaves made of real pages, without cache, log or device.
+/// The leaves of a tree, made of real pages, without a cache, log or device.
 struct Leaves {
     page_size: usize,
     pages: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// Bytes of the records that splits moved, as the log has them, without the two lengths before
-    /// them.
+    /// Size in the log of the records that splits moved, without the two length fields in front of
+    /// each.
     moved: usize,
 }
 
@@ -103,7 +103,8 @@ impl Leaves {
     }
 }
 
-/// Puts the records into real pages of every layout and into the model, and compares leaf by leaf.
+/// Puts the records into real pages of every layout and into the model, and compares them leaf by
+/// leaf.
 fn compare(records: &[(Vec<u8>, usize)], page_size: usize) {
     for layout in PageLayout::ALL {
         compare_in(layout, records, page_size);
@@ -129,11 +130,15 @@ fn compare_in(layout: PageLayout, records: &[(Vec<u8>, usize)], page_size: usize
     assert_eq!(
         predicted,
         leaves.shape(),
-        "records, used bytes, fence length of each leaf"
+        "records, used bytes and fence length of each leaf"
     );
     assert_eq!(level.splits.len() + 1, level.leaves.len());
     let moved = level.splits.iter().map(|s| s.moved_bytes as usize);
-    assert_eq!(moved.sum::<usize>(), leaves.moved, "bytes that splits log");
+    assert_eq!(
+        moved.sum::<usize>(),
+        leaves.moved,
+        "bytes that splits append to the log"
+    );
 }
 
 fn shuffled(mut records: Vec<(Vec<u8>, usize)>) -> Vec<(Vec<u8>, usize)> {
@@ -148,7 +153,7 @@ fn numbered(count: u64, value: usize) -> Vec<(Vec<u8>, usize)> {
 }
 
 #[test]
-fn leaves_loaded_in_random_order_are_those_of_real_pages() {
+fn random_loads_give_the_leaves_of_real_pages() {
     compare(&shuffled(numbered(20_000, 16)), 4096);
     compare(&shuffled(numbered(6000, 120)), 4096);
     compare(&shuffled(numbered(20_000, 16)), 16384);
@@ -163,18 +168,18 @@ fn leaves_loaded_in_sorted_order_are_half_full() {
         .map(|(k, len)| op(OpKind::Put, k, *len as u32))
         .collect();
     let level = LeafLevel::grow(&analyze(ops, Span::after(0)), 4096, SLOTTED);
-    // The rightmost page has no upper fence, hence no prefix: 42 bytes a record until it splits in
-    // the middle.
+    // The rightmost page has no upper fence, so it has no prefix: 42 bytes per record until it
+    // splits in the middle.
     let half = (4096.0 - 48.0) / 42.0 / 2.0;
     let records = level.records_per_leaf();
     assert!(
         (records / half - 1.0).abs() < 0.05,
-        "{records} records a leaf, expected {half}"
+        "{records} records per leaf, expected {half}"
     );
 }
 
 #[test]
-fn random_loads_fill_leaves_to_ln_2_around_which_the_growth_wave_swings() {
+fn leaf_fill_of_random_loads_swings_around_ln_2() {
     let mut rng = SmallRng::seed_from_u64(5);
     let fills: Vec<f64> = (0..4)
         .map(|quarter| {
@@ -199,7 +204,7 @@ fn random_loads_fill_leaves_to_ln_2_around_which_the_growth_wave_swings() {
 }
 
 #[test]
-fn a_sample_has_the_leaf_fill_of_the_whole() {
+fn a_sample_has_the_leaf_fill_of_the_full_set() {
     let mut rng = SmallRng::seed_from_u64(9);
     let ops: Vec<Op> = (0..400_000)
         .map(|_| op(OpKind::Put, &rng.random::<u128>().to_be_bytes(), 16))
@@ -223,16 +228,16 @@ fn a_sample_has_the_leaf_fill_of_the_whole() {
     let off = sample.count() / whole.count() - 1.0;
     assert!(
         off.abs() < 0.02,
-        "{} leaves, sampled {}",
+        "{} leaves, the sample predicts {}",
         whole.count(),
         sample.count()
     );
 }
 
-/// Every eighth of consecutive numbers, or fewer of them, are in no dense leaf, and what those
-/// between would do is not known.
+/// A sample with every eighth of consecutive numbers, or fewer, has no dense leaves, and the layout
+/// of the numbers between is unknown.
 #[test]
-fn no_leaf_of_a_sample_is_dense() {
+fn samples_have_no_dense_leaves() {
     let ops: Vec<Op> = (0..200_000_u64)
         .map(|i| op(OpKind::Put, &(i * 7_919 % 200_003).to_be_bytes(), 8))
         .collect();
@@ -252,7 +257,7 @@ fn no_leaf_of_a_sample_is_dense() {
 }
 
 #[test]
-fn accesses_are_counted_where_they_fall() {
+fn accesses_are_counted_in_the_leaves_they_hit() {
     let mut ops: Vec<Op> = numbered(1000, 16)
         .iter()
         .map(|(k, _)| op(OpKind::Put, k, 16))
@@ -278,7 +283,7 @@ fn accesses_are_counted_where_they_fall() {
 }
 
 #[test]
-fn scans_touch_the_leaves_they_cross() {
+fn scans_count_every_leaf_they_cross() {
     let mut ops: Vec<Op> = numbered(5000, 16)
         .iter()
         .map(|(k, _)| op(OpKind::Put, k, 16))
@@ -305,7 +310,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn leaves_of_any_keys_and_sizes_are_those_of_real_pages(
+    fn leaves_match_real_pages_for_any_keys_and_sizes(
         seeds in prop::collection::vec((prop::collection::vec(b'a'..=b'd', 0..12), 0usize..300), 1..800),
     ) {
         let mut records: Vec<(Vec<u8>, usize)> = Vec::new();

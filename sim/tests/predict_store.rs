@@ -1,5 +1,5 @@
-//! The whole prediction against real runs of the store on a device in memory, small enough for
-//! every test run.
+//! The whole prediction compared with runs of the store on a memory device. The runs are small
+//! enough for every test run.
 
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ fn predicted(params: &GenParams, options: &Options, device: &DeviceParams) -> Pr
     predict(&workload, options, device, None)
 }
 
-/// Runs the trace; bytes written after warm-up by class, and the user's bytes.
+/// Runs the trace. Returns the bytes written after warm-up by class, and the user bytes.
 fn measured(params: &GenParams, options: &Options, device: &DeviceParams) -> (ClassBytes, f64) {
     let medium = Arc::new(MemDevice::new(device.capacity_blocks));
     let store = Store::open(medium, Arc::new(SystemClock::new()), options).expect("a fresh store");
@@ -84,7 +84,9 @@ fn measured(params: &GenParams, options: &Options, device: &DeviceParams) -> (Cl
                     .put(&op.key, &payload[..op.value_len as usize])
                     .expect("a write");
             }
-            OpKind::Delete | OpKind::Scan => unreachable!("not in these traces"),
+            OpKind::Delete | OpKind::Scan => {
+                unreachable!("these traces have neither deletes nor scans")
+            }
         }
         while let Some(task) = store.due() {
             store.pump(task).expect("background work");
@@ -93,7 +95,7 @@ fn measured(params: &GenParams, options: &Options, device: &DeviceParams) -> (Cl
     (store.stats().written.since(&before), user as f64)
 }
 
-/// Compares every component of 3 % of the total or more.
+/// Compares every component that is 3 % of the total or more.
 fn compare(name: &str, params: &GenParams, options: &Options, pages: u64, tolerance: f64) {
     let device = device(options, pages);
     let prediction = predicted(params, options, &device);
@@ -133,7 +135,7 @@ fn host_writes_of_small_runs_are_predicted_within_three_per_cent() {
 }
 
 #[test]
-fn a_cache_that_holds_everything_leaves_only_checkpoints() {
+fn if_the_cache_holds_all_pages_only_checkpoints_write() {
     let params = zipf(20_000, 200_000, 1.0, 0.9);
     compare(
         "all fit",
@@ -152,7 +154,7 @@ fn a_cache_that_holds_everything_leaves_only_checkpoints() {
 }
 
 #[test]
-fn large_pages_are_predicted_too() {
+fn large_pages_are_predicted() {
     let params = zipf(40_000, 100_000, 0.5, 0.5);
     let options = Options {
         page_size: 16 << 10,
@@ -162,7 +164,7 @@ fn large_pages_are_predicted_too() {
 }
 
 #[test]
-fn a_table_written_for_want_of_places_is_counted() {
+fn page_table_writes_on_a_nearly_full_device_are_predicted() {
     let params = zipf(40_000, 150_000, 1.0, 0.0);
     let mut options = options(AT_CHECKPOINT, 512 << 10);
     options.checkpoint_log_bytes = 3 << 20;
@@ -178,7 +180,7 @@ fn a_table_written_for_want_of_places_is_counted() {
 }
 
 #[test]
-fn inserts_while_measuring_are_predicted_within_ten_per_cent() {
+fn inserts_during_measurement_are_predicted_within_ten_per_cent() {
     let mut params = GenParams::new(generate::Workload::Load, 60_000);
     params.key_size = Some(16);
     params.value_size = Some(ValueSize::fixed(16));

@@ -1,4 +1,4 @@
-//! What a trace reads and never wrote was there before it.
+//! Keys that a trace reads but never wrote are loaded before the replay.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -32,7 +32,7 @@ fn operation(kind: OpKind, number: u64) -> Op {
     }
 }
 
-/// Two gets and a put of another key, over and over: each key is read long before it is put.
+/// Two gets and a put of another key, repeated: each key is read long before it is put.
 fn mostly_read() -> impl Iterator<Item = Op> {
     (0..3 * RECORDS).map(|n| match n % 3 {
         2 => operation(OpKind::Put, (n + RECORDS / 2) % RECORDS),
@@ -59,14 +59,14 @@ fn replay(trace: &Path, preload: Preload) -> ReplayReport {
 }
 
 #[test]
-fn reads_of_what_was_there_before_the_trace_read_pages() {
+fn reads_of_preloaded_records_read_pages() {
     let folder = tempfile::tempdir().unwrap();
     let trace = trace(folder.path(), "reads", 0, mostly_read());
     let (none, auto) = (replay(&trace, Preload::None), replay(&trace, Preload::Auto));
     assert_eq!(none.preload.keys, 0);
     assert_eq!(none.trace.warmup_ops, 0);
     let loaded = &auto.preload;
-    // All but those of which the first operation is a put.
+    // All keys but those whose first operation is a put.
     assert!(
         loaded.keys > RECORDS / 2 && loaded.keys < RECORDS,
         "{loaded:?}"
@@ -74,16 +74,16 @@ fn reads_of_what_was_there_before_the_trace_read_pages() {
     assert_eq!(loaded.bytes, loaded.keys * u64::from(8 + VALUE));
     assert_eq!(loaded.evidence.put + loaded.evidence.mean, loaded.keys);
     assert_eq!(auto.trace.warmup_ops, loaded.keys);
-    assert_eq!(auto.ops, none.ops, "what is loaded is not measured");
+    assert_eq!(auto.ops, none.ops, "preloaded records must not be measured");
     let without = loaded.share_of_reads.expect("there are gets");
     assert!(without > 0.3 && without < 0.9, "{without}");
-    // The tree is as large as the data were, so more of it is not in the cache.
+    // The tree is as large as the traced data set was, so less of it fits into the cache.
     let (less, more) = (none.cache.misses, auto.cache.misses);
     assert!(more * 5 > less * 6, "{more} {less}");
 }
 
 #[test]
-fn what_a_trace_loads_itself_is_not_loaded_again() {
+fn records_that_the_trace_loads_are_not_preloaded() {
     let folder = tempfile::tempdir().unwrap();
     let load = (0..RECORDS).map(|n| operation(OpKind::Put, n));
     let gets = (0..RECORDS).map(|n| operation(OpKind::Get, n * 3 % RECORDS));
@@ -100,13 +100,13 @@ fn what_a_trace_loads_itself_is_not_loaded_again() {
 }
 
 #[test]
-fn all_keys_or_those_of_another_trace_can_be_loaded() {
+fn all_keys_or_those_of_another_trace_can_be_preloaded() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let reads = trace(path, "reads", 0, mostly_read());
     let all = replay(&reads, Preload::All).preload;
     assert_eq!(all.keys, RECORDS);
-    // Its gets of keys that it never puts load nothing.
+    // Gets in the other trace of keys that it never puts load nothing.
     let before = (0..RECORDS / 2).map(|n| operation(OpKind::Put, n));
     let before = before.chain((0..RECORDS).map(|n| operation(OpKind::Get, n)));
     let before = trace(path, "before", 0, before);
@@ -116,7 +116,7 @@ fn all_keys_or_those_of_another_trace_can_be_loaded() {
 }
 
 #[test]
-fn a_seed_decides_the_order_in_which_records_are_loaded() {
+fn the_seed_decides_the_order_of_preloading() {
     let folder = tempfile::tempdir().unwrap();
     let trace = trace(folder.path(), "reads", 0, mostly_read());
     let json = |seed| {
@@ -129,7 +129,7 @@ fn a_seed_decides_the_order_in_which_records_are_loaded() {
 }
 
 #[test]
-fn values_that_no_put_tells_the_length_of_are_as_long_as_the_others() {
+fn values_of_unknown_length_have_the_mean_length() {
     let folder = tempfile::tempdir().unwrap();
     let gets = || (0..RECORDS).map(|n| operation(OpKind::Get, n));
     let trace_of_gets = trace(folder.path(), "gets", 0, gets());
@@ -148,10 +148,10 @@ fn values_that_no_put_tells_the_length_of_are_as_long_as_the_others() {
 }
 
 #[test]
-fn a_drive_was_there_before_a_trace_of_its_blocks() {
+fn all_blocks_of_a_block_trace_are_preloaded() {
     let folder = tempfile::tempdir().unwrap();
     let input = folder.path().join("blocks.csv");
-    // Each block is written once, and read never: all was there all the same.
+    // Each block is written once and never read, but existed before.
     let lines: String = (0..2_000u64)
         .map(|n| format!("{n},0,disk,w,{},4096\n", n * 37 % 2_000 * 4096))
         .collect();
@@ -172,7 +172,7 @@ fn a_drive_was_there_before_a_trace_of_its_blocks() {
 }
 
 #[test]
-fn trees_in_persistent_memory_have_it_loaded_too() {
+fn trees_in_persistent_memory_are_preloaded() {
     use treering_engine::{CclOptions, PmTreeKind};
     let folder = tempfile::tempdir().unwrap();
     let ops: Vec<Op> = (0..9_000u64)

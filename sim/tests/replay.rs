@@ -1,6 +1,6 @@
-//! Whole replays of small generated traces: every combination of store, policy and preparation runs
-//! to its end with engine and drive counting the same bytes (a replay fails if they do not), and
-//! its faces hold what they promise.
+//! Whole replays of small generated traces: every combination of store, policy and preparation
+//! completes, engine and drive count the same bytes (otherwise the replay fails), and the reports
+//! are well-formed.
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -40,7 +40,11 @@ fn stores_clients_and_acknowledgements_combine() {
                     assert_eq!(report.trace.ops - report.trace.warmup_ops, 10_000);
                     let total = report.wa.host.log + report.wa.host.page + report.wa.host.extra;
                     assert!((total - report.wa.host.total).abs() < 1e-9);
-                    assert_eq!(report, replay(&config), "the same twice");
+                    assert_eq!(
+                        report,
+                        replay(&config),
+                        "a second replay must give the same report"
+                    );
                 }
             }
         }
@@ -71,16 +75,19 @@ fn mini_pages_combine_with_stores_pages_clients_and_acknowledgements() {
             assert!(mini_pages.merges > 0 && mini_pages.evictions > 0);
             let mut compared = report.cache.compared.iter();
             assert!(compared.all(|figure| figure.predicted.is_some()));
-            assert_eq!(report, replay(&config), "the same twice");
+            assert_eq!(
+                report,
+                replay(&config),
+                "a second replay must give the same report"
+            );
         }
     }
 }
 
-/// More clients share a flush, so that each write's part of a log block is smaller.
-/// Leaves that deletes empty are merged in the background, so virtual clients do it: in the same
-/// steps each time.
+/// Leaves that become empty are merged in the background. In a replay the virtual clients do that
+/// work, so it is deterministic.
 #[test]
-fn what_deletes_empty_is_merged_in_the_same_steps_each_time() {
+fn merges_of_emptied_leaves_are_deterministic() {
     let folder = tempfile::tempdir().unwrap();
     let deletes = trace(folder.path(), "deletes", |p| {
         p.theta = Some(0.0);
@@ -93,14 +100,18 @@ fn what_deletes_empty_is_merged_in_the_same_steps_each_time() {
         let report = replay(&config);
         let merges = report.store.merges;
         assert!(merges > 50, "{tree:?}: {merges} merges");
-        assert_eq!(report, replay(&config), "{tree:?}: the same twice");
+        assert_eq!(
+            report,
+            replay(&config),
+            "{tree:?}: a second replay must give the same report"
+        );
     }
 }
 
-/// What a page's quarter does not hold is written once, beside log and leaves, and named; and a
-/// drive that compresses knows what it holds.
+/// A value too long for a quarter of a page is written once, outside log and leaves, and the report
+/// shows it as overflow. The prediction for a compressing drive includes it.
 #[test]
-fn long_values_are_named_and_predicted() {
+fn long_values_are_reported_and_predicted() {
     let folder = tempfile::tempdir().unwrap();
     let path = trace(folder.path(), "long", |params| {
         params.records = 1_000;
@@ -124,7 +135,7 @@ fn long_values_are_named_and_predicted() {
                 (causes.overflow, predicted),
                 0.001,
             );
-            // 24 in 25 user bytes are of such values, each of which ends within a block.
+            // Long values hold 24 of 25 user bytes, and each ends within a block.
             assert!((1.0..1.5).contains(&causes.overflow), "{story}: {causes:?}");
             let page = causes.leaf + causes.overflow;
             close(&format!("{story}: page"), (page, report.wa.host.page), 1e-9);
@@ -133,7 +144,10 @@ fn long_values_are_named_and_predicted() {
                 report.wa.predicted.as_ref().unwrap().host.total,
             );
             close(&format!("{story}: total"), total, 0.05);
-            assert!(report.wa.host.log < 0.1, "{story}: the log has no value");
+            assert!(
+                report.wa.host.log < 0.1,
+                "{story}: the log must not contain the values"
+            );
             let text = text::render(&report);
             assert!(text.contains("host page overflow"), "{text}");
             let document = serde_json::to_value(&report).unwrap();
@@ -144,11 +158,12 @@ fn long_values_are_named_and_predicted() {
     let compressed = replay(&compressing(&path, |_| {}));
     let (csd, predicted) = (compressed.wa.csd.unwrap(), compressed.wa.predicted.unwrap());
     let pages = (csd.stored.page, predicted.csd.unwrap().page);
-    close("what compression leaves of pages", pages, 0.05);
+    close("compressed page bytes", pages, 0.05);
 }
 
+/// More clients share a flush, so each write has a smaller part of a log block.
 #[test]
-fn groups_of_commits_write_less_log_as_predicted() {
+fn group_commit_writes_less_log_as_predicted() {
     let folder = tempfile::tempdir().unwrap();
     let path = trace(folder.path(), "t", |p| p.ops = Some(20_000));
     let log = |clients, writes_only: bool| {
@@ -192,20 +207,21 @@ fn short_intervals_write_more_log_as_predicted() {
 }
 
 #[test]
-fn a_drive_in_use_moves_more_and_the_predictor_knows() {
+fn a_preconditioned_drive_moves_more_as_predicted() {
     let folder = tempfile::tempdir().unwrap();
     let path = trace(folder.path(), "t", |p| p.ops = Some(120_000));
     for store in STORES {
         let mut fresh = config(&path, |_| {});
         fresh.tree.pages_mut().store = store;
         let fresh_gc = gc(&replay(&fresh));
-        // The closed forms are for many erase blocks; here are a few dozen.
+        // The closed forms are for many erase blocks; these drives have a few dozen.
         close("fresh", fresh_gc, 0.15);
         for how in [Precondition::Fill, Precondition::Steady] {
             let report = replay(&prepared(fresh.clone(), how));
             close(&format!("{store:?}, {how:?}"), gc(&report), 0.15);
             if store == PageStoreKind::InPlace {
-                // What the store never writes stays where it is and must be moved with the rest.
+                // Blocks that the store never writes stay valid and must be moved by garbage
+                // collection.
                 assert!(gc(&report).0 > 1.2 * fresh_gc.0);
             }
         }
@@ -213,7 +229,7 @@ fn a_drive_in_use_moves_more_and_the_predictor_knows() {
 }
 
 #[test]
-fn every_cleaning_policy_is_predicted_or_said_not_to_be() {
+fn cleaning_policies_without_a_prediction_give_a_warning() {
     let folder = tempfile::tempdir().unwrap();
     let path = trace(folder.path(), "t", |p| {
         p.ops = Some(120_000);
@@ -234,11 +250,11 @@ fn every_cleaning_policy_is_predicted_or_said_not_to_be() {
     }
 }
 
-/// A prime, so that multiples of a number go through all below it.
+/// A prime, so that the multiples of a smaller number visit every residue.
 const NUMBERS: u64 = 99_991;
 
-/// Dense numbers in random order, then updates of any of them: what becomes dense, and when,
-/// decides how many leaves there are to write.
+/// Dense numbers in random order, then updates of any of them. Which leaves become dense, and when,
+/// decides how many there are to write.
 #[test]
 fn leaves_that_become_dense_are_predicted() {
     let folder = tempfile::tempdir().unwrap();
@@ -275,7 +291,7 @@ fn leaves_that_become_dense_are_predicted() {
 }
 
 #[test]
-fn runs_of_neighbouring_keys_are_told() {
+fn runs_of_neighbouring_keys_give_a_warning() {
     let folder = tempfile::tempdir().unwrap();
     let keys = (0..3_u64).flat_map(|pass| (0..20_000).map(move |block| block ^ (pass << 40)));
     let path = puts(folder.path(), "runs", (0, 120), keys);
@@ -290,9 +306,9 @@ fn runs_of_neighbouring_keys_are_told() {
     );
 }
 
-/// Every tag closes, nothing is fetched, and no number is missing.
+/// Every tag is closed, nothing is loaded from elsewhere, and no number is missing.
 fn check_page(page: &str) {
-    // A script is no markup; it is the last thing of the body.
+    // Scripts are not markup. The script is the last element of the body.
     let (before, after) = page.split_once("<script>").expect("a script");
     let (_, after) = after.split_once("</script>").expect("its end");
     let page = format!("{before}{after}");
@@ -301,7 +317,7 @@ fn check_page(page: &str) {
     let mut rest = page;
     while let Some(at) = rest.find('<') {
         rest = &rest[at + 1..];
-        let end = rest.find('>').expect("a tag ends");
+        let end = rest.find('>').expect("an unclosed tag");
         let tag = &rest[..end];
         rest = &rest[end + 1..];
         let name = tag
@@ -313,13 +329,13 @@ fn check_page(page: &str) {
             continue;
         }
         if tag.starts_with('/') {
-            assert_eq!(open.pop(), Some(name), "closed out of turn");
+            assert_eq!(open.pop(), Some(name), "tags must close in order");
         } else {
             open.push(name);
         }
     }
     assert_eq!(open, Vec::<&str>::new());
-    assert!(page.matches("<svg").count() >= 3, "pictures are missing");
+    assert!(page.matches("<svg").count() >= 3, "charts are missing");
     for foreign in ["<script", "<link", "<img", "src=", "url(", "@import"] {
         assert!(!page.contains(foreign), "{foreign}");
     }
@@ -329,7 +345,7 @@ fn check_page(page: &str) {
 }
 
 #[test]
-fn the_page_is_whole_whatever_the_run() {
+fn the_html_page_is_well_formed_for_every_kind_of_run() {
     let folder = tempfile::tempdir().unwrap();
     let small = |p: &mut GenParams| p.ops = Some(5_000);
     let ordinary = trace(folder.path(), "t", small);
@@ -367,7 +383,7 @@ fn the_page_is_whole_whatever_the_run() {
 }
 
 #[test]
-fn settings_that_cannot_work_are_told_by_their_flag() {
+fn invalid_settings_are_named_by_their_flag() {
     let folder = tempfile::tempdir().unwrap();
     let path = trace(folder.path(), "t", |p| p.ops = Some(1_000));
     let mut small = config(&path, |_| {});

@@ -1,4 +1,4 @@
-//! Replays on a simulated drive that compresses.
+//! Replays on a simulated compressing drive.
 
 #[path = "support/mod.rs"]
 #[allow(dead_code)]
@@ -11,7 +11,7 @@ use treering_traces::generate::ValueSize;
 use support::drives::{STORES, compressing, config, replay, small, trace};
 
 #[test]
-fn a_compressing_drive_stores_less_than_it_is_given() {
+fn a_compressing_drive_stores_less_than_the_host_writes() {
     let folder = tempfile::tempdir().unwrap();
     let path = trace(folder.path(), "t", small);
     for store in STORES {
@@ -23,10 +23,14 @@ fn a_compressing_drive_stores_less_than_it_is_given() {
             on_ssd.tree.pages_mut().store = store;
             on_ssd.timing = timing;
             let (csd, ssd) = (replay(&on_csd), replay(&on_ssd));
-            assert_eq!(csd, replay(&on_csd), "the same twice");
+            assert_eq!(
+                csd,
+                replay(&on_csd),
+                "a second replay must give the same report"
+            );
             let (wa, device) = (csd.wa.csd.unwrap(), csd.wa.device.unwrap());
             assert_eq!(ssd.wa.csd, None);
-            // B⁻-tree eq. (2): the classes' shares add up.
+            // B⁻-tree eq. (2): the shares of the classes add up.
             let host = &csd.wa.host;
             let parts = [
                 (wa.alpha.log, host.log, wa.stored.log),
@@ -38,15 +42,15 @@ fn a_compressing_drive_stores_less_than_it_is_given() {
                 let alpha = alpha.unwrap_or(0.0);
                 assert!(
                     (alpha * host - stored).abs() < 1e-9,
-                    "{alpha} x {host} is not {stored}"
+                    "{alpha} × {host} must be {stored}"
                 );
             }
             let sum = wa.stored.log + wa.stored.page + wa.stored.extra;
             assert!((sum - wa.stored.total).abs() < 1e-9);
-            // Leaves are two thirds full of records that are half zeros.
+            // Leaves are two thirds full, and half of each record is zeros.
             let page = wa.alpha.page.unwrap();
             assert!((0.3..0.7).contains(&page), "{page}");
-            // Both conventions tell the same bytes.
+            // Both report formats show the same bytes.
             assert!((wa.gc_only * wa.stored.total - device.total).abs() < 1e-9);
             assert!((device.total - device.gc - wa.stored.total).abs() < 1e-9);
             assert!(device.nand_over_host < 1.0);
@@ -68,10 +72,10 @@ fn a_medium_too_small_for_its_data_ends_the_replay() {
     );
 }
 
-/// What a drive that compresses programs is what it stores and what its garbage collection moves:
-/// so the chart has these, and not what the host wrote.
+/// A compressing drive programs the stored bytes and those that garbage collection moves. The chart
+/// must show these, and not the bytes that the host wrote.
 #[test]
-fn the_chart_of_a_drive_that_compresses_adds_up_to_what_it_programs() {
+fn the_chart_of_a_compressing_drive_adds_up_to_the_programmed_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let path = trace(folder.path(), "zipf", small);
     let (_, profile) = treering_sim::csd::builtin("csd").unwrap();
@@ -103,7 +107,7 @@ fn the_chart_of_a_drive_that_compresses_adds_up_to_what_it_programs() {
         "{svg}"
     );
     assert!(!svg.contains(&short(report.wa.host.total)), "{svg}");
-    // And so has its course over time.
+    // The chart over time must add up to the same bytes.
     let (mut before, mut stored) = (0, 0.0);
     for point in &report.series {
         stored += point.host.total * (point.ops - before) as f64;
@@ -117,7 +121,7 @@ fn the_chart_of_a_drive_that_compresses_adds_up_to_what_it_programs() {
 }
 
 #[test]
-fn a_compressing_drive_in_use_collects_more_garbage_and_that_is_predicted() {
+fn a_preconditioned_compressing_drive_moves_more_as_predicted() {
     let folder = tempfile::tempdir().unwrap();
     let path = trace(folder.path(), "used", |params| {
         params.records = 5_000;

@@ -1,5 +1,5 @@
-//! LodgeTree's replays on persistent memory: against the paper's figures (CLAIMS LT-04, LT-05,
-//! LT-12, LT-13) and twice the same.
+//! Replays of LodgeTree on persistent memory: they match the paper's figures (CLAIMS LT-04, LT-05,
+//! LT-12, LT-13) and are deterministic.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ fn scattered(i: u64) -> u64 {
     i.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Four of five in a fifth of the key space.
+/// Four of five keys are in a fifth of the key space.
 fn skewed(i: u64) -> u64 {
     if i.is_multiple_of(5) {
         scattered(i)
@@ -55,7 +55,7 @@ fn inserted(key: impl Fn(u64) -> u64, lodge: LodgeOptions) -> (PmReport, LodgeRe
 }
 
 #[test]
-fn inner_nodes_leave_as_many_slots_free_as_the_paper_says() {
+fn inner_nodes_have_as_many_free_slots_as_the_paper_states() {
     let lodge = LodgeOptions::default();
     for (name, key) in [
         ("uniform", scattered as fn(u64) -> u64),
@@ -63,12 +63,12 @@ fn inner_nodes_leave_as_many_slots_free_as_the_paper_says() {
         ("sequential", |i| i << 20),
     ] {
         let (pm, own) = inserted(key, lodge);
-        // §II-C, with 2 points to either side; sequential inserts leave halves behind them.
+        // §II-C, with a tolerance of 2 points. Sequential inserts leave half-full nodes behind.
         assert!((0.23..0.60).contains(&own.free_share), "{name}: {own:?}");
         assert!(own.buffered_share < own.free_share, "{name}: LT-13");
         assert!(own.most_leaves_flushed <= 2, "{name}: LT-04");
         assert!(own.pairs_per_flush >= 1.0 && own.pairs_per_leaf >= 1.0);
-        // LT-12: a log's room is pinned by what is buffered.
+        // LT-12: only buffered records keep log space in use.
         assert!(pm.log_bytes == 24 * pm.buffered, "{name}: {pm:?}");
         let most = pm.leaf_bytes / 24 / 4 + 16 * u64::from(lodge.log_entries);
         assert!(own.log_room_entries < most, "{name}: {own:?}");
@@ -76,7 +76,7 @@ fn inner_nodes_leave_as_many_slots_free_as_the_paper_says() {
 }
 
 #[test]
-fn what_lies_together_is_flushed_together() {
+fn neighbouring_records_are_flushed_together() {
     let records = |key: fn(u64) -> u64, t_node| {
         let lodge = LodgeOptions {
             t_node,
@@ -99,14 +99,14 @@ fn what_lies_together_is_flushed_together() {
         sequential.2 < 0.5 * uniform.2,
         "{sequential:?}, {uniform:?}"
     );
-    // More leaves a flush: more records, but not each leaf more of them.
+    // Flushing more leaves at once flushes more records, but not more records per leaf.
     let wide = records(scattered, 8);
     assert!(wide.0 > 1.5 * uniform.0, "{wide:?}, {uniform:?}");
 }
 
-/// §III-C: a burst in a tenth of the key space.
+/// §III-C: a burst of inserts in a tenth of the key space.
 #[test]
-fn nodes_in_a_burst_are_split_into_more() {
+fn nodes_are_split_into_more_than_two_during_a_burst() {
     let burst = |i| match i {
         0..30_000 => scattered(i),
         _ => u64::MAX / 2 + scattered(i) / 10,
@@ -122,10 +122,10 @@ fn nodes_in_a_burst_are_split_into_more() {
     assert!(more(&aware) > 2, "{aware:?}");
 }
 
-/// A first half of new keys; then any of them.
+/// The first half inserts new keys. The second half updates any of them.
 fn updated(i: u64) -> u64 {
     let half = KEYS / 2;
-    // Twice, for multiples of one number come too evenly to be random.
+    // Hash twice: the multiples of a single number are too evenly spaced to be random.
     let any = scattered(scattered(i) >> 7 ^ i) >> 20;
     scattered(if i < half { i } else { any % half })
 }
@@ -134,8 +134,8 @@ fn off(measured: f64, predicted: f64) -> f64 {
     (measured / predicted - 1.0).abs()
 }
 
-/// The same, but 95 of 100 go to a thousandth: what the others leave in buffers keeps logs, which
-/// are cleaned.
+/// Like `updated`, but 95 of 100 updates go to a thousandth of the keys. The other records stay in
+/// buffers and keep their logs alive, so that logs are cleaned.
 fn few_updated(i: u64) -> u64 {
     let half = KEYS / 2;
     match i {
@@ -154,7 +154,7 @@ const ORDERS: [(&str, Order); 4] = [
 ];
 
 #[test]
-fn amplification_is_as_predicted() {
+fn amplification_of_lodge_is_predicted() {
     let mut errors = Vec::new();
     for (name, key) in ORDERS {
         let (pm, _) = inserted(key, LodgeOptions::default());
@@ -178,9 +178,9 @@ fn amplification_is_as_predicted() {
     assert!(errors[errors.len() / 2] < 0.02, "{errors:?}");
 }
 
-/// Occupancy and grouping, whatever the options.
+/// Occupancy and grouping are predicted for all options.
 #[test]
-fn buffers_and_flushes_are_as_predicted() {
+fn buffer_occupancy_and_flush_grouping_are_predicted() {
     let default = LodgeOptions::default();
     let sets = [
         default,
@@ -236,7 +236,11 @@ fn reports_show_measured_beside_predicted() {
     let said = "index no leaf";
     for shown in [text::render(&report), html::render(&report, None)] {
         assert!(shown.contains(&xbi), "{xbi}: {shown}");
-        assert_eq!(shown.matches(said).count(), 2, "measured and predicted");
+        assert_eq!(
+            shown.matches(said).count(),
+            2,
+            "once measured, once predicted"
+        );
     }
     let json = serde_json::to_value(&report).expect("JSON");
     assert!(json["pm"]["error"]["xbi"].is_number());
@@ -249,7 +253,7 @@ fn reports_show_measured_beside_predicted() {
 }
 
 #[test]
-fn cleaning_of_logs_is_as_predicted() {
+fn log_cleaning_is_predicted() {
     let (pm, own) = inserted(few_updated, LodgeOptions::default());
     assert!(pm.cleanings > 3 && pm.cleaning_flushes > 300, "{pm:?}");
     let (m, p) = (pm.measured, pm.predicted.expect("records lie in leaves"));
@@ -262,7 +266,7 @@ fn cleaning_of_logs_is_as_predicted() {
     ];
     println!("{errors:.4?}");
     assert!(errors.iter().all(|e| *e < 0.10), "{errors:?}");
-    // Without it more would stay.
+    // Without cleaning, more records would stay in buffers.
     let lazy = LodgeOptions {
         log_percent: 100,
         ..LodgeOptions::default()
@@ -273,7 +277,7 @@ fn cleaning_of_logs_is_as_predicted() {
 }
 
 #[test]
-fn other_xp_buffers_are_predicted_too() {
+fn other_xp_buffers_are_predicted() {
     for (replacement, full_lines, lines) in [
         ("lru", "at-once", 64),
         ("random", "on-eviction", 64),

@@ -1,5 +1,5 @@
-//! Replays on persistent memory: against CCL-BTree's figures (CLAIMS CC-18, CC-20 to CC-23),
-//! against the predictions, twice the same.
+//! Replays on persistent memory: they match CCL-BTree's figures (CLAIMS CC-18, CC-20 to CC-23) and
+//! the predictions, and are deterministic.
 
 use std::path::PathBuf;
 
@@ -18,11 +18,11 @@ use support::{op, replay};
 const KEYS: u64 = 200_000;
 
 fn key(i: u64) -> Vec<u8> {
-    // Odd multiples are different from one another, and in no order.
+    // The multiples of an odd number are distinct and in no order.
     i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes().to_vec()
 }
 
-/// A trace of so many new keys as warm-up, and what follows.
+/// A trace that puts `loaded` new keys as warm-up, followed by `then`.
 fn trace(folder: &TempDir, loaded: u64, then: impl Iterator<Item = Op>) -> PathBuf {
     let load = (0..loaded).map(|i| op(OpKind::Put, key(i)));
     let ops: Vec<Op> = load.chain(then).collect();
@@ -41,7 +41,7 @@ fn pm_of(report: &ReplayReport) -> &PmReport {
 }
 
 #[test]
-fn inserts_amplify_as_in_table_1_and_as_predicted() {
+fn insert_amplification_matches_table_1_and_the_prediction() {
     let folder = TempDir::new().expect("a folder");
     let path = trace(
         &folder,
@@ -56,26 +56,26 @@ fn inserts_amplify_as_in_table_1_and_as_predicted() {
         let xbi = pm.measured.xbi;
         assert!(
             (xbi / paper - 1.0).abs() < 0.12,
-            "{batch}: {xbi}, not {paper}"
+            "{batch}: {xbi}, the paper has {paper}"
         );
         assert!(xbi < before, "{batch}: {xbi} after {before}");
         before = xbi;
         let error = pm.error.expect("it was predicted");
-        // Of a log that is cleaned a few times, one cleaning more or less counts.
+        // A log is cleaned only a few times, so one cleaning more or less matters.
         let parts = [
             ("leaf", error.xbi_leaf, 0.11),
             ("log", error.xbi_log, 0.15),
             ("all", error.xbi, 0.06),
         ];
         for (what, error, most) in parts {
-            let error = error.expect("no small part");
+            let error = error.expect("the part is too small to compare");
             assert!(error.abs() < most, "{batch}, {what}: {error}");
         }
     }
 }
 
 #[test]
-fn each_technique_saves_what_the_paper_says() {
+fn each_technique_saves_as_much_as_the_paper_states() {
     let folder = TempDir::new().expect("a folder");
     let path = trace(
         &folder,
@@ -105,7 +105,7 @@ fn each_technique_saves_what_the_paper_says() {
 }
 
 #[test]
-fn naive_cleaning_writes_many_times_as_much() {
+fn naive_cleaning_writes_several_times_as_much() {
     let folder = TempDir::new().expect("a folder");
     let path = trace(
         &folder,
@@ -122,17 +122,17 @@ fn naive_cleaning_writes_many_times_as_much() {
     let (aware, naive) = (run(Cleaning::LocalityAware), run(Cleaning::Naive));
     let (aware, naive) = (pm_of(&aware), pm_of(&naive));
     assert!(aware.cleanings > 0 && naive.cleanings > 0);
-    // CC-12: an XPLine a leaf, and two for eleven entries.
+    // CC-12: an XPLine per leaf, and two for eleven entries.
     let aware = 2.0 * aware.cleaning_copies as f64 * 24.0 / 256.0 / aware.cleanings as f64;
     let naive = naive.cleaning_flushes as f64 / naive.cleanings as f64;
     assert!(
         naive > 3.0 * aware,
-        "{naive} XPLines a cleaning, and {aware}"
+        "{naive} XPLines per naive cleaning, {aware} per locality-aware one"
     );
 }
 
 #[test]
-fn records_outside_leaves_are_replayed_and_not_predicted() {
+fn records_outside_leaves_are_replayed_but_not_predicted() {
     let folder = TempDir::new().expect("a folder");
     let long = (0..3000u64).map(|i| Op {
         value_len: 100,
@@ -178,10 +178,10 @@ fn mixed_operations_give_the_same_report_twice_whatever_is_timed() {
     }
 }
 
-/// A value of two chunks and a half is a cause of its own, in JSON and in text; one that no store
-/// takes is refused, cut, or left out.
+/// A value of 2.5 chunks is reported as overflow, in JSON and in text. A value above the limit is
+/// refused, clamped, or skipped.
 #[test]
-fn long_values_are_named_and_those_beyond_the_limit_go_as_oversize_says() {
+fn long_values_are_reported_and_oversize_decides_beyond_the_limit() {
     use treering_engine::MAX_VALUE_BYTES;
     use treering_sim::replay::{Oversize, Target, Tree, run};
     let folder = TempDir::new().expect("a folder");
@@ -209,7 +209,7 @@ fn long_values_are_named_and_those_beyond_the_limit_go_as_oversize_says() {
     let pm = Target::builtin("pm").expect("it is built in");
     let mut config = ReplayConfig::new(path, pm);
     config.tree = Tree::pm(ccl(2));
-    let refused = run(&config, &mut |_| {}).expect_err("it is too long");
+    let refused = run(&config, &mut |_| {}).expect_err("the value is too long");
     let said = refused.to_string();
     assert!(
         said.contains("16777217 bytes is longer than the maximum of 16777216")
@@ -217,7 +217,7 @@ fn long_values_are_named_and_those_beyond_the_limit_go_as_oversize_says() {
         "{said}"
     );
     config.oversize = Oversize::Skip;
-    let skipped = run(&config, &mut |_| {}).expect("one is left out");
+    let skipped = run(&config, &mut |_| {}).expect("the long value is skipped");
     assert_eq!(skipped.ops.put, 2);
     assert!(
         skipped
@@ -226,6 +226,6 @@ fn long_values_are_named_and_those_beyond_the_limit_go_as_oversize_says() {
             .any(|w| w.contains("1 operations were skipped"))
     );
     config.oversize = Oversize::Clamp;
-    let cut = run(&config, &mut |_| {}).expect("it is cut");
+    let cut = run(&config, &mut |_| {}).expect("the long value is clamped");
     assert_eq!(cut.ops.put, 3);
 }

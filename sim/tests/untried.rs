@@ -1,5 +1,4 @@
-//! What is predicted outside the bounds between which predictions were tried says so beside every
-//! number.
+//! Predictions outside the tested range of parameters are marked as such next to every number.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +13,7 @@ use treering_traces::generate::{GenParams, ValueSize, Workload};
 #[allow(dead_code)]
 mod support;
 
-/// 5,000 records of 8+400 bytes: about 800 leaves, as in the sample that ships with the project.
+/// 5,000 records of 8+400 bytes: about 800 leaves, as in the bundled sample.
 fn trace(folder: &Path, workload: Workload) -> PathBuf {
     let mut params = GenParams::new(workload, 5_000);
     params.ops = Some(20_000);
@@ -56,7 +55,7 @@ fn replay(config: &ReplayConfig) -> ReplayReport {
     run(config, &mut |_| {}).expect("it runs")
 }
 
-/// The rows of the table that have a predicted value, and whether it has the mark.
+/// The names of the table rows that have a predicted value, and whether each is marked.
 fn marks(report: &ReplayReport) -> Vec<(String, bool)> {
     let text = text::render(report);
     let rows = text
@@ -72,19 +71,19 @@ fn marks(report: &ReplayReport) -> Vec<(String, bool)> {
 }
 
 #[test]
-fn within_the_bounds_no_number_of_the_engine_is_marked() {
+fn no_engine_figure_is_marked_within_the_tested_range() {
     let folder = tempfile::tempdir().expect("a folder");
     let report = replay(&on_ssd(&trace(folder.path(), Workload::Zipf)));
     let marks = marks(&report);
     assert_eq!(marks.len(), 7, "{marks:?}");
     for (name, marked) in marks {
-        // The drive is too small for what is predicted of garbage collection alone.
+        // Only for the prediction of garbage collection is the drive too small.
         assert_eq!(marked, name == "device gc", "{name}");
     }
 }
 
 #[test]
-fn on_a_drive_that_compresses_every_predicted_number_of_small_skewed_stores_is_marked() {
+fn every_prediction_for_small_skewed_stores_on_a_compressing_drive_is_marked() {
     let folder = tempfile::tempdir().expect("a folder");
     let report = replay(&on_csd(&trace(folder.path(), Workload::Zipf)));
     let marks = marks(&report);
@@ -101,7 +100,7 @@ fn on_a_drive_that_compresses_every_predicted_number_of_small_skewed_stores_is_m
 }
 
 #[test]
-fn reads_followed_by_writes_of_the_same_key_are_named_as_bursts() {
+fn read_modify_writes_are_reported_as_bursts() {
     let folder = tempfile::tempdir().expect("a folder");
     let report = replay(&on_ssd(&trace(folder.path(), Workload::YcsbF)));
     let mut untried = report.wa.untried.iter();

@@ -1,4 +1,4 @@
-//! Replays of generated traces on small simulated drives.
+//! Helpers to replay generated traces on small simulated drives.
 
 use std::path::{Path, PathBuf};
 
@@ -32,7 +32,7 @@ pub(crate) fn trace(folder: &Path, name: &str, set: impl FnOnce(&mut GenParams))
     super::traces::generated(folder, name, &params)
 }
 
-/// For what is asked of many combinations.
+/// A small workload, for tests that try many combinations.
 pub(crate) fn small(params: &mut GenParams) {
     params.records = 5_000;
     params.ops = Some(10_000);
@@ -59,7 +59,7 @@ pub(crate) fn config(
     change: impl FnOnce(&mut treering_sim::ssd::SsdProfile),
 ) -> ReplayConfig {
     let (_, mut profile) = builtin("ssd").unwrap();
-    // Small enough erase blocks for a drive of a few thousand pages.
+    // Erase blocks small enough for a drive of a few thousand pages.
     profile.pages_per_block = 32;
     change(&mut profile);
     let target = Target::Ssd {
@@ -94,7 +94,7 @@ pub(crate) fn close(what: &str, (measured, predicted): (f64, f64), within: f64) 
     );
 }
 
-/// On a compressing drive, with zeros in the values.
+/// A replay on a compressing drive, with zeros in the values.
 pub(crate) fn compressing(trace: &Path, change: impl FnOnce(&mut CsdProfile)) -> ReplayConfig {
     let (_, mut profile) = treering_sim::csd::builtin("csd").unwrap();
     profile.flash.pages_per_block = 32;

@@ -1,4 +1,4 @@
-//! What the tests of replays have in common: traces, and what those on persistent memory do.
+//! Helpers shared by the replay tests: traces, and replays on persistent memory.
 
 pub(crate) mod drives;
 pub(crate) mod traces;
@@ -23,12 +23,12 @@ pub(crate) fn op(kind: OpKind, key: Vec<u8>) -> Op {
     }
 }
 
-/// A trace of these operations, of which so many are warm-up.
+/// Writes a trace of these operations.
 pub(crate) fn trace(folder: &TempDir, warmup_ops: u64, ops: &[Op]) -> PathBuf {
     traces::made(folder.path(), "trace", warmup_ops, ops.iter().cloned())
 }
 
-/// A replay on the calibrated device; `set` has the last word on how.
+/// A replay on the calibrated device. `set` may change any of its settings.
 pub(crate) fn replay(
     trace: PathBuf,
     tree: PmTreeKind,

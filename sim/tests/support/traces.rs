@@ -1,11 +1,11 @@
-//! Traces that tests write.
+//! Helpers that write traces.
 
 use std::path::{Path, PathBuf};
 
 use treering_traces::generate::{GenParams, build};
 use treering_traces::{Header, Op, Writer};
 
-/// `NAME.trz` in the folder, of these operations, of which so many are warm-up.
+/// Writes `NAME.trz` with these operations.
 pub(crate) fn made(
     folder: &Path,
     name: &str,
@@ -33,8 +33,8 @@ pub(crate) fn made(
     path
 }
 
-#[allow(dead_code)] // not every test file generates its traces
-/// `NAME.trz` in the folder, as the generator makes it.
+#[allow(dead_code)] // not every test binary uses it
+/// Generates `NAME.trz`.
 pub(crate) fn generated(folder: &Path, name: &str, params: &GenParams) -> PathBuf {
     let (header, mut source) = build(params).expect("good parameters");
     let path = folder.join(format!("{name}.trz"));
