@@ -1,4 +1,4 @@
-//! Bad input of every kind ends with exit status 2 and one sentence that names the culprit, and
+//! Every kind of bad input ends with exit status 2 and one sentence that names the cause, and
 //! leaves no files behind.
 
 mod support;
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use support::{listing, ok, treering};
 
-/// Puts good and bad files into `folder`.
+/// Creates good and bad input files in `folder`.
 fn furnish(folder: &Path) {
     let put = |name: &str, bytes: &[u8]| std::fs::write(folder.join(name), bytes).expect("written");
     ok(
@@ -51,7 +51,7 @@ fn furnish(folder: &Path) {
     put("blank-store", &vec![0u8; 64 * 4096]);
     put("short-store", &vec![7u8; 5000]);
     std::fs::create_dir(folder.join("directory.trz")).expect("made");
-    // A record that fits into no 4 KiB page.
+    // A record too large for a 4 KiB page.
     ok(
         folder,
         &[
@@ -67,7 +67,7 @@ fn furnish(folder: &Path) {
     );
 }
 
-/// The command line, and what its one line on stderr must name.
+/// Command lines, and what their one line on stderr must name.
 const BAD: &[(&str, &str)] = &[
     // Traces.
     ("replay cut.trz --json out.json", "cut.trz"),
@@ -242,7 +242,7 @@ const BAD: &[(&str, &str)] = &[
         "--json directory.trz",
     ),
     ("replay good.trz --json good.trz", "--json good.trz"),
-    // Known, but not implemented yet.
+    // Valid flags that are not implemented yet.
     ("replay good.trz --tree b-", "'--tree"),
     ("replay good.trz --tree oak", "'--tree"),
     ("replay good.trz --store shadows", "'--store"),
@@ -256,7 +256,7 @@ const BAD: &[(&str, &str)] = &[
     ("replay good.trz --device pm.toml", "--device pm.toml"),
     ("replay good.trz --device bad-pm.toml", "buffer.lines = 0"),
     ("replay good.trz --device nosuch", "--device nosuch"),
-    // These are checked before any work, so that a long run is not lost.
+    // These are checked before any work, so that a long run is not wasted.
     (
         "replay good.trz --json /proc/x.json",
         "--json /proc/x.json: its folder cannot be written",
@@ -279,8 +279,8 @@ const BAD: &[(&str, &str)] = &[
         "--reset",
     ),
     ("replay good.trz --eadr", "--eadr"),
-    // These apply to block devices only, so trees in persistent memory refuse them even as
-    // defaults.
+    // These apply to block devices only. Trees in persistent memory refuse them even if they equal
+    // the defaults.
     (
         "replay good.trz --tree ccl --cache 10%",
         "--cache: --tree ccl has no such option; the flag applies to trees on block devices; expected --nbatch",
@@ -347,7 +347,7 @@ const BAD: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn bad_input_ends_with_status_2_one_sentence_and_nothing_left_behind() {
+fn bad_input_gives_status_2_and_one_sentence_and_leaves_no_files() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     furnish(folder);
@@ -389,7 +389,7 @@ fn bad_input_ends_with_status_2_one_sentence_and_nothing_left_behind() {
 }
 
 #[test]
-fn a_damaged_store_is_status_1_and_the_damage_is_named() {
+fn a_damaged_store_gives_status_1_and_names_the_damage() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     ok(
@@ -409,7 +409,7 @@ fn a_damaged_store_is_status_1_and_the_damage_is_named() {
     );
     assert!(ok(folder, &["verify", "store"]).contains("sound"));
     let mut bytes = std::fs::read(folder.join("store")).expect("read");
-    // The page space is at the end of the file; every page in its middle gets a flipped byte.
+    // The page space is at the end of the file. Flip a byte in every page from the middle on.
     let (from, to) = (bytes.len() / 2 / 4096, bytes.len() / 4096);
     for block in from..to {
         bytes[block * 4096 + 2000] ^= 0xff;

@@ -1,4 +1,4 @@
-//! `replay --tree bf` as its users see it.
+//! `replay --tree bf`, tested through the command line.
 
 mod support;
 
@@ -22,7 +22,7 @@ fn sum(list: &Value, field: &str) -> u64 {
 }
 
 #[test]
-fn the_sample_gives_the_same_bytes_twice_and_its_counts_add_up() {
+fn replays_of_the_sample_are_deterministic_and_counts_add_up() {
     let folder = tempfile::tempdir().expect("a folder");
     let args = [
         "replay", SAMPLE, "--tree", "bf", "--layout", "compact", "--seed", "5", "--strict",
@@ -31,7 +31,7 @@ fn the_sample_gives_the_same_bytes_twice_and_its_counts_add_up() {
     let first = ok(folder.path(), &args);
     assert!(
         first == ok(folder.path(), &args),
-        "the same command gave other bytes"
+        "the same command must give the same bytes"
     );
     let report = json(&first);
     assert_eq!(report["tree"], "bf");
@@ -63,7 +63,7 @@ fn the_sample_gives_the_same_bytes_twice_and_its_counts_add_up() {
 }
 
 #[test]
-fn measured_and_predicted_stand_side_by_side_unless_nobody_asked() {
+fn predictions_are_shown_beside_measurements_unless_disabled() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     let text = ok(
@@ -139,7 +139,7 @@ fn measured_and_predicted_stand_side_by_side_unless_nobody_asked() {
 }
 
 #[test]
-fn its_own_flags_do_what_they_say() {
+fn flags_of_the_bf_tree_take_effect() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     let args = [
@@ -174,7 +174,7 @@ fn its_own_flags_do_what_they_say() {
 }
 
 #[test]
-fn strict_is_status_4_when_no_mini_page_was_evicted() {
+fn strict_gives_status_4_if_no_mini_page_was_evicted() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     let args = [
@@ -200,7 +200,7 @@ fn strict_is_status_4_when_no_mini_page_was_evicted() {
 }
 
 #[test]
-fn on_a_file_it_leaves_a_store_that_is_sound() {
+fn a_bf_replay_on_a_file_leaves_a_sound_store() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     ok(folder, &["gen", "ycsb-a", "--records", "2k", "-o", "a.trz"]);

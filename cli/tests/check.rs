@@ -1,5 +1,5 @@
-//! `treering check` for a user who has installed nothing: it runs the mirrors, and reports missing
-//! tools and unexpected results.
+//! `treering check` without any installed tools: it runs the mirrors, and reports missing tools and
+//! unexpected results.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -18,7 +18,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A copy of the contract's folder, for tests to damage.
+/// Copies the contract's folder, so that tests can damage it.
 fn copied() -> tempfile::TempDir {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../specs");
     let folder = tempfile::tempdir().unwrap();
@@ -70,11 +70,10 @@ fn every_mirror_agrees_with_the_manifest() {
     }
 }
 
-/// Checkers run in other working directories, so the specs' folder must not depend on the current
-/// one.
+/// Checkers run in other working directories, so a relative path must be resolved first.
 #[cfg(unix)]
 #[test]
-fn a_relative_folder_of_specs_is_as_good_as_an_absolute_one() {
+fn the_folder_of_specs_may_be_relative() {
     use std::os::unix::fs::PermissionsExt;
     let folder = copied();
     let program = folder.path().join("target/tla-mc-0.2.2/bin/tla-mc");
@@ -96,7 +95,7 @@ fn a_relative_folder_of_specs_is_as_good_as_an_absolute_one() {
 }
 
 #[test]
-fn a_count_that_drifted_is_status_1() {
+fn a_wrong_count_in_the_manifest_gives_status_1() {
     let folder = copied();
     assert_eq!(smoke(folder.path()).status.code(), Some(0));
     let path = folder.path().join("manifest.json");
@@ -112,7 +111,7 @@ fn a_count_that_drifted_is_status_1() {
 }
 
 #[test]
-fn a_spec_that_cannot_be_read_is_status_2_with_file_and_line() {
+fn an_unreadable_spec_gives_status_2_with_file_and_line() {
     let folder = copied();
     let path = folder.path().join("contract/MCDurableMap_smoke.cfg");
     let config = std::fs::read_to_string(&path).unwrap();
@@ -136,7 +135,7 @@ fn a_spec_that_cannot_be_read_is_status_2_with_file_and_line() {
 }
 
 #[test]
-fn what_is_missing_is_one_sentence_and_status_3() {
+fn a_missing_tool_gives_status_3_and_one_sentence() {
     let nowhere = tempfile::tempdir().unwrap();
     let without = |variable: &str, arguments: &[&str]| {
         let mut command = treering(arguments);

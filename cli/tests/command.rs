@@ -1,4 +1,4 @@
-//! The command as its users see it: round trips, determinism, JSON documents.
+//! The command line end to end: round trips, determinism, JSON documents.
 
 mod support;
 
@@ -10,7 +10,7 @@ fn json(text: &str) -> Value {
 }
 
 #[test]
-fn what_gen_writes_info_reads_and_replay_replays() {
+fn generated_traces_can_be_inspected_and_replayed() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     let said = ok(
@@ -37,7 +37,7 @@ fn what_gen_writes_info_reads_and_replay_replays() {
         (&15000.into(), &5000.into())
     );
     let text = ok(folder, &["replay", "a.trz", "--json", "out.json"]);
-    assert!(!text.is_empty(), "the text report goes to stdout");
+    assert!(!text.is_empty(), "the text report must go to stdout");
     let report = json(&std::fs::read_to_string(folder.join("out.json")).expect("read"));
     assert_eq!(report["complete"], true);
     assert_eq!(listing(folder), ["a.trz", "out.json"]);
@@ -117,7 +117,7 @@ fn a_replay_document_has_the_promised_fields() {
 }
 
 #[test]
-fn the_same_command_gives_the_same_bytes_and_another_seed_nearly_the_same_figures() {
+fn runs_are_deterministic_and_seeds_change_figures_only_slightly() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     let generate = |seed: &str, file: &str| {
@@ -143,11 +143,11 @@ fn the_same_command_gives_the_same_bytes_and_another_seed_nearly_the_same_figure
     let bytes = |file: &str| std::fs::read(folder.join(file)).expect("read");
     assert!(
         bytes("one.trz") == bytes("again.trz"),
-        "the same seed made another trace"
+        "the same seed must generate the same trace"
     );
     assert!(
         bytes("one.trz") != bytes("two.trz"),
-        "another seed made the same trace"
+        "another seed must generate another trace"
     );
     let replay =
         |file: &str, seed: &str| ok(folder, &["replay", file, "--seed", seed, "--json", "-"]);
@@ -156,8 +156,8 @@ fn the_same_command_gives_the_same_bytes_and_another_seed_nearly_the_same_figure
         replay("one.trz", "1"),
         replay("two.trz", "2"),
     );
-    assert!(first == second, "the same command gave other bytes");
-    assert!(first != other, "another seed gave the same bytes");
+    assert!(first == second, "the same command must give the same bytes");
+    assert!(first != other, "another seed must give other bytes");
     let wa = |text: &str| {
         json(text)["wa"]["host"]["total"]
             .as_f64()
@@ -166,12 +166,12 @@ fn the_same_command_gives_the_same_bytes_and_another_seed_nearly_the_same_figure
     let (one, two) = (wa(&first), wa(&other));
     assert!(
         (one / two - 1.0).abs() < 0.01,
-        "WA expected within 1 %, found {one} and {two}"
+        "expected WA within 1 %, found {one} and {two}"
     );
 }
 
 #[test]
-fn strict_is_status_4_when_nothing_was_reached() {
+fn strict_gives_status_4_if_nothing_was_reached() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     ok(
@@ -187,7 +187,7 @@ fn strict_is_status_4_when_nothing_was_reached() {
     );
     assert!(
         !output.stdout.is_empty(),
-        "the report is printed all the same"
+        "the report must still be printed"
     );
 }
 
@@ -222,7 +222,7 @@ fn a_replay_on_a_file_leaves_a_sound_store() {
 }
 
 #[test]
-fn completions_and_devices_print_something_usable() {
+fn completions_and_devices_print_usable_output() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     for shell in ["bash", "zsh", "fish"] {
@@ -298,7 +298,7 @@ fn real_traces_are_imported_and_replayed() {
     }
 }
 
-/// Requests of 24 bytes: seconds, identifier, size, next access (`TRACE_FORMATS`, oracleGeneral).
+/// Records of 24 bytes: seconds, identifier, size, next access (`TRACE_FORMATS`, oracleGeneral).
 fn oracle_general(requests: &[(u32, u64, u32)]) -> Vec<u8> {
     let mut next = vec![-1i64; requests.len()];
     let mut seen = std::collections::HashMap::new();
@@ -356,10 +356,10 @@ fn equal_operations_in_two_formats_give_equal_reports() {
     }
 }
 
-/// Cache traces have values of up to 16 MiB, the limit; a value one byte longer is shortened with a
+/// Values in cache traces may have up to 16 MiB. A value one byte longer is truncated with a
 /// warning.
 #[test]
-fn values_of_megabytes_are_replayed_and_longer_ones_told() {
+fn values_up_to_the_limit_are_replayed_and_longer_ones_truncated_with_a_warning() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     let csv = |longest: u64| {
@@ -391,10 +391,10 @@ fn values_of_megabytes_are_replayed_and_longer_ones_told() {
     ok(folder, &["replay", "over.trz", "--oversize", "clamp"]);
 }
 
-/// Of the clocks of the trace, the device and the machine, only one decides when the log is
-/// flushed.
+/// Clocks of the trace, the device and the machine differ. Reports state which one decides when the
+/// log is flushed.
 #[test]
-fn an_interval_of_durability_names_its_clock() {
+fn a_durability_interval_names_its_clock() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     ok(folder, &["gen", "zipf", "--records", "2k", "-o", "z.trz"]);
@@ -406,7 +406,7 @@ fn an_interval_of_durability_names_its_clock() {
     let escaped = sentence.replace('\'', "&#39;");
     assert!(
         page.contains(sentence) || page.contains(&escaped),
-        "the page does not say {sentence}"
+        "the page must say: {sentence}"
     );
     let args = [
         "replay",

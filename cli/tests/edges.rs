@@ -1,4 +1,4 @@
-//! Extreme traces, on every tree and every device: each gives a correct report or a one-line error.
+//! Extreme traces on every tree and every device: each gives a correct report or a one-line error.
 
 mod support;
 
@@ -12,8 +12,7 @@ use support::treering;
 
 /// What a replay of a trace must give.
 enum Gives {
-    /// A report with these numbers of measured operations of each kind (get, put, delete, scan) and
-    /// user bytes.
+    /// A report with these numbers of measured operations (get, put, delete, scan) and user bytes.
     Report([u64; 4], u64),
     /// Exit status 2, and an error that contains this text.
     Sentence(&'static str),
@@ -209,7 +208,7 @@ fn check(folder: &Path, edge: &Edge, flags: &str, gives: &Gives) {
 }
 
 #[test]
-fn traces_at_the_edge_give_the_right_report_or_one_sentence() {
+fn extreme_traces_give_a_correct_report_or_one_sentence() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     for edge in edges() {
@@ -223,12 +222,12 @@ fn traces_at_the_edge_give_the_right_report_or_one_sentence() {
     }
 }
 
-/// A replay that no disk has room for is refused before the first operation, not after hours.
+/// A trace that cannot fit on the disk is refused before the first operation, not after hours.
 #[test]
 fn a_trace_that_cannot_fit_is_refused_before_it_is_generated() {
     let folder = tempfile::tempdir().expect("a folder");
     let line = "gen uniform --records 1M --ops 1000G --key-size 4096 -o large.jsonl";
-    // If the command does not refuse it, it fills the disk, so it is killed soon.
+    // If the command fails to refuse, it fills the disk, so kill it soon.
     let mut child = Command::new(env!("CARGO_BIN_EXE_treering"))
         .args(line.split(' '))
         .current_dir(folder.path())

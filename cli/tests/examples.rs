@@ -1,9 +1,9 @@
-//! Commands in the documentation work: every example of `--help`, and the shell blocks of the
+//! The commands in the documentation work: every example of `--help`, and every shell block in the
 //! documents.
 //!
-//! Each line is run unchanged by a shell, in a folder that has the inputs that it names. Only the
-//! tables below make slow commands smaller. Every `treering` in a line must exit with 0, also one
-//! that feeds a pipe.
+//! A shell runs each line unchanged in a folder that contains the inputs it names. The tables below
+//! are the only changes: they make slow commands smaller. Every `treering` in a line must exit with
+//! 0, including those that feed a pipe.
 
 #[path = "support/inputs.rs"]
 mod inputs;
@@ -21,25 +21,25 @@ use std::process::Command;
 
 use told::Help;
 
-/// Values of flags to reduce: command, flag, value, reason.
+/// Flag values that are reduced: command, flag, value, reason.
 const SMALLER: &[(&str, &str, &str, &str)] = &[
     (
         "gen",
         "--records",
         "2k",
-        "millions take minutes, and gigabytes of disk",
+        "millions take minutes and gigabytes of disk",
     ),
     (
         "gen",
         "--ops",
         "4k",
-        "millions take minutes, and gigabytes of disk",
+        "millions take minutes and gigabytes of disk",
     ),
     (
         "layout",
         "--records",
         "5k",
-        "a million in a build for tests takes a minute",
+        "a million takes a minute in a test build",
     ),
     ("oracle", "--budget", "2s", "minutes"),
     (
@@ -53,18 +53,18 @@ const SMALLER: &[(&str, &str, &str, &str)] = &[
         "check",
         "--model",
         "smoke",
-        "a million states and more; the slow test has them",
+        "more than a million states; the slow test runs them",
     ),
     (
         "check",
         "--checker",
         "mirror",
-        "TLC and tla-mc are fetched, and take minutes",
+        "TLC and tla-mc are downloaded and take minutes",
     ),
     ("check", "--budget", "2s", "minutes"),
 ];
 
-/// Flags to add: command (unless it has one of these flags), flag, reason.
+/// Flags that are added: command (unless it has one of these flags), flag, reason.
 const ADDED: &[(&str, &[&str], &str, &str)] = &[
     (
         "layout",
@@ -92,44 +92,43 @@ const ADDED: &[(&str, &[&str], &str, &str)] = &[
     ),
 ];
 
-/// Flags to remove: command, flag, reason.
-const DROPPED: &[(&str, &str, &str)] = &[("check", "--graph", "needs TLC, which is fetched")];
+/// Flags that are removed: command, flag, reason.
+const DROPPED: &[(&str, &str, &str)] = &[("check", "--graph", "needs TLC, which is downloaded")];
 
-/// Replacements made before all others: text, replacement, reason.
+/// Text replaced before anything else: text, replacement, reason.
 const REPLACED: &[(&str, &str, &str)] = &[
-    ("/mnt/", "mnt/", "a mount of its own is not for tests"),
+    ("/mnt/", "mnt/", "tests cannot mount file systems"),
     (
         "time=ts,op=type,offset=lba:sectors,size=len",
         "time=time,op=op,offset=offset:sectors,size=size",
-        "the sample's columns have the names of fields",
+        "the columns of the sample are named after the fields",
     ),
 ];
 
-/// Lines that are not run: how they begin, and the reason.
+/// Lines that are not run: prefix, reason.
 const SKIPPED: &[(&str, &str)] = &[
     (
         "treering check WalRecovery --only NAME",
-        "NAME is for the reader to fill in",
+        "NAME is a placeholder",
     ),
     ("treering layout KEYFILE|dense", "a synopsis"),
     (
         "treering check MiniPage --only published_early-validation --checker tlc",
-        "TLC is fetched; `.ci/run specs` checks it with mirrors",
+        "TLC is downloaded; `.ci/run specs` checks it with mirrors",
     ),
     ("mvn ", "fetches TLC; `.ci/run specs` runs it"),
     ("cd specs/", "runs TLC; `.ci/run specs` runs it"),
     ("apt-get ", "installs packages"),
-    ("export ROCKSDB_LIB_DIR", "for a RocksDB that is installed"),
+    ("export ROCKSDB_LIB_DIR", "needs an installed RocksDB"),
 ];
 
-/// An exit status that is accepted besides 0, for shortened runs that do not reach everything, and
-/// the reason.
+/// Exit statuses accepted besides 0, with the reason: shortened runs do not reach everything.
 const CUT_SHORT: &[(&str, &str)] = &[
+    ("oracle", "two seconds do not reach everything (4)"),
     (
-        "oracle",
-        "two seconds do not meet all that a run must meet (4)",
+        "check --against-engine",
+        "two seconds do not cover every edge (4)",
     ),
-    ("check --against-engine", "two seconds leave edges (4)"),
 ];
 
 /// Whether `line` has all these words.
@@ -139,7 +138,7 @@ fn has(line: &[String], words: &str) -> bool {
         .all(|word| line.iter().any(|other| other == word))
 }
 
-/// The line that is run; reduced if `small` is set.
+/// The line to run, made smaller if `small` is set.
 fn adapted(line: &str, small: bool) -> String {
     let mut line = line.to_owned();
     for (text, instead, _) in REPLACED {
@@ -148,7 +147,7 @@ fn adapted(line: &str, small: bool) -> String {
     if !small || !line.starts_with("treering ") {
         return line;
     }
-    // What follows a pipe or a redirection stays as it is.
+    // Everything after a pipe or a redirection stays unchanged.
     let end = line.find(" | ").or(line.find(" > ")).unwrap_or(line.len());
     let rest = line.split_off(end);
     let mut words: Vec<String> = line.split(' ').map(str::to_owned).collect();
@@ -171,7 +170,7 @@ fn adapted(line: &str, small: bool) -> String {
     words.join(" ") + &rest
 }
 
-/// A folder with all inputs, and the command as `treering`.
+/// A folder with all inputs, and `treering` in the path.
 struct Place {
     folder: tempfile::TempDir,
 }
@@ -199,8 +198,8 @@ impl Place {
         self.folder.path()
     }
 
-    /// A wrapper named `treering` that records the exit status of each run, because a shell returns
-    /// only that of the last command in a pipe.
+    /// Writes a wrapper named `treering` that records the exit status of each run. The shell
+    /// returns only the status of the last command in a pipe.
     fn shim(&self) -> PathBuf {
         let bin = self.path().join("bin");
         std::fs::create_dir_all(&bin).expect("a folder");
@@ -219,7 +218,7 @@ impl Place {
         self.path().join("bin/statuses")
     }
 
-    /// Runs a line and returns what is wrong with it, if anything.
+    /// Runs a line. Returns what is wrong with it, if anything.
     fn run(&self, line: &str, small: bool) -> Result<(), String> {
         if let Some((_, why)) = SKIPPED.iter().find(|(start, _)| line.starts_with(start)) {
             eprintln!("not run: {line}: {why}");
@@ -235,7 +234,7 @@ impl Place {
             return serving::explore(self.path(), &command);
         }
         let words: Vec<String> = command.split(' ').map(str::to_owned).collect();
-        // A store that the line creates must not exist.
+        // The store that the line creates must not exist yet.
         let replayed = words.iter().find_map(|word| word.strip_prefix("file:"));
         let loaded = command.split_once("treering load ").map(|(_, rest)| rest);
         let made = replayed.or(loaded.and_then(|rest| rest.split(' ').next()));
@@ -264,7 +263,7 @@ impl Place {
         self.judge(&command, &stdout)
     }
 
-    /// Checks that stdout has only results, and that requested files are not empty.
+    /// Checks that stdout contains only results and that requested files are not empty.
     fn judge(&self, command: &str, stdout: &str) -> Result<(), String> {
         let fail = |what: &str| Err(format!("{command}\n{what}\n{stdout}"));
         if stdout.contains(['\r', '\u{1b}']) || stdout.contains("treering: ") {
@@ -274,7 +273,7 @@ impl Place {
             let file = self.path().join(file.replace('~', "."));
             let written = std::fs::read_to_string(&file).unwrap_or_default();
             if !stdout.is_empty() || written.is_empty() {
-                return fail("expected all of it in the file");
+                return fail("expected all output in the file");
             }
             if command.contains("--json - >") && !is_json(&written) {
                 return fail("expected one JSON document in the file");
@@ -284,7 +283,7 @@ impl Place {
         if command.contains("| jq ") {
             let answers = stdout.trim();
             if answers.is_empty() || answers.lines().any(|line| line == "null") {
-                return fail("jq does not find what the example asks for");
+                return fail("jq found nothing");
             }
         } else if command.contains("--json -") && !is_json(stdout) {
             return fail("expected one JSON document on stdout");
@@ -302,8 +301,8 @@ fn is_installed(program: &str) -> bool {
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-/// Without jq, `cat` replaces it; without xz, the line is not run. Either prints a notice past the
-/// test harness.
+/// Without jq, `cat` replaces it; without xz, the line is not run. Both cases print a notice that
+/// the test harness does not capture.
 fn runnable(command: &str) -> Option<String> {
     let note = |text: &str| {
         let _ = writeln!(std::io::stderr(), "SKIPPED: {text}: {command}");
@@ -327,7 +326,7 @@ fn none_of(stories: Vec<String>) {
 }
 
 #[test]
-fn every_command_has_examples_that_a_terminal_shows_on_a_line_each() {
+fn every_command_has_examples_that_fit_on_one_line_each() {
     let mut stories = Vec::new();
     for help in Help::of_all() {
         let examples = help.examples();
@@ -338,7 +337,7 @@ fn every_command_has_examples_that_a_terminal_shows_on_a_line_each() {
         for example in examples {
             if !shown.lines().any(|line| line.contains(&example)) {
                 stories.push(format!(
-                    "{}: wrapped, so nobody can copy it: {example}",
+                    "{}: wrapped, so it cannot be copied: {example}",
                     help.name()
                 ));
             }
@@ -348,7 +347,7 @@ fn every_command_has_examples_that_a_terminal_shows_on_a_line_each() {
 }
 
 #[test]
-fn every_example_of_help_does_what_it_says() {
+fn every_help_example_works() {
     let prepared = Place::new();
     let mut stories = Vec::new();
     let mut count = 0;
@@ -363,14 +362,15 @@ fn every_example_of_help_does_what_it_says() {
             stories.extend(story.err().map(|story| format!("{}: {story}", help.name())));
         }
     }
-    assert!(count > 40, "{count} examples: most were not found");
+    assert!(count > 40, "only {count} examples were found");
     none_of(stories);
 }
 
-/// Runs at full size what the other test reduces: the large models, and the engine along the edges.
+/// Runs the large models at full size, including the engine along their edges; the other test
+/// reduces them.
 #[test]
-#[ignore = "minutes; .ci/run runs it"]
-fn examples_of_check_do_what_they_say_at_full_size() {
+#[ignore = "slow: takes minutes; .ci/run runs it"]
+fn check_examples_work_at_full_size() {
     let prepared = Place::new();
     let mut stories = Vec::new();
     for help in Help::of_all() {
@@ -387,8 +387,8 @@ fn examples_of_check_do_what_they_say_at_full_size() {
     none_of(stories);
 }
 
-/// Whether the command needs nothing from earlier lines; then it is run once, even if several
-/// documents have it.
+/// Whether the command needs nothing from earlier lines. Such a command is run once, even if
+/// several documents contain it.
 fn stands_alone(line: &str) -> bool {
     ["check", "explore", "oracle"]
         .iter()
@@ -396,12 +396,12 @@ fn stands_alone(line: &str) -> bool {
 }
 
 #[test]
-fn the_shell_blocks_of_documents_do_what_they_say() {
+fn shell_blocks_in_the_documents_work() {
     let prepared = Place::new();
     let mut stories = Vec::new();
     let mut seen = HashSet::new();
     for document in told::documents() {
-        // The lines of a document depend on earlier ones.
+        // Lines of a document depend on earlier ones.
         let place = prepared.again();
         for line in told::shell_lines(&document) {
             let is_ours =
@@ -412,7 +412,7 @@ fn the_shell_blocks_of_documents_do_what_they_say() {
                 _ if is_ours || is_skipped => place.run(&line, true),
                 _ if line.contains("cargo ") => told::cargo_names(&line),
                 script if script.starts_with(".ci/") => told::script_exists(script),
-                _ => Err(format!("{line}: neither run nor in a table")),
+                _ => Err(format!("{line}: not run, and not listed in a table")),
             };
             stories.extend(story.err().map(|story| format!("{document}: {story}")));
         }

@@ -1,6 +1,6 @@
-//! The pages of `--html` as a browser shows them, and the command in them that repeats the run.
+//! The pages of `--html` in a browser, and the command on each page that repeats the run.
 //!
-//! Screenshots of all pages are kept in a folder, whose path the first test prints on stderr.
+//! Screenshots of all pages are kept in a folder. The first test prints its path on stderr.
 
 #[path = "support/browser.rs"]
 mod browser;
@@ -44,7 +44,7 @@ fn pictures() -> PathBuf {
 }
 
 /// A page that contains another in a frame, because browser windows cannot be as narrow as a phone.
-/// It shows the results of the probe script in it.
+/// It shows the results of the probe script for the framed page.
 fn frame(page: &Path, width: u32) -> String {
     let name = page.file_name().expect("a name").to_string_lossy();
     format!(
@@ -58,9 +58,11 @@ fn frame(page: &Path, width: u32) -> String {
 
 /// The results of the probe script for a page in this view.
 fn probed(browser: &Path, page: &Path, view: View) -> Value {
-    // If the page fetched anything, it would show up here.
+    // A request by the page would show up as a connection here.
     let server = TcpListener::bind("127.0.0.1:0").expect("a port");
-    server.set_nonblocking(true).expect("it does not wait");
+    server
+        .set_nonblocking(true)
+        .expect("a non-blocking listener");
     let host = server.local_addr().expect("an address").to_string();
     let text = std::fs::read_to_string(page).expect("a page");
     let probe = PROBE.replace("HOST", &host);
@@ -75,7 +77,10 @@ fn probed(browser: &Path, page: &Path, view: View) -> Value {
     std::fs::write(&framed, frame(&probed, view.width)).expect("written");
     let picture = pictures().join(format!("{name}.png"));
     let dom = browser::open(browser, &framed, view, &picture);
-    assert!(server.accept().is_err(), "{name} was fetching from {host}");
+    assert!(
+        server.accept().is_err(),
+        "{name} must not fetch anything, but connected to {host}"
+    );
     let answer = dom.split("id=\"answer\">").nth(1);
     let answer = answer.and_then(|rest| rest.split("</script>").next());
     let answer = answer.unwrap_or_else(|| panic!("{name}: no answer in {dom}"));
@@ -87,7 +92,7 @@ fn numbers(list: &Value) -> Vec<f64> {
     list.iter().map(|n| n.as_f64().expect("a number")).collect()
 }
 
-/// The page fits its window, follows the reader's colour preference, and has readable letters.
+/// The page fits its window, follows the reader's colour preference, and has readable text.
 fn check_looks(name: &str, view: View, found: &Value) {
     assert_eq!(found["width"], view.width, "{name}");
     assert_eq!(found["overflow"], 0, "{name} scrolls: {}", found["out"]);
@@ -102,11 +107,11 @@ fn check_looks(name: &str, view: View, found: &Value) {
     let smallest = found["smallest"].as_f64().expect("pixels");
     assert!(
         smallest >= 11.0,
-        "{name}, {view:?}: letters of {smallest} px"
+        "{name}, {view:?}: text of {smallest} px is too small"
     );
 }
 
-/// Legend, values, sorting.
+/// Checks the legend, the values and sorting.
 fn check_hands(name: &str, found: &Value) {
     let legends = found["legends"].as_array().expect("a list");
     assert!(!legends.is_empty(), "{name} has no legend");
@@ -121,7 +126,7 @@ fn check_hands(name: &str, found: &Value) {
         let text = found[what].as_str();
         text.unwrap_or_else(|| panic!("{name}: nothing {what}: {found}"))
     };
-    // Select the second mark, by pointer and by keyboard; each shows a number.
+    // Select the second mark, by pointer and by keyboard. Each shows a number.
     assert_eq!(said("pointed"), said("next"), "{name}");
     assert_ne!(said("focused"), said("next"), "{name}");
     for what in ["pointed", "focused"] {
@@ -149,7 +154,7 @@ fn check_policy(name: &str, found: &Value) {
     assert_eq!(found["refused_before"], 0, "{name}");
     assert_eq!(
         found["refused"], 2,
-        "{name}: the policy lets something through"
+        "{name}: the content security policy is too permissive"
     );
 }
 
@@ -171,7 +176,7 @@ fn page_of(folder: &Path, name: &str, args: &[&str]) -> PathBuf {
 }
 
 #[test]
-fn a_page_fits_shows_hides_and_sorts_and_fetches_nothing() {
+fn report_pages_work_in_a_browser_and_fetch_nothing() {
     let Some(browser) = browser::find() else {
         return;
     };
@@ -192,7 +197,7 @@ fn a_page_fits_shows_hides_and_sorts_and_fetches_nothing() {
 }
 
 #[test]
-fn the_page_of_layouts_has_the_same_manners() {
+fn the_layout_page_works_in_a_browser_and_fetches_nothing() {
     let Some(browser) = browser::find() else {
         return;
     };
@@ -203,7 +208,7 @@ fn the_page_of_layouts_has_the_same_manners() {
 
 /// Without scripts, marks have their values as titles, and every table is visible.
 #[test]
-fn a_page_without_scripts_still_has_every_value() {
+fn pages_show_every_value_without_scripts() {
     let folder = tempfile::tempdir().expect("a folder");
     let args = ["replay", SAMPLE, "--limit", "20k", "--device", "femu"];
     let page = page_of(folder.path(), "page.html", &args);
@@ -224,7 +229,10 @@ fn a_page_without_scripts_still_has_every_value() {
         assert!(body.contains(part), "no {part}");
     }
     for fetched in ["src=", "href=", "@import", "url(", "<link"] {
-        assert!(!page.contains(fetched), "{fetched} in the page");
+        assert!(
+            !page.contains(fetched),
+            "the page must not contain {fetched}"
+        );
     }
 }
 
@@ -242,9 +250,9 @@ fn unescaped(text: &str) -> String {
     })
 }
 
-/// The command in a page, run unchanged by a shell, makes the same report.
+/// The command on a page, run unchanged by a shell, produces the same report.
 #[test]
-fn the_command_of_a_page_makes_its_report_again() {
+fn the_command_on_a_page_reproduces_its_report() {
     let folder = tempfile::tempdir().expect("a folder");
     let trace = "it's a \"trace\" of $HOME & <more>.trz";
     std::fs::copy(SAMPLE, folder.path().join(trace)).expect("a copy");
@@ -327,9 +335,9 @@ fn report(folder: &Path, args: &[&str]) -> (Value, String) {
     (serde_json::from_slice(&json).expect("JSON"), text)
 }
 
-/// Text, JSON and page give the drive's lifetime, or say that it is unknown.
+/// Text, JSON and HTML state the lifetime of the drive, or that it is unknown.
 #[test]
-fn a_lifetime_is_told_at_a_daily_volume_or_unknown() {
+fn lifetime_is_reported_for_a_daily_volume_or_as_unknown() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     let args = ["replay", SAMPLE, "--limit", "20k"];
@@ -386,7 +394,7 @@ fn a_lifetime_is_told_at_a_daily_volume_or_unknown() {
 
 /// If a trace has times, they determine the bytes written per day.
 #[test]
-fn the_times_of_a_trace_say_what_is_written_a_day() {
+fn times_in_the_trace_determine_the_daily_volume() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     // A put of one block every second.

@@ -1,4 +1,4 @@
-//! `treering import` of the samples that ship with the project.
+//! `treering import` of the bundled samples.
 
 mod support;
 
@@ -6,14 +6,14 @@ use std::path::Path;
 
 use support::{listing, ok, treering};
 
-/// A file of `traces/samples`.
+/// The path of a file in `traces/samples`.
 fn sample(name: &str) -> String {
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../traces/samples");
     samples.join(name).to_str().expect("a path of text").into()
 }
 
 #[test]
-fn every_sample_is_imported_and_can_be_replayed() {
+fn every_sample_can_be_imported_and_replayed() {
     let samples = [
         ("alibaba", "alibaba.csv", "7 operations from 3 lines"),
         ("tencent", "tencent.csv", "18 operations from 3 lines"),
@@ -50,7 +50,7 @@ fn every_sample_is_imported_and_can_be_replayed() {
 
 #[test]
 #[cfg(not(feature = "parquet"))]
-fn a_build_without_parquet_says_with_which_feature_to_build() {
+fn a_build_without_parquet_names_the_missing_feature() {
     let folder = tempfile::tempdir().expect("a folder");
     let input = sample("blocks.parquet");
     let run = treering(folder.path(), &["import", "parquet", &input, "-o", "t.trz"]);
@@ -62,7 +62,7 @@ fn a_build_without_parquet_says_with_which_feature_to_build() {
 }
 
 #[test]
-fn what_lcs_leaves_open_is_an_option_and_of_other_formats_is_not() {
+fn oracle_op_is_accepted_only_for_formats_that_need_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let input = sample("v1.lcs.zst");
     let args = ["import", "lcs", &input, "--oracle-op", "put", "-o", "t.trz"];
@@ -88,10 +88,10 @@ fn what_lcs_leaves_open_is_an_option_and_of_other_formats_is_not() {
     assert_eq!(listing(folder.path()), ["t.trz"]);
 }
 
-/// Writes of 4 KiB that are replayed as records of 128 bytes would surprise users: import, info and
-/// replay report this for block traces, and say nothing for key-value traces.
+/// Replaying 4 KiB block writes as records of 128 bytes could surprise users. So import, info and
+/// replay state the mapping for block traces. For key-value traces they print nothing about it.
 #[test]
-fn what_a_block_becomes_is_said_wherever_the_trace_is_described() {
+fn trace_descriptions_state_how_blocks_are_mapped() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     let blocks = sample("alibaba.csv");
@@ -109,7 +109,10 @@ fn what_a_block_becomes_is_said_wherever_the_trace_is_described() {
         said = ok(folder, &[&args[..], &["--html", "page.html"]].concat());
         assert!(said.contains(&sentence), "replay: {said}");
         said = std::fs::read_to_string(folder.join("page.html")).expect("a page");
-        assert!(said.contains(&sentence), "the page says nothing of blocks");
+        assert!(
+            said.contains(&sentence),
+            "the page must state how blocks are mapped"
+        );
         for (name, path) in [("info.json", "/blocks"), ("replay.json", "/trace/blocks")] {
             let json = std::fs::read(folder.join(name)).expect("a document");
             let json: serde_json::Value = serde_json::from_slice(&json).expect("JSON");

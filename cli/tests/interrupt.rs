@@ -1,5 +1,5 @@
-//! Commands that are stopped by a signal end within a second, leave no half-written files, and
-//! report what they did so far.
+//! A command stopped by a signal ends within a second, leaves no half-written files, and reports
+//! what it has done.
 
 mod support;
 
@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use support::{listing, ok};
 
-/// Time for a command to end: one second, and a margin for a busy machine.
+/// The time limit for a command to end: one second, plus a margin for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The result of a command that was stopped.
+/// The outcome of a stopped command.
 struct Stopped {
     status: Option<i32>,
     stdout: String,
@@ -56,7 +56,7 @@ fn stop(mut child: Child, signal: &str, ready: impl Fn() -> bool) -> Stopped {
     }
 }
 
-/// Time after which a command is certainly working.
+/// The time after which a command is certainly working.
 fn after(time: Duration) -> impl Fn() -> bool {
     let began = Instant::now();
     move || began.elapsed() >= time
@@ -99,9 +99,9 @@ fn long_trace(folder: &Path) {
     ok(folder, &args);
 }
 
-/// The report of a stopped replay covers the operations that were done.
+/// The report of a stopped replay covers the completed operations.
 #[test]
-fn a_replay_reports_what_it_did_so_far() {
+fn a_stopped_replay_reports_the_completed_operations() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     long_trace(folder);
@@ -145,11 +145,11 @@ fn a_replay_reports_what_it_did_so_far() {
     }
 }
 
-/// After this many operations something was written, whatever the buffers hold.
+/// By this many operations something has been written, however large the buffers are.
 const ENOUGH_OPS: u64 = 1000;
 
-/// Stops a replay after it has analysed its trace. The end of the analysis is not visible, so if
-/// the signal comes too early and the report is nearly empty, this tries again later.
+/// Stops a replay after it has analysed its trace. The end of the analysis is not visible. If the
+/// signal comes too early, the report is nearly empty, and this tries again with a longer delay.
 fn while_replaying(folder: &Path, args: &[&str], signal: &str) -> Stopped {
     let store = folder.join("store");
     let on_file = args.iter().any(|arg| arg.starts_with("file:"));
@@ -169,12 +169,12 @@ fn while_replaying(folder: &Path, args: &[&str], signal: &str) -> Stopped {
         std::fs::remove_file(folder.join("so-far.json")).expect("removed");
         assert_eq!(listing(folder), ["long.trz"], "{args:?}");
     }
-    panic!("{args:?} never began to replay");
+    panic!("{args:?} was never interrupted while replaying");
 }
 
-/// Before the first operation a replay has no figures, but it reports how far it came.
+/// Before its first operation a replay has no figures, but it reports its progress.
 #[test]
-fn a_replay_that_is_stopped_in_its_survey_or_analysis_reports_that() {
+fn a_replay_stopped_during_survey_or_analysis_reports_its_progress() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     long_trace(folder);
@@ -203,7 +203,8 @@ fn a_replay_that_is_stopped_in_its_survey_or_analysis_reports_that() {
     }
 }
 
-/// Stops a replay in this phase; if the signal hits another one, tries again earlier or later.
+/// Stops a replay in this phase. If the signal hits another phase, this tries again earlier or
+/// later.
 fn told_early(folder: &Path, args: &[&str], phase: &str, signal: &str, status: i32) -> Value {
     let mut wait = Duration::from_millis(300);
     for _ in 0..12 {
@@ -227,12 +228,12 @@ fn told_early(folder: &Path, args: &[&str], phase: &str, signal: &str, status: i
             false => wait.mul_f64(1.4),
         };
     }
-    panic!("{args:?} was never met in its {phase}");
+    panic!("{args:?} was never interrupted in its {phase}");
 }
 
-/// A trace that is not complete is not created.
+/// An incomplete trace is not created.
 #[test]
-fn traces_that_are_not_whole_are_not_there() {
+fn stopped_commands_create_no_partial_traces() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     let args = [
@@ -275,7 +276,7 @@ fn traces_that_are_not_whole_are_not_there() {
 
 /// Stops a load that waits for input, and a dump whose reader is slow.
 #[test]
-fn stores_on_their_way_are_removed_and_lines_are_whole() {
+fn a_stopped_load_removes_its_store_and_a_stopped_dump_ends_with_a_whole_line() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     let args = ["load", "new.store", "--json", "load.json"];
@@ -333,7 +334,7 @@ fn stores_on_their_way_are_removed_and_lines_are_whole() {
 }
 
 #[test]
-fn layouts_that_were_laid_out_are_told() {
+fn a_stopped_layout_reports_the_completed_layouts() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     let args = [
@@ -355,7 +356,7 @@ fn layouts_that_were_laid_out_are_told() {
 }
 
 #[test]
-fn an_oracle_tells_the_programs_that_it_ran() {
+fn a_stopped_oracle_reports_the_completed_programs() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     let args = [
@@ -381,18 +382,18 @@ fn an_oracle_tells_the_programs_that_it_ran() {
 
 /// The checkers end together with the check.
 #[test]
-fn a_check_ends_its_checkers() {
+fn a_stopped_check_ends_its_checkers() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     let has = |tool: &str| Command::new(tool).arg("--version").output().is_ok();
     if !(has("java") && has("mvn")) {
         let _ = writeln!(
             std::io::stderr(),
-            "SKIPPED: no check is interrupted, for Java or Maven is missing"
+            "SKIPPED: Java or Maven is missing, so no check is interrupted"
         );
         return;
     }
-    // TLC is fetched first, so that the time does not count.
+    // Fetch TLC first, so that its download does not count.
     let specs = concat!(env!("CARGO_MANIFEST_DIR"), "/../specs");
     let args = [
         "check",
@@ -428,7 +429,7 @@ fn a_check_ends_its_checkers() {
     let seen = RefCell::new(Vec::new());
     let stopped = stop(child, "TERM", || {
         *seen.borrow_mut() = children();
-        // A checker has a folder of its own.
+        // Each checker has its own folder.
         !seen.borrow().is_empty() && !listing(&temporary).is_empty()
     });
     stopped.expect(143, "models were checked");
@@ -437,6 +438,6 @@ fn a_check_ends_its_checkers() {
     for pid in seen.borrow().iter() {
         let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         let gone = state.is_empty() || state.contains(") Z ");
-        assert!(gone, "a checker lives on: {state}");
+        assert!(gone, "a checker is still running: {state}");
     }
 }

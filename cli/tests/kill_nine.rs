@@ -1,9 +1,9 @@
-//! `kill -9` at a random moment, round after round on the same store: what was acknowledged is
-//! there, and nothing is there that was never intended.
+//! `kill -9` at random moments, round after round on the same store: acknowledged writes survive,
+//! and only intended writes appear.
 //!
-//! The state of the store after each round is the baseline of the next. Of a key's operations in a
-//! round, a reader may see the last acknowledged one or any intended after it; without an
-//! acknowledged one, also the baseline.
+//! The state of the store after each round is the baseline of the next. For each key, a reader may
+//! see the last operation acknowledged in the round or any intended after it. If none was
+//! acknowledged, it may also see the baseline.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -16,10 +16,10 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 use treering_engine::device::{BlockDevice, FileDevice};
 use treering_engine::{BfOptions, Error, Kv, Options, Store, SystemClock, TreeKind};
 
-/// What a key is seen to hold: the sequence number of its last put.
+/// The value of a key as its writer numbers it: the sequence number of its last put.
 type State = HashMap<u64, u64>;
 
-/// The operations on a key in one round that may have been the last.
+/// The operations of one round that may have been the last on a key.
 #[derive(Default)]
 struct Candidates {
     acknowledged: bool,
@@ -27,7 +27,7 @@ struct Candidates {
     ops: Vec<(u64, bool)>,
 }
 
-/// Reads the killed writer's notes. The kill may have cut the last line.
+/// Reads the notes of the killed writer. The kill may have truncated the last line.
 fn candidates(ack: &str) -> (HashMap<u64, Candidates>, u64, u64) {
     let mut keys: HashMap<u64, Candidates> = HashMap::new();
     let (mut highest, mut acknowledged) = (0, 0);
@@ -53,8 +53,8 @@ fn candidates(ack: &str) -> (HashMap<u64, Candidates>, u64, u64) {
     (keys, highest, acknowledged)
 }
 
-/// Opens the store after a kill and reads all of it; `None` if it was killed before the store
-/// existed.
+/// Opens the store after a kill and reads all of it. Returns `None` if the kill came before the
+/// store existed.
 fn survivors(path: &Path, tree: TreeKind) -> Option<State> {
     if path.metadata().map_or(0, |meta| meta.len()) == 0 {
         return None;
@@ -89,7 +89,7 @@ fn survivors(path: &Path, tree: TreeKind) -> Option<State> {
             ControlFlow::Continue(())
         })
         .expect("the scan succeeds");
-    // No `close`: recovery alone must be enough.
+    // No `close`: recovery alone must suffice.
     store.abandon();
     Some(state)
 }
@@ -122,7 +122,8 @@ fn rounds() -> u64 {
         .map_or(5, |n| n.parse().expect("TREERING_KILL_ROUNDS is a number"))
 }
 
-/// Uses the writer's tree for the first reader; a reader with the other tree finds the same.
+/// The first reader uses the writer's tree. A reader with the other tree must find the same
+/// records.
 fn kill_rounds(tree: &str, seed: u64) {
     let mut kinds = [TreeKind::BTree, TreeKind::Bf(BfOptions::default())];
     if tree.starts_with("bf") {
@@ -151,7 +152,7 @@ fn kill_rounds(tree: &str, seed: u64) {
         let output = child.wait_with_output().expect("waited for");
         assert!(
             early.is_none(),
-            "the writer ended by itself: {}",
+            "the writer ended before it was killed: {}",
             String::from_utf8_lossy(&output.stderr)
         );
         let (ops, highest, done) = candidates(&std::fs::read_to_string(&ack).expect("read"));
@@ -170,7 +171,7 @@ fn kill_rounds(tree: &str, seed: u64) {
     }
     assert!(
         acknowledged > 0,
-        "nothing was ever acknowledged: nothing was tested"
+        "no write was ever acknowledged, so nothing was tested"
     );
     println!(
         "{acknowledged} acknowledged writes survived {} kills ({tree})",
@@ -178,7 +179,7 @@ fn kill_rounds(tree: &str, seed: u64) {
     );
 }
 
-/// `treering verify` runs before recovery; a store that was never finished is not damaged.
+/// `treering verify` runs before recovery. A store whose creation was interrupted is not damaged.
 fn support_verify(path: &Path) -> bool {
     let output = Command::new(env!("CARGO_BIN_EXE_treering"))
         .arg("verify")
@@ -226,7 +227,7 @@ fn acknowledged_writes_survive_kill_nine_on_shadowed_pages_below_mini_pages() {
 }
 
 #[test]
-fn the_checker_sees_a_lost_and_an_invented_write() {
+fn the_checker_detects_lost_and_invented_writes() {
     let (ops, ..) = candidates("i 1 7 p\na 1 7 p\ni 5 7 d\ni 9 8 p\ni 13 ");
     let empty = State::new();
     check(0, &empty, &ops, &State::from([(7, 1)]));

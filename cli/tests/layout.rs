@@ -1,4 +1,4 @@
-//! `treering layout`, and `replay --layout`, as their users see them.
+//! `treering layout` and `replay --layout`, tested through the command line.
 
 mod support;
 
@@ -41,7 +41,7 @@ fn bytes(row: &Value) -> f64 {
 }
 
 #[test]
-fn dense_keys_take_least_in_fully_dense_leaves() {
+fn fully_dense_leaves_take_least_space_for_dense_keys() {
     let folder = tempfile::tempdir().expect("a folder");
     let args = [
         "layout",
@@ -77,7 +77,7 @@ fn dense_keys_take_least_in_fully_dense_leaves() {
 }
 
 #[test]
-fn a_key_file_and_a_trace_are_laid_out_as_well() {
+fn keys_may_come_from_a_file_or_a_trace() {
     let folder = tempfile::tempdir().expect("a folder");
     let urls: String = (0..3000)
         .map(|n| format!("https://example.org/{}/{n}\n", n % 7))
@@ -99,7 +99,7 @@ fn a_key_file_and_a_trace_are_laid_out_as_well() {
         ],
     ));
     assert_eq!(rows(&document).len(), NAMES.len());
-    // The first 2000 puts have 2000 different keys.
+    // The first 2000 puts have 2000 distinct keys.
     let whole = json(&ok(
         folder.path(),
         &["layout", "--trace", SAMPLE, "--json", "-"],
@@ -117,7 +117,7 @@ fn a_key_file_and_a_trace_are_laid_out_as_well() {
 }
 
 #[test]
-fn a_sample_predicts_and_pictures_are_whole() {
+fn a_sample_predicts_the_space_and_charts_are_complete() {
     let folder = tempfile::tempdir().expect("a folder");
     let all = "layout sparse --records 100k --sample 20% --html page.html --svg all.svg --json -";
     let args: Vec<_> = all.split(' ').collect();
@@ -144,7 +144,7 @@ fn a_sample_predicts_and_pictures_are_whole() {
 }
 
 #[test]
-fn a_compressed_key_file_is_read_as_it_is() {
+fn compressed_key_files_are_read() {
     let folder = tempfile::tempdir().expect("a folder");
     let lines: String = (0..500).map(|n| format!("key {n}\n")).collect();
     let compressed = zstd::encode_all(lines.as_bytes(), 1).expect("compresses");
@@ -154,7 +154,7 @@ fn a_compressed_key_file_is_read_as_it_is() {
 }
 
 #[test]
-fn what_cannot_be_laid_out_is_refused() {
+fn invalid_layout_arguments_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("empty.txt"), "\n").expect("writes");
     for (args, status, why) in [
@@ -182,7 +182,7 @@ fn what_cannot_be_laid_out_is_refused() {
 }
 
 #[test]
-fn a_trace_is_replayed_with_leaves_of_any_layout_and_adaptive_ones_by_itself() {
+fn replays_accept_any_layout_and_default_to_adaptive() {
     let folder = tempfile::tempdir().expect("a folder");
     let replayed = |how: &[&str], layout: &str| {
         let args = [&["replay", SAMPLE, "--seed", "5", "--json", "-"], how].concat();
@@ -199,9 +199,9 @@ fn a_trace_is_replayed_with_leaves_of_any_layout_and_adaptive_ones_by_itself() {
     replayed(&["--tree", "bf"], "compact");
 }
 
-/// A report on a single layout must not look as if the others needed more space.
+/// A report on a single layout must not suggest that the others need more space.
 #[test]
-fn layouts_that_take_the_same_space_are_all_named() {
+fn all_layouts_with_equal_space_are_named() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     let said = |args: &[&str]| {
@@ -215,7 +215,7 @@ fn layouts_that_take_the_same_space_are_all_named() {
     let few = said(&["few"]);
     assert!(
         NAMES.iter().all(|name| few.contains(name)),
-        "three records fit one page of any layout: {few}"
+        "three records must fit into one page of any layout: {few}"
     );
     let sparse = said(&["sparse", "--records", "20k"]);
     assert_eq!(sparse, "Least space: baseline, prefix (equal).");

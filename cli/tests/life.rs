@@ -1,4 +1,4 @@
-//! Records leave a store and enter another: `dump`, `load`, `repair`.
+//! Moving records out of one store and into another: `dump`, `load`, `repair`.
 
 mod support;
 
@@ -18,10 +18,10 @@ fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder")
 }
 
-/// Makes `count` lines, in key order, some with bytes that are not UTF-8.
+/// Returns `count` lines in key order. Some contain bytes that are not UTF-8.
 fn lines(count: u32) -> String {
     let line = |n: u32| match n % 10 {
-        // A value of several overflow blocks.
+        // A value with several overflow blocks.
         7 if n % 100 == 7 => format!(
             "{{\"key\":\"key-{n:06}\",\"value\":\"{}\"}}\n",
             format!("long {n} ").repeat(4_000)
@@ -42,14 +42,14 @@ fn piped(folder: &Path, args: &[&str], input: &str) -> std::process::Output {
         .spawn()
         .expect("the command starts");
     let mut stdin = child.stdin.take().expect("a pipe");
-    // A command that refuses a line reads no further.
+    // A command that refuses a line stops reading.
     let _ = stdin.write_all(input.as_bytes());
     drop(stdin);
     child.wait_with_output().expect("ends")
 }
 
 #[test]
-fn what_is_dumped_is_what_was_loaded_whatever_the_store() {
+fn dump_returns_the_loaded_records_from_every_store() {
     let folder = folder();
     let folder = folder.path();
     let text = lines(500);
@@ -84,9 +84,10 @@ fn what_is_dumped_is_what_was_loaded_whatever_the_store() {
     assert_eq!(listing(folder), names);
 }
 
-/// More lines, in random order, than a new store of unknown size has room for at first.
+/// More lines, in random order, than fit into the initial size of a store whose final size is
+/// unknown.
 #[test]
-fn a_stream_of_unknown_length_in_any_order_is_loaded() {
+fn load_accepts_unsorted_input_of_unknown_length() {
     let folder = folder();
     let folder = folder.path();
     let pad = "x".repeat(900);
@@ -115,7 +116,7 @@ fn a_stream_of_unknown_length_in_any_order_is_loaded() {
 }
 
 #[test]
-fn a_bad_line_is_named_and_leaves_nothing() {
+fn a_bad_line_is_named_and_no_store_is_created() {
     let folder = folder();
     let folder = folder.path();
     let good = "{\"key\":\"b\",\"value\":\"1\"}\n";
@@ -152,10 +153,10 @@ fn a_bad_line_is_named_and_leaves_nothing() {
     assert_eq!(treering(folder, &["dump", "there"]).status.code(), Some(2));
 }
 
-/// A leaf is damaged. With the log nothing is lost; without it the rest is saved and the gap is
-/// reported.
+/// A leaf is damaged. With its log, the store can be repaired completely. Without it, all other
+/// records are saved and the gap is reported.
 #[test]
-fn a_damaged_store_is_saved_but_for_what_is_named() {
+fn repair_saves_all_but_the_reported_gaps() {
     let folder = folder();
     let folder = folder.path();
     std::fs::write(folder.join("rows.jsonl"), lines(2_000)).expect("writes");
@@ -171,7 +172,7 @@ fn a_damaged_store_is_saved_but_for_what_is_named() {
 
     let store = folder.join("store");
     let mut bytes = std::fs::read(&store).expect("reads");
-    // The last leaf in the file: leaves are written to their homes, which come after log and
+    // The last leaf in the file. Leaves are written to their home blocks, which follow log and
     // journal.
     let leaf = (0..bytes.len() / 4096)
         .rfind(|i| &bytes[i * 4096 + 24..i * 4096 + 26] == b"TR")
@@ -179,7 +180,7 @@ fn a_damaged_store_is_saved_but_for_what_is_named() {
     bytes[leaf * 4096 + 1_000] ^= 1;
     std::fs::write(&store, &bytes).expect("writes");
 
-    // Closing a store discards its log, so the leaf's records are nowhere else.
+    // Closing a store discards its log, so no other copy of the records remains.
     let refused = treering(folder, &["dump", "store"]);
     assert_eq!(refused.status.code(), Some(1));
     let said = String::from_utf8_lossy(&refused.stderr);
@@ -195,7 +196,7 @@ fn a_damaged_store_is_saved_but_for_what_is_named() {
     assert_eq!(
         std::fs::read(&store).expect("reads"),
         bytes,
-        "the input is not touched"
+        "the input must not change"
     );
     let report = std::fs::read_to_string(folder.join("report.json")).expect("reads");
     let document = json(&report);
@@ -233,8 +234,8 @@ fn a_damaged_store_is_saved_but_for_what_is_named() {
         );
     }
 
-    // Both superblocks are damaged: pages and log have all records, but none is proved to be
-    // current.
+    // Both superblocks are damaged. Pages and log still have all records, but nothing proves that
+    // they are current.
     bytes[..8192].fill(0x5a);
     std::fs::write(&store, &bytes).expect("writes");
     let done = treering(folder, &["repair", "store", "-o", "blind"]);
@@ -245,7 +246,7 @@ fn a_damaged_store_is_saved_but_for_what_is_named() {
 
 /// The first damage does not hide others: even without a superblock, all pages are checked.
 #[test]
-fn a_store_that_does_not_open_is_verified_block_by_block() {
+fn verify_checks_every_block_of_a_store_that_cannot_be_opened() {
     let folder = folder();
     let folder = folder.path();
     std::fs::write(folder.join("rows.jsonl"), lines(500)).expect("writes");
@@ -280,10 +281,10 @@ fn a_store_that_does_not_open_is_verified_block_by_block() {
     );
 }
 
-/// A file that begins as a store does counts as a store; any other is bad input, whatever its
+/// A file that begins like a store is treated as a store. Any other file is bad input, whatever its
 /// length.
 #[test]
-fn a_store_that_was_cut_within_a_block_is_damaged_and_no_bad_input() {
+fn a_store_truncated_within_a_block_counts_as_damaged() {
     let folder = folder();
     let folder = folder.path();
     std::fs::write(folder.join("rows.jsonl"), lines(500)).expect("writes");

@@ -1,13 +1,13 @@
-//! Checks that numbers in the documents equal the results of the commands beside them.
+//! Checks that numbers in the documents match the commands shown beside them.
 //!
-//! Numbers that take seconds are computed again here. Longer tables are filled in by the examples
-//! that their document names (`.ci/numbers` runs the short ones); here the sentences about them are
+//! Numbers that take seconds are recomputed here. Longer tables are filled in by the examples that
+//! their document names (`.ci/numbers` runs the short ones), and here the sentences about them are
 //! compared with the tables.
 
 mod support;
 #[path = "support/tables.rs"]
 mod tables;
-#[allow(dead_code)] // the test of the examples uses the rest
+#[allow(dead_code)] // the example tests use the rest
 #[path = "support/told.rs"]
 mod told;
 
@@ -18,7 +18,7 @@ use support::ok;
 use tables::Document;
 use told::{read, root};
 
-/// Documents with tables that an example fills in, and the example's folder.
+/// Documents with tables that an example fills in, and the folder of the example.
 const MEASURED: [(&str, &str); 6] = [
     ("sim/BMINUS.md", "bminus_figures"),
     ("sim/CCL.md", "ccl_figures"),
@@ -43,7 +43,7 @@ fn more(a: f64, b: f64) -> f64 {
 }
 
 #[test]
-fn each_table_stands_under_the_command_that_fills_it() {
+fn each_table_is_below_the_command_that_fills_it() {
     let mut stories = Vec::new();
     for (name, example) in MEASURED {
         let document = Document::open(name);
@@ -58,7 +58,7 @@ fn each_table_stands_under_the_command_that_fills_it() {
             source += &std::fs::read_to_string(entry.expect("an entry").path()).expect("source");
         }
         for table in document.tables() {
-            // Some names are composed of a kind and a measure: `copy-on-access-reads-only`.
+            // Some names combine a kind and a measure: `copy-on-access-reads-only`.
             let parts: Vec<&str> = table.split('-').collect();
             let starts = (1..=parts.len()).map(|n| parts[..n].join("-"));
             let is_filled = starts.into_iter().any(|start| {
@@ -73,7 +73,7 @@ fn each_table_stands_under_the_command_that_fills_it() {
 }
 
 #[test]
-fn lengths_of_counterexamples_are_those_of_the_manifest() {
+fn counterexample_lengths_match_the_manifest() {
     let manifest = manifest();
     let models = manifest["models"].as_array().expect("models");
     let flat = Document::open("specs/FINDINGS.md").flat();
@@ -103,18 +103,18 @@ fn lengths_of_counterexamples_are_those_of_the_manifest() {
             .iter()
             .filter(|m| m["model"] == model && (spec.is_empty() || m["spec"] == spec))
             .collect();
-        // The manifest has no length for violated temporal properties.
+        // For violated temporal properties the manifest has no length.
         let is_so = of_name
             .iter()
             .any(|m| m["trace_length"].is_null() || m["trace_length"] == length);
         count += 1;
         if !is_so {
             stories.push(Some(format!(
-                "{name}: {length} states, not so in specs/manifest.json"
+                "{name}: {length} states, but specs/manifest.json has another number"
             )));
         }
     }
-    assert!(count >= 60, "{count} lengths: most were not found");
+    assert!(count >= 60, "only {count} lengths were found");
     none_of(stories);
 }
 
@@ -130,7 +130,7 @@ fn last_span(text: &str) -> Option<&str> {
 }
 
 #[test]
-fn versions_and_counts_in_the_texts_are_those_of_the_project() {
+fn versions_and_counts_in_documents_match_the_project() {
     let folder = tempfile::tempdir().expect("a folder");
     let layouts = ok(
         folder.path(),
@@ -170,7 +170,7 @@ fn versions_and_counts_in_the_texts_are_those_of_the_project() {
 }
 
 #[test]
-fn shares_of_covered_lines_add_up() {
+fn coverage_shares_add_up() {
     let text = read("model/COVERAGE.md");
     let mut sums = (0.0, 0.0);
     for line in text.lines() {
@@ -183,14 +183,18 @@ fn shares_of_covered_lines_add_up() {
         };
         assert_eq!(share, format!("{:.1} %", run / lines * 100.0), "{place}");
         if place == "**all**" {
-            assert_eq!((lines, run), sums, "the sum of all places");
+            assert_eq!(
+                (lines, run),
+                sums,
+                "the total must be the sum of all places"
+            );
         }
         sums = (sums.0 + lines, sums.1 + run);
     }
     assert!(sums.0 > 0.0, "no table");
 }
 
-/// Share of accesses that go to the most popular `share` of `n` records under Zipf's law.
+/// The share of accesses that go to the most popular `share` of `n` records under Zipf's law.
 fn zipf_share(n: u64, share: f64, theta: f64) -> f64 {
     // The first terms one by one, the rest by the Euler-Maclaurin formula.
     let sum = |n: u64| {
@@ -204,7 +208,7 @@ fn zipf_share(n: u64, share: f64, theta: f64) -> f64 {
 }
 
 #[test]
-fn sentences_about_bf_are_what_its_tables_say() {
+fn sentences_about_bf_match_its_tables() {
     let it = Document::open("sim/FIGURES.md");
     let tenth = |n| zipf_share(n, 0.1, 0.9) * 100.0;
     let hits = |tree| it.cell("overall-hits", tree, 1);
@@ -226,7 +230,7 @@ fn sentences_about_bf_are_what_its_tables_say() {
     let over = more(updates, least("copy-on-access-updates-only", 3));
     assert!(
         half - least("copy-on-access-half-updates", 3) < 0.001,
-        "10 % is not the best"
+        "10 % must be the best"
     );
     assert!(
         it.cell("copy-on-access-reads-only", "10 %", 1) <= least("copy-on-access-reads-only", 1)
@@ -298,7 +302,7 @@ fn sentences_about_bf_are_what_its_tables_say() {
 }
 
 #[test]
-fn sentences_about_bminus_are_what_its_tables_say() {
+fn sentences_about_bminus_match_its_tables() {
     let it = Document::open("sim/BMINUS.md");
     let above = |row| it.cell("beta", row, 2) - it.cell("beta", row, 1);
     let sparse = it.cell("log", "128 B, sparse", 1) / it.cell("log", "128 B, sparse", 5);
@@ -320,7 +324,7 @@ fn sentences_about_bminus_are_what_its_tables_say() {
 }
 
 #[test]
-fn sentences_about_persistent_memory_are_what_its_tables_say() {
+fn sentences_about_persistent_memory_match_its_tables() {
     let pm = Document::open("sim/PM.md");
     let band = |row, column| pm.cell("bandwidth", row, column);
     let one = "sequential read, 1 thread, GB/s";
@@ -370,7 +374,7 @@ fn sentences_about_persistent_memory_are_what_its_tables_say() {
 }
 
 #[test]
-fn sentences_about_layouts_are_what_its_tables_say() {
+fn sentences_about_layouts_match_its_tables() {
     let it = Document::open("sim/LAYOUTS.md");
     let sparse = |layout, column| it.cell("large", layout, column);
     let saved: Vec<f64> = it.column("density", 3).into_iter().skip(11).collect();

@@ -1,4 +1,4 @@
-//! `treering oracle` as a user meets it.
+//! `treering oracle`, tested through the command line.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -16,7 +16,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Checks that the command is refused with status 2 and one sentence that contains `expected`.
+/// Checks that the command exits with status 2 and one sentence that contains `expected`.
 fn refused(folder: &Path, args: &[&str], expected: &str) {
     let output = oracle(folder, args);
     let said = text(&output.stderr);
@@ -25,11 +25,11 @@ fn refused(folder: &Path, args: &[&str], expected: &str) {
     assert_eq!(said.lines().count(), 1, "{args:?}: {said}");
 }
 
-/// The result does not depend on the number of threads.
+/// The run passes, and its result does not depend on the number of threads.
 fn passes_and_the_same_seed_gives_the_same_report(tree: &str, runs: &str) {
     let folder = tempfile::tempdir().unwrap();
     let report = |file: &str, threads: &str| {
-        // Programs large enough for evictions and a log that wraps.
+        // Programs large enough for evictions and for a log that wraps around.
         let what = [
             "--tree", tree, "--mode", "crash", "--seed", "1", "--runs", runs,
         ];
@@ -51,20 +51,20 @@ fn passes_and_the_same_seed_gives_the_same_report(tree: &str, runs: &str) {
     assert_eq!(once, report("two.json", "2"));
 }
 
-// One engine of each kind of device; CI runs the others.
+// One engine for each kind of device. CI runs the others.
 
 #[test]
-fn an_engine_on_blocks_passes_and_the_same_seed_gives_the_same_report() {
+fn an_engine_on_blocks_passes_deterministically() {
     passes_and_the_same_seed_gives_the_same_report("btree", "4");
 }
 
 #[test]
-fn an_engine_in_persistent_memory_passes_and_the_same_seed_gives_the_same_report() {
+fn an_engine_in_persistent_memory_passes_deterministically() {
     passes_and_the_same_seed_gives_the_same_report("pmtree", "3");
 }
 
 #[test]
-fn a_program_is_replayed_and_what_never_happened_is_status_4() {
+fn a_program_can_be_replayed_and_unreached_goals_give_status_4() {
     let folder = tempfile::tempdir().unwrap();
     let program = "{\"schema\":\"treering.program/1\",\"engine\":\"btree:cow\"}\nput \"k\" 100\nsync\ncrash keep-oldest\nget \"k\"\n";
     std::fs::write(folder.path().join("good.program"), program).unwrap();
@@ -87,9 +87,9 @@ fn a_program_is_replayed_and_what_never_happened_is_status_4() {
 }
 
 #[test]
-fn with_a_budget_what_had_no_time_is_named_and_only_strictly_status_4() {
+fn with_a_budget_unreached_goals_are_named_and_fail_only_with_strict() {
     let folder = tempfile::tempdir().unwrap();
-    // A program of three operations never splits a leaf, however much time there is.
+    // A program of three operations never splits a leaf, however long the budget.
     let small =
         "--engine btree:cow --mode differential --runs 1 --ops 3 --budget 60s --json met.json";
     let small: Vec<&str> = small.split(' ').collect();
@@ -113,9 +113,9 @@ fn with_a_budget_what_had_no_time_is_named_and_only_strictly_status_4() {
 }
 
 #[test]
-fn a_mode_that_never_did_what_it_is_for_is_status_4_with_a_budget_too() {
+fn a_mode_that_never_reached_its_purpose_gives_status_4_even_with_a_budget() {
     let folder = tempfile::tempdir().unwrap();
-    // A store that was never written has nothing to damage.
+    // A store that was never written contains nothing to damage.
     let args = "--engine btree:cow --mode damage --runs 0 --budget 60s";
     let output = oracle(folder.path(), &args.split(' ').collect::<Vec<_>>());
     let said = text(&output.stderr);
@@ -127,12 +127,12 @@ fn a_mode_that_never_did_what_it_is_for_is_status_4_with_a_budget_too() {
 }
 
 #[test]
-fn a_small_budget_is_kept_and_each_mode_has_its_part_of_it() {
+fn a_small_budget_is_kept_and_shared_by_all_modes() {
     let folder = tempfile::tempdir().unwrap();
     let began = std::time::Instant::now();
     let args = "--tree bminus --budget 4s --threads 1 --json met.json";
     let output = oracle(folder.path(), &args.split(' ').collect::<Vec<_>>());
-    // A step may take long on a busy machine; a whole program takes longer.
+    // A step may take long on a busy machine, but a whole program takes longer.
     assert!(began.elapsed().as_secs() < 30, "{:?}", began.elapsed());
     let said = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -146,7 +146,7 @@ fn a_small_budget_is_kept_and_each_mode_has_its_part_of_it() {
 }
 
 #[test]
-fn events_of_a_bf_tree_are_judged_by_the_mirrors_of_mini_pages_and_ring() {
+fn bf_tree_events_are_checked_against_the_mini_page_and_ring_mirrors() {
     let folder = tempfile::tempdir().unwrap();
     let judge = |runs: &str| {
         let args = [
@@ -185,7 +185,7 @@ fn events_of_a_bf_tree_are_judged_by_the_mirrors_of_mini_pages_and_ring() {
 }
 
 #[test]
-fn bad_programs_and_names_are_refused_in_a_sentence() {
+fn bad_programs_and_names_are_refused_with_one_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let head = "{\"schema\":\"treering.program/1\",\"engine\":\"btree:cow\"}\n";
     for (name, content, expected) in [
@@ -234,7 +234,7 @@ fn bad_programs_and_names_are_refused_in_a_sentence() {
 }
 
 #[test]
-fn what_is_not_in_this_build_is_status_3_and_how_to_get_it() {
+fn features_missing_from_the_build_give_status_3_and_instructions() {
     let folder = tempfile::tempdir().unwrap();
     if !cfg!(feature = "redb") {
         let output = oracle(folder.path(), &["--engine", "redb"]);

@@ -1,4 +1,4 @@
-//! Import cycles: strongly connected components of more than one node (Tarjan).
+//! Import cycles: the strongly connected components with more than one node (Tarjan).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// The graph of imports.
 pub(crate) type Arrows = BTreeMap<PathBuf, BTreeSet<PathBuf>>;
 
-/// The components of more than one file, largest first.
+/// The components with more than one file, largest first.
 pub(crate) fn of(arrows: &Arrows) -> Vec<Vec<PathBuf>> {
     let mut walk = Walk {
         arrows,
@@ -62,7 +62,7 @@ impl<'a> Walk<'a> {
 }
 
 #[test]
-fn a_circle_is_found_and_a_chain_is_none() {
+fn cycles_are_found_and_chains_are_not_cycles() {
     let path = |name: &str| PathBuf::from(name);
     let arrows: Arrows = [("a", "b"), ("b", "c"), ("c", "a"), ("c", "d"), ("d", "e")]
         .into_iter()

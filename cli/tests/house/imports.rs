@@ -1,8 +1,8 @@
-//! The graph of imports between a crate's files, from its `use` declarations and paths.
+//! The graph of imports between a crate's files, from `use` declarations and paths.
 //!
 //! Re-exports are followed: an edge leads to the file that defines the name. A re-export itself is
-//! no edge, and imports of tests are ignored. This reads text, not types, so method calls are no
-//! edges either.
+//! not an edge, and imports in tests are ignored. This reads text, not types, so method calls are
+//! not edges either.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -210,7 +210,7 @@ pub(crate) fn is_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// The text without line comments, and with the insides of strings left out.
+/// The text without line comments and without the contents of strings.
 pub(crate) fn without_comments(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for line in text.lines() {
@@ -250,8 +250,8 @@ pub(crate) fn block_end(text: &str, from: usize) -> usize {
     text.len()
 }
 
-/// The text without modules that are compiled for tests only. The `super` of other inline modules
-/// is resolved to the file itself.
+/// The text without test-only modules. In other inline modules, `super` is resolved to the file
+/// itself.
 pub(crate) fn without_tests(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -295,8 +295,8 @@ fn children(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// The trees of the `use` declarations, each with whether it is public; and the text without `use`
-/// declarations and module declarations.
+/// The trees of the `use` declarations, each with its visibility, and the text without `use` and
+/// module declarations.
 pub(crate) fn split_uses(text: &str) -> (Vec<(bool, String)>, String) {
     let mut uses = Vec::new();
     let mut rest = String::new();
@@ -374,7 +374,7 @@ pub(crate) fn flatten(tree: &str) -> Vec<(Names, String)> {
     found
 }
 
-/// The paths of two or more names that the text mentions.
+/// The paths with at least two names that the text mentions.
 fn paths(text: &str) -> Vec<Names> {
     let is_path = |c: char| is_name(c) || c == ':';
     // `pub(in crate::node)` is a visibility, not an import.
@@ -391,7 +391,7 @@ fn paths(text: &str) -> Vec<Names> {
 }
 
 #[test]
-fn trees_of_use_are_flattened() {
+fn use_trees_are_flattened() {
     let found = flatten("crate::{a::{self, B as C}, d::*};");
     let shown: Vec<_> = found
         .iter()
@@ -404,7 +404,7 @@ fn trees_of_use_are_flattened() {
 }
 
 #[test]
-fn tests_and_comments_import_nothing() {
+fn imports_in_tests_and_comments_are_ignored() {
     let text = "use a::B; // use c::D\n#[cfg(test)]\nmod tests {\n use e::F;\n}\nmod g;\n";
     let text = without_tests(&without_comments(text));
     assert_eq!(split_uses(&text).0, [(false, "a::B;".to_owned())]);

@@ -1,5 +1,5 @@
 //! The public interface of a crate as a list of names: its public items, and the public functions
-//! of its types. Like [`crate::imports`], this reads text.
+//! of its types. Like [`crate::imports`], this reads text, not types.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub(crate) fn of(src: &Path) -> Vec<String> {
 
 struct Listing {
     names: BTreeSet<String>,
-    /// Public types by their last name, with the path by which users name them.
+    /// Public types by their last name, with the path that users write.
     types: BTreeMap<String, String>,
 }
 
@@ -36,7 +36,7 @@ fn read(file: &Path) -> String {
 }
 
 impl Listing {
-    /// Records a path of a type, and keeps the shortest.
+    /// Records a path to a type; the shortest is kept.
     fn name(&mut self, last: &str, path: String) {
         let known = self.types.get(last);
         if known.is_none_or(|known| path.len() < known.len()) {
@@ -58,7 +58,7 @@ impl Listing {
             self.names.insert(format!("{kind} {}", join(name)));
             self.name(name, join(name));
         }
-        // What only the crate itself sees is not exported.
+        // Items visible only in the crate are not exported.
         let (inner, _) = split_uses(&text.replace("pub use ", "use "));
         let exported = uses
             .into_iter()
@@ -88,7 +88,7 @@ impl Listing {
     }
 }
 
-/// The kind and name of a public item that begins on this line.
+/// The kind and name of the public item that begins on this line.
 fn item(line: &str) -> Option<(&'static str, &str)> {
     let mut rest = line.strip_prefix("pub ")?;
     for word in ["const fn ", "unsafe fn ", "async fn "] {
@@ -113,7 +113,7 @@ fn first_name(text: &str) -> &str {
     &text[..end]
 }
 
-/// The public functions in the `impl` blocks of a file, each with the type that it belongs to.
+/// The public functions in the `impl` blocks of a file, each with its type.
 fn functions(text: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut from = 0;
@@ -125,7 +125,7 @@ fn functions(text: &str) -> Vec<(String, String)> {
         let end = block_end(text, start + open + 1);
         let head = &text[start..start + open];
         from = end;
-        // Functions of a trait's implementation belong to the trait.
+        // Functions in an implementation of a trait belong to the trait.
         if head.contains(" for ") {
             continue;
         }
@@ -143,7 +143,7 @@ fn functions(text: &str) -> Vec<(String, String)> {
     found
 }
 
-/// The text after the angle bracket that closes an opened one.
+/// The text after the matching closing angle bracket.
 fn skip_angles(text: &str) -> &str {
     let mut depth = 1;
     for (at, c) in text.char_indices() {
@@ -160,7 +160,7 @@ fn skip_angles(text: &str) -> &str {
 }
 
 #[test]
-fn functions_of_types_are_found_and_those_of_traits_are_not() {
+fn functions_of_types_are_found_but_not_those_of_traits() {
     let text = "\nimpl<K: Kv> Range<'_, K> {\n    pub const fn len(&self) {}\n    fn own() {}\n}\n\
                 \nimpl Kv for Store {\n    pub fn get() {}\n}\n";
     assert_eq!(functions(text), [("Range".to_owned(), "len".to_owned())]);

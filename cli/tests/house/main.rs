@@ -1,5 +1,5 @@
-//! The code follows its architecture: no large import cycles, no cycles across folders, acyclic
-//! dependencies between crates, and no file that is too long to read in one go.
+//! The code follows its architecture: import cycles are small and stay within a folder,
+//! dependencies between crates are acyclic, and no file is too long to read in one go.
 //!
 //! `docs/ARCHITECTURE.md` describes the architecture.
 
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use imports::Imports;
 
-/// The crates, and the others that each may depend on. All other dependencies are forbidden.
+/// The crates, and those that each may depend on. All other dependencies are forbidden.
 const CRATES: &[(&str, &[&str])] = &[
     ("traces", &[]),
     ("engine", &[]),
@@ -57,12 +57,12 @@ fn root() -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     manifest
         .parent()
-        .expect("cli lies in the repository")
+        .expect("`cli` is a folder of the repository")
         .to_owned()
 }
 
 #[test]
-fn no_circle_of_imports_has_more_than_three_files_or_crosses_folders() {
+fn import_cycles_have_at_most_three_files_in_one_folder() {
     let mut wrong = Vec::new();
     for (name, _) in CRATES {
         let imports = Imports::read(&root().join(name).join("src"));
@@ -88,17 +88,17 @@ fn no_circle_of_imports_has_more_than_three_files_or_crosses_folders() {
     }
     assert!(
         wrong.is_empty(),
-        "expected circles of at most {LARGEST_CIRCLE} files, each in one folder; found\n{}",
+        "expected import cycles of at most {LARGEST_CIRCLE} files within one folder; found\n{}",
         wrong.join("\n")
     );
 }
 
 #[test]
-fn crates_depend_on_each_other_one_way() {
+fn dependencies_between_crates_are_acyclic() {
     for (name, allowed) in CRATES {
         let manifest = root().join(name).join("Cargo.toml");
         let text = std::fs::read_to_string(&manifest).expect("is there");
-        // `[dev-dependencies]` are not checked: tests may use more crates.
+        // `[dev-dependencies]` are not checked, because tests may use more crates.
         let mut in_dependencies = false;
         for line in text.lines() {
             if let Some(section) = line.trim().strip_prefix('[') {
@@ -108,7 +108,7 @@ fn crates_depend_on_each_other_one_way() {
                 let depends_on = &line[..end];
                 assert!(
                     allowed.contains(&depends_on),
-                    "{name} depends on {depends_on}; expected none but {allowed:?}"
+                    "{name} depends on {depends_on}; expected only {allowed:?}"
                 );
             }
         }
@@ -116,7 +116,7 @@ fn crates_depend_on_each_other_one_way() {
 }
 
 #[test]
-fn no_file_is_longer_than_six_hundred_lines() {
+fn no_file_is_longer_than_600_lines() {
     let mut long = Vec::new();
     for (name, _) in CRATES {
         for file in imports::sources(&root().join(name)) {
@@ -132,18 +132,18 @@ fn no_file_is_longer_than_six_hundred_lines() {
     }
     assert!(
         long.is_empty(),
-        "expected at most {MOST_LINES} lines a file; found\n{}",
+        "expected at most {MOST_LINES} lines per file; found\n{}",
         long.join("\n")
     );
 }
 
-/// The crates that others use as libraries.
+/// The crates that other projects use as libraries.
 const LIBRARIES: &[&str] = &["engine", "traces", "sim", "model/oracle", "model/specs"];
 
-/// The public interface of a crate is listed in its `API.txt`. A change of that list affects users
-/// and belongs in `CHANGELOG.md`. Run with `TREERING_WRITE_API=1` to rewrite the lists.
+/// `API.txt` lists the public interface of a crate. A change of that list affects users and belongs
+/// in `CHANGELOG.md`. Run with `TREERING_WRITE_API=1` to rewrite the lists.
 #[test]
-fn the_interface_of_each_library_is_the_listed_one() {
+fn public_interfaces_match_their_api_lists() {
     let write = std::env::var_os("TREERING_WRITE_API").is_some();
     for name in LIBRARIES {
         let names = interface::of(&root().join(name).join("src"));

@@ -15,7 +15,8 @@ pub(crate) struct View {
     pub(crate) dark: bool,
 }
 
-/// The browser; without one, prints a notice on stderr that no test harness captures.
+/// Finds the browser. Without one, prints a notice on stderr that the test harness does not
+/// capture.
 pub(crate) fn find() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path)
@@ -25,13 +26,13 @@ pub(crate) fn find() -> Option<PathBuf> {
         let names = NAMES.join(", ");
         let _ = writeln!(
             std::io::stderr(),
-            "SKIPPED: no page is looked at, for none of {names} is in PATH (apt-get install chromium)"
+            "SKIPPED: no page is tested, because none of {names} is in PATH (apt install chromium)"
         );
     }
     found
 }
 
-/// Opens `page`, takes a screenshot, and returns the page as its scripts have left it.
+/// Opens `page`, takes a screenshot, and returns the page after its scripts have run.
 pub(crate) fn open(browser: &Path, page: &Path, view: View, picture: &Path) -> String {
     let profile = tempfile::tempdir().expect("a folder");
     let scheme = u8::from(!view.dark);

@@ -1,4 +1,4 @@
-//! A folder with small versions of the inputs that examples name.
+//! A folder with small versions of the inputs that the examples name.
 
 use std::fmt::Write as _;
 use std::io::Read as _;
@@ -7,13 +7,13 @@ use std::path::Path;
 use super::support::ok;
 use super::told::root;
 
-/// A program that once failed; the bug is fixed, so it finds nothing.
+/// A program that once found a bug. The bug is fixed, so it finds nothing.
 const PROGRAM: &str = concat!(
     "{\"schema\":\"treering.program/1\",\"engine\":\"btree:cow\"}\n",
     "put \"k\" 100\nsync\nget \"k\"\ncrash keep-oldest\nget \"k\"\n"
 );
 
-/// Creates all inputs in `folder`, except for files that examples write themselves.
+/// Creates all inputs in `folder`, except the files that examples write themselves.
 pub(crate) fn prepare(folder: &Path) {
     let write = |name: &str, bytes: &[u8]| std::fs::write(folder.join(name), bytes).expect("write");
     for below in [
@@ -61,7 +61,7 @@ fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()
 }
 
-/// Block numbers that recur in scattered order: they are multiplied by a number coprime to their
+/// Block numbers that recur in scattered order: each is multiplied by a number coprime to their
 /// count.
 fn scattered(count: u64) -> impl Iterator<Item = u64> {
     (0..count).map(|i| i.wrapping_mul(2_654_435_761) % 1500)

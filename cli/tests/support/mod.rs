@@ -1,10 +1,10 @@
 //! Runs the command and checks the basic rules of its output.
-#![allow(dead_code)] // each test file uses its own part
+#![allow(dead_code)] // each test binary uses only a part
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The command, run in `folder`.
+/// The command, to be run in `folder`.
 pub(crate) fn treering(folder: &Path, args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_treering"))
         .args(args)
@@ -13,7 +13,7 @@ pub(crate) fn treering(folder: &Path, args: &[&str]) -> Output {
         .expect("the command starts")
 }
 
-/// Runs it, expects success, and returns its stdout.
+/// Runs the command, expects success, and returns its stdout.
 pub(crate) fn ok(folder: &Path, args: &[&str]) -> String {
     let output = treering(folder, args);
     assert!(
@@ -26,7 +26,7 @@ pub(crate) fn ok(folder: &Path, args: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// Names of everything in `folder`, sorted.
+/// The sorted names of everything in `folder`.
 pub(crate) fn listing(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> = std::fs::read_dir(folder)
         .expect("a folder")
@@ -42,7 +42,7 @@ pub(crate) fn listing(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Real traces, which are not part of the project.
+/// The path of a real trace, if it exists. Real traces are not part of the project.
 pub(crate) fn real_trace(name: &str) -> Option<PathBuf> {
     let folder = match std::env::var_os("TREERING_TRACES") {
         Some(folder) => PathBuf::from(folder),
@@ -52,6 +52,6 @@ pub(crate) fn real_trace(name: &str) -> Option<PathBuf> {
     if path.is_file() {
         return Some(path);
     }
-    eprintln!("SKIPPED: {} is not there", path.display());
+    eprintln!("SKIPPED: {} does not exist", path.display());
     None
 }

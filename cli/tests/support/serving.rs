@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Starts it on a free address (those of the examples may be in use), checks that it answers, and
-/// stops it by SIGTERM, after which exit status 143 is right.
+/// Starts it on a free address (those in the examples may be in use), checks that it answers, and
+/// stops it by SIGTERM. It must then exit with status 143.
 pub(crate) fn explore(folder: &Path, command: &str) -> Result<(), String> {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("an address");
@@ -40,7 +40,7 @@ pub(crate) fn explore(folder: &Path, command: &str) -> Result<(), String> {
     }
 }
 
-/// The head of its answer, waiting up to a minute.
+/// The first line of its answer; waits up to a minute.
 fn answer(address: SocketAddr, mut is_alive: impl FnMut() -> bool) -> Option<String> {
     let began = Instant::now();
     while is_alive() && began.elapsed() < Duration::from_secs(60) {

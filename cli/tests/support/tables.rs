@@ -17,7 +17,7 @@ impl Document {
         }
     }
 
-    /// Names of the tables.
+    /// The names of the tables.
     pub(crate) fn tables(&self) -> Vec<&str> {
         let marks = self.text.lines().filter_map(|line| {
             let name = line.strip_prefix("<!-- ")?.strip_suffix(" -->")?;
@@ -26,7 +26,7 @@ impl Document {
         marks.collect()
     }
 
-    /// Rows of a table, without its head.
+    /// The rows of a table, without its header.
     fn rows(&self, table: &str) -> Vec<Vec<&str>> {
         let start = format!("<!-- {table} -->");
         let lines = self.text.lines().skip_while(|line| *line != start).skip(1);
@@ -38,7 +38,7 @@ impl Document {
         rows[2..].to_vec()
     }
 
-    /// The number in a column of the row that begins with `row` (cells are separated by ` | `).
+    /// The number in a column of the row that begins with `row`. Cells are separated by ` | `.
     pub(crate) fn cell(&self, table: &str, row: &str, column: usize) -> f64 {
         let wanted: Vec<&str> = row.split(" | ").collect();
         let rows = self.rows(table);
@@ -55,15 +55,20 @@ impl Document {
             .collect()
     }
 
-    /// The text with all runs of white space replaced by one blank.
+    /// The text with every run of white space replaced by one space.
     pub(crate) fn flat(&self) -> String {
         self.text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
-    /// An error if the text does not contain the sentence.
+    /// Returns an error if the text does not contain the sentence.
     pub(crate) fn says(&self, sentence: &str) -> Option<String> {
         let missing = !self.flat().contains(sentence);
-        missing.then(|| format!("{}: its tables say: {sentence}", self.name))
+        missing.then(|| {
+            format!(
+                "{}: missing, according to its tables: {sentence}",
+                self.name
+            )
+        })
     }
 }
 

@@ -1,10 +1,10 @@
-//! Commands that texts tell their readers to type: examples of `--help`, and shell blocks of
-//! documents.
+//! Commands that texts tell their readers to type: the examples of `--help`, and the shell blocks
+//! in documents.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A command without its subcommands, and its help text.
+/// A command or subcommand, and its help text.
 pub(crate) struct Help {
     /// The words after `treering`.
     pub(crate) path: Vec<String>,
@@ -13,7 +13,7 @@ pub(crate) struct Help {
 }
 
 impl Help {
-    /// Help of the command and all its subcommands.
+    /// The help of the command and all its subcommands.
     pub(crate) fn of_all() -> Vec<Help> {
         let mut found = Vec::new();
         let mut open = vec![Vec::new()];
@@ -127,7 +127,7 @@ pub(crate) fn shell_lines(document: &str) -> Vec<String> {
     lines
 }
 
-/// cargo commands in the running text of a document.
+/// The cargo commands in the running text of a document.
 pub(crate) fn cargo_spans(document: &str) -> Vec<String> {
     let text = read(document);
     let (mut prose, mut within) = (String::new(), false);
@@ -170,7 +170,7 @@ fn packages() -> Vec<(String, PathBuf)> {
     folders.iter().map(package).collect()
 }
 
-/// Checks that packages, features and targets of a cargo command exist. The command is not run:
+/// Checks that the packages, features and targets of a cargo command exist. The command is not run:
 /// that would take minutes, and the build that runs the test holds a lock.
 pub(crate) fn cargo_names(line: &str) -> Result<(), String> {
     let own = line.split(" -- ").next().unwrap_or(line);
@@ -241,7 +241,7 @@ fn features(folder: &Path) -> Vec<String> {
         .collect()
 }
 
-/// A script of the project that a line begins with.
+/// The script of the project that a line begins with.
 pub(crate) fn script_exists(line: &str) -> Result<(), String> {
     let script = line.split(' ').next().unwrap_or(line);
     let is_there = root().join(script).is_file();
