@@ -1,4 +1,4 @@
-//! Tests the statistics of a store with mini-pages, by small programs for which every count is
+//! Tests the statistics of a store with mini-pages. The programs are small, so every count is
 //! known.
 
 use std::sync::Arc;
@@ -36,7 +36,7 @@ fn bf(store: &Store) -> BfStats {
 }
 
 #[test]
-fn lookups_are_counted_by_the_kind_of_record_that_answers() {
+fn lookups_are_counted_by_the_kind_of_the_answering_record() {
     let store = open(100);
     for key in ["a", "b", "c"] {
         store.put(key.as_bytes(), b"value").expect("writes");
@@ -53,8 +53,8 @@ fn lookups_are_counted_by_the_kind_of_record_that_answers() {
     assert_eq!(before.merges.total(), 0);
 
     store.checkpoint().expect("checkpoints");
-    // After the merge, the mini-page keeps its records. A record that it lacks is looked up once
-    // and promoted.
+    // After the merge, the mini-page keeps its records. A missing record is looked up in the leaf
+    // once and promoted.
     assert!(get(&store, "a") && !get(&store, "b"));
     assert!(!get(&store, "z") && !get(&store, "z"));
     let since = bf(&store).since(&before);
@@ -73,7 +73,7 @@ fn lookups_are_counted_by_the_kind_of_record_that_answers() {
 }
 
 #[test]
-fn without_promotion_every_lookup_of_a_leaf_is_a_miss() {
+fn without_promotion_every_leaf_lookup_is_a_miss() {
     let store = open(0);
     for _ in 0..3 {
         assert!(!get(&store, "absent"));
@@ -87,7 +87,7 @@ fn without_promotion_every_lookup_of_a_leaf_is_a_miss() {
 }
 
 #[test]
-fn mini_pages_are_counted_by_size_and_add_up() {
+fn mini_page_counts_by_size_add_up() {
     let store = open(30);
     let value = [7; 100];
     for i in 0..20_000_u32 {

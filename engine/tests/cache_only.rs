@@ -1,5 +1,4 @@
-//! Tests mini-pages without a disk: a get or a scan returns the value that was last put, or
-//! nothing.
+//! Tests mini-pages without a disk: a get or a scan returns the newest value or nothing.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -45,13 +44,13 @@ fn key(n: u64) -> [u8; 8] {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
-    fn it_says_the_newest_or_nothing(
+    fn a_lookup_returns_the_newest_value_or_nothing(
         steps in prop::collection::vec((0u64..900, 0usize..120, 0u8..8), 1..4_000),
         pages in prop_oneof![Just(4u64), Just(20), Just(400)],
         share in prop_oneof![Just(0u8), Just(10), Just(100)],
     ) {
         let cache = cache(pages * 4096, share);
-        // All of it fits in the largest of the rings, and nothing is dropped for not being used.
+        // Everything fits into the largest ring, and nothing is dropped for lack of use.
         let all_stays = pages == 400 && share < 100;
         let mut model = BTreeMap::new();
         let mut got = Vec::new();
@@ -100,16 +99,16 @@ proptest! {
     }
 }
 
-/// Records that are no longer used make room, including ranges.
+/// The memory of unused records is reclaimed, and so are empty ranges.
 #[test]
-fn a_cache_much_smaller_than_what_is_put_keeps_what_is_used_and_a_small_index() {
+fn a_small_cache_keeps_hot_keys_and_bounds_its_index() {
     let cache = cache(1 << 20, 10);
     let (mut got, mut newest) = (Vec::new(), vec![0u64; 50_000]);
     let hot = 2_000;
     let mut hits = 0;
     for n in 1..400_000u64 {
-        // Every key of these is used again, long after it was dropped; and sometimes soon, to see
-        // what is left of it.
+        // Each of these keys is used again long after it was dropped, and sometimes soon after, to
+        // check what is left.
         let cold = hot + n * 7_919 % (50_000 - hot);
         let again = hot + (n - n % 64) * 7_919 % (50_000 - hot);
         for used in [n % hot, again] {
@@ -139,18 +138,19 @@ fn a_cache_much_smaller_than_what_is_put_keeps_what_is_used_and_a_small_index() 
     assert!(ring.span_bytes <= 1 << 20);
     assert!(
         stats.leaf_pages < 4 * (1 << 20) / 256,
-        "{} ranges: those of which nothing is left are not given back",
+        "{} ranges: empty ranges must be freed",
         stats.leaf_pages
     );
     assert!(
         hits > 90_000,
-        "{hits} hits of at most 100,000 on keys that are used over and over"
+        "{hits} hits of at most 100,000 on the hot keys"
     );
 }
 
-/// One thread writes ever higher numbers; the values that other threads see of a key never go back.
+/// One thread writes increasing numbers. The values that other threads read for a key never
+/// decrease.
 #[test]
-fn readers_never_see_an_older_value_than_before() {
+fn values_read_for_a_key_never_go_back() {
     let cache = cache(11 * 4096, 10);
     let stop = AtomicBool::new(false);
     let seen = AtomicU64::new(0);
@@ -185,7 +185,7 @@ fn readers_never_see_an_older_value_than_before() {
 }
 
 #[test]
-fn what_cannot_be_held_is_refused() {
+fn oversized_records_and_invalid_options_are_refused() {
     assert!(matches!(
         CacheOnly::new(4096, options(10)),
         Err(Error::BadOption { name: "cache", .. })

@@ -76,7 +76,7 @@ fn contract(device: &dyn BlockDevice) {
 }
 
 #[test]
-fn memory_keeps_the_contract_and_gives_trimmed_memory_back() {
+fn memory_devices_keep_the_contract_and_free_trimmed_blocks() {
     let device = MemDevice::new(300);
     contract(&device);
     assert!(device.resident_bytes() > 0);
@@ -85,7 +85,7 @@ fn memory_keeps_the_contract_and_gives_trimmed_memory_back() {
 }
 
 #[test]
-fn a_file_keeps_the_contract_and_what_it_holds() {
+fn files_keep_the_contract_and_their_contents() {
     let dir = tempfile::tempdir().unwrap();
     for (made, opened) in [
         (FileIo::Direct, FileIo::Direct),
@@ -124,7 +124,7 @@ fn a_file_keeps_the_contract_and_what_it_holds() {
 }
 
 #[test]
-fn files_that_cannot_serve_are_named_with_the_reason() {
+fn unusable_files_are_named_with_the_reason() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
     std::fs::write(at("odd"), [0; 5000]).unwrap();
@@ -151,7 +151,7 @@ fn files_that_cannot_serve_are_named_with_the_reason() {
 }
 
 #[test]
-fn a_creation_that_died_is_in_nobodys_way() {
+fn an_interrupted_creation_does_not_block_the_next() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("store");
     let unfinished = dir.path().join("store.new");
@@ -190,7 +190,7 @@ fn a_creation_that_died_is_in_nobodys_way() {
 }
 
 #[test]
-fn how_long_a_lock_is_waited_for_is_a_choice_and_readers_share() {
+fn lock_waits_are_configurable_and_readers_share_the_lock() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("store");
     let device = FileDevice::create(&path, 300).unwrap();
@@ -221,7 +221,7 @@ fn how_long_a_lock_is_waited_for_is_a_choice_and_readers_share() {
 }
 
 #[test]
-fn trimmed_blocks_become_a_hole_and_what_was_written_since_stays() {
+fn trimmed_blocks_become_holes_unless_rewritten() {
     let dir = tempfile::tempdir().unwrap();
     let device = FileDevice::create(dir.path().join("store"), 1000).unwrap();
     let bytes = AlignedBuf::zeroed(400 * 4096);
@@ -242,7 +242,7 @@ fn trimmed_blocks_become_a_hole_and_what_was_written_since_stays() {
 }
 
 #[test]
-fn the_volume_counts_what_passes_by_class() {
+fn volumes_count_io_by_class() {
     let volume = Volume::new(Arc::new(MemDevice::new(16)));
     let data = AlignedBuf::zeroed(8192);
     volume.write(Lba(0), &data, IoClass::Log).unwrap();
@@ -275,7 +275,7 @@ fn the_volume_counts_what_passes_by_class() {
 }
 
 #[test]
-fn persistent_memory_loses_only_what_no_fence_followed() {
+fn persistent_memory_loses_only_unfenced_stores() {
     let pm = MemPm::new(256);
     pm.store(0, &[1; 64]).unwrap();
     pm.clwb(5).unwrap();

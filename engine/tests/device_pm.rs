@@ -1,12 +1,12 @@
-//! Tests what a persistent memory may hold after a crash: exact sets for short programs, and the
-//! definition for long ones.
+//! Tests which contents persistent memory may have after a crash: exact sets for short programs,
+//! and the definition for long ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use treering_engine::device::{MemPm, PmDevice, PmImage};
 
-/// Returns every image that a crash may leave now.
+/// Returns every image that a crash at this point may leave.
 fn every_crash(pm: &MemPm) -> Vec<PmImage> {
     let outcomes = pm.outcomes();
     let all: usize = outcomes.iter().product();
@@ -20,7 +20,7 @@ fn every_crash(pm: &MemPm) -> Vec<PmImage> {
     (0..all).map(nth).collect()
 }
 
-/// Returns the first bytes of some words, in every state that a crash may leave.
+/// Returns the first bytes of these words in every state that a crash may leave.
 fn left(pm: &MemPm, words: &[usize]) -> BTreeSet<Vec<u8>> {
     let firsts = |image: PmImage| {
         let bytes = image.to_vec();
@@ -38,7 +38,7 @@ fn store(pm: &MemPm, word: u64, value: u8) {
 }
 
 #[test]
-fn two_words_of_one_line_leave_four_states() {
+fn two_unfenced_words_of_a_line_have_four_outcomes() {
     let pm = MemPm::new(64);
     store(&pm, 0, 1);
     store(&pm, 1, 2);
@@ -48,14 +48,14 @@ fn two_words_of_one_line_leave_four_states() {
     assert_eq!(
         left(&pm, &[0, 1]),
         four,
-        "a write-back alone promises nothing"
+        "a write-back alone must not make a store durable"
     );
     pm.fence();
     assert_eq!(left(&pm, &[0, 1]), set(&[[1, 2]]));
 }
 
 #[test]
-fn a_fence_makes_durable_what_was_written_back_and_leaves_later_stores_in_doubt() {
+fn a_fence_makes_write_backs_durable_but_not_later_stores() {
     let pm = MemPm::new(128);
     store(&pm, 0, 1);
     pm.clwb(0).unwrap();
@@ -64,11 +64,15 @@ fn a_fence_makes_durable_what_was_written_back_and_leaves_later_stores_in_doubt(
     pm.fence();
     assert_eq!(left(&pm, &[0]), set(&[[1], [2]]));
     pm.fence();
-    assert_eq!(left(&pm, &[0]), set(&[[1], [2]]), "nobody wrote the 2 back");
+    assert_eq!(
+        left(&pm, &[0]),
+        set(&[[1], [2]]),
+        "the 2 was not written back"
+    );
     pm.clwb(63).unwrap();
     pm.fence();
     assert_eq!(left(&pm, &[0]), set(&[[2]]));
-    // A fence without a write-back, and a write-back of another line.
+    // A fence without a write-back, and a write-back of another line, promise nothing.
     store(&pm, 0, 3);
     pm.clwb(64).unwrap();
     pm.fence();
@@ -76,13 +80,13 @@ fn a_fence_makes_durable_what_was_written_back_and_leaves_later_stores_in_doubt(
 }
 
 #[test]
-fn a_long_store_is_torn_between_words_and_a_part_of_a_word_is_not() {
+fn long_stores_tear_between_words_but_not_within_a_word() {
     let pm = MemPm::new(64);
     pm.store(0, &[7; 16]).unwrap();
     assert_eq!(
         left(&pm, &[0, 1]),
         set(&[[0, 0], [7, 0], [0, 7], [7, 7]]),
-        "sixteen bytes are two words"
+        "sixteen bytes must tear into two words"
     );
     let pm = MemPm::new(64);
     pm.store(6, &[7; 4]).unwrap();
@@ -101,7 +105,7 @@ fn a_long_store_is_torn_between_words_and_a_part_of_a_word_is_not() {
 }
 
 #[test]
-fn a_store_past_the_cache_waits_for_the_fence_and_takes_nothing_else_along() {
+fn a_non_temporal_store_needs_a_fence_and_persists_nothing_else() {
     let pm = MemPm::new(64);
     store(&pm, 0, 1);
     pm.ntstore(8, &[2; 8]).unwrap();
@@ -111,7 +115,7 @@ fn a_store_past_the_cache_waits_for_the_fence_and_takes_nothing_else_along() {
 }
 
 #[test]
-fn values_are_in_doubt_once_and_the_newest_comes_last() {
+fn undecided_values_are_distinct_and_ordered_by_age() {
     let pm = MemPm::new(64);
     for value in [1, 2, 1, 2, 1] {
         store(&pm, 0, value);
@@ -122,10 +126,10 @@ fn values_are_in_doubt_once_and_the_newest_comes_last() {
     store(&pm, 0, 0);
     assert_eq!(left(&pm, &[0]), set(&[[0], [1], [2]]));
     assert_eq!(pm.crash(&mut |n| n - 1).to_vec()[0], 0);
-    // Storing the same value again does not add a value.
+    // Storing the same value again adds no outcome.
     store(&pm, 1, 0);
     assert_eq!(pm.in_doubt(), [(0, 4)]);
-    // A value being written back arrives even if the word is stored again meanwhile.
+    // A value that is being written back may arrive even if the word is stored again meanwhile.
     let pm = MemPm::new(64);
     store(&pm, 0, 1);
     pm.clwb(0).unwrap();
@@ -136,7 +140,7 @@ fn values_are_in_doubt_once_and_the_newest_comes_last() {
 }
 
 #[test]
-fn a_word_that_is_never_written_back_does_not_take_memory_without_end() {
+fn a_word_that_is_never_written_back_uses_bounded_memory() {
     let pm = MemPm::new(64);
     for value in 1..=10_000u64 {
         pm.store(0, &value.to_le_bytes()).unwrap();
@@ -148,13 +152,13 @@ fn a_word_that_is_never_written_back_does_not_take_memory_without_end() {
 }
 
 #[test]
-fn when_the_power_goes_stores_leave_nothing_and_loads_go_on() {
+fn after_a_power_cut_stores_have_no_effect_and_loads_continue() {
     let pm = MemPm::new(64);
     pm.cut_power_in(3);
     store(&pm, 0, 1);
     pm.clwb(0).unwrap();
     pm.fence();
-    assert!(!pm.power_is_cut(), "nothing has been lost yet");
+    assert!(!pm.power_is_cut(), "the power must not be cut yet");
     store(&pm, 0, 2);
     pm.clwb(0).unwrap();
     pm.fence();
@@ -186,7 +190,7 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    // Two words of one line and one of another.
+    // Two words of one line, and one word of another line.
     let word = prop_oneof![Just(0u64), Just(1), Just(8)];
     prop_oneof![
         4 => (word.clone(), 0u8..3).prop_map(|(w, v)| Step::Store(w, v)),
@@ -205,8 +209,8 @@ fn take(pm: &MemPm, step: Step) {
     }
 }
 
-/// A word by the definition: all values that it ever had, and how many of them are covered by a
-/// write-back, and by a write-back that a fence has followed.
+/// A word by the definition: all values that it ever had, how many of them a write-back covers, and
+/// how many a write-back followed by a fence covers.
 #[derive(Default)]
 struct Told {
     values: Vec<u8>,
@@ -215,11 +219,11 @@ struct Told {
 }
 
 proptest! {
-    /// A word has the value that it had at its last write-back before a fence, or any value stored
+    /// After a crash, a word has the value of its last fenced write-back, or any value stored
     /// since, independently of all other words. A twin that applies the recorded requests one by
-    /// one is in the same doubt after each.
+    /// one allows the same outcomes after each.
     #[test]
-    fn what_a_crash_leaves_is_what_the_contract_says(
+    fn crash_outcomes_match_the_contract(
         steps in proptest::collection::vec(step(), 0..20),
     ) {
         let pm = MemPm::new(128);

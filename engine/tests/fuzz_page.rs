@@ -1,5 +1,5 @@
-//! Runs the fuzz targets over many seeds: for seconds what a fuzzer would run for days, and
-//! reproducibly. `TREERING_FUZZ_CASES` is the number of cases, `TREERING_FUZZ_SEED` the first seed.
+//! Runs the fuzz targets on many seeds: a short and reproducible version of a fuzzing campaign.
+//! `TREERING_FUZZ_CASES` is the number of cases, `TREERING_FUZZ_SEED` the first seed.
 
 mod fuzz;
 mod support;
@@ -18,7 +18,7 @@ fn number(name: &str, default: u64) -> u64 {
     }
 }
 
-/// Runs a target on as many inputs as requested. A panic names its seed.
+/// Runs a target on the requested number of inputs. A panic names its seed.
 fn many<T>(
     cases: u64,
     target: impl Fn(&[u8]) -> T + std::panic::RefUnwindSafe,
@@ -35,7 +35,7 @@ fn many<T>(
 }
 
 #[test]
-fn pages_from_disk_never_panic_and_what_is_accepted_behaves() {
+fn pages_from_disk_never_panic_and_accepted_ones_behave_like_maps() {
     let cases = number("TREERING_FUZZ_CASES", 6_000);
     let mut seen = std::collections::BTreeMap::new();
     many(cases, page::run, |(layout, verdict)| {
@@ -44,7 +44,7 @@ fn pages_from_disk_never_panic_and_what_is_accepted_behaves() {
     for layout in PageLayout::ALL {
         for verdict in [Verdict::Refused, Verdict::Unsound, Verdict::Sound] {
             let count = seen.get(&(layout.name(), verdict as u8)).copied();
-            // Cases of the layout's own.
+            // Some cases use features of their own layout.
             let share = count.unwrap_or(0) * PageLayout::ALL.len() as u64 * 100 / cases;
             assert!(
                 share >= 4 || cases < 1000,
@@ -55,7 +55,7 @@ fn pages_from_disk_never_panic_and_what_is_accepted_behaves() {
 }
 
 #[test]
-fn a_store_with_damaged_leaves_answers_or_refuses() {
+fn a_store_with_damaged_leaves_returns_results_or_typed_errors() {
     let cases = number("TREERING_FUZZ_CASES", 6_000) / 20;
     let (mut failed, mut answered) = (0, 0);
     many(cases, store::run, |failures| {
@@ -65,9 +65,9 @@ fn a_store_with_damaged_leaves_answers_or_refuses() {
     assert!(failed * 20 >= cases && answered > 0, "{failed}, {answered}");
 }
 
-/// Inputs that are short, empty or uniform, which a fuzzer tries first.
+/// Short, empty and uniform inputs, which a fuzzer tries first.
 #[test]
-fn any_bytes_make_a_case() {
+fn every_input_is_a_valid_case() {
     for len in 0..300 {
         for byte in [0, 1, 0x7f, 0xff] {
             page::run(&vec![byte; len]);

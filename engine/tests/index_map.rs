@@ -1,4 +1,4 @@
-//! Tests the index against an ordered map, sequentially, with nodes so small that they split and
+//! Tests the index against an ordered map, in one thread, with nodes so small that they split and
 //! merge all the time.
 #![cfg(not(loom))]
 
@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use treering_engine::PageId;
 use treering_engine::index::{Index, IndexOf, UnsortedEntries};
 
-/// Few letters, zeros among them: keys that are prefixes of each other, that tie in the head, or
-/// that differ only in padding.
+/// A few letters, including zeros: keys that are prefixes of each other, have equal heads, or
+/// differ only in padding.
 fn key() -> impl Strategy<Value = Vec<u8>> {
     let short = prop::collection::vec(prop::sample::select(vec![0u8, 1, b'a', 255]), 0..4);
     prop_oneof![
@@ -87,7 +87,7 @@ fn agree<const N: usize>(steps: &[Step]) -> Result<(), TestCaseError> {
         prop_assert!(index.remove(key));
     }
     prop_assert_eq!(index.range(b"", usize::MAX).len(), 1);
-    // Only a leftmost path may be left.
+    // At most a leftmost path may be left.
     prop_assert!(index.nodes() <= 12, "{} nodes for one leaf", index.nodes());
     Ok(())
 }
@@ -107,7 +107,7 @@ proptest! {
 }
 
 #[test]
-fn a_fifo_of_leaves_does_not_leak() {
+fn a_fifo_of_leaves_does_not_leak_memory() {
     let index = IndexOf::<8>::new(PageId(0));
     let key = |i: u64| [b"a long common prefix ".as_slice(), &i.to_be_bytes()].concat();
     let mut settled = 0;

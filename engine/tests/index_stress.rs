@@ -1,13 +1,13 @@
-//! Tests readers against writers on real threads: every answer must be correct at some instant of
-//! the call.
+//! Tests readers against writers on real threads: every answer must be correct at some instant
+//! during the call.
 //!
 //! Even fences stay forever; odd ones come and go. The leaf of fence `k` is page `k`. So a find for
-//! `k` may answer the even fence at or below `k`, or the odd one between if there is one, and
-//! nothing else.
+//! `k` may return the even fence at or below `k`, or the odd fence between them if there is one,
+//! and nothing else.
 //!
-//! Teeth: `TREERING_MUTATION=index-skips-revalidation RUSTFLAGS='--cfg treering_mutations' cargo
-//! test -p treering-engine --release --test index_stress --target-dir target/mutation` must fail
-//! (parent not checked again, BUGS S5).
+//! Mutation check: `TREERING_MUTATION=index-skips-revalidation RUSTFLAGS='--cfg treering_mutations'
+//! cargo test -p treering-engine --release --test index_stress --target-dir target/mutation` must
+//! fail (the parent is not validated again, BUGS S5).
 #![cfg(not(loom))]
 
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
@@ -17,7 +17,7 @@ use treering_engine::index::IndexOf;
 
 const FENCES: u64 = 512;
 
-/// Returns a fence whose last bytes are on the heap, so that recycled slots are exercised, too.
+/// Returns a fence whose last bytes are on the heap, so that recycled slots are exercised too.
 fn fence(k: u64) -> Vec<u8> {
     if k == 0 {
         vec![]
@@ -38,7 +38,7 @@ fn write(index: &IndexOf<4>, seed: u64, rounds: usize) {
     }
 }
 
-/// Fills and empties a region of its own, from either end, so that nodes are freed and recycled.
+/// Fills and empties one region, from either end, so that nodes are freed and recycled.
 fn sweep(index: &IndexOf<4>, rounds: u64) {
     for round in 0..rounds {
         let keys = (FENCES + 1)..(FENCES + 60);
@@ -62,7 +62,9 @@ fn read(index: &IndexOf<4>, seed: u64, done: &AtomicBool) -> u64 {
         let PageId(page) = index.find(&fence(k));
         assert!(page == even || page == k, "find({k}) answered {page}");
         if k > 0 {
-            let (key, PageId(page)) = index.find_before(&fence(k)).expect("something lies before");
+            let (key, PageId(page)) = index
+                .find_before(&fence(k))
+                .expect("there is always a fence before");
             assert_eq!(key, fence(page), "a torn entry");
             assert!(
                 page < k && page >= (k - 1) & !1,
@@ -71,10 +73,7 @@ fn read(index: &IndexOf<4>, seed: u64, done: &AtomicBool) -> u64 {
         }
         if reads % 64 == 0 {
             let part = index.range(&fence(k), 40);
-            assert!(
-                part.is_sorted_by(|a, b| a.0 < b.0),
-                "range is not ascending"
-            );
+            assert!(part.is_sorted_by(|a, b| a.0 < b.0), "the range must ascend");
             let evens = part
                 .iter()
                 .filter(|(_, page)| page.0 % 2 == 0 && page.0 < FENCES);
@@ -83,7 +82,7 @@ fn read(index: &IndexOf<4>, seed: u64, done: &AtomicBool) -> u64 {
                 assert_eq!(
                     *found,
                     (fence(expected), PageId(expected)),
-                    "range left one out"
+                    "the range must not skip a fence"
                 );
             }
         }
@@ -93,7 +92,7 @@ fn read(index: &IndexOf<4>, seed: u64, done: &AtomicBool) -> u64 {
 }
 
 #[test]
-fn readers_never_see_a_wrong_leaf_while_nodes_split_merge_and_are_recycled() {
+fn readers_find_correct_leaves_while_nodes_split_merge_and_are_recycled() {
     let index = IndexOf::<4>::new(PageId(0));
     (2..FENCES)
         .step_by(2)

@@ -1,5 +1,5 @@
-//! Tests that a LodgeTree answers like an ordered map, whatever its nodes and leaves hold, also
-//! after it is reopened, and that it flushes to few leaves at a time.
+//! Tests that a LodgeTree behaves like an ordered map for every size of nodes and leaves, also
+//! after it is reopened, and that each flush touches few leaves.
 //!
 //! Chunks have few leaves and leaves split early, so that a few thousand operations split nodes and
 //! reuse logs dozens of times.
@@ -20,7 +20,7 @@ mod pm;
 
 use pm::{Map, assert_same, contents, downwards, key, value};
 
-/// Small nodes, so that everything happens often.
+/// Small nodes, so that every kind of event is frequent.
 fn small() -> LodgeOptions {
     LodgeOptions {
         slots: 7,
@@ -77,12 +77,12 @@ fn pump_all(store: &PmStore) {
     while let Some(task) = store.due() {
         while store.pump(task).expect("pumps") == Progress::More {}
         steps += 1;
-        assert!(steps < 10, "cleaning without end: {:?}", store.stats());
+        assert!(steps < 10, "cleaning must end: {:?}", store.stats());
     }
 }
 
-/// Checks FlushInv (LT-04, LT-05) for one operation: each flush goes to at most t_node leaves, or
-/// to one that was split.
+/// Checks FlushInv (LT-04, LT-05) for one operation: each flush changes at most `t_node` leaves, or
+/// one leaf that was split.
 fn check_flushes(lodge: LodgeOptions, before: &mut (u64, u64, u64), store: &PmStore, story: &str) {
     let stats = store.stats();
     let pm = stats.pm.unwrap();
@@ -94,7 +94,7 @@ fn check_flushes(lodge: LodgeOptions, before: &mut (u64, u64, u64), store: &PmSt
         splits <= flushes,
         "{story}: {splits} splits in {flushes} flushes"
     );
-    // A split leaf and the new one.
+    // A split changes two leaves: the old one and the new one.
     let most = (flushes - splits) * lodge.t_node as u64 + 2 * splits;
     assert!(
         visits <= most,
@@ -170,7 +170,7 @@ fn run_program(lodge: LodgeOptions, seed: u64, operations: usize, reopen_every: 
 }
 
 #[test]
-fn every_lodge_agrees_with_an_ordered_map() {
+fn every_lodge_configuration_agrees_with_an_ordered_map() {
     for lodge in trees() {
         for seed in 0..3 {
             run_program(lodge, seed, 4_000, 900);
@@ -179,7 +179,7 @@ fn every_lodge_agrees_with_an_ordered_map() {
 }
 
 #[test]
-fn everything_really_happens() {
+fn programs_split_nodes_reuse_logs_and_flush_to_t_node_leaves() {
     for lodge in trees() {
         let device = Arc::new(MemPm::new(4 << 20));
         let store = open(&device, lodge);
@@ -205,8 +205,8 @@ fn everything_really_happens() {
         assert!(own.node_splits.iter().sum::<u64>() > 5, "{own:?}");
         assert!(own.logs_opened > 20 && pm.trigger_writes > 1_000, "{pm:?}");
         assert_eq!(own.most_leaves_flushed, lodge.t_node as u64, "{own:?}");
-        // LT-13: the buffer consists of free slots. LT-12: the log entries needed are those of
-        // buffered pairs.
+        // LT-13: free slots serve as the buffer. LT-12: log entries are needed only for buffered
+        // pairs.
         assert!(own.leaves + own.buffered < own.slots, "{own:?}");
         assert_eq!(
             (own.buffered, pm.log_bytes),
@@ -223,7 +223,7 @@ fn everything_really_happens() {
         assert_eq!((pm.buffered, pm.log_bytes), (0, 0), "{pm:?}");
         let open_logs = lodge.logs as u64 * u64::from(lodge.log_entries.min(2048 / 24));
         assert!(pm.lodge.unwrap().log_room_entries <= open_logs, "{pm:?}");
-        // Leaves are not merged here, so there is room for what comes next.
+        // Leaves are not merged here, so the records fit again.
         for key in &keys {
             store.put(key, b"again").unwrap();
         }
@@ -232,14 +232,14 @@ fn everything_really_happens() {
 }
 
 #[test]
-fn a_leaf_whose_updates_find_no_empty_slots_clears_what_they_replace() {
+fn updates_without_empty_slots_clear_the_slots_they_replace() {
     let device = Arc::new(MemPm::new(1 << 20));
     let lodge = LodgeOptions {
         t_split: 27,
         ..LodgeOptions::default()
     };
     let store = open(&device, lodge);
-    // 27 keys, in one leaf.
+    // 27 keys in one leaf.
     for round in 0..20u64 {
         for key in 0..27u64 {
             let value = (round * 100 + key).to_be_bytes();
@@ -259,9 +259,9 @@ fn a_leaf_whose_updates_find_no_empty_slots_clears_what_they_replace() {
     assert_eq!(contents(&store), expected.collect::<Map>());
 }
 
-/// LT-18: the cost of an operation is bounded, however many records wait.
+/// LT-18: the cost of one operation is bounded, however many records are buffered.
 #[test]
-fn a_put_costs_an_entry_and_at_most_what_t_node_leaves_or_a_split_take() {
+fn a_put_costs_a_log_entry_and_at_most_one_bounded_flush_or_split() {
     let device = Arc::new(MemPm::new(4 << 20));
     let store = open(&device, LodgeOptions::default());
     let mut before = store.stats();
@@ -278,8 +278,8 @@ fn a_put_costs_an_entry_and_at_most_what_t_node_leaves_or_a_split_take() {
         let visits = after.pm.unwrap().leaf_flushes() - before.pm.unwrap().leaf_flushes();
         let splits = after.splits - before.splits;
         let clears = own(&after).clears - own(&before).clears;
-        // One for the entry, two per merge, and three per split, which counts as a visit to the new
-        // leaf if that received anything. Sometimes one for the directory's word.
+        // One for the entry, two per merge, three per split (counted as a visit to the new leaf if
+        // it received records), and sometimes one for a word of the directory.
         let fences = after.flushes - before.flushes;
         let merges = visits - splits;
         let least = 1 + 2 * merges + clears;
@@ -295,17 +295,17 @@ fn a_put_costs_an_entry_and_at_most_what_t_node_leaves_or_a_split_take() {
         seen[flushes.min(2) as usize] += 1;
         before = after;
     }
-    // A flush is bounded. An operation is nearly so: a split for a single pair uses the slot that
-    // it frees, and then the next flush follows at once.
+    // A flush is bounded. An operation is almost bounded: a split for a single pair uses the slot
+    // that it frees, so that the next flush follows at once.
     assert!(seen[2] * 50 < 20_000 && most.1 <= 8, "{most:?}, {seen:?}");
-    // All lines of t_node leaves; or those of a new leaf, the words that link it and switch to it,
-    // and slots and header of the old one.
+    // All lines of `t_node` leaves; or those of a new leaf, the words that link it and switch to
+    // it, and the slots and header of the old leaf.
     assert!(most.0 <= most.1 * 16, "{most:?}");
     assert!(seen[0] > seen[1] && seen[1] > seen[2], "{seen:?}");
 }
 
 #[test]
-fn a_full_lodge_says_so_keeps_what_it_has_and_opens_again() {
+fn a_full_lodge_refuses_puts_keeps_its_data_and_reopens() {
     for lodge in trees() {
         let device = Arc::new(MemPm::new(96 << 10));
         let mut store = open(&device, lodge);
@@ -329,7 +329,7 @@ fn a_full_lodge_says_so_keeps_what_it_has_and_opens_again() {
                 break;
             }
         }
-        assert!(refused > 50, "{lodge:?}: never full");
+        assert!(refused > 50, "{lodge:?}: the store never became full");
         assert!(map.len() > 200, "{lodge:?}: {} records fit", map.len());
         for round in 0..2 {
             assert_same(&store, &map, &format!("{lodge:?}, full, round {round}"));
@@ -348,8 +348,8 @@ fn a_full_lodge_says_so_keeps_what_it_has_and_opens_again() {
             }
             assert_same(&store, &map, &format!("{lodge:?}, being emptied"));
         }
-        assert_eq!(map, Map::new(), "{lodge:?}: a full store can be emptied");
-        // Its leaves stay, so there is room for keys like the previous ones.
+        assert_eq!(map, Map::new(), "{lodge:?}: all keys must be deletable");
+        // Its leaves stay, so there is room for keys similar to the previous ones.
         for i in 0..100u64 {
             let key = i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
             let done = store.put(&key, &[1; 8]);
@@ -359,7 +359,7 @@ fn a_full_lodge_says_so_keeps_what_it_has_and_opens_again() {
 }
 
 #[test]
-fn nodes_of_fewer_slots_open_what_nodes_of_more_slots_left() {
+fn stores_reopen_with_fewer_slots_per_node() {
     let device = Arc::new(MemPm::new(1 << 20));
     let store = open(&device, LodgeOptions::default());
     let mut map = Map::new();
@@ -390,7 +390,7 @@ fn nodes_of_fewer_slots_open_what_nodes_of_more_slots_left() {
 }
 
 #[test]
-fn bad_options_and_other_trees_stores_are_refused_by_name() {
+fn bad_options_and_stores_of_other_trees_are_refused_by_name() {
     let device: Arc<dyn PmDevice> = Arc::new(MemPm::new(1 << 20));
     let refused = |options: PmOptions, name: &str| {
         let error = PmStore::open(Arc::clone(&device), &options).err().unwrap();
@@ -446,10 +446,10 @@ fn bad_options_and_other_trees_stores_are_refused_by_name() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
-    /// Few keys, so that everything happens to each of them: it is overwritten in the buffer,
-    /// flushed, deleted, put again, moved by a split, cleaned.
+    /// Few keys, so that each of them is overwritten in the buffer, flushed, deleted, put again,
+    /// moved by a split, and cleaned.
     #[test]
-    fn few_keys_in_every_order(
+    fn few_keys_in_any_order_agree_with_a_map(
         tree in 0usize..5,
         steps in prop::collection::vec((0u8..40, 0u8..9, any::<u8>()), 1..250),
     ) {
@@ -458,7 +458,8 @@ proptest! {
         let mut store = open(&device, lodge);
         let mut map = Map::new();
         for (number, what, byte) in steps {
-            // Every third key is not of eight bytes, every fifth has its top bit set.
+            // Every third key has another length than eight bytes, and every fifth has its top bit
+            // set.
             let mut key = vec![if number % 5 == 0 { 200 } else { 3 }; 8];
             key[7] = number;
             key.truncate(if number % 3 == 0 { 9 - usize::from(number % 2) * 4 } else { 8 });

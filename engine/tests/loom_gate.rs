@@ -1,12 +1,12 @@
-//! Explores the gate under every schedule that loom finds: whoever has closed it is alone, and
-//! nobody waits for ever.
+//! Explores the gate under every schedule that loom finds: a thread that has closed the gate runs
+//! alone, and no thread waits forever.
 //!
 //! ```text
 //! RUSTFLAGS="--cfg loom" cargo test --release -p treering-engine --test loom_gate \
 //!   --target-dir target/loom
 //! ```
 //!
-//! Teeth: with `TREERING_MUTATION=writers-pass-closed-gate RUSTFLAGS="--cfg loom --cfg
+//! Mutation check: with `TREERING_MUTATION=writers-pass-closed-gate RUSTFLAGS="--cfg loom --cfg
 //! treering_mutations"` this must fail.
 #![cfg(loom)]
 
@@ -16,7 +16,7 @@ use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 use treering_engine::sync::Gate;
 
-/// Set while a thread is alone; the low bits count those that pass.
+/// Set while a thread has the gate closed. The low bits count the threads inside.
 const ALONE: u64 = 1 << 32;
 
 fn pass(gate: &Gate, inside: &AtomicU64) {
@@ -29,7 +29,11 @@ fn pass(gate: &Gate, inside: &AtomicU64) {
 
 fn close(gate: &Gate, inside: &AtomicU64) {
     let closed = gate.close();
-    assert_eq!(inside.swap(ALONE, Ordering::SeqCst), 0, "others are inside");
+    assert_eq!(
+        inside.swap(ALONE, Ordering::SeqCst),
+        0,
+        "no other thread may be inside"
+    );
     inside.store(0, Ordering::SeqCst);
     drop(closed);
 }
@@ -53,11 +57,11 @@ fn explore(others: &'static [fn(&Gate, &AtomicU64)], mine: fn(&Gate, &AtomicU64)
 }
 
 #[test]
-fn who_closes_is_alone_among_those_that_pass() {
+fn the_closing_thread_runs_alone() {
     explore(&[pass, pass], close);
 }
 
 #[test]
-fn two_that_close_come_one_after_the_other() {
+fn two_closing_threads_run_one_after_the_other() {
     explore(&[close, pass], close);
 }

@@ -1,11 +1,11 @@
-//! Explores the index under loom: interleavings (at most two preemptions, 12 s per program) and
-//! reorderings of small programs.
+//! Explores the index under loom: interleavings of small programs (at most two preemptions, 12 s
+//! per program), and memory reorderings.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p treering-engine --release --test loom_index --target-dir
 //! target/loom`
 //!
-//! Teeth: the same with `TREERING_MUTATION=index-skips-revalidation RUSTFLAGS='--cfg loom --cfg
-//! treering_mutations'` must fail (BUGS S5).
+//! Mutation check: the same with `TREERING_MUTATION=index-skips-revalidation RUSTFLAGS='--cfg loom
+//! --cfg treering_mutations'` must fail (BUGS S5).
 #![cfg(loom)]
 
 use loom::thread;
@@ -19,7 +19,7 @@ fn explore(keys: &'static [&'static str], program: impl Fn(Arc<Tiny>) + Send + S
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(2);
     model.max_branches = 20_000;
-    // The larger programs are cut short here; the count below shows how far they came.
+    // The larger programs are stopped early. The count below shows how far they came.
     model.max_duration = Some(std::time::Duration::from_secs(12));
     let runs = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let counted = runs.clone();
@@ -35,7 +35,7 @@ fn explore(keys: &'static [&'static str], program: impl Fn(Arc<Tiny>) + Send + S
     println!("{keys:?}: {runs} executions");
     assert!(
         runs >= 50,
-        "only {runs} executions: the program is not being explored"
+        "only {runs} executions: the program was not explored"
     );
 }
 
@@ -43,10 +43,10 @@ fn page(key: &str) -> PageId {
     PageId(key.bytes().next().map_or(0, u64::from))
 }
 
-/// A find for a fence that stays must answer its page, whatever `change` does meanwhile.
+/// A find for a permanent fence must return its page, whatever `change` does meanwhile.
 ///
 /// The reader is the spawned thread, so that the writer runs first. Loom 0.7 remembers only the
-/// last access to an atomic, so a writer that loads a word before it stores to it hides a reader's
+/// last access to an atomic, so a writer that loads a word before storing to it hides a reader's
 /// earlier load. With the reader first, loom explored only a single execution.
 fn unmoved_by(keys: &'static [&'static str], wanted: &'static str, change: fn(&Tiny)) {
     explore(keys, move |index| {
@@ -60,26 +60,26 @@ fn unmoved_by(keys: &'static [&'static str], wanted: &'static str, change: fn(&T
 }
 
 #[test]
-fn find_is_unmoved_by_the_growth_of_the_root() {
+fn find_is_correct_while_the_root_grows() {
     unmoved_by(&["b", "d"], "d", |index| index.insert(b"c", page("c")));
 }
 
 #[test]
-fn find_is_unmoved_by_the_split_of_a_bottom_node() {
+fn find_is_correct_while_a_bottom_node_splits() {
     unmoved_by(&["b", "d", "f", "h", "j"], "j", |index| {
         index.insert(b"g", page("g"))
     });
 }
 
 #[test]
-fn find_is_unmoved_by_the_removal_of_a_first_entry() {
+fn find_is_correct_while_a_first_entry_is_removed() {
     unmoved_by(&["b", "d", "f", "h"], "h", |index| {
         assert!(index.remove(b"f"))
     });
 }
 
 #[test]
-fn a_find_beside_a_removal_answers_the_leaf_or_the_one_before() {
+fn find_returns_a_leaf_being_removed_or_the_one_before() {
     explore(&["b", "d", "f"], |index| {
         let shared = index.clone();
         let reader = thread::spawn(move || shared.find(b"g"));
@@ -94,7 +94,7 @@ fn a_find_beside_a_removal_answers_the_leaf_or_the_one_before() {
 }
 
 #[test]
-fn two_inserts_both_stay() {
+fn concurrent_inserts_are_both_kept() {
     explore(&["b", "d"], |index| {
         let shared = index.clone();
         let writer = thread::spawn(move || shared.insert(b"c", page("c")));

@@ -1,14 +1,14 @@
-//! Explores ring and mapping table under loom: the spec's actions concurrently, in every schedule
-//! with at most three or four preemptions (12 s per program).
+//! Explores the ring and the mapping table under loom: the actions of the spec run concurrently, in
+//! every schedule with at most three or four preemptions (12 s per program).
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p treering-engine --release --test loom_ring --target-dir
 //! target/loom`
 //!
-//! Loom is told of every slice that a guard hands out, so two slices that race fail the test even
-//! if no byte differs. Loom reports a thread that is never woken as a deadlock.
+//! Every slice that a guard hands out is reported to loom, so two slices that race fail the test
+//! even if no byte differs. Loom reports a thread that is never woken as a deadlock.
 //!
 //! - `LockPage`, `Read`, `Write`, `Return`; `Share`, `Lock`, `CanUpgrade`, `Unlock` of
-//!   `specs/circular_buffer`: `a_writer_gets_in_*`, `an_upgrade_is_alone`,
+//!   `specs/circular_buffer`: `a_writer_runs_*`, `an_upgraded_reader_runs_alone`,
 //!   `a_reader_an_upgrade_and_a_writer_*`
 //! - `Create`, `Allocate`, `Full` beside `Claim` .. `Finish`: `an_allocation_beside_an_eviction_*`,
 //!   `an_evictor_a_reader_and_an_allocator_*`
@@ -20,16 +20,16 @@
 //! - `FindPage` of a block that is `Allocate`d, not yet `Publish`ed: `an_evictor_waits_*`
 //! - `PopFreeList`, `Reuse`, `PassOver` beside `Claim`, `Skip`, `Unlist`:
 //!   `a_block_freed_while_it_is_claimed_*`
-//! - `Finish` in order, `Retry`: `two_evictors_*`, `who_finds_all_claimed_*`, `nobody_hangs_*`
+//! - `Finish` in order, `Retry`: `two_evictors_*`, `an_evictor_that_finds_all_*`,
+//!   `a_failed_merge_blocks_no_thread`
 //!
-//! Of `specs/mini_page`, the descent and the separators are covered by `loom_index`, and its page
-//! locks here. What it does to records happens only under the page's lock. Whole trees are explored
-//! by `model/tests/shuttle_store.rs`.
+//! In `specs/mini_page`, the descent and the separators are covered by `loom_index`, and the page
+//! locks are covered here. Records are changed only under the page's lock. Whole trees are explored
+//! by `model/oracle/tests/shuttle_store.rs`.
 //!
-//! Teeth (each must fail): the same with
-//! `TREERING_MUTATION=m RUSTFLAGS='--cfg loom --cfg treering_mutations'` for m of
-//! `ring-head-out-of-order`, `ring-evicted-before-unmapped`, `ring-victim-unchecked`,
-//! `ring-lost-wake-up`, `ring-writer-ignores-readers`.
+//! Mutation checks (each must fail): the same with `TREERING_MUTATION=m RUSTFLAGS='--cfg loom --cfg
+//! treering_mutations'` for m of `ring-head-out-of-order`, `ring-evicted-before-unmapped`,
+//! `ring-victim-unchecked`, `ring-lost-wake-up`, `ring-writer-ignores-readers`.
 #![cfg(loom)]
 
 use loom::thread;
@@ -78,7 +78,7 @@ impl Tree {
     fn merge(&self, page: PageId, bytes: &mut [u8]) -> Result<LeafAddress, Infallible> {
         assert!(
             bytes.iter().all(|byte| *byte == bytes[0]),
-            "{page} is evicted torn"
+            "the evicted {page} is torn"
         );
         self.leaves.lock().expect("no panic")[page.0 as usize] = bytes[0];
         Ok(leaf(bytes[0].into()))
@@ -100,7 +100,7 @@ impl Tree {
         }
     }
 
-    /// Creates a mini-page, with as many evictions as that takes.
+    /// Creates a mini-page, with as many evictions as needed.
     fn put_for_sure(&self, n: u64, len: usize, fill: u8) {
         while let Err(full) = self.put(n, len, fill) {
             let merge = |page, bytes: &mut [u8]| self.merge(page, bytes);
@@ -137,7 +137,7 @@ impl Tree {
         }
     }
 
-    /// Reads a page. Copies it to the tail if it is near the head, this is the only reader, and
+    /// Reads a page. Copies it to the tail if it is near the head, there is no other reader, and
     /// there is room.
     fn get_and_copy(&self, n: u64) -> u8 {
         let guard = self.ring.shared(page(n)).expect("a page");
@@ -185,7 +185,7 @@ fn explore(least: usize, preemptions: usize, set_up: fn() -> Tree, program: fn(A
     println!("{}: {runs} executions", name.unwrap_or_default());
     assert!(
         runs >= least,
-        "only {runs} executions: the program is not being explored"
+        "only {runs} executions: the program was not explored"
     );
 }
 
@@ -212,7 +212,7 @@ fn an_allocation_beside_an_eviction_loses_nothing() {
 }
 
 #[test]
-fn two_evictors_pass_their_blocks_in_order() {
+fn two_evictors_release_their_blocks_in_order() {
     let two = || {
         let tree = Tree::new(3, 10);
         tree.fill(0..3);
@@ -229,7 +229,7 @@ fn two_evictors_pass_their_blocks_in_order() {
 }
 
 #[test]
-fn who_finds_all_claimed_wakes_up_when_the_head_moves() {
+fn an_evictor_that_finds_all_blocks_claimed_wakes_when_the_head_moves() {
     let one = || {
         let tree = Tree::new(1, 10);
         tree.fill(0..1);
@@ -246,10 +246,10 @@ fn who_finds_all_claimed_wakes_up_when_the_head_moves() {
 }
 
 #[test]
-fn a_block_freed_while_it_is_claimed_is_not_used_behind_the_head() {
-    // Nothing is near the head, so a freed block is listed even if it is claimed. The block of page
-    // 0 is freed by a move to the other size, and a third thread pops it while an evictor passes it
-    // (CircularBuffer 2).
+fn a_block_freed_while_it_is_claimed_is_not_reused_past_the_head() {
+    // Nothing is near the head, so a freed block is listed even if it is claimed. Page 0 moves to a
+    // block of the other size, which frees its block. A third thread pops the freed block while an
+    // evictor passes it (CircularBuffer 2).
     let three = || {
         let tree = Tree::new(3, 0);
         tree.fill(0..2);
@@ -314,7 +314,7 @@ fn readers_see_a_mini_page_before_or_after_it_grows() {
     explore(10, 4, one, |tree| {
         let reader = beside(&tree, |tree| tree.get(0));
         tree.put_for_sure(0, LARGE, 2);
-        // The old block is reused at once, by the same page.
+        // The same page reuses the old block at once.
         tree.put_for_sure(0, SMALL, 2);
         let seen = reader.join().expect("the reader ended");
         assert!(seen == 1 || seen == 2, "read {seen}");
@@ -323,7 +323,7 @@ fn readers_see_a_mini_page_before_or_after_it_grows() {
 }
 
 #[test]
-fn a_writer_gets_in_between_readers_and_readers_behind_it() {
+fn a_writer_runs_between_readers_and_readers_run_after_it() {
     let one = || {
         let tree = Tree::new(1, 10);
         tree.fill(0..1);
@@ -333,7 +333,7 @@ fn a_writer_gets_in_between_readers_and_readers_behind_it() {
         let readers = [(); 2].map(|()| beside(&tree, |tree| tree.get(0)));
         let mut guard = tree.ring.exclusive(page(0)).expect("a page");
         guard.bytes_mut().expect("a mini-page").fill(2);
-        // Waiting readers are let in at once.
+        // Waiting readers are admitted at once.
         let shared = guard.downgrade();
         assert_eq!(shared.bytes().expect("a mini-page")[0], 2);
         drop(shared);
@@ -345,7 +345,7 @@ fn a_writer_gets_in_between_readers_and_readers_behind_it() {
 }
 
 #[test]
-fn an_upgrade_is_alone() {
+fn an_upgraded_reader_runs_alone() {
     let one = || {
         let tree = Tree::new(1, 10);
         tree.fill(0..1);
@@ -391,7 +391,7 @@ fn a_reader_an_upgrade_and_a_writer_take_turns() {
             }
             Err(shared) => {
                 let again = shared.bytes().expect("a mini-page")[0];
-                assert_eq!(again, seen, "it is still locked");
+                assert_eq!(again, seen, "the page was locked between the two reads");
                 0
             }
         };
@@ -405,7 +405,7 @@ fn a_reader_an_upgrade_and_a_writer_take_turns() {
 #[test]
 fn an_evictor_a_reader_and_an_allocator_meet_at_the_head() {
     // The ring is full. The reader would copy the evictor's victim to the tail, and the allocator
-    // takes the room that is made.
+    // takes the freed space.
     let full = || {
         let tree = Tree::new(9, 50);
         tree.fill(0..8);
@@ -424,8 +424,8 @@ fn an_evictor_a_reader_and_an_allocator_meet_at_the_head() {
 
 #[test]
 fn padding_beside_an_eviction() {
-    // A quarter of the ring is left before its physical end, and less than a large block before the
-    // head.
+    // A quarter of the ring is free before its physical end, and less than a large block is free
+    // before the head.
     let near_the_end = || {
         let tree = Tree::new(7, 10);
         tree.fill(0..6);
@@ -462,7 +462,7 @@ fn an_evictor_waits_for_a_block_that_is_not_published_yet() {
 }
 
 #[test]
-fn nobody_hangs_behind_a_merge_that_fails() {
+fn a_failed_merge_blocks_no_thread() {
     let two = || {
         let tree = Tree::new(2, 10);
         tree.fill(0..2);
@@ -475,7 +475,7 @@ fn nobody_hangs_behind_a_merge_that_fails() {
         });
         assert_ne!(tree.evict(), Eviction::Empty);
         let failed = other.join().expect("it ended");
-        // The page whose merge failed is the next victim, and the head moves on behind it.
+        // The page whose merge failed is the next victim, and the head moves on past it.
         while tree.evict() != Eviction::Empty {}
         tree.audit();
         let leaves = tree.leaves.lock().expect("no panic");

@@ -1,12 +1,12 @@
-//! Explores turns under every schedule that loom finds: no more threads have a turn than there are
-//! places, and every turn that ends is passed on.
+//! Explores turns under every schedule that loom finds: the number of threads with a turn never
+//! exceeds the number of places, and every turn that ends is passed on.
 //!
 //! ```text
 //! RUSTFLAGS="--cfg loom" cargo test --release -p treering-engine --test loom_turns \
 //!   --target-dir target/loom
 //! ```
 //!
-//! Teeth: with `TREERING_MUTATION=turn-ends-unheard RUSTFLAGS="--cfg loom --cfg
+//! Mutation check: with `TREERING_MUTATION=turn-ends-unheard RUSTFLAGS="--cfg loom --cfg
 //! treering_mutations"` this must fail (BUGS L1).
 #![cfg(loom)]
 
@@ -27,7 +27,7 @@ fn explore(places: u64, times: usize) {
             for _ in 0..times {
                 let turn = turns.wait();
                 let now = inside.fetch_add(1, Ordering::SeqCst) + 1;
-                assert!(now <= places, "{now} have their turn at once");
+                assert!(now <= places, "{now} threads have a turn at the same time");
                 inside.fetch_sub(1, Ordering::SeqCst);
                 drop(turn);
             }
@@ -42,16 +42,16 @@ fn explore(places: u64, times: usize) {
         for other in others {
             other.join().expect("a thread ended");
         }
-        assert!(turns.try_now().is_some(), "all turns have ended");
+        assert!(turns.try_now().is_some(), "all turns must have ended");
     });
 }
 
 #[test]
-fn one_at_a_time_has_its_turn_and_hands_it_on() {
+fn a_single_turn_is_passed_from_thread_to_thread() {
     explore(1, 1);
 }
 
 #[test]
-fn two_at_a_time_have_their_turn_and_hand_it_on() {
+fn two_concurrent_turns_are_passed_on() {
     explore(2, 1);
 }

@@ -1,11 +1,11 @@
-//! Explores group commit under every schedule that loom finds: no wake-up is lost, and nothing is
-//! acknowledged that is not durable.
+//! Explores group commit under every schedule that loom finds: no wake-up is lost, and only durable
+//! records are acknowledged.
 //!
 //! ```text
 //! RUSTFLAGS="--cfg loom" cargo test --release -p treering-engine --test loom_wal
 //! ```
 //!
-//! Teeth (each must fail):
+//! Mutation checks (each must fail):
 //!
 //! ```text
 //! for m in log-acks-before-flush log-retries-failed-flush log-sleeps-through; do
@@ -22,10 +22,10 @@ use treering_engine::device::{BlockDevice, DeviceError, Volume};
 use treering_engine::wal::{Log, LogRegion, Record};
 use treering_engine::{IoClass, Lba, Lsn, Options, PageId, StoreId};
 
-/// A device that knows up to which log position it is durable, by reading block headers.
+/// A device that reads block headers to track up to which log position it is durable.
 #[derive(Default)]
 struct Medium {
-    /// First block and end position of what was written since the last flush.
+    /// The first block and the end position of the writes since the last flush.
     written: Option<(u64, u64)>,
     durable: u64,
     fail_flushes: u32,
@@ -77,7 +77,7 @@ impl BlockDevice for Probe {
     }
 }
 
-/// Appends a record that fills a block, and commits it. An acknowledgement must be true.
+/// Appends a record that fills a block, and commits it. Its acknowledgement must be true.
 fn commit(log: &Log, probe: &Probe, id: u64) -> bool {
     let Some(lsn) = append(log, id) else {
         return false;
@@ -104,7 +104,7 @@ fn append(log: &Log, id: u64) -> Option<Lsn> {
     .ok()
 }
 
-/// Explores this many committers, beside the thread that only appends.
+/// Explores this many committers next to a thread that only appends.
 fn explore(committers: u64, preemptions: usize, fail_flushes: u32) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(preemptions);
@@ -145,7 +145,7 @@ fn committers_share_flushes_and_all_of_them_wake_up() {
 }
 
 #[test]
-fn a_failed_flush_is_nobodys_acknowledgement() {
+fn a_failed_flush_acknowledges_no_committer() {
     explore(2, 3, 1);
 }
 
@@ -155,6 +155,6 @@ fn a_third_committer_waits_for_the_second_flush() {
 }
 
 #[test]
-fn of_three_committers_none_sleeps_through_a_failed_flush() {
+fn a_failed_flush_wakes_all_three_committers() {
     explore(3, 3, 1);
 }

@@ -93,7 +93,7 @@ fn stores() -> Vec<(&'static str, Options)> {
 }
 
 #[test]
-fn a_store_takes_the_memory_that_it_says() {
+fn a_store_uses_the_memory_it_reports() {
     let _alone = ALONE.lock();
     let dir = tempfile::tempdir().unwrap();
     for (name, options) in stores() {
@@ -204,7 +204,7 @@ fn peak_of_reading(path: &Path, options: &Options, story: &str) -> u64 {
 /// A superblock with a valid checksum can claim anything. Neither opening nor verifying takes
 /// memory for a claim without checking it, and both end.
 #[test]
-fn no_superblock_makes_opening_or_verifying_take_memory() {
+fn no_superblock_makes_opening_or_verifying_allocate_excess_memory() {
     let _alone = ALONE.lock();
     let dir = tempfile::tempdir().unwrap();
     for (name, options) in stores() {
@@ -246,7 +246,7 @@ fn no_superblock_makes_opening_or_verifying_take_memory() {
 const PM_AMOUNTS: [(&str, usize); 3] = [("device bytes", 16), ("chunk bytes", 24), ("chunks", 32)];
 
 #[test]
-fn no_superblock_in_persistent_memory_makes_opening_take_memory() {
+fn no_superblock_in_persistent_memory_makes_opening_allocate_excess_memory() {
     const BYTES: u64 = 64 << 20;
     let _alone = ALONE.lock();
     let trees = [

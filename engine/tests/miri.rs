@@ -1,13 +1,13 @@
-//! Runs the engine's unsafe code in scenarios small enough for Miri, and trees with threads on top
-//! of it.
+//! Runs the engine's unsafe code, and multi-threaded trees on top of it, in scenarios small enough
+//! for Miri.
 //!
 //! ```text
 //! MIRIFLAGS=-Zmiri-permissive-provenance cargo +nightly miri test -p treering-engine --test miri
 //! ```
 //!
-//! More schedules: `-Zmiri-many-seeds=0..16`. Without parking_lot, which turns numbers into
-//! pointers where threads wait: `-Zmiri-strict-provenance`, and `one_thread` behind
-//! `--test miri --`.
+//! For more schedules: `-Zmiri-many-seeds=0..16`. parking_lot turns numbers into pointers where
+//! threads wait; without it, add `-Zmiri-strict-provenance`, and `one_thread` after `--test miri
+//! --`.
 //!
 //! Unsafe code, its files, and the tests that run it:
 //!
@@ -23,9 +23,9 @@
 //! - `mmap`, `madvise`, `munmap`; io_uring (`ring/region.rs`, `device/uring.rs`): none, Miri has no
 //!   such calls.
 //!
-//! Teeth (must fail):
-//! `TREERING_MUTATION=ring-listed-block-passed RUSTFLAGS='--cfg treering_mutations'` before it, the
-//! variable forwarded by `-Zmiri-env-forward=TREERING_MUTATION`, and a `--target-dir` of its own.
+//! Mutation check: run it with `TREERING_MUTATION=ring-listed-block-passed RUSTFLAGS='--cfg
+//! treering_mutations'`, forward the variable by `-Zmiri-env-forward=TREERING_MUTATION`, and use
+//! another `--target-dir`. It must fail.
 #![cfg(not(any(loom, shuttle)))]
 
 use std::collections::BTreeMap;
@@ -58,7 +58,7 @@ fn leaf(address: u64) -> LeafAddress {
 
 fn evict(ring: &Ring) -> Eviction {
     let merge = |_, bytes: &mut [u8]| {
-        // The evictor may write, too.
+        // The evictor may also write.
         bytes[0] ^= 1;
         Ok::<_, Infallible>(leaf(0))
     };
@@ -66,8 +66,8 @@ fn evict(ring: &Ring) -> Eviction {
     eviction
 }
 
-/// Puts a new mini-page of `len` bytes, all of them `fill`, on the page. Returns `None` if there is
-/// no room.
+/// Puts a new mini-page of `len` bytes, each `fill`, on the page. Returns `None` if there is no
+/// room.
 fn put(ring: &Ring, page: PageId, len: usize, fill: u8) -> Option<Exclusive<'_>> {
     let guard = ring.exclusive(page).expect("a page");
     let mut fresh = guard.allocate(len).ok()?;
@@ -83,7 +83,7 @@ fn assert_all(bytes: &[u8], fill: u8) {
 // One thread.
 
 #[test]
-fn one_thread_takes_every_way_to_a_mini_page() {
+fn one_thread_uses_every_access_path_to_a_mini_page() {
     for marks in [false, true] {
         let ring = ring(&[64, 128, 256], 0, marks);
         let pages = [0, 1].map(|n| ring.create_page(leaf(n)).expect("an id"));
@@ -100,7 +100,7 @@ fn one_thread_takes_every_way_to_a_mini_page() {
         let seen = [&reader, &other].map(|guard| guard.bytes().map(|bytes| bytes[1]));
         assert_eq!(seen, [Some(8); 2]);
         let Err(reader) = reader.try_upgrade() else {
-            panic!("there is another reader")
+            panic!("no other reader")
         };
         drop(other);
         let guard = reader.try_upgrade().ok().expect("alone");
@@ -127,7 +127,7 @@ fn one_thread_takes_every_way_to_a_mini_page() {
 }
 
 #[test]
-fn one_thread_takes_blocks_off_a_free_list_wherever_they_stand_on_it() {
+fn one_thread_removes_blocks_from_any_position_of_a_free_list() {
     let ring = ring(&[64, 128], 0, true);
     let pages = [(); 9].map(|()| ring.create_page(leaf(0)).expect("an id"));
     for page in pages {
@@ -137,8 +137,8 @@ fn one_thread_takes_blocks_off_a_free_list_wherever_they_stand_on_it() {
         let mut guard = ring.exclusive(pages[n]).expect("a page");
         guard.set_leaf(leaf(0));
     };
-    // On the list: 1, 4, 0, 5, the last one first. Evictors unlist 0 from the middle and 1 from the
-    // end; an allocation takes 5, the first.
+    // On the list: 1, 4, 0, 5, the most recent first. Evictors unlist 0 from the middle and 1 from
+    // the end; an allocation takes 5, the first.
     [1, 4, 0, 5].into_iter().for_each(discard);
     assert_eq!(
         (evict(&ring), evict(&ring)),
@@ -147,7 +147,7 @@ fn one_thread_takes_blocks_off_a_free_list_wherever_they_stand_on_it() {
     drop(put(&ring, pages[0], 60, 2).expect("room"));
     ring.audit().expect("sound");
     assert_eq!(ring.stats().classes[0].from_list, 1);
-    // What is left: only 4.
+    // Only 4 is left.
     drop(put(&ring, pages[1], 60, 3).expect("room"));
     ring.audit().expect("sound");
     assert_eq!(
@@ -162,7 +162,7 @@ fn one_thread_takes_blocks_off_a_free_list_wherever_they_stand_on_it() {
 }
 
 #[test]
-fn one_thread_goes_round_so_that_headers_were_payload_a_lap_ago() {
+fn one_thread_wraps_around_so_that_headers_overwrite_old_payload() {
     for (percent, marks) in [(0, true), (40, false), (100, true)] {
         let ring = ring(&[24, 56, 120, 248, 504], percent, marks);
         let pages = [(); 12].map(|()| ring.create_page(leaf(0)).expect("an id"));
@@ -177,7 +177,7 @@ fn one_thread_goes_round_so_that_headers_were_payload_a_lap_ago() {
         };
         for step in 0..160u8 {
             let n = usize::from(step) * 7 % pages.len();
-            // Free lists have a block of the wanted size only sometimes.
+            // Free lists only sometimes have a block of the requested size.
             let len = [20, 500, 50, 110, 240][usize::from(step / 12 + step % 2) % 5];
             while put(&ring, pages[n], len, step).is_none() {
                 evict(&filled);
@@ -198,8 +198,8 @@ fn one_thread_goes_round_so_that_headers_were_payload_a_lap_ago() {
 
 const PAGES: u64 = 6;
 
-/// A mini-page consists of its version, repeated. The version last put, and the one in the leaf,
-/// are guarded by the page's lock.
+/// A mini-page repeats its version throughout. The page's lock guards the version last put and the
+/// one in the leaf.
 struct Tree {
     ring: Ring,
     put: [AtomicU32; PAGES as usize],
@@ -219,7 +219,7 @@ impl Tree {
         assert_eq!(
             seen,
             self.put[n].load(Relaxed),
-            "{page} is not what was put"
+            "{page} must contain what was put"
         );
         seen
     }
@@ -318,8 +318,8 @@ fn threads_read_write_and_evict_in_a_tiny_ring() {
     }
 }
 
-/// Two threads put and delete keys of their own, which are interleaved, and read all keys. Returns
-/// what they leave.
+/// Two threads put and delete interleaved keys of their own, and read all keys. Returns the final
+/// contents.
 fn two_threads(kv: &dyn Kv, steps: u64, forgets: bool) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let run = |own: u64| {
         let (mut mine, mut got) = (BTreeMap::new(), Vec::new());
@@ -380,7 +380,7 @@ const EAGER: BfOptions = BfOptions {
 };
 
 #[test]
-fn threads_in_a_cache_of_mini_pages() {
+fn threads_share_a_cache_of_mini_pages() {
     let cache = CacheOnly::new(4 * 4096, EAGER).expect("a cache");
     let left = two_threads(&cache, 40, true);
     for (key, value) in scan(&cache, false) {
@@ -390,7 +390,7 @@ fn threads_in_a_cache_of_mini_pages() {
 }
 
 #[test]
-fn threads_in_a_store_larger_than_its_ring() {
+fn threads_share_a_store_larger_than_its_ring() {
     let options = Options {
         tree: TreeKind::Bf(EAGER),
         cache_bytes: 20 * 4096,
@@ -408,5 +408,8 @@ fn threads_in_a_store_larger_than_its_ring() {
     assert!(store.stats().bf.expect("it has mini-pages").evictions > 0);
     store.close().expect("closes");
     let store = open().expect("opens again");
-    assert!(scan(&store, false) == left, "closed and opened, it differs");
+    assert!(
+        scan(&store, false) == left,
+        "the reopened store must have the same contents"
+    );
 }

@@ -1,4 +1,4 @@
-//! Tests that every tree of the registry opens by its name, on a device of its family and on no
+//! Tests that every tree in the registry can be opened by name on a device of its family, and on no
 //! other.
 
 use std::sync::Arc;
@@ -21,7 +21,7 @@ fn device(family: Family) -> AnyDevice {
 }
 
 #[test]
-fn every_tree_opens_by_its_name_and_keeps_what_it_is_given() {
+fn every_tree_opens_by_name_and_keeps_its_data() {
     for name in TreeSpec::names() {
         let spec: TreeSpec = name.parse().expect(name);
         let device = device(spec.family());
@@ -41,7 +41,7 @@ fn every_tree_opens_by_its_name_and_keeps_what_it_is_given() {
 }
 
 #[test]
-fn a_tree_on_a_device_of_the_other_family_is_refused_by_name() {
+fn a_tree_on_a_device_of_another_family_is_refused_by_name() {
     for (name, other, says) in [
         ("bf", Family::Pm, "bf; it runs on block device"),
         (

@@ -1,5 +1,5 @@
-//! Tests stores opened by path: created and reopened without repeating what the file says, growing
-//! with their data, shared by handles, read by ranges.
+//! Tests stores opened by path: created, reopened with the options in the file, growing with their
+//! data, shared by handles, and read by ranges.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -25,7 +25,7 @@ fn key(n: u32) -> [u8; 4] {
 }
 
 #[test]
-fn what_the_file_says_need_not_be_repeated() {
+fn reopening_takes_its_options_from_the_file() {
     for spec in [
         "btree",
         "bminus",
@@ -60,7 +60,7 @@ fn what_the_file_says_need_not_be_repeated() {
 }
 
 #[test]
-fn the_file_grows_with_the_data_and_a_cut_is_told() {
+fn the_file_grows_with_the_data_and_a_truncated_file_is_refused() {
     let cow = PageStoreKind::CopyOnWrite {
         table: TablePersist::EachFlush,
     };
@@ -78,13 +78,13 @@ fn the_file_grows_with_the_data_and_a_cut_is_told() {
         };
         let store = open().expect("is made");
         let before = file_bytes(&path);
-        assert!(before < 8 << 20, "{kind:?}: {before} bytes to begin with");
+        assert!(before < 8 << 20, "{kind:?}: {before} bytes in a new store");
         for n in 0..20_000 {
             store.put(&key(n), &[n as u8; 1_000]).expect("puts");
         }
         store.close().expect("closes");
         let after = file_bytes(&path);
-        assert!(after > 20 << 20, "{kind:?}: {after} bytes hold 20 MB");
+        assert!(after > 20 << 20, "{kind:?}: {after} bytes for 20 MB");
         assert!(after < 120 << 20, "{kind:?}: {after} bytes for 20 MB");
 
         let store = open().expect("opens");
@@ -109,7 +109,7 @@ fn the_file_grows_with_the_data_and_a_cut_is_told() {
 }
 
 #[test]
-fn several_readers_share_a_file_that_a_writer_would_have_alone() {
+fn readers_share_a_file_and_a_writer_excludes_them() {
     let (_folder, path) = place();
     let store = Store::open_path(&path, |_| {}).expect("is made");
     store.put(b"key", b"value").expect("puts");
@@ -121,13 +121,16 @@ fn several_readers_share_a_file_that_a_writer_would_have_alone() {
         assert!(matches!(store.put(b"key", b""), Err(Error::ReadOnly)));
     }
     let writer = Store::open_path(&path, |_| {});
-    assert!(writer.is_err(), "a writer beside readers");
+    assert!(
+        writer.is_err(),
+        "a writer must not open the file next to readers"
+    );
     drop((one, other));
     assert!(Store::open_path(&path, |_| {}).is_ok());
 }
 
 #[test]
-fn a_store_is_full_at_its_limit_and_not_before() {
+fn a_store_is_full_only_at_its_limit() {
     let (_folder, path) = place();
     let store = Store::open_path(&path, |options| {
         options.log_bytes = 1 << 20;
@@ -139,14 +142,14 @@ fn a_store_is_full_at_its_limit_and_not_before() {
     let store = store.expect("is made");
     let put = |n: u32| store.put(&key(n), &[1; 1_000]);
     let full = (0..20_000).find_map(|n| put(n).err().map(|e| (n, e)));
-    let (n, e) = full.expect("20 MB do not fit 16");
+    let (n, e) = full.expect("20 MB must not fit into 16 MiB");
     assert!(matches!(e, Error::Full { .. }), "{e}");
-    assert!(n > 6_000, "only {n} records of 1,000 bytes fitted 16 MiB");
+    assert!(n > 6_000, "only {n} records of 1,000 bytes fit into 16 MiB");
     assert!(file_bytes(&path) <= 16 << 20);
 }
 
 #[test]
-fn handles_share_a_store_and_the_last_one_ends_it() {
+fn handles_share_a_store_until_the_last_is_dropped() {
     let (_folder, path) = place();
     let store = Store::open_path(&path, |options| options.durability = Durability::Deferred);
     let store = store.expect("is made");
@@ -174,7 +177,7 @@ fn handles_share_a_store_and_the_last_one_ends_it() {
 }
 
 #[test]
-fn a_range_is_what_a_sorted_map_has_from_both_ends() {
+fn ranges_match_a_sorted_map_from_both_ends() {
     let (_folder, path) = place();
     let store = Store::open_path(&path, |options| options.durability = Durability::Deferred);
     let store = store.expect("is made");

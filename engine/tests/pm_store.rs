@@ -501,7 +501,7 @@ proptest! {
     /// Few keys, so that everything happens to each of them: it is overwritten in the buffer,
     /// flushed, deleted, put again, moved by a split, merged, cleaned.
     #[test]
-    fn few_keys_in_every_order(
+    fn few_keys_in_any_order_agree_with_a_map(
         batch in 0usize..4,
         steps in prop::collection::vec((0u8..40, 0u8..9, any::<u8>()), 1..250),
     ) {

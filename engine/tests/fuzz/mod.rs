@@ -1,9 +1,10 @@
-//! Fuzz targets: each turns arbitrary bytes into a case, and panics if a promise is broken.
+//! Fuzz targets. Each turns arbitrary bytes into a test case, and panics if the engine breaks a
+//! promise.
 
 pub(crate) mod page;
 pub(crate) mod store;
 
-/// Bytes from which decisions are taken, followed by zeros.
+/// Input bytes that decide what a case does; after them, zeros.
 pub(crate) struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {

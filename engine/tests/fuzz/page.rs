@@ -1,9 +1,9 @@
-//! Fuzzes pages from disk: takes a valid page of any layout, changes some of its bytes under a
-//! valid checksum, and runs everything that reads or changes pages on it.
+//! Fuzzes pages from disk: takes a valid page of any layout, changes some of its bytes, fixes the
+//! checksum, and runs every reading and changing operation on the page.
 //!
-//! - Nothing panics, whatever `check` says.
+//! - Nothing panics, whatever `check` returns.
 //! - A page that `check_deep` accepts behaves like an ordered map under reads, puts, deletes,
-//!   splits and merges, and remains acceptable.
+//!   splits and merges, and stays acceptable.
 
 use std::collections::BTreeMap;
 
@@ -22,9 +22,9 @@ type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 /// The outcome of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// `check` refused the bytes.
+    /// `check` rejected the bytes.
     Refused,
-    /// `check` accepted the bytes, `check_deep` did not.
+    /// `check` accepted the bytes, `check_deep` rejected them.
     Unsound,
     /// Both accepted the bytes.
     Sound,
@@ -53,7 +53,7 @@ pub(crate) fn run(data: &[u8]) -> (PageLayout, Verdict) {
     read_all(&bytes, &mut input);
     let verdict = match (checked, deep) {
         (Err(_), deep) => {
-            assert!(deep.is_err(), "what check refuses, check_deep accepts");
+            assert!(deep.is_err(), "check_deep must reject what check rejects");
             Verdict::Refused
         }
         (Ok(()), Err(_)) => Verdict::Unsound,
@@ -70,7 +70,7 @@ fn seal(bytes: &mut [u8]) {
     PageMut::new(bytes, &mut ChangeMap::new()).seal();
 }
 
-/// Returns keys that are prefixes of one another, inside the fences or not.
+/// Returns a key inside or outside the fences. Many keys are prefixes of others.
 fn key(input: &mut Input<'_>) -> Vec<u8> {
     let stem = input.pick(&[
         &b"key-"[..],
@@ -108,7 +108,7 @@ fn valid(
     page.seal();
 }
 
-/// Changes bytes, most of them in header and slots, and may seal the page again.
+/// Changes bytes, most of them in the header and slots, and sometimes fixes the checksum.
 fn damage(input: &mut Input<'_>, layout: PageLayout, bytes: &mut [u8]) {
     let slots = layout.header_bytes() + 64 * layout.slot_bytes();
     for _ in 0..input.byte() % 6 {
@@ -144,7 +144,7 @@ fn read_all(bytes: &[u8], input: &mut Input<'_>) {
     page.key_into(at, &mut whole);
 }
 
-/// Makes some edits, each on a copy. Only panics count.
+/// Makes some edits, each on a copy. Only a panic is a failure.
 fn change_damaged(bytes: &[u8], input: &mut Input<'_>) {
     let page = PageRef::new(bytes);
     let (key, value) = (key(input), value(input));
@@ -183,7 +183,7 @@ fn change_sound(bytes: &[u8], input: &mut Input<'_>) {
     let mut bytes = bytes.to_vec();
     let mut map = contents(&bytes);
     let page = PageRef::new(&bytes);
-    assert_eq!(map.len(), page.count(), "keys ascend strictly");
+    assert_eq!(map.len(), page.count(), "keys must ascend strictly");
     for (index, (key, value)) in map.iter().enumerate() {
         assert_eq!(page.search(key), Ok(index));
         assert_eq!(page.get(key), Some(&value[..]));
@@ -220,7 +220,7 @@ fn split_and_merge(bytes: &[u8], map: &Map) {
     let (mut changes, mut others) = (ChangeMap::new(), ChangeMap::new());
     let mut page = PageMut::new(&mut left, &mut changes);
     page.split_into(&mut PageMut::new(&mut right, &mut others), PageId(6), &plan)
-        .expect("a split always fits");
+        .expect("a split must always fit");
     for (side, id) in [(&mut left, PAGE), (&mut right, PageId(6))] {
         seal(side);
         assert_eq!(check_deep(side, id), Ok(()));

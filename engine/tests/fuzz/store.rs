@@ -1,5 +1,5 @@
 //! Fuzzes a store: some of its leaves are damaged under valid checksums, and any tree opens it.
-//! Every operation must end with an answer or a typed error.
+//! Every operation must return a result or a typed error.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -74,7 +74,7 @@ pub(crate) fn run(data: &[u8]) -> usize {
     failures
 }
 
-/// Changes bytes of leaves, and seals the leaves again.
+/// Changes bytes of some leaves, and fixes the checksums.
 fn damage(device: &MemDevice, input: &mut Input<'_>) {
     let store = support::store_id(device);
     let mut block = vec![0; 4096];
@@ -89,7 +89,7 @@ fn damage(device: &MemDevice, input: &mut Input<'_>) {
         let lba = leaves[input.word() % leaves.len()];
         device.read(lba, &mut block, IoClass::Page).expect("reads");
         for _ in 0..1 + input.byte() % 4 {
-            // The header behind the magic, slots, and the fences at the end.
+            // The header after the magic, the slots, or the fences at the end.
             let at = match input.byte() % 8 {
                 0..3 => 28 + usize::from(input.byte()) % 20,
                 3..7 => 40 + input.word() % 400,
