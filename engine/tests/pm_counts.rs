@@ -1,5 +1,5 @@
-//! Tests what trees in persistent memory request from the device, operation by operation, against
-//! the claims of the CCL-BTree paper (CLAIMS, CC-…).
+//! Tests which requests the trees in persistent memory make to the device, operation by operation,
+//! against the claims of the CCL-BTree paper (CLAIMS, CC-…).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use treering_engine::{
     CclOptions, Cleaning, Kv, Logging, PmOptions, PmStore, PmTask, PmTreeKind, Progress,
 };
 
-/// Returns a store that never cleans by itself, and its device, which records.
+/// Returns a store that never cleans on its own, and its recording device.
 fn store(tree: PmTreeKind) -> (Arc<MemPm>, PmStore) {
     let device = Arc::new(MemPm::new(32 << 20));
     let shared: Arc<dyn PmDevice> = device.clone();
@@ -35,8 +35,7 @@ fn put(store: &PmStore, key: u64) {
     store.put(&key.to_be_bytes(), &key.to_be_bytes()).unwrap();
 }
 
-/// Returns numbers in random order. (Multiples of a constant would make the fill of leaves too
-/// regular.)
+/// Returns numbers in random order. Multiples of a constant would fill the leaves too regularly.
 fn scattered(i: u64) -> u64 {
     let mut z = i.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -44,7 +43,7 @@ fn scattered(i: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Returns the lines that an operation wrote back, fence by fence.
+/// Returns the lines that an operation wrote back, grouped by fence.
 fn phases(device: &MemPm) -> Vec<Vec<u64>> {
     let mut phases = vec![Vec::new()];
     for request in device.take_recording() {
@@ -55,21 +54,21 @@ fn phases(device: &MemPm) -> Vec<Vec<u64>> {
             }
             PmRequest::Fence => phases.push(Vec::new()),
             PmRequest::Store { .. } => {}
-            PmRequest::NtStore { .. } => panic!("nothing goes past the cache"),
+            PmRequest::NtStore { .. } => panic!("there must be no non-temporal stores"),
         }
     }
-    assert_eq!(phases.pop(), Some(Vec::new()), "a fence is the end");
+    assert_eq!(phases.pop(), Some(Vec::new()), "a fence must come last");
     phases
 }
 
-/// Returns the 256-byte lines of the medium that contain these lines.
+/// Returns the 256-byte lines of the medium that contain these cache lines.
 fn xplines(lines: &[u64]) -> BTreeSet<u64> {
     lines.iter().map(|line| line / 4).collect()
 }
 
 #[test]
-fn a_batch_insert_takes_one_to_three_data_lines_one_header_line_and_two_fences() {
-    // CC-14; all of it in one XPLine (§4.2).
+fn a_batch_insert_writes_one_to_three_data_lines_and_a_header_line_with_two_fences() {
+    // CC-14. The whole leaf is one XPLine (§4.2).
     for batch in [1, 2, 5] {
         let (device, store) = store(ccl(batch));
         let mut flushes = 0;
@@ -89,7 +88,7 @@ fn a_batch_insert_takes_one_to_three_data_lines_one_header_line_and_two_fences()
             let most = if batch == 5 { 4 } else { 3.min(batch + 1) };
             assert!((1..=most).contains(&data.len()), "{data:?}");
             assert_eq!(header.len(), 1);
-            assert_eq!(header[0] % 4, 0, "the first line of a leaf");
+            assert_eq!(header[0] % 4, 0, "the header is the first line of a leaf");
             let lines = [data.as_slice(), header].concat();
             assert_eq!(xplines(&lines).len(), 1, "one XPLine");
         }
@@ -98,21 +97,21 @@ fn a_batch_insert_takes_one_to_three_data_lines_one_header_line_and_two_fences()
 }
 
 #[test]
-fn a_buffered_write_takes_the_lines_of_a_log_entry_and_one_fence() {
-    // CC-06: 24 bytes lie in one line or two.
+fn a_buffered_write_writes_one_log_entry_and_one_fence() {
+    // CC-06: 24 bytes span one line or two.
     let (device, store) = store(ccl(2));
     put(&store, 1);
     device.take_recording();
     let mut lines = 0;
     for _ in 0..64 {
-        // Each time in the key's own slot of the buffer.
+        // Each time in the buffer slot of the key.
         put(&store, 1);
         let phases = phases(&device);
         assert_eq!(phases.len(), 1, "one fence");
         assert!((1..=2).contains(&phases[0].len()));
         lines += phases[0].len();
     }
-    // Of eight entries in three lines, two straddle.
+    // Of eight entries in three lines, two span two lines.
     assert_eq!(lines, 64 + 16);
     let stats = store.stats().pm.unwrap();
     assert_eq!((stats.log_appends, stats.buffer_overwrites), (65, 64));
@@ -120,7 +119,7 @@ fn a_buffered_write_takes_the_lines_of_a_log_entry_and_one_fence() {
 }
 
 #[test]
-fn a_split_writes_the_new_leaf_whole_before_the_old_header() {
+fn a_split_writes_the_whole_new_leaf_before_the_old_header() {
     // CC-15.
     for batch in [1u64, 2, 5] {
         let (device, store) = store(ccl(batch as usize));
@@ -134,15 +133,15 @@ fn a_split_writes_the_new_leaf_whole_before_the_old_header() {
             }
             splits += 1;
             let phases = phases(&device);
-            // The new leaf with the old one's data; the old header; and perhaps the rest, as a
+            // The new leaf with data of the old one; the old header; and perhaps the rest as a
             // batch.
             assert!([2, 4].contains(&phases.len()), "{phases:?}");
             let old = phases[1][0];
-            assert_eq!(phases[1], [old], "the old header alone");
+            assert_eq!(phases[1], [old], "only the old header");
             let in_new: Vec<u64> = (phases[0].iter().copied())
                 .filter(|line| line / 4 != old / 4)
                 .collect();
-            assert_eq!(in_new.len(), 4, "the new leaf whole");
+            assert_eq!(in_new.len(), 4, "the whole new leaf");
             assert_eq!(xplines(&in_new).len(), 1);
             assert!(!phases[0].contains(&old) || phases[0].len() > 4);
             for rest in &phases[2..] {
@@ -170,14 +169,14 @@ fn a_split_moves_half_of_the_entries() {
     assert_eq!(
         store.stats().leaf_pages,
         2,
-        "seven moved, and seven more fit"
+        "seven entries moved, so seven more must fit"
     );
     put(&store, 21);
     assert_eq!(store.stats().leaf_pages, 3);
 }
 
 #[test]
-fn the_baseline_takes_two_fences_and_at_most_two_lines_a_write() {
+fn the_baseline_writes_at_most_two_lines_and_two_fences_per_write() {
     let (device, store) = store(PmTreeKind::PmTree);
     for i in 0..500 {
         let before = store.stats().splits;
@@ -196,8 +195,8 @@ fn the_baseline_takes_two_fences_and_at_most_two_lines_a_write() {
 
 #[test]
 fn trigger_writes_are_not_logged() {
-    // CC-07: K·N/(N+1) of K upserts, and a little more because splits create empty buffers. CC-08:
-    // K/(N+1) leaf flushes, likewise.
+    // CC-07: K·N/(N+1) of K upserts are logged, and slightly more because splits create empty
+    // buffers. CC-08: K/(N+1) leaf flushes, with the same reservation.
     let measured = [0.522, 0.694, 0.0, 0.0, 0.863];
     for (batch, measured) in (1..=5u64).zip(measured) {
         let (_, store) = store(ccl(batch as usize));
@@ -210,7 +209,7 @@ fn trigger_writes_are_not_logged() {
         let formula = batch as f64 / (batch + 1) as f64;
         assert!(
             (1.0..=1.05).contains(&(logged / formula)),
-            "N = {batch}: {logged:.4} of writes logged, {formula:.4} by the formula"
+            "N = {batch}: {logged:.4} of the writes logged, {formula:.4} expected"
         );
         if measured > 0.0 {
             assert!(
@@ -219,7 +218,11 @@ fn trigger_writes_are_not_logged() {
             );
         }
         assert_eq!(pm.log_appends + pm.trigger_writes, count);
-        assert_eq!(pm.trigger_writes, pm.leaf_flushes(), "nothing else flushes");
+        assert_eq!(
+            pm.trigger_writes,
+            pm.leaf_flushes(),
+            "only trigger writes may flush"
+        );
         println!("N = {batch}: logged {logged:.4}, formula {formula:.4}");
     }
     let (_, store) = store(PmTreeKind::Ccl(CclOptions {
@@ -232,13 +235,13 @@ fn trigger_writes_are_not_logged() {
 }
 
 #[test]
-fn cleaning_copies_what_is_unflushed_and_of_the_old_epoch_and_nothing_else() {
+fn cleaning_copies_exactly_the_unflushed_entries_of_the_old_epoch() {
     // CC-13.
     let (_, store) = store(ccl(3));
     let pm = || store.stats().pm.unwrap();
     (0..20_000).for_each(|i| put(&store, scattered(i)));
-    // Keys that are certainly buffered: put since the last flush, and far behind the leaves that
-    // one step visits.
+    // Keys that are certainly buffered: they were put since the last flush, and are far behind the
+    // leaves that one step visits.
     let mut buffered = Vec::new();
     for key in (20_000..).map(scattered) {
         let before = pm().trigger_writes;
@@ -262,7 +265,7 @@ fn cleaning_copies_what_is_unflushed_and_of_the_old_epoch_and_nothing_else() {
     assert_eq!(
         after.cleaning_copies,
         before.buffered - 3,
-        "those are of the new epoch"
+        "writes since belong to the new epoch"
     );
     assert_eq!(
         (
@@ -273,8 +276,8 @@ fn cleaning_copies_what_is_unflushed_and_of_the_old_epoch_and_nothing_else() {
         (1, 0, 0)
     );
     assert_eq!(after.log_bytes, 24 * before.buffered);
-    // Undisturbed, cleaning copies exactly what is buffered; and again, although all of it was
-    // copied before.
+    // Without concurrent writes, cleaning copies exactly what is buffered, and does so again in the
+    // next cleaning.
     for _ in 0..3 {
         let before = pm();
         while store.pump(PmTask::CleanLog).unwrap() == Progress::More {}
@@ -285,9 +288,9 @@ fn cleaning_copies_what_is_unflushed_and_of_the_old_epoch_and_nothing_else() {
 }
 
 #[test]
-fn naive_cleaning_writes_many_times_the_lines_of_the_medium() {
-    // CC-12: a random leaf for each dirty buffer, against 24 sequential bytes for each unflushed
-    // change.
+fn naive_cleaning_writes_several_times_as_many_xplines() {
+    // CC-12: naive cleaning writes a random leaf per dirty buffer, and locality-aware cleaning 24
+    // sequential bytes per unflushed change.
     let lines_of = |cleaning| {
         let (device, store) = store(PmTreeKind::Ccl(CclOptions {
             cleaning,
@@ -302,12 +305,12 @@ fn naive_cleaning_writes_many_times_the_lines_of_the_medium() {
         xplines(&lines).len()
     };
     let (naive, local) = (lines_of(Cleaning::Naive), lines_of(Cleaning::LocalityAware));
-    println!("XPLines a cleaning: naive {naive}, locality-aware {local}");
+    println!("XPLines per cleaning: naive {naive}, locality-aware {local}");
     assert!(naive >= 5 * local, "{naive} against {local}");
 }
 
 #[test]
-fn a_lookup_that_the_buffer_answers_reads_nothing_of_the_device() {
+fn a_lookup_answered_by_the_buffer_does_not_read_the_device() {
     // CC-29.
     let (_, store) = store(ccl(2));
     (0..5_000).for_each(|i| put(&store, scattered(i)));
@@ -325,7 +328,7 @@ fn a_lookup_that_the_buffer_answers_reads_nothing_of_the_device() {
             assert_eq!(read, 0);
         } else {
             misses += 1;
-            // The header's line, and the slots whose fingerprints match.
+            // The line of the header, and the slots whose fingerprints match.
             assert!((64..=64 + 3 * 16).contains(&read), "{read}");
         }
         assert_eq!(
@@ -337,8 +340,8 @@ fn a_lookup_that_the_buffer_answers_reads_nothing_of_the_device() {
 }
 
 #[test]
-fn a_split_leaves_copies_in_both_buffer_nodes() {
-    // Table 1 has 4.9, 9.4, 14.2, 17.6 and 21.7 of 50 M searches in DRAM.
+fn a_split_copies_buffered_entries_to_both_nodes() {
+    // In Table 1, 4.9, 9.4, 14.2, 17.6 and 21.7 of 50 M searches end in DRAM.
     for (batch, expected) in (1..=5).zip([9.8, 18.8, 28.4, 35.2, 43.4]) {
         let (_, store) = store(ccl(batch));
         let count = 100_000;
@@ -359,8 +362,9 @@ fn a_split_leaves_copies_in_both_buffer_nodes() {
 }
 
 #[test]
-fn a_copy_that_a_split_made_is_never_older_than_its_leaf() {
-    // Few keys, each written again and again around splits, by puts and deletes of all lengths.
+fn copies_made_by_a_split_are_never_stale() {
+    // Few keys, each written many times before and after splits, by puts and deletes of all
+    // lengths.
     for batch in 1..=6 {
         let (_, store) = store(ccl(batch));
         let mut right = std::collections::BTreeMap::new();
@@ -384,16 +388,16 @@ fn a_copy_that_a_split_made_is_never_older_than_its_leaf() {
 }
 
 #[test]
-fn leaves_take_the_bytes_a_record_that_the_paper_measures() {
-    // CC-19: 25.10, 24.10, 24.22, 22.55, 22.24 bytes of leaf a record, within 2 %, for N = 1 … 5.
-    // CC-31: nodes take 8 + 16·N bytes a leaf.
+fn leaf_bytes_per_record_match_the_paper() {
+    // CC-19: 25.10, 24.10, 24.22, 22.55, 22.24 leaf bytes per record for N = 1 … 5, within 2 %.
+    // CC-31: buffer nodes take 8 + 16·N bytes per leaf.
     for (batch, expected) in (1..=5u64).zip([25.10, 24.10, 24.22, 22.55, 22.24]) {
         let (_, store) = store(ccl(batch as usize));
         let count = 200_000;
         (0..count).for_each(|i| put(&store, scattered(i)));
         let pm = store.stats().pm.unwrap();
         let bytes = pm.leaf_bytes as f64 / count as f64;
-        println!("N = {batch}: {bytes:.2} bytes a record, {expected} in the paper");
+        println!("N = {batch}: {bytes:.2} bytes per record, {expected} in the paper");
         assert!(
             (bytes / expected - 1.0).abs() < 0.02,
             "N = {batch}: {bytes:.2}, {expected}"

@@ -1,10 +1,11 @@
-//! Tests power failures at any request to a persistent memory, with any legal subset of its words
-//! in doubt, also during the recovery from the last failure, and soon after it. After recovery the
-//! store holds what was acknowledged, with or without the one write that was in progress.
+//! Tests power failures at any request to a persistent memory, with any legal subset of the
+//! undecided words surviving, also during and soon after the recovery from the previous failure.
+//! After recovery the store holds all acknowledged writes, with or without the one write that was
+//! in progress.
 //!
-//! A program runs once, with chunks of four leaves, on a device that records. Its story is then
-//! replayed up to each of its requests and ended there in several ways: none, all, or a part of
-//! what is in doubt survives. Writes are durable when they return, so nothing else may happen.
+//! A program runs once on a recording device with chunks of four leaves. Its requests are then
+//! replayed up to each point and cut off there in several ways: no undecided word survives, or all,
+//! or some. Writes are durable when they return, so no other outcome is correct.
 
 use std::sync::Arc;
 
@@ -39,19 +40,19 @@ fn seeds() -> u64 {
 }
 
 #[test]
-fn every_request_of_short_stories() {
+fn short_programs_survive_a_crash_at_every_request() {
     every_request(all());
 }
 
 #[test]
-fn every_request_of_short_stories_of_a_lodge() {
+fn short_lodge_programs_survive_a_crash_at_every_request() {
     every_request(lodges());
 }
 
-/// Values longer than a chunk, in pieces. The power fails while they are written, replaced, deleted
-/// or copied by a cleaning, and while a recovery finds them.
+/// Values longer than a chunk are stored in pieces. The power fails while they are written,
+/// replaced, deleted or copied by cleaning, and while recovery finds them.
 #[test]
-fn long_values_at_every_request() {
+fn long_values_survive_a_crash_at_every_request() {
     for options in all().into_iter().chain(lodges()) {
         let mut rng = StdRng::seed_from_u64(7);
         let mut steps = steps(&mut rng, 70, 12);
@@ -59,7 +60,7 @@ fn long_values_at_every_request() {
             if let Step::Put(_, value) = step
                 && rng.random_bool(0.3)
             {
-                // One piece, two or three, of which the last is tiny or fills its chunk.
+                // One, two or three pieces. The last one is tiny or fills its chunk.
                 let to = [1016, 1017, 1025, 2024, 2025, 2600][rng.random_range(0..6)];
                 let pattern: Vec<u8> = (0..to).map(|at| (at / 8) as u8 ^ value[7]).collect();
                 value.resize(8, 0);
@@ -89,7 +90,7 @@ fn every_request(trees: Vec<PmOptions>) {
 /// Keys come and go, so that leaves are split and merged all the time. The power fails at each
 /// request of these splits and merges.
 #[test]
-fn every_request_of_merges_of_a_lodge() {
+fn lodge_merges_survive_a_crash_at_every_request() {
     for options in lodges() {
         let mut merges = 0;
         for seed in 0..2 * seeds() {
@@ -141,11 +142,11 @@ fn every_request_of_merges_of_a_lodge() {
     }
 }
 
-/// Two leaves are merged while a change is buffered for the left one that was logged before the
-/// right one's last change. The merged leaf's stamp is greater than that change's number, so the
-/// change must be in the leaf.
+/// Two leaves are merged while the left one has a buffered change, which was logged before the last
+/// change of the right one. The stamp of the merged leaf is greater than the number of the buffered
+/// change, so the change must be in the leaf.
 #[test]
-fn what_was_buffered_for_leaves_that_are_merged_survives() {
+fn changes_buffered_for_merged_leaves_survive() {
     let options = options(PmTreeKind::Lodge(LodgeOptions {
         slots: 7,
         t_node: 1,
@@ -163,12 +164,12 @@ fn what_was_buffered_for_leaves_that_are_merged_survives() {
     (0..17).for_each(|i| put(10 * i));
     store.checkpoint().expect("flushes");
     assert_eq!(store.stats().leaf_pages, 2);
-    // Two keys stay in each.
+    // Two keys stay in each leaf.
     for i in (0..17u64).filter(|i| ![0, 1, 15, 16].contains(i)) {
         store.delete(&(10 * i).to_be_bytes()).expect("deletes");
     }
     store.checkpoint().expect("flushes");
-    // The buffer has room for four, and is flushed to the leaf of the first.
+    // The buffer has room for four, and is flushed to the leaf of the first key.
     [155, 5, 156, 157, 158].into_iter().for_each(put);
     let merged = || store.stats().merges;
     assert_eq!(merged(), 0);
@@ -181,10 +182,10 @@ fn what_was_buffered_for_leaves_that_are_merged_survives() {
     assert_eq!(contents(&open(&device, &options).expect("opens")), map);
 }
 
-/// A full device refuses changes that would split a leaf, also during recovery. Changes that leaves
-/// lack then go back to the buffers, and the log stays alive.
+/// A full device refuses changes that would split a leaf, also during recovery. Changes that are
+/// missing from leaves then go back to the buffers, and the log is kept.
 #[test]
-fn power_fails_on_a_full_device() {
+fn a_full_device_survives_power_failures() {
     let every = of_ccl(CclOptions {
         logging: Logging::EveryWrite,
         ..ccl(2)
@@ -199,10 +200,10 @@ fn power_fails_on_a_full_device() {
     on_a_full_device(&trees);
 }
 
-/// A full device accepts deletes of buffered and unbuffered keys in any order, and no key comes
-/// back.
+/// A full device accepts deletes of buffered and unbuffered keys in any order, and no deleted key
+/// reappears.
 #[test]
-fn deletes_on_a_full_device_last() {
+fn deletes_on_a_full_device_are_durable() {
     for batch in [2, 4, 6] {
         for seed in 0..12 {
             let options = of_ccl(ccl(batch));
@@ -223,10 +224,13 @@ fn deletes_on_a_full_device_last() {
                 .cloned()
             {
                 let delete = Step::Delete(gone.clone());
-                assert!(take(&store, &delete), "{name}: a delete has no room");
+                assert!(
+                    take(&store, &delete),
+                    "{name}: a delete must not run out of space"
+                );
                 apply(&mut map, &delete);
                 let there = store.get(&gone, &mut Vec::new()).expect("reads");
-                assert!(!there, "{name}: still there");
+                assert!(!there, "{name}: the deleted key still exists");
                 if map.len().is_multiple_of(7) {
                     let left = Arc::new(MemPm::from_image(device.crash(&mut |_| 0)));
                     let reopened = open(&left, &options).expect("opens");
@@ -237,9 +241,9 @@ fn deletes_on_a_full_device_last() {
     }
 }
 
-/// What was buffered fits again, so nothing needs to be split during recovery.
+/// Buffered changes still fit, so recovery need not split any leaf.
 #[test]
-fn power_fails_on_a_full_device_of_a_lodge() {
+fn a_full_lodge_survives_power_failures() {
     on_a_full_device(&lodges());
 }
 
@@ -249,8 +253,8 @@ fn on_a_full_device(trees: &[PmOptions]) -> u64 {
     for options in trees.iter().copied() {
         for seed in 0..seeds() {
             let mut rng = StdRng::seed_from_u64(seed);
-            // Seven chunks, each of four leaves, or of log or records, are full long before 600
-            // keys are in.
+            // Seven chunks, each for four leaves, or for log or records, are full long before 600
+            // keys are put.
             let blank = PmImage::zeroed(8 << 10);
             let filling = (0..900).map(|i| match rng.random_range(0..20) {
                 0 => Step::Clean,
@@ -260,7 +264,11 @@ fn on_a_full_device(trees: &[PmOptions]) -> u64 {
             let steps: Vec<Step> = filling.collect();
             let name = format!("{:?}, full, seed {seed}", options.tree);
             let story = Story::tell(name, options, blank, Map::new(), &steps);
-            assert!(story.refused > 100, "{}: never full", story.name);
+            assert!(
+                story.refused > 100,
+                "{}: the device never became full",
+                story.name
+            );
             story.crash_everywhere(11, 1);
             story.crash_in_splits(1);
             let device = Arc::new(MemPm::from_image(story.before.clone()));
@@ -274,10 +282,10 @@ fn on_a_full_device(trees: &[PmOptions]) -> u64 {
     restored
 }
 
-/// The power fails again and again on one device, so that chunks, blocks and records are reused and
-/// times go on.
+/// The power fails repeatedly on one device, so that chunks, blocks and records are reused and
+/// times increase across lives.
 #[test]
-fn power_fails_again_and_again() {
+fn stores_survive_repeated_power_failures() {
     for options in all() {
         for seed in 0..4 * seeds() {
             again_and_again(&[options], seed, 25, ROOMY);
@@ -285,10 +293,10 @@ fn power_fails_again_and_again() {
     }
 }
 
-/// The same with hardly any room: what is refused, for whatever reason, is in no log, and the store
-/// opens with what it has.
+/// As above, but with hardly any room: refused changes are not in any log, and the store opens with
+/// its old contents.
 #[test]
-fn power_fails_again_and_again_on_a_full_device() {
+fn full_stores_survive_repeated_power_failures() {
     for options in all() {
         let (mut refused, mut restored) = (0, 0);
         for seed in 0..8 * seeds() {
@@ -297,13 +305,13 @@ fn power_fails_again_and_again_on_a_full_device() {
             restored += told.1;
         }
         assert!(refused > 500, "{:?}: {refused}", options.tree);
-        // Puts leave room for the splits of recovery, so little goes back to buffers, if anything.
+        // Puts reserve room for the splits of recovery, so little or nothing goes back to buffers.
         println!("{:?}: {restored} went back to buffers", options.tree);
     }
 }
 
 #[test]
-fn power_fails_again_and_again_in_a_lodge() {
+fn lodges_survive_repeated_power_failures() {
     for options in lodges() {
         for seed in 0..8 * seeds() {
             again_and_again(&[options], seed, 25, ROOMY);
@@ -312,7 +320,7 @@ fn power_fails_again_and_again_in_a_lodge() {
 }
 
 #[test]
-fn power_fails_again_and_again_on_a_full_device_of_a_lodge() {
+fn full_lodges_survive_repeated_power_failures() {
     for options in lodges() {
         let mut refused = 0;
         for seed in 0..6 * seeds() {
@@ -323,14 +331,14 @@ fn power_fails_again_and_again_on_a_full_device_of_a_lodge() {
 }
 
 #[test]
-fn power_fails_and_another_lodge_opens_the_store() {
+fn another_lodge_recovers_the_store_after_a_power_failure() {
     for seed in 0..8 * seeds() {
         again_and_again(&lodges(), seed, 25, ROOMY);
     }
 }
 
 #[test]
-fn power_fails_and_another_tree_opens_the_store() {
+fn another_tree_recovers_the_store_after_a_power_failure() {
     for seed in 0..4 * seeds() {
         again_and_again(&all(), seed, 25, ROOMY);
     }
@@ -338,7 +346,7 @@ fn power_fails_and_another_tree_opens_the_store() {
 
 /// So soon that the first entry of one life may overwrite the last one of the previous life.
 #[test]
-fn power_fails_after_few_writes_of_a_lodge() {
+fn a_lodge_survives_power_failures_after_few_writes() {
     for options in lodges() {
         for seed in 0..40 * seeds() {
             again_and_again(&[options], seed, 120, HASTY);
@@ -346,10 +354,10 @@ fn power_fails_after_few_writes_of_a_lodge() {
     }
 }
 
-/// The process is killed, and another one continues with what is in the CPU's caches. Then the
-/// power fails, and whatever was never written back is lost.
+/// The process is killed, and its successor continues with the contents of the CPU's caches. Then
+/// the power fails, and everything that was never written back is lost.
 #[test]
-fn a_lodge_is_killed_and_goes_on_and_the_power_fails() {
+fn a_lodge_survives_a_kill_followed_by_a_power_failure() {
     for options in lodges() {
         for seed in 0..150 * seeds() {
             let mut rng = StdRng::seed_from_u64(seed);
@@ -365,7 +373,7 @@ fn a_lodge_is_killed_and_goes_on_and_the_power_fails() {
             let mut map = contents(&store);
             story.check(at, "killed", &map);
             for i in 0..rng.random_range(1..30) {
-                // Nothing that raises the log floor, or flushes more than necessary.
+                // Nothing here raises the log floor or flushes more than necessary.
                 let step = Step::Put(key(&mut rng, 30), (i as u64).to_be_bytes().to_vec());
                 assert!(take(&store, &step));
                 apply(&mut map, &step);
@@ -378,7 +386,7 @@ fn a_lodge_is_killed_and_goes_on_and_the_power_fails() {
     }
 }
 
-/// Bytes of a device, number of keys, and the most steps of a life.
+/// Size of the device, number of keys, and maximum number of steps in a life.
 type Room = (u64, u64, usize);
 const ROOMY: Room = (BYTES, 60, 150);
 const FULL: Room = (8 << 10, 500, 150);
@@ -407,8 +415,8 @@ fn again_and_again(
         story.requests[..at]
             .iter()
             .for_each(|request| device.apply(request));
-        // Either the power fails, or only the process is killed: then what is in doubt stays in the
-        // CPU's caches until the power fails after all.
+        // Either the power fails, or only the process is killed. Then undecided words stay in the
+        // CPU's caches until the power fails later.
         let killed = rng.random_bool(0.3);
         let device = if killed {
             device
@@ -432,9 +440,9 @@ fn again_and_again(
     (refused, restored)
 }
 
-/// Few keys, which one leaf holds, so that bits are cleared before slots are filled.
+/// Few keys in a single leaf, so that bits are cleared before slots are filled.
 #[test]
-fn every_request_of_updates_that_find_no_empty_slots() {
+fn updates_without_empty_slots_survive_a_crash_at_every_request() {
     let options = lodges()[2];
     for seed in 0..seeds() {
         let mut rng = StdRng::seed_from_u64(seed);
@@ -457,7 +465,7 @@ fn every_request_of_updates_that_find_no_empty_slots() {
 }
 
 #[test]
-fn a_program_of_a_lodge_goes_through_everything_that_may_be_cut() {
+fn lodge_programs_cover_every_interruptible_event() {
     for options in lodges() {
         let mut rng = StdRng::seed_from_u64(0);
         let device = Arc::new(MemPm::new(BYTES));
@@ -467,13 +475,13 @@ fn a_program_of_a_lodge_goes_through_everything_that_may_be_cut() {
             assert!(take(&store, &step), "not full");
         }
         let PmTreeKind::Lodge(lodge) = options.tree else {
-            unreachable!("these are lodges");
+            unreachable!("every tree here is a lodge");
         };
         let stats = store.stats();
         let pm = stats.pm.unwrap();
         let own = pm.lodge.unwrap();
         let most = 240 / u64::from(lodge.log_entries);
-        assert!(own.logs_opened > most / 3, "logs are used up: {own:?}");
+        assert!(own.logs_opened > most / 3, "logs must be used up: {own:?}");
         assert!(pm.log_chunk_bytes < 10 << 10, "and reused: {pm:?}");
         assert!(pm.cleanings > 4 && pm.buffer_overwrites > 5, "{pm:?}");
         let nodes: u64 = own.node_splits.iter().sum();
@@ -484,7 +492,7 @@ fn a_program_of_a_lodge_goes_through_everything_that_may_be_cut() {
 }
 
 #[test]
-fn a_program_goes_through_everything_that_may_be_cut() {
+fn programs_cover_every_interruptible_event() {
     for options in all() {
         let mut rng = StdRng::seed_from_u64(0);
         let device = Arc::new(MemPm::new(BYTES));

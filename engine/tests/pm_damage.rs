@@ -1,5 +1,5 @@
 //! Tests bytes that the engine did not write: the result is a typed error or an answer, never a
-//! panic and never an endless wait.
+//! panic or an endless loop.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -22,7 +22,7 @@ const CCL: PmTreeKind = PmTreeKind::Ccl(CclOptions {
     logs: 1,
 });
 
-/// Leaves that split early, and logs of a few entries.
+/// Leaves that split early, and logs with few entries.
 fn lodge() -> PmTreeKind {
     PmTreeKind::Lodge(LodgeOptions {
         slots: 8,
@@ -62,13 +62,13 @@ fn store(tree: PmTreeKind) -> (Vec<u8>, BTreeMap<Vec<u8>, Vec<u8>>) {
     (device.crash(&mut |n| n - 1).to_vec(), map)
 }
 
-/// Uses every operation on whatever is there. Errors are as good as answers.
+/// Uses every operation on the contents. Errors are acceptable.
 fn use_it(store: &PmStore, map: &BTreeMap<Vec<u8>, Vec<u8>>) {
     let mut got = Vec::new();
     let mut seen = 0;
     drop(store.scan(b"", &mut |_, _| {
         seen += 1;
-        assert!(seen < 10_000, "a scan without end");
+        assert!(seen < 10_000, "the scan does not end");
         ControlFlow::Continue(())
     }));
     drop(store.scan_back(None, &mut |_, _| ControlFlow::Continue(())));
@@ -89,12 +89,12 @@ fn refused(tree: PmTreeKind, bytes: &[u8], at: usize, byte: u8, what: &str) {
         }
         Err(Error::NotAStore { .. }) if at < 8 => {}
         Err(e) => panic!("byte {at}: {e}"),
-        Ok(_) => panic!("byte {at} of {what} is damaged, and the store opens"),
+        Ok(_) => panic!("the store opens although byte {at} of {what} is damaged"),
     }
 }
 
 #[test]
-fn what_is_there_opens() {
+fn undamaged_stores_open() {
     for tree in [CCL, lodge()] {
         opens(tree);
     }
@@ -125,9 +125,9 @@ fn a_damaged_superblock_is_refused_by_name() {
         let refused = |at, what| refused(tree, &bytes, at, 0x10, what);
         (0..40).for_each(|at| refused(at, "superblock"));
         (64..72).for_each(|at| refused(at, "log floor"));
-        // The directory: chunk 0 holds leaves.
+        // In the directory, chunk 0 holds leaves.
         (256..264).for_each(|at| refused(at, "directory"));
-        // A device shorter than the store's.
+        // A device shorter than its store.
         let short = PmImage::from(bytes[..bytes.len() / 2].to_vec());
         let error = open(short, tree).err().unwrap().to_string();
         assert!(
@@ -137,11 +137,11 @@ fn a_damaged_superblock_is_refused_by_name() {
     }
 }
 
-/// The contents of a LodgeTree's leaf are checked against its neighbours.
+/// The contents of a LodgeTree leaf are checked against its neighbours.
 #[test]
-fn a_lodge_with_a_leaf_that_says_what_it_cannot_is_refused() {
+fn a_lodge_with_an_inconsistent_leaf_is_refused() {
     let (bytes, _) = store(lodge());
-    // Thirty-one chunks; the first leaf is the first block of the first of them.
+    // Thirty-one chunks. The first leaf is the first block of the first chunk.
     let first = bytes.len() - 31 * 1024;
     let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
     let use_n = word(first) >> 27 & 1;
@@ -185,10 +185,10 @@ fn a_lodge_with_a_leaf_that_says_what_it_cannot_is_refused() {
     }
 }
 
-/// A record with two references would be free as soon as one of them is dropped, and bytes of a
-/// leaf would be taken for a record.
+/// If two slots refer to one record, dropping one slot would free it. A reference into a leaf would
+/// read leaf bytes as a record.
 #[test]
-fn records_that_two_slots_name_or_that_lie_elsewhere_are_refused() {
+fn records_referenced_twice_or_outside_record_chunks_are_refused() {
     for tree in [PmTreeKind::PmTree, CCL, lodge()] {
         let device = Arc::new(MemPm::new(BYTES));
         let shared: Arc<dyn PmDevice> = device.clone();
@@ -201,8 +201,8 @@ fn records_that_two_slots_name_or_that_lie_elsewhere_are_refused() {
         drop(store);
         let bytes = device.crash(&mut |n| n - 1).to_vec();
         assert!(open(PmImage::from(bytes.clone()), tree).is_ok());
-        // The values in slots of a key, including slots that a split has left behind. A slot is two
-        // words.
+        // The values in all slots of a key, including slots that a split has left behind. A slot
+        // has two words.
         let values = |i: u64| {
             let key = key(i).to_le_bytes();
             let words = (0..bytes.len()).step_by(8);
@@ -237,7 +237,7 @@ fn records_that_two_slots_name_or_that_lie_elsewhere_are_refused() {
 }
 
 #[test]
-fn another_magic_is_no_store() {
+fn a_device_with_another_magic_is_not_a_store() {
     let mut bytes = vec![0; BYTES as usize];
     bytes[3] = 9;
     let error = open(PmImage::from(bytes), CCL).err().unwrap();
@@ -245,10 +245,10 @@ fn another_magic_is_no_store() {
 }
 
 #[test]
-fn an_entry_that_is_missing_in_the_middle_of_the_log_is_damage_and_the_last_one_is_not() {
+fn a_missing_log_entry_is_damage_unless_it_is_the_last() {
     let (bytes, _) = store(CCL);
-    // Entries have increasing times in a chunk. Find a chunk of the log by trial: one whose first
-    // and second entry matter.
+    // Entries in a chunk have increasing times. Find a chunk of the log by trial: one whose first
+    // and second entries matter.
     let start = bytes.len() - 31 * 1024;
     let mut refused = 0;
     for chunk in (start..bytes.len()).step_by(1024) {
@@ -267,7 +267,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn damaged_words_make_no_panic(
+    fn damaged_words_never_panic(
         ccl in any::<bool>(),
         damage in prop::collection::vec(
             (0..BYTES as usize / 8, any::<u64>(), 0u32..64, any::<bool>()),
@@ -287,9 +287,9 @@ proptest! {
         }
     }
 
-    /// The same in the words that matter most: those of leaves in use.
+    /// The same in the most important words: those of leaves in use.
     #[test]
-    fn damaged_leaves_make_no_panic(
+    fn damaged_leaves_never_panic(
         ccl in any::<bool>(),
         damage in prop::collection::vec((0usize..12, 0usize..32, 0u32..64), 1..5),
     ) {

@@ -1,5 +1,5 @@
-//! Tests values longer than a chunk of a persistent memory, in all its trees: they are stored in
-//! pieces, in chunks of records. (`pm_crash.rs` cuts the power while they are written.)
+//! Tests values longer than a chunk of persistent memory in all its trees. They are stored in
+//! pieces, in chunks of records. `pm_crash.rs` tests power failures while they are written.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ mod pm;
 use pm::{Map, assert_same, open};
 
 const CHUNK: usize = 2048;
-/// Bytes of the longest value in one piece.
+/// Maximum length of a value stored in one piece.
 const ONE: usize = CHUNK - 8;
 /// Bytes in each piece of a longer value.
 const PIECE: usize = CHUNK - 16;
@@ -39,7 +39,7 @@ fn trees() -> [PmOptions; 4] {
     })
 }
 
-/// Returns bytes of which no two pieces are equal.
+/// Returns bytes in which no two pieces are equal.
 fn value(salt: u64, len: usize) -> Vec<u8> {
     let mut rng = StdRng::seed_from_u64(salt);
     (0..len).map(|_| rng.random()).collect()
@@ -52,7 +52,7 @@ fn pump(store: &PmStore) {
 }
 
 #[test]
-fn values_of_every_length_come_back_from_every_tree() {
+fn values_of_every_length_round_trip_in_every_tree() {
     let lengths = [
         0,
         8,
@@ -98,7 +98,7 @@ fn values_of_every_length_come_back_from_every_tree() {
 }
 
 #[test]
-fn the_longest_value_is_taken_and_one_more_byte_is_refused() {
+fn the_longest_value_is_accepted_and_one_more_byte_is_refused() {
     for options in trees() {
         let options = PmOptions {
             chunk_bytes: 64 << 10,
@@ -122,9 +122,9 @@ fn the_longest_value_is_taken_and_one_more_byte_is_refused() {
     }
 }
 
-/// The device has room for three values; a hundred are written one after the other, or deleted.
+/// The device has room for three values. A hundred are written one after the other, or deleted.
 #[test]
-fn what_a_long_value_took_is_used_again() {
+fn space_of_long_values_is_reused() {
     for options in trees() {
         let device = Arc::new(MemPm::new(512 << 10));
         let mut store = open(&device, &options);
@@ -143,7 +143,7 @@ fn what_a_long_value_took_is_used_again() {
         }
         assert_same(&store, &Map::from([(b"k".to_vec(), last)]), "the last one");
         store.delete(b"k").unwrap();
-        // Entries of the log may refer to it until the log has been given up once more.
+        // The log may refer to it until it has been given up once more.
         for _ in 0..2 {
             store.put(&[1; 8], &[1; 8]).unwrap();
             store.checkpoint().unwrap();
@@ -154,7 +154,7 @@ fn what_a_long_value_took_is_used_again() {
 }
 
 #[test]
-fn a_store_without_room_for_a_value_refuses_it_and_loses_nothing() {
+fn a_value_without_room_is_refused_and_nothing_is_lost() {
     for options in trees() {
         let device = Arc::new(MemPm::new(256 << 10));
         let store = open(&device, &options);
@@ -170,9 +170,12 @@ fn a_store_without_room_for_a_value_refuses_it_and_loses_nothing() {
         }
         assert!(refused > 0 && map.len() > 5, "{refused} of 40");
         let bytes: usize = map.values().map(Vec::len).sum();
-        assert!(bytes > 128 << 10, "half of it was used: {bytes}");
+        assert!(
+            bytes > 128 << 10,
+            "half of the device must be in use: {bytes}"
+        );
         let used = store.stats().pm.unwrap().record_bytes;
-        // Space taken before the device was full was given back.
+        // Space taken before the device was full has been freed.
         assert!(used < bytes as u64 * 21 / 20 + 4096, "{used} for {bytes}");
         assert_same(&store, &map, "full");
         for key in map.keys() {
@@ -185,10 +188,9 @@ fn a_store_without_room_for_a_value_refuses_it_and_loses_nothing() {
     }
 }
 
-/// A scan that ends early, in either direction, loads the values of the rows that it reached, and
-/// no others.
+/// A scan that ends early, in either direction, loads only the values of the rows that it reached.
 #[test]
-fn a_scan_reads_the_values_that_it_comes_to() {
+fn a_scan_loads_only_the_values_it_reaches() {
     const LEN: usize = 50_000;
     for options in trees() {
         let device = Arc::new(MemPm::new(4 << 20));
@@ -247,7 +249,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_random_program_is_that_of_an_ordered_map(
+    fn random_programs_agree_with_an_ordered_map(
         tree in 0usize..4,
         steps in prop::collection::vec((0u8..20, 0u8..12, 0usize..9_000, any::<bool>()), 1..120),
     ) {
@@ -281,10 +283,10 @@ proptest! {
     }
 }
 
-/// Writers replace long values while readers get and scan: each value read is one of those written,
-/// complete.
+/// Writers replace long values while readers get and scan. Each value read is complete, and one of
+/// those written.
 #[test]
-fn readers_find_whole_values_while_their_places_are_written_again() {
+fn readers_find_whole_values_while_their_space_is_reused() {
     for options in trees() {
         let device = Arc::new(MemPm::new(2 << 20));
         let store = open(&device, &options);
@@ -337,9 +339,9 @@ fn readers_find_whole_values_while_their_places_are_written_again() {
     }
 }
 
-/// Any changed byte in any piece is detected, and no other value is returned for it.
+/// Any changed byte in any piece is detected, and no other value is returned.
 #[test]
-fn damage_to_any_piece_of_a_long_value_is_told() {
+fn damage_to_any_piece_of_a_long_value_is_reported() {
     use treering_engine::device::PmDevice;
     let options = trees()[0];
     let device = Arc::new(MemPm::new(256 << 10));
@@ -355,11 +357,14 @@ fn damage_to_any_piece_of_a_long_value_is_told() {
         match store.get(b"k", &mut found) {
             // The byte belongs to something else.
             Ok(true) => assert!(found == good, "offset {at}"),
-            Ok(false) => assert!(at < 8 << 10, "offset {at}: it was found before"),
+            Ok(false) => assert!(at < 8 << 10, "offset {at}: the key must still be found"),
             Err(Error::PmDamaged { .. }) => hits += 1,
             Err(e) => panic!("offset {at}: {e}"),
         }
         device.store(at, &byte).unwrap();
     }
-    assert!(hits > 3 * CHUNK / 97 - 4, "{hits} of the value's bytes");
+    assert!(
+        hits > 3 * CHUNK / 97 - 4,
+        "only {hits} bytes of the value were hit"
+    );
 }

@@ -1,14 +1,14 @@
-//! Tests that space in persistent memory is reclaimed: what deletes empty is reused, whether the
-//! store keeps running, is closed, or is dropped and recovered. A store reports that it is full
+//! Tests that space in persistent memory is reclaimed: leaves that become empty are reused, whether
+//! the store keeps running, is closed, or is dropped and recovered. A store reports that it is full
 //! only when it is, and can still delete then.
 //!
-//! Bounds, as shares of the device that keys and values of live rows take when a put is first
-//! refused, are given by [`Shape::bound`]. They are below one for three reasons: a leaf's slot
-//! takes 16 bytes for a key and a value of any length; a record begins with eight bytes and takes a
-//! multiple of 16; and a store is full when no three neighbours fit in two leaves, so leaves are at
-//! least two thirds full.
+//! [`Shape::bound`] gives the bounds: the share of the device that keys and values of live rows
+//! take when a put is first refused. Three reasons keep it below one. A leaf slot takes 16 bytes
+//! for a key and a value of any length. A record begins with eight bytes and takes a multiple of
+//! 16. And a store is full when no three neighbours fit into two leaves, so leaves are at least two
+//! thirds full.
 //!
-//! `TREERING_PM_CHURN_SECS` lets the churn of each tree run for that many seconds (a campaign:
+//! `TREERING_PM_CHURN_SECS` makes the churn of each tree run for that many seconds (a campaign:
 //! 600).
 
 use std::collections::BTreeMap;
@@ -49,7 +49,7 @@ fn options_of(tree: PmTreeKind) -> PmOptions {
     }
 }
 
-/// What is done with a store between generations.
+/// What happens to a store between generations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Between {
     GoesOn,
@@ -76,7 +76,11 @@ fn pump_all(store: &PmStore) {
     while let Some(task) = store.due() {
         while store.pump(task).expect("pumps") == Progress::More {}
         steps += 1;
-        assert!(steps < 20, "work without end: {:?}", store.stats());
+        assert!(
+            steps < 20,
+            "the background work must end: {:?}",
+            store.stats()
+        );
     }
 }
 
@@ -87,7 +91,7 @@ fn rows(store: &PmStore) -> usize {
 /// Each generation is put in one order, and the one before it is deleted in another. The device
 /// holds two and a third generations, including log and leaves.
 #[test]
-fn generations_come_and_go() {
+fn space_of_deleted_generations_is_reused() {
     let n = 1_009u64;
     let key = |generation: u32, i: u64| {
         let mut key = generation.to_be_bytes().to_vec();
@@ -127,7 +131,7 @@ fn generations_come_and_go() {
             pump_all(&store);
             assert_eq!(rows(&store), n as usize);
             let leaves = store.stats().leaf_pages;
-            // A leaf that is less than half full has no neighbour with which it would fit in one
+            // A leaf that is less than half full has no neighbour that would fit into the same
             // leaf.
             let most = match options.tree {
                 PmTreeKind::Lodge(_) => n / 9,
@@ -142,12 +146,12 @@ fn generations_come_and_go() {
     }
 }
 
-/// Live rows take at most 52 % of it.
+/// Live rows take at most 52 % of the device.
 const GENERATIONS_BYTES: u64 = 720 << 10;
 
 /// Keys are put at one end and deleted at the other.
 #[test]
-fn a_queue_takes_what_its_rows_take() {
+fn a_queue_uses_space_in_proportion_to_its_rows() {
     const LIVE: u32 = 500;
     for options in trees() {
         for between in Between::ALL {
@@ -175,10 +179,7 @@ fn a_queue_takes_what_its_rows_take() {
                 options.tree
             );
             if let Some(lodge) = stats.pm.unwrap().lodge {
-                assert!(
-                    lodge.nodes <= leaves,
-                    "nodes are given back, too: {lodge:?}"
-                );
+                assert!(lodge.nodes <= leaves, "nodes must be freed too: {lodge:?}");
             }
         }
     }
@@ -187,8 +188,8 @@ fn a_queue_takes_what_its_rows_take() {
 /// A kind of rows.
 #[derive(Clone, Copy, Debug)]
 enum Shape {
-    /// Both of eight bytes, half of them with the top bit set, so that anchors of leaves are
-    /// records.
+    /// Keys and values of eight bytes. Half of the keys have the top bit set, so that the anchors
+    /// of leaves are records.
     Words,
     /// Records of several sizes.
     Records,
@@ -223,7 +224,7 @@ fn size(map: &Map) -> u64 {
     map.iter().map(|(k, v)| (k.len() + v.len()) as u64).sum()
 }
 
-/// Puts rows until there is no room.
+/// Puts rows until a put is refused for lack of space.
 fn fill(store: &PmStore, map: &mut Map, shape: Shape, rng: &mut StdRng) {
     loop {
         let (key, value) = shape.row(rng);
@@ -257,13 +258,13 @@ fn delete_all(store: &PmStore, map: &mut Map, mut keys: Vec<Vec<u8>>, story: &st
         std::mem::swap(&mut keys, &mut refused);
         assert!(
             keys.len() < before,
-            "{story}: {before} are refused for ever"
+            "{story}: {before} deletes are refused forever"
         );
     }
 }
 
 #[test]
-fn a_full_store_can_delete_and_then_put_again() {
+fn a_full_store_accepts_deletes_and_then_puts() {
     const BYTES: u64 = 256 << 10;
     for options in trees() {
         for shape in Shape::ALL {
@@ -297,7 +298,7 @@ fn a_full_store_can_delete_and_then_put_again() {
     }
 }
 
-/// A key may be longer than the space kept for the records of deletes. Its delete then goes to the
+/// A key may be longer than the space reserved for records of deletes. Its delete then goes to the
 /// leaf, which already holds the key.
 #[test]
 fn a_full_store_of_long_keys_can_be_emptied() {
@@ -326,7 +327,7 @@ fn a_full_store_of_long_keys_can_be_emptied() {
                     taken.retain(|key| store.delete(key).is_err());
                     assert!(
                         taken.len() < before,
-                        "{story}, {round}: all {before} are refused"
+                        "{story}, {round}: all {before} deletes are refused"
                     );
                     pump_all(&store);
                 }
@@ -360,7 +361,7 @@ fn leaves_are_merged_before_a_store_is_full() {
 
 /// Leaves that were emptied before a crash are found after it.
 #[test]
-fn leaves_that_were_sparse_before_an_opening_are_merged_after_it() {
+fn sparse_leaves_are_merged_after_reopening() {
     let mut merged = BTreeMap::new();
     let late = GlobalOptions {
         buffer_percent: 250,
@@ -397,7 +398,7 @@ fn leaves_that_were_sparse_before_an_opening_are_merged_after_it() {
         assert_ne!(store.pump(PmTask::MergeLeaves).unwrap(), Progress::More);
         merged.insert(options.tree.name(), found - stats.leaf_pages);
     }
-    // The other trees merge when they delete.
+    // The other trees merge during deletes.
     assert!(
         merged["lodge"] > 50 && merged["pmtree-global"] > 50,
         "{merged:?}"
@@ -406,7 +407,7 @@ fn leaves_that_were_sparse_before_an_opening_are_merged_after_it() {
 
 /// Rows of one kind are replaced by rows of another.
 #[test]
-fn room_for_records_becomes_room_for_leaves_and_back() {
+fn space_moves_between_records_and_leaves() {
     for options in trees() {
         let device = Arc::new(MemPm::new(256 << 10));
         let mut rng = StdRng::seed_from_u64(3);
@@ -435,8 +436,8 @@ fn churn_for() -> Option<Duration> {
     Some(Duration::from_secs(asked.ok()?.parse().ok()?))
 }
 
-/// Rows in a drifting window of keys are put, changed and deleted, with reopenings, at three
-/// quarters of what the store holds when it is first full. It must never be full.
+/// Rows in a drifting window of keys are put, changed and deleted, and the store is reopened now
+/// and then, at three quarters of the capacity when first full. The store must never be full.
 #[test]
 fn churn_in_a_drifting_range_never_fills_a_store() {
     const BYTES: u64 = 256 << 10;
@@ -498,5 +499,5 @@ fn churn_in_a_drifting_range_never_fills_a_store() {
     }
 }
 
-/// Live rows' share of the device during churn, at which a store is never full.
+/// Share of live rows, during churn, at which a store is never full.
 const CHURN_PERCENT: u64 = 50;

@@ -1,7 +1,7 @@
-//! Tests that a store in persistent memory answers like an ordered map, whatever the tree, its
-//! options and the keys, and also after it is reopened, perhaps as another tree.
+//! Tests that a store in persistent memory behaves like an ordered map, for every tree, option and
+//! kind of key, also after it is reopened, possibly as another tree.
 //!
-//! Chunks have few leaves, so that a few thousand operations use, clean and reuse dozens of them.
+//! Chunks have few leaves, so that a few thousand operations use, clean and reuse dozens of chunks.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -144,14 +144,14 @@ fn every_tree_agrees_with_an_ordered_map() {
 }
 
 #[test]
-fn a_store_that_is_opened_as_another_tree_is_the_same_map() {
+fn a_store_reopened_as_another_tree_keeps_its_contents() {
     for seed in 0..4 {
         run_program(&trees(), seed, 8_000, 350);
     }
 }
 
 #[test]
-fn structure_changes_flushes_and_cleanings_really_happen() {
+fn programs_cause_structure_changes_flushes_and_cleanings() {
     for tree in trees() {
         let device = Arc::new(MemPm::new(1 << 20));
         let store = open(&device, &options(tree));
@@ -210,7 +210,7 @@ fn structure_changes_flushes_and_cleanings_really_happen() {
     }
 }
 
-/// Puts keys until the store has refused 50 of them. One in four has a record of its own.
+/// Puts keys until the store has refused 50. One in four has a record of its own.
 fn fill(store: &PmStore) -> Map {
     let tree = store.options().tree;
     let mut map = Map::new();
@@ -233,11 +233,11 @@ fn fill(store: &PmStore) -> Map {
             return map;
         }
     }
-    panic!("{tree:?}: never full");
+    panic!("{tree:?}: the store never became full");
 }
 
 #[test]
-fn a_full_store_says_so_keeps_what_it_has_and_opens_again() {
+fn a_full_store_refuses_puts_keeps_its_data_and_reopens() {
     for tree in trees() {
         let device = Arc::new(MemPm::new(96 << 10));
         let mut store = open(&device, &options(tree));
@@ -253,7 +253,7 @@ fn a_full_store_says_so_keeps_what_it_has_and_opens_again() {
             // Its deletes wait in the buffer, whose merge waits for a free leaf.
             continue;
         }
-        // Changes for which a leaf has no room wait for its neighbours.
+        // Changes that do not fit into a leaf wait for its neighbours.
         for _ in 0..20 {
             let keys: Vec<_> = map.keys().cloned().collect();
             for key in keys {
@@ -265,7 +265,7 @@ fn a_full_store_says_so_keeps_what_it_has_and_opens_again() {
             }
             assert_same(&store, &map, &format!("{tree:?}, being emptied"));
         }
-        assert_eq!(map, Map::new(), "{tree:?}: a full store can be emptied");
+        assert_eq!(map, Map::new(), "{tree:?}: all keys must be deletable");
         for i in 0..500u64 {
             let done = store.put(&i.to_be_bytes(), &[1; 8]);
             done.unwrap_or_else(|e| panic!("{tree:?}: {e} at {i}: {:?}", store.stats()));
@@ -273,25 +273,26 @@ fn a_full_store_says_so_keeps_what_it_has_and_opens_again() {
     }
 }
 
-/// Returns the leaves and their offsets, from the first one on (`engine/src/pm/leaf.rs`: the
-/// header's upper bits name the next leaf).
+/// Returns the leaves and their offsets, from the first one on. In `engine/src/pm/leaf.rs`, the
+/// upper bits of the header refer to the next leaf.
 fn leaves_of(image: &[u8], first: usize) -> Vec<usize> {
     let word = |at: usize| u64::from_le_bytes(image[at..at + 8].try_into().unwrap());
     let next = |at: &usize| Some((word(*at) >> 28) as usize * 256).filter(|next| *next != 0);
     std::iter::successors(Some(first), next).collect()
 }
 
-/// A leaf lacks a change that the log has, and has newer ones, in a store without room: the change
-/// goes back into the leaf's buffer, and what the leaf has stays its own. A replay that is cut off
-/// between two batches of a leaf may leave it so; here the leaf's header is changed instead.
+/// In a full store, a leaf lacks a change that is in the log, but has newer ones. Recovery must put
+/// the change back into the leaf's buffer without replacing the newer ones. A replay that is cut
+/// off between two batches of a leaf may cause this; here the test changes the leaf's header
+/// instead.
 #[test]
-fn what_a_full_leaf_has_is_not_buffered_again() {
+fn recovery_does_not_rebuffer_newer_changes_of_a_full_leaf() {
     const BYTES: usize = 96 << 10;
     let tree = ccl(6, Logging::EveryWrite, Cleaning::LocalityAware);
     let device = Arc::new(MemPm::new(BYTES as u64));
     let map = fill(&open(&device, &options(tree)));
     let image = device.crash(&mut |n| n - 1).to_vec();
-    // The superblock, an entry of the directory for each chunk, then the first leaf.
+    // The superblock, a directory entry for each chunk, then the first leaf.
     let chunks = (BYTES - 512) / (2048 + 8);
     let leaves = leaves_of(&image, (256 + 8 * chunks).next_multiple_of(256));
     let mut opened = 0;
@@ -316,7 +317,7 @@ fn what_a_full_leaf_has_is_not_buffered_again() {
             Err(e) => panic!("slot {slot} of the leaf at {leaf}: {e}"),
         };
         if store.recovery().restored == 0 || contents(&store) != map {
-            // The log no longer has that change.
+            // That change is no longer in the log.
             continue;
         }
         opened += 1;
@@ -338,15 +339,15 @@ fn what_a_full_leaf_has_is_not_buffered_again() {
     assert!(opened > 10, "{opened}");
 }
 
-/// The log had taken every chunk and nearly all of its entries were in leaves or overwritten
-/// already, and yet a leaf that had to be split was refused.
+/// Regression: the log had taken every chunk, although nearly all of its entries were in leaves or
+/// overwritten, and a leaf that had to be split was refused.
 #[test]
-fn a_log_that_has_taken_every_chunk_gives_way_to_leaves() {
+fn a_log_that_has_taken_every_chunk_frees_chunks_for_leaves() {
     for tree in trees()
         .into_iter()
         .filter(|tree| *tree != PmTreeKind::PmTree)
     {
-        // Of 31 chunks, one is for leaves, one is kept to clean the log into, and one is for
+        // Of 31 chunks, one is for leaves, one is reserved for cleaning the log, and one is for
         // records of deletes.
         let device = Arc::new(MemPm::new(64 << 10));
         let store = open(&device, &options(tree));
@@ -374,13 +375,13 @@ fn a_log_that_has_taken_every_chunk_gives_way_to_leaves() {
     }
 }
 
-/// Returns the bytes of the chunk that a log began last.
+/// Returns the bytes of the chunk in which the log began last.
 fn newest_log_chunk(device: &MemPm) -> Vec<u8> {
     let bytes = device.crash(&mut |n| n - 1).to_vec();
     let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
     let (chunk_bytes, chunks) = (word(24) as usize, word(32) as usize);
     let start = (256 + 8 * chunks).next_multiple_of(256);
-    // Of equal kinds, the later one has the larger word.
+    // Of two chunks of one kind, the later one has the larger word.
     let newest = (0..chunks)
         .filter(|chunk| word(256 + 8 * chunk) >> 61 == 3)
         .max_by_key(|chunk| word(256 + 8 * chunk))
@@ -388,11 +389,12 @@ fn newest_log_chunk(device: &MemPm) -> Vec<u8> {
     bytes[start + newest * chunk_bytes..][..chunk_bytes].to_vec()
 }
 
-/// A log took a chunk that had held records, and read on in them behind its last entry. Words that
-/// happened to match passed for entries, whose keys nobody had ever put, or for damage. Here a
-/// record contains entries of another store's log with later times, so that all of them match.
+/// Regression: a log took a chunk that had held records, and reading continued in them after its
+/// last entry. Words that happened to match passed for entries with keys that nobody had put, or
+/// for damage. Here a record contains entries of another store's log with later times, so that all
+/// of them match.
 #[test]
-fn what_records_held_is_no_entry_of_a_log_that_takes_their_chunk() {
+fn old_records_are_not_read_as_log_entries_in_a_reused_chunk() {
     for tree in [PmTreeKind::Ccl(CclOptions::default()), GLOBAL] {
         let other = Arc::new(MemPm::new(1 << 20));
         let store = open(&other, &options(tree));
@@ -476,7 +478,7 @@ fn bad_options_are_refused_by_name() {
 }
 
 #[test]
-fn keys_that_no_chunk_holds_and_values_that_no_store_takes_are_refused_and_nothing_changes() {
+fn oversized_keys_and_values_are_refused_and_nothing_changes() {
     let device = Arc::new(MemPm::new(1 << 20));
     let store = open(&device, &options(PmTreeKind::Ccl(CclOptions::default())));
     let most = vec![9; 2048 - 8];
@@ -498,8 +500,8 @@ fn keys_that_no_chunk_holds_and_values_that_no_store_takes_are_refused_and_nothi
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
-    /// Few keys, so that everything happens to each of them: it is overwritten in the buffer,
-    /// flushed, deleted, put again, moved by a split, merged, cleaned.
+    /// Few keys, so that each of them is overwritten in the buffer, flushed, deleted, put again,
+    /// moved by a split, merged, and cleaned.
     #[test]
     fn few_keys_in_any_order_agree_with_a_map(
         batch in 0usize..4,
@@ -513,7 +515,8 @@ proptest! {
         let mut store = open(&device, &options(tree));
         let mut map = Map::new();
         for (number, what, byte) in steps {
-            // Every third key is not of eight bytes, every fifth has its top bit set.
+            // Every third key has another length than eight bytes, and every fifth has its top bit
+            // set.
             let mut key = vec![if number % 5 == 0 { 200 } else { 3 }; 8];
             key[7] = number;
             key.truncate(if number % 3 == 0 { 9 - usize::from(number % 2) * 4 } else { 8 });

@@ -1,9 +1,9 @@
 //! Tests many threads on one store in persistent memory, one of which cleans the log, until the
 //! power fails.
 //!
-//! Each thread has its own keys, interleaved with those of the others, so it knows what they must
-//! hold. Neighbours in a leaf belong to different threads, so buffers, splits, merges and cleaning
-//! affect all threads.
+//! Each thread has its own keys, interleaved with those of the others, so it knows their contents.
+//! Neighbours in a leaf belong to different threads, so buffers, splits, merges and cleaning affect
+//! all threads.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -38,7 +38,7 @@ fn trees() -> [PmTreeKind; 5] {
     ]
 }
 
-/// LodgeTrees, with fewer partitions of the log than there are threads.
+/// LodgeTrees, with fewer log partitions than threads.
 fn lodges() -> [PmTreeKind; 3] {
     let small = LodgeOptions {
         slots: 7,
@@ -77,10 +77,10 @@ fn key(thread: u64, number: u64) -> Vec<u8> {
 
 type Value = Option<Vec<u8>>;
 
-/// What a thread knows of its keys: the value last acknowledged, and the value tried since.
+/// What a thread knows of a key: the value last acknowledged, and the value tried since.
 type Known = BTreeMap<Vec<u8>, (Value, Value)>;
 
-/// Writes to its own keys and reads them, until the power fails or enough is done.
+/// Writes and reads its own keys until the power fails or it has done enough.
 fn client(store: &PmStore, device: &MemPm, thread: u64, seed: u64, steps: u64) -> Known {
     let mut rng = StdRng::seed_from_u64(seed * 100 + thread);
     let mut known = Known::new();
@@ -122,7 +122,7 @@ fn client(store: &PmStore, device: &MemPm, thread: u64, seed: u64, steps: u64) -
     known
 }
 
-/// A scan in order, in either direction, sees all of a thread's own keys as they are.
+/// A scan in either direction returns all of the thread's own keys in order and with their values.
 fn look_at_all(store: &PmStore, thread: u64, known: &Known) {
     let mut up = Vec::new();
     store
@@ -152,7 +152,7 @@ fn look_at_all(store: &PmStore, thread: u64, known: &Known) {
     assert_eq!(down, expected, "thread {thread}, downwards");
 }
 
-/// Runs all threads concurrently, and returns what they know.
+/// Runs all threads concurrently. Returns what they know.
 fn run(store: &PmStore, device: &MemPm, seed: u64, steps: u64) -> Vec<Known> {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -176,7 +176,7 @@ fn run(store: &PmStore, device: &MemPm, seed: u64, steps: u64) -> Vec<Known> {
 }
 
 #[test]
-fn threads_see_their_own_writes_whatever_the_others_do() {
+fn threads_see_their_own_writes() {
     see_their_own_writes(&trees());
 }
 
@@ -209,12 +209,12 @@ fn see_their_own_writes(trees: &[PmTreeKind]) {
 }
 
 #[test]
-fn what_was_acknowledged_to_any_thread_survives_the_power() {
+fn acknowledged_writes_of_all_threads_survive_power_failures() {
     acknowledged_survives(&trees());
 }
 
 #[test]
-fn what_was_acknowledged_to_any_thread_of_a_lodge_survives() {
+fn acknowledged_writes_of_all_lodge_threads_survive_power_failures() {
     acknowledged_survives(&lodges());
 }
 
@@ -234,11 +234,11 @@ fn acknowledged_survives(trees: &[PmTreeKind]) {
                 let found = found.then(|| got.clone());
                 assert!(
                     found == *acknowledged || found == *tried,
-                    "{tree:?}, seed {seed}, {key:?}: {found:?} found, {acknowledged:?} \
+                    "{tree:?}, seed {seed}, {key:?}: found {found:?}, acknowledged {acknowledged:?} \
                      acknowledged, {tried:?} tried"
                 );
             }
-            // And no key that nobody wrote.
+            // No key exists that was never written.
             let mut seen = 0;
             store
                 .scan(b"", &mut |key, _| {
@@ -252,11 +252,11 @@ fn acknowledged_survives(trees: &[PmTreeKind]) {
     }
 }
 
-/// A leaf became sparse, and another thread merged it before its own thread did. By then its slots
-/// referred to records that belonged to others, and reading their keys looked like damage. Here all
-/// keys are records, few leaves hold them, and usually one of two is deleted.
+/// Regression: a leaf became sparse, and another thread merged it before its own thread did. By
+/// then its slots referred to records that belonged to others, and reading their keys looked like
+/// damage. Here all keys are records, few leaves hold them, and usually one of two is deleted.
 #[test]
-fn leaves_of_records_are_merged_by_whoever_comes_first() {
+fn any_thread_may_merge_a_leaf_of_records() {
     for seed in 0..4 {
         let device = Arc::new(MemPm::new(1 << 20));
         let store = open(&device, PmTreeKind::PmTree);

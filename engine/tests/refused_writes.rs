@@ -1,5 +1,5 @@
-//! Tests a write-back that finds no space while its page is changed once more: what it would have
-//! written is owed, from the first change on.
+//! Tests a write-back that finds no space while its page is changed again: the page stays dirty
+//! from its first change on.
 
 mod support;
 
@@ -16,7 +16,7 @@ use treering_engine::{
 
 type Meanwhile = Box<dyn FnOnce() + Send>;
 
-/// Refuses one write, to the log or to anything else, and calls a function before that.
+/// Refuses one write, to the log or to any other block, and calls a function first.
 struct Refusing {
     memory: Arc<MemDevice>,
     of_log: AtomicBool,
@@ -78,7 +78,7 @@ fn open(device: &Arc<Refusing>, options: &Options) -> Arc<Store> {
 }
 
 #[test]
-fn what_a_refused_write_would_have_covered_is_owed_from_its_first_change_on() {
+fn a_page_with_a_refused_write_stays_dirty_from_its_first_change() {
     for pages in STORES {
         for durability in [Durability::PerCommit, Durability::Deferred] {
             let options = Options {
@@ -90,7 +90,7 @@ fn what_a_refused_write_would_have_covered_is_owed_from_its_first_change_on() {
     }
 }
 
-/// Refuses the write of a page or, if nobody has flushed it yet, of the log before it.
+/// Refuses the write of a page, or of the log before it if that has not been flushed yet.
 fn refuse_one(options: &Options, story: &str) {
     let device = Refusing::on(Arc::new(MemDevice::new(required_blocks(options, 600))));
     let store = open(&device, options);
@@ -109,7 +109,7 @@ fn refuse_one(options: &Options, story: &str) {
     device.armed.store(true, Ordering::Release);
     let refused = store.checkpoint().unwrap_err();
     assert!(refused.is_no_space(), "{story}: {refused:?}");
-    // Continues the checkpoint that was refused. The process may be killed after each step.
+    // Continues the refused checkpoint. The process may be killed after each step.
     while store.pump(Task::Checkpoint).unwrap() == Progress::More {
         check(&device.copy(), options, of_log, story);
     }
@@ -120,7 +120,7 @@ fn refuse_one(options: &Options, story: &str) {
     check(&device.copy(), options, false, story);
 }
 
-/// More than a segment of changes.
+/// Changes of more than a segment.
 fn value(n: u8) -> Vec<u8> {
     vec![n; 150]
 }

@@ -1,5 +1,5 @@
-//! Tests salvage: what is intact on a damaged store is recovered, nothing wrong is returned, and
-//! what is missing is reported by key range.
+//! Tests salvage: intact data of a damaged store is recovered, nothing wrong is returned, and
+//! missing data is reported by key range.
 
 mod support;
 
@@ -28,8 +28,8 @@ struct Left {
     history: HashMap<Vec<u8>, Vec<Vec<u8>>>,
 }
 
-/// Returns a store that has grown and shrunk with occasional checkpoints, and ends closed or with
-/// its last changes only in the log.
+/// Returns a store that grew and shrank with occasional checkpoints. It ends closed, or with its
+/// last changes only in the log.
 fn lived(options: &Options, seed: u64, closed: bool) -> Left {
     let mut rng = StdRng::seed_from_u64(seed);
     let device = Arc::new(MemDevice::new(required_blocks(options, 300)));
@@ -108,14 +108,14 @@ fn within(ranges: &[KeyRange], key: &[u8]) -> bool {
     ranges.iter().any(|range| range.contains(key))
 }
 
-/// Returns the store to which the blocks belong.
+/// Returns a store on these blocks.
 fn store_of(blocks: &[Vec<u8>]) -> StoreId {
     StoreId(u64::from_le_bytes(
         blocks[0][88..96].try_into().expect("eight bytes"),
     ))
 }
 
-/// Returns the fences of the whole page image that contained the block before it was damaged.
+/// Returns the fences of the page image that contained the block before it was damaged.
 fn image_around(blocks: &[Vec<u8>], lba: usize, page_blocks: usize) -> Option<KeyRange> {
     (lba.saturating_sub(page_blocks - 1)..=lba).find_map(|first| {
         let bytes = blocks.get(first..first + page_blocks)?.concat();
@@ -134,11 +134,11 @@ fn assert_right(left: &Left, found: &Map, report: &SalvageReport, story: &str) {
             let name = String::from_utf8_lossy(key);
             assert!(
                 within(&report.doubtful, key),
-                "{story}: {name} is wrong and not told to be doubtful: {report:?}"
+                "{story}: {name} is wrong, but not reported as doubtful: {report:?}"
             );
             assert!(
                 left.history[key].contains(value),
-                "{story}: {name} was never so"
+                "{story}: {name} never had this value"
             );
         }
     }
@@ -147,13 +147,13 @@ fn assert_right(left: &Left, found: &Map, report: &SalvageReport, story: &str) {
         let name = String::from_utf8_lossy(key);
         assert!(
             told,
-            "{story}: {name} is absent, and nothing is said of it: {report:?}"
+            "{story}: {name} is absent, but not reported as missing: {report:?}"
         );
     }
 }
 
 #[test]
-fn an_undamaged_store_comes_out_whole() {
+fn an_undamaged_store_is_salvaged_completely() {
     for (tree, pages) in all() {
         for closed in [true, false] {
             let left = lived(&tiny(tree, pages), 1, closed);
@@ -166,7 +166,7 @@ fn an_undamaged_store_comes_out_whole() {
     }
 }
 
-/// What a damaged block held.
+/// What the damaged block contained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Page,
@@ -206,8 +206,8 @@ fn campaign(tree: TreeKind, pages: Pages, rounds: u64) {
             for _ in 0..1 + case % 3 {
                 let lba = written[rng.random_range(0..written.len())];
                 let what = kind(&left.blocks, lba, page_blocks, &options);
-                // A blank block may be a shadow slot or a modification log; nothing shows that it
-                // was blanked.
+                // A blank block may be a shadow slot or a modification log. Nothing shows that the
+                // test blanked it.
                 let shadow = matches!(options.store, PageStoreKind::Shadow) && what == Kind::Page;
                 if shadow || what == Kind::ModLog || rng.random_bool(0.5) {
                     blocks[lba][rng.random_range(0..BLOCK)] ^= 1 << rng.random_range(0..8);
@@ -222,8 +222,7 @@ fn campaign(tree: TreeKind, pages: Pages, rounds: u64) {
             if !lost_tail {
                 assert_right(&left, &found, &report, &story);
             }
-            // All contents of leaves that were not hit are there, unless the log has lost what came
-            // later.
+            // All contents of undamaged leaves are present, unless the log has lost later changes.
             let touched: Vec<KeyRange> = (hit.iter())
                 .filter_map(|(_, lba)| image_around(&left.blocks, *lba, page_blocks))
                 .collect();
@@ -255,7 +254,7 @@ fn campaign(tree: TreeKind, pages: Pages, rounds: u64) {
 
 /// Damages random blocks of stores of every kind.
 #[test]
-fn damage_anywhere_loses_no_more_than_it_hits_and_nothing_in_silence() {
+fn damage_loses_only_what_it_hits_and_every_loss_is_reported() {
     let rounds = std::env::var("TREERING_REPAIR_ROUNDS").ok();
     let rounds = rounds.map_or(4, |n| n.parse().expect("a number"));
     for (tree, pages) in all() {
@@ -263,10 +262,10 @@ fn damage_anywhere_loses_no_more_than_it_hits_and_nothing_in_silence() {
     }
 }
 
-/// Without superblocks, index and table: fences and LSNs are enough, and nothing is reported as
+/// Without superblocks, index and table, fences and LSNs suffice, and nothing is reported as
 /// proved.
 #[test]
-fn without_superblocks_the_newest_images_and_the_log_are_all_there_is() {
+fn without_superblocks_the_newest_images_and_the_log_are_salvaged() {
     for (tree, pages) in all() {
         let left = lived(&tiny(tree, pages), 5, false);
         let mut blocks = left.blocks.clone();
@@ -284,10 +283,10 @@ fn without_superblocks_the_newest_images_and_the_log_are_all_there_is() {
     }
 }
 
-/// An old image of each leaf is still on the device, and the newest image of some leaf is damaged:
-/// its records do not reappear with old values but are missing.
+/// The device still has an old image of each leaf, and the newest image of one leaf is damaged. Its
+/// records must be reported as missing, not returned with old values.
 #[test]
-fn a_stale_image_does_not_stand_in_for_a_damaged_one() {
+fn a_stale_image_never_replaces_a_damaged_one() {
     for (tree, pages) in [TreeKind::BTree, BF]
         .into_iter()
         .flat_map(|tree| [IN_PLACE, EACH_FLUSH, SHADOW].map(|pages| (tree, pages)))
@@ -306,7 +305,7 @@ fn a_stale_image_does_not_stand_in_for_a_damaged_one() {
         let old = read_all(&device);
         write(2);
         store.close().expect("closes");
-        // Discards do nothing: trimmed blocks keep their contents.
+        // Discards do nothing, so trimmed blocks keep their contents.
         let mut blocks = read_all(&device);
         for (block, old) in blocks.iter_mut().zip(&old) {
             if block.iter().all(|b| *b == 0) && &old[24..26] == b"TR" {
@@ -320,10 +319,10 @@ fn a_stale_image_does_not_stand_in_for_a_damaged_one() {
             check_for(block, page.page_id(), store).is_ok()
                 && page.iter().any(|(_, value)| value[0] == 2)
         };
-        // The last of them: for an in-place store, the page's home and not its image in the
+        // Damage the last image: for an in-place store the page's home, not the image in the
         // journal.
         let hit = blocks.iter().rposition(is_newest).expect("a leaf");
-        let range = image_around(&blocks, hit, 1).expect("whole until now");
+        let range = image_around(&blocks, hit, 1).expect("the image was whole");
         let image = blocks[hit].clone();
         blocks
             .iter_mut()
@@ -331,10 +330,7 @@ fn a_stale_image_does_not_stand_in_for_a_damaged_one() {
             .for_each(|block| block[2_000] ^= 4);
         let (found, report) = salvaged(&blocks);
         for (key, value) in &found {
-            assert_eq!(
-                value[0], 2,
-                "{story}: {key:?} is of another time: {report:?}"
-            );
+            assert_eq!(value[0], 2, "{story}: {key:?} has an old value: {report:?}");
         }
         assert!(
             !range.from.is_empty() || range.to.is_some(),
@@ -357,10 +353,10 @@ fn a_stale_image_does_not_stand_in_for_a_damaged_one() {
     }
 }
 
-/// A durable log block is lost: what comes behind it is still read, and everything older is
+/// A durable log block is lost. The blocks after it are still read, and everything older is
 /// doubtful.
 #[test]
-fn a_hole_in_the_log_is_told_and_read_over() {
+fn a_hole_in_the_log_is_reported_and_later_records_are_read() {
     for (tree, pages) in all() {
         let options = Options {
             log_bytes: 2 << 20,
@@ -403,7 +399,7 @@ fn a_hole_in_the_log_is_told_and_read_over() {
             "{story}: {report:?}"
         );
         assert_right(&left, &found, &report, &story);
-        // All keys were put again behind the hole.
+        // All keys were put again after the hole.
         assert!(
             found == left.held,
             "{story}: {} of {}",
@@ -412,13 +408,13 @@ fn a_hole_in_the_log_is_told_and_read_over() {
         );
         assert!(
             !report.is_complete(),
-            "{story}: keys that were deleted before may be back"
+            "{story}: keys deleted before may reappear"
         );
-        // Verify continues behind the hole at which recovery stops.
+        // Verify continues after the hole at which recovery stops.
         let device: Arc<dyn BlockDevice> = device_of(&blocks);
-        let mut verified = verify(device.clone()).expect("damage is no error");
+        let mut verified = verify(device.clone()).expect("damage is reported, not an error");
         assert!(!verified.walked && verified.damage.len() == 1, "{story}");
-        verify_blocks(device, &mut verified).expect("damage is no error");
+        verify_blocks(device, &mut verified).expect("damage is reported, not an error");
         let expected = (report.images, report.log_records, report.records);
         let found = (verified.images, verified.log_records, verified.records);
         assert_eq!(

@@ -1,9 +1,9 @@
 //! Tests the ring against a map from pages to bytes, in one thread and with tiny regions, so that
 //! everything wraps within a few dozen steps.
 //!
-//! Teeth (each must fail): `TREERING_MUTATION=m RUSTFLAGS='--cfg treering_mutations' cargo test -p
-//! treering-engine --release --test
-//! ring_model` for m of `ring-listed-block-passed`, `ring-pop-unchecked`, `ring-no-padding`.
+//! Mutation checks (each must fail): `TREERING_MUTATION=m RUSTFLAGS='--cfg treering_mutations'
+//! cargo test -p treering-engine --release --test ring_model` for m of `ring-listed-block-passed`,
+//! `ring-pop-unchecked`, `ring-no-padding`.
 #![cfg(not(any(loom, shuttle)))]
 
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ fn forget(_: PageId, _: &mut [u8]) -> Result<LeafAddress, Infallible> {
     Ok(leaf(7))
 }
 
-/// Fills a page's new mini-page. Returns `Full` if there is no room.
+/// Fills the page's new mini-page. Returns `Full` if there is no room.
 fn put(ring: &Ring, page: PageId, len: usize, fill: u8) -> Result<(), Full> {
     let guard = ring.exclusive(page).expect("a page of the test");
     match guard.allocate(len) {
@@ -56,7 +56,8 @@ fn pages(ring: &Ring, n: u64) -> Vec<PageId> {
 
 // The model.
 
-/// What the tree above would know: leaves and mini-pages. Each page's content is one byte repeated.
+/// What the tree above would know: leaves and mini-pages. The content of a page is one byte,
+/// repeated.
 struct Model {
     ring: Ring,
     leaves: BTreeMap<PageId, u8>,
@@ -69,14 +70,14 @@ struct Model {
 #[derive(Clone, Debug)]
 enum Step {
     Read(u8),
-    /// Create, grow, shrink: a new block of at least so many bytes.
+    /// Create, grow, or shrink: allocates a block of at least this many bytes.
     Move(u8, usize),
     /// The same, but the block is dropped before it is published.
     Drop(u8, usize),
     Write(u8),
     Discard(u8),
     Evict,
-    /// A page is freed and another one allocated.
+    /// A page is freed and another one is allocated.
     Renew(u8),
     Break(bool),
 }
@@ -127,11 +128,7 @@ impl Model {
                 return Err("the disk is broken");
             }
             let (len, fill) = minis.remove(&page).expect("a mini-page that was put");
-            assert_eq!(
-                bytes,
-                vec![fill; len],
-                "{page} is evicted with other bytes than were put"
-            );
+            assert_eq!(bytes, vec![fill; len], "{page} is evicted with wrong bytes");
             leaves.insert(page, fill);
             Ok(leaf(fill.into()))
         };
@@ -214,7 +211,7 @@ impl Model {
         }
     }
 
-    /// Reads a page, with the paper's copy to the tail.
+    /// Reads a page. Like the paper, copies it to the tail.
     fn read(&mut self, page: PageId) {
         let guard = self.ring.shared(page).expect("a page");
         let was = self.minis.get(&page).copied();
@@ -244,7 +241,7 @@ impl Model {
                     self.moved += 1;
                     fresh.publish()
                 }
-                // Better not to copy than to read again.
+                // Not copying is better than reading again.
                 Err(refused) => refused.page,
             };
             assert_eq!(alone.downgrade().bytes(), Some(&*vec![fill; len]));
@@ -267,7 +264,7 @@ impl Model {
             assert_eq!(
                 guard.bytes(),
                 Some(&*vec![*fill; *len]),
-                "{page} has other bytes"
+                "{page} has wrong bytes"
             );
         }
     }
@@ -290,7 +287,7 @@ proptest! {
     })]
 
     #[test]
-    fn contents_survive_blocks_do_not_overlap_and_every_byte_is_accounted_for(
+    fn contents_survive_and_every_byte_belongs_to_one_block(
         percent in prop_oneof![Just(0u8), Just(10), Just(50), Just(100)],
         steps in steps(SIZES[7]),
     ) {
@@ -298,15 +295,15 @@ proptest! {
     }
 
     #[test]
-    fn the_same_with_odd_sizes(steps in steps(600)) {
+    fn contents_survive_with_odd_sizes(steps in steps(600)) {
         run(&options(4 << 10, 30, &[16, 72, 200, 600]), &steps);
     }
 }
 
-// Single promises.
+// Tests of single properties.
 
 #[test]
-fn a_freed_block_is_used_again_by_its_class_only() {
+fn a_freed_block_is_reused_only_by_its_class() {
     let ring = Ring::new(&options(4096, 0, &[64, 128])).expect("a ring");
     let pages = pages(&ring, 3);
     for page in &pages[..2] {
@@ -332,14 +329,14 @@ fn a_freed_block_is_used_again_by_its_class_only() {
 }
 
 #[test]
-fn what_lies_before_the_physical_end_is_padded_and_passed() {
+fn space_before_the_physical_end_is_padded_and_skipped() {
     let ring = Ring::new(&options(4096, 0, &[1400])).expect("a ring");
     let pages = pages(&ring, 4);
     for page in &pages[..2] {
         put(&ring, *page, 1400, 1).expect("there is room");
     }
-    // 2816 of 4096 bytes are taken; the third block fits neither before the end nor behind the
-    // first.
+    // 2816 of 4096 bytes are taken. The third block fits neither before the physical end nor after
+    // the first block.
     let full = put(&ring, pages[2], 1400, 1).expect_err("no room");
     assert_eq!(
         ring.stats().padding_bytes,
@@ -358,7 +355,7 @@ fn what_lies_before_the_physical_end_is_padded_and_passed() {
 }
 
 #[test]
-fn the_copy_on_access_region_has_its_share() {
+fn the_copy_on_access_region_has_the_configured_share() {
     for (percent, near) in [(0, 0), (50, 4), (100, 8)] {
         let ring = Ring::new(&options(4096, percent, &[504])).expect("a ring");
         let pages = pages(&ring, 8);
@@ -374,7 +371,7 @@ fn the_copy_on_access_region_has_its_share() {
 }
 
 #[test]
-fn a_failed_merge_changes_nothing_and_its_page_is_the_next_victim() {
+fn a_failed_merge_changes_nothing_and_is_retried_first() {
     let ring = Ring::new(&options(4096, 10, &[504])).expect("a ring");
     let pages = pages(&ring, 9);
     for page in &pages[..8] {
@@ -399,7 +396,7 @@ fn a_failed_merge_changes_nothing_and_its_page_is_the_next_victim() {
 }
 
 #[test]
-fn a_callback_that_panics_leaves_the_ring_sound() {
+fn a_panicking_callback_leaves_the_ring_sound() {
     let ring = Ring::new(&options(4096, 10, &[504])).expect("a ring");
     let page = pages(&ring, 1)[0];
     put(&ring, page, 504, 5).expect("there is room");
@@ -414,7 +411,7 @@ fn a_callback_that_panics_leaves_the_ring_sound() {
 #[test]
 #[cfg(debug_assertions)]
 #[should_panic = "an evicting thread must hold no page"]
-fn eviction_with_a_page_in_hand_is_refused() {
+fn eviction_while_holding_a_page_panics() {
     let ring = Ring::new(&options(4096, 10, &[504])).expect("a ring");
     let page = pages(&ring, 1)[0];
     let _guard = ring.shared(page).expect("a page");
@@ -422,7 +419,7 @@ fn eviction_with_a_page_in_hand_is_refused() {
 }
 
 #[test]
-fn options_that_will_not_do_are_refused_with_what_was_expected() {
+fn invalid_options_are_refused_with_what_was_expected() {
     let refused = |options: RingOptions| match Ring::new(&options) {
         Ok(_) => panic!("{options:?} is accepted"),
         Err(error) => error.to_string(),
@@ -465,7 +462,7 @@ fn options_that_will_not_do_are_refused_with_what_was_expected() {
 }
 
 #[test]
-fn pages_that_are_not_there_are_refused() {
+fn absent_pages_are_refused() {
     let ring = Ring::new(&options(4096, 10, &[504])).expect("a ring");
     let page = PageId(3);
     assert_eq!(ring.shared(page).err(), Some(PageError::Unknown { page }));
@@ -481,7 +478,7 @@ fn pages_that_are_not_there_are_refused() {
 }
 
 #[test]
-fn a_large_ring_is_zeroed_and_says_whether_it_has_huge_pages() {
+fn a_large_ring_is_zeroed_and_reports_huge_pages() {
     let ring = Ring::new(&RingOptions::default()).expect("a ring");
     assert_eq!(ring.stats().capacity_bytes, 32 << 20);
     let page = ring.create_page(leaf(1)).expect("an id");

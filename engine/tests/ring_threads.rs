@@ -1,5 +1,5 @@
 //! Tests the ring under real threads. It is small enough to wrap thousands of times, merges fail
-//! now and then, and every look at a page must find what was last put into it.
+//! now and then, and every access to a page must find what was last put.
 #![cfg(not(any(loom, shuttle)))]
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -11,14 +11,15 @@ use treering_engine::ring::{AllocateError, Exclusive, Full, Ring, RingOptions, S
 
 const PAGES: u64 = 96;
 
-/// Plain numbers guarded by the page's lock. They are atomics so that the test needs no unsafe
+/// Plain numbers guarded by the page's lock. They are atomics, so that the test needs no unsafe
 /// code.
 struct Page {
     /// The version in the leaf.
     leaf: AtomicU64,
     /// The version last put.
     put: AtomicU64,
-    /// The page's id, which changes when the page is renewed; no page's id meanwhile.
+    /// The id of the page, which changes when the page is renewed. While it is renewed, no valid
+    /// id.
     id: AtomicU64,
 }
 
@@ -27,7 +28,7 @@ struct Tree {
     pages: Vec<Page>,
 }
 
-/// Returns the version in a mini-page, which is repeated throughout.
+/// Returns the version in a mini-page, which repeats it throughout.
 fn version(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
     assert!(
@@ -71,10 +72,10 @@ impl Tree {
         assert_eq!(
             version,
             page.put.load(Relaxed),
-            "an old mini-page of {n} is evicted"
+            "a stale mini-page of {n} is evicted"
         );
         if fails {
-            // Let another thread look in between.
+            // Let another thread run in between.
             std::thread::yield_now();
             return Err("EIO");
         }
@@ -102,7 +103,7 @@ impl Tree {
         assert_eq!(
             seen,
             page.put.load(Relaxed),
-            "page {n} is not what was put into it"
+            "page {n} must contain what was put"
         );
         seen
     }
@@ -172,7 +173,7 @@ impl Tree {
         }
     }
 
-    /// Simulates a tree that merges the page itself.
+    /// Does what a tree does when it merges the page itself.
     fn discard(&self, n: u64) {
         if let Some(mut guard) = self.exclusive(n) {
             let seen = self.check(n, guard.bytes(), guard.leaf());
@@ -182,7 +183,7 @@ impl Tree {
         }
     }
 
-    /// Frees the page with all its contents, and brings it back under another id.
+    /// Frees the page with all its contents, and recreates it with another id.
     fn renew(&self, n: u64) {
         let Some(guard) = self.exclusive(n) else {
             return;
@@ -194,8 +195,8 @@ impl Tree {
         page.leaf.store(next, Relaxed);
         page.put.store(next, Relaxed);
         let id = self.ring.create_page(leaf(n)).expect("an id is free");
-        // A thread that locks the new id comes after everything that the thread that assigned it
-        // did: the table's mutex and the word order them.
+        // A thread that locks the new id sees everything that the assigning thread did before: the
+        // table's mutex and the word order them.
         let guard = self.ring.exclusive(id).expect("a page");
         page.id.store(id.0, Relaxed);
         drop(guard);
@@ -258,16 +259,16 @@ fn stress(capacity: usize, percent: u8, rounds: usize) {
 }
 
 #[test]
-fn nothing_is_lost_or_torn_in_a_ring_that_wraps_all_the_time() {
+fn nothing_is_lost_or_torn_in_a_wrapping_ring() {
     stress(8 << 10, 10, 60_000);
 }
 
 #[test]
-fn nor_where_most_of_it_is_copied_on_access() {
+fn nothing_is_lost_or_torn_if_most_of_the_ring_is_copied_on_access() {
     stress(16 << 10, 70, 60_000);
 }
 
 #[test]
-fn nor_where_nothing_is() {
+fn nothing_is_lost_or_torn_without_copy_on_access() {
     stress(12 << 10, 0, 60_000);
 }

@@ -6,12 +6,11 @@
 //!   --target-dir target/shuttle
 //! ```
 //!
-//! A thread that waits for a frame with its leaf latched, beside another one that does the same,
-//! waits forever: shuttle reports a deadlock, or runs out of steps where they spin.
-//! `TREERING_SCHEDULES` is the number of schedules for each store and scheduler, `TREERING_SEED`
-//! the seed.
+//! If two threads each waited for a frame with their leaves latched, both would wait forever.
+//! Shuttle reports that as a deadlock, or as too many steps where they spin. `TREERING_SCHEDULES`
+//! is the number of schedules for each store and scheduler, `TREERING_SEED` the seed.
 //!
-//! Teeth: with `RUSTFLAGS="--cfg shuttle --cfg treering_mutations"
+//! Mutation check: with `RUSTFLAGS="--cfg shuttle --cfg treering_mutations"
 //! TREERING_MUTATION=frame-awaited-under-latch` this must fail.
 #![cfg(shuttle)]
 
@@ -28,7 +27,7 @@ use treering_engine::{
 };
 
 const THREADS: u32 = 3;
-/// Four per leaf: each thread splits a few times, and merges what it has split.
+/// Four keys fit into a leaf. Each thread splits a few times, and merges what it has split.
 const KEYS: u32 = 14;
 
 fn number(name: &str, default: u64) -> u64 {
@@ -137,6 +136,6 @@ fn every_random_schedule_over_two_frames_ends() {
 }
 
 #[test]
-fn every_schedule_of_few_preemptions_over_two_frames_ends() {
+fn every_schedule_with_few_preemptions_over_two_frames_ends() {
     explore(|seed, schedules| Box::new(PctScheduler::new_from_seed(seed, 4, schedules)));
 }

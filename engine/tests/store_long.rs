@@ -93,7 +93,7 @@ fn values_of_every_length_come_back_from_every_store() {
 }
 
 #[test]
-fn the_longest_value_is_taken_and_one_more_byte_is_refused() {
+fn the_longest_value_is_accepted_and_one_more_byte_is_refused() {
     let options = Options::default();
     let device = Arc::new(MemDevice::new(required_blocks(&options, 9_000)));
     let store = open(&device, &options);
@@ -114,7 +114,7 @@ fn the_longest_value_is_taken_and_one_more_byte_is_refused() {
 /// A store that is overwritten again and again holds no more places than its values take, whether
 /// or not anyone reads it.
 #[test]
-fn what_a_long_value_took_is_used_again() {
+fn space_of_long_values_is_reused() {
     for (tree, kind) in support::all() {
         let options = tiny(tree, kind);
         // Room for a few of the values at once, and for a tree.
@@ -144,7 +144,7 @@ fn what_a_long_value_took_is_used_again() {
 }
 
 #[test]
-fn a_store_without_room_for_a_value_refuses_it_and_loses_nothing() {
+fn a_value_without_room_is_refused_and_nothing_is_lost() {
     for (tree, kind) in support::all() {
         let options = tiny(tree, kind);
         let device = Arc::new(MemDevice::new(required_blocks(&options, 200)));
@@ -178,7 +178,7 @@ fn a_store_without_room_for_a_value_refuses_it_and_loses_nothing() {
 }
 
 #[test]
-fn a_scan_reads_the_values_that_it_comes_to() {
+fn a_scan_loads_only_the_values_it_reaches() {
     for tree in support::TREES {
         let options = tiny(tree, support::IN_PLACE);
         let device = Arc::new(MemDevice::new(required_blocks(&options, 1_000)));
@@ -265,7 +265,7 @@ fn damage_to_any_block_of_a_long_value_is_told() {
 
 /// A random program against an ordered map, in a nearly full store that is reopened now and then.
 #[test]
-fn a_random_program_is_that_of_an_ordered_map() {
+fn random_programs_agree_with_an_ordered_map() {
     for (tree, kind) in support::all() {
         for seed in 0..3 {
             let mut rng = StdRng::seed_from_u64(seed);
@@ -327,7 +327,7 @@ fn a_random_program_is_that_of_an_ordered_map() {
 /// Writers replace what readers are reading, in a store so small that places are reused at once:
 /// readers find a value that the key had, complete.
 #[test]
-fn readers_find_whole_values_while_their_places_are_written_again() {
+fn readers_find_whole_values_while_their_space_is_reused() {
     for (tree, kind) in support::all() {
         let options = tiny(tree, kind);
         let device = Arc::new(MemDevice::new(required_blocks(&options, 300)));

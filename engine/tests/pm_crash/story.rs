@@ -1,5 +1,4 @@
-//! Stories of crashes: a program that runs once on a recording device, and is then cut off at any
-//! of its requests.
+//! A program that runs once on a recording device, and can then be cut off at any of its requests.
 
 use std::sync::Arc;
 
@@ -17,7 +16,7 @@ use crate::pm::{self, Map};
 pub(super) enum Step {
     Put(Vec<u8>, Vec<u8>),
     Delete(Vec<u8>),
-    /// A step of cleaning and one of merging leaves, due or not.
+    /// One step of cleaning and one of merging leaves, due or not.
     Clean,
     Checkpoint,
 }
@@ -42,7 +41,7 @@ pub(super) fn of_ccl(ccl: CclOptions) -> PmOptions {
     options(PmTreeKind::Ccl(ccl))
 }
 
-/// The baselines, three sizes of buffers, and all switches.
+/// The baselines, three buffer sizes, and every switch.
 pub(super) fn all() -> Vec<PmOptions> {
     vec![
         options(PmTreeKind::PmTree),
@@ -64,7 +63,7 @@ pub(super) fn all() -> Vec<PmOptions> {
     ]
 }
 
-/// LodgeTrees, which have leaves of another format. Their logs have few entries, so that they are
+/// LodgeTrees, whose leaves have another format. Their logs have few entries, so that they are
 /// reused during flushes, and their leaves split early.
 pub(super) fn lodges() -> Vec<PmOptions> {
     let small = LodgeOptions {
@@ -83,7 +82,7 @@ pub(super) fn lodges() -> Vec<PmOptions> {
         log_entries: 2,
         ..small
     };
-    // Updates that find no empty slots.
+    // A configuration whose updates find no empty slots.
     let full = LodgeOptions {
         slots: 16,
         t_split: 27,
@@ -110,16 +109,19 @@ pub(super) fn apply(map: &mut Map, step: &Step) {
 
 pub(super) fn contents(store: &PmStore) -> Map {
     let map = pm::contents(store);
-    // A get relies on fingerprints, a scan does not.
+    // A get relies on fingerprints; a scan does not.
     let mut got = Vec::new();
     for (key, value) in &map {
         let found = store.get(key, &mut got).expect("gets");
-        assert!(found && got == *value, "a scan has {key:?}, a get has not");
+        assert!(
+            found && got == *value,
+            "a scan finds {key:?}, but a get does not"
+        );
     }
     map
 }
 
-/// Returns one of few keys, so that each has a history. Most have eight bytes.
+/// Returns one of a few keys, so that each has a history. Most have eight bytes.
 pub(super) fn key(rng: &mut StdRng, keys: u64) -> Vec<u8> {
     let number = rng.random_range(0..keys);
     match number % 8 {
@@ -143,7 +145,7 @@ pub(super) fn step(rng: &mut StdRng, i: usize, keys: u64) -> Step {
     }
 }
 
-/// Takes a step. Returns `false` if the store is full; then nothing has changed.
+/// Takes a step. Returns `false` if the store is full; in that case nothing changes.
 pub(super) fn take(store: &PmStore, step: &Step) -> bool {
     let clean = || {
         store.pump(PmTask::CleanLog)?;
@@ -168,7 +170,7 @@ pub(super) struct Story {
     pub(super) options: PmOptions,
     pub(super) before: PmImage,
     pub(super) requests: Vec<PmRequest>,
-    /// The map after each step, and the number of requests until then. The first entry is the state
+    /// The map after each step, and the number of requests by then. The first entry is the state
     /// before the first step.
     pub(super) states: Vec<(usize, Map)>,
     /// Steps that found the device full.
@@ -178,8 +180,8 @@ pub(super) struct Story {
 }
 
 impl Story {
-    /// Runs a program on `image`, in which the store holds `map`, and records it. Opening the store
-    /// is part of the story.
+    /// Runs a program on `image`, in which the store holds `map`, and records it. The recording
+    /// includes opening the store.
     pub(super) fn tell(
         name: String,
         options: PmOptions,
@@ -218,7 +220,7 @@ impl Story {
         story
     }
 
-    /// Returns the states allowed after a crash behind the first `at` requests.
+    /// Returns the states allowed after a crash at the first `at` requests.
     fn allowed(&self, at: usize) -> &[(usize, Map)] {
         let done = self.states.partition_point(|(end, _)| *end <= at);
         &self.states[done.saturating_sub(1)..(done + 1).min(self.states.len())]
@@ -253,12 +255,12 @@ impl Story {
         );
     }
 
-    /// Ends the story behind each of its requests, in several ways each.
+    /// Ends the story after each of its requests, in several ways each.
     pub(super) fn crash_everywhere(&self, every: usize, ways: u64) {
         self.crash_where(|at| at.is_multiple_of(every), ways);
     }
 
-    /// Ends the story behind each request of splits and merges of leaves.
+    /// Ends the story after each request of splits and merges of leaves.
     pub(super) fn crash_in_splits(&self, ways: u64) {
         let mut splits = self.splits.iter().peekable();
         let splitting = |at| {
@@ -280,18 +282,23 @@ impl Story {
             }
             last = at;
             let mut images = vec![
-                ("nothing in doubt survives", device.crash(&mut |_| 0)),
-                ("all in doubt survives", device.crash(&mut |n| n - 1)),
+                ("no undecided word survives", device.crash(&mut |_| 0)),
+                (
+                    "every undecided word survives",
+                    device.crash(&mut |n| n - 1),
+                ),
             ];
             let outcomes: usize = device
                 .outcomes()
                 .iter()
                 .fold(1, |all: usize, n| all.saturating_mul(*n));
             if outcomes <= ways as usize {
-                images.extend((1..outcomes).map(|nth| ("one of all ways", nth_way(&device, nth))));
+                images.extend(
+                    (1..outcomes).map(|nth| ("one of all outcomes", nth_way(&device, nth))),
+                );
             } else {
                 let some = (0..ways).map(|seed| device.crash_seeded(seed ^ at as u64));
-                images.extend(some.map(|image| ("a part survives", image)));
+                images.extend(some.map(|image| ("some undecided words survive", image)));
             }
             let mut seen = std::collections::BTreeSet::new();
             for (how, image) in images {
@@ -302,8 +309,8 @@ impl Story {
         }
     }
 
-    /// Opens what is left, and again after a crash during that recovery, and after one when it was
-    /// complete.
+    /// Opens what is left, then opens it again after a crash during that recovery, and after a
+    /// crash at its end.
     fn recover(&self, at: usize, how: &str, image: PmImage) {
         let device = Arc::new(MemPm::from_image(image.clone()));
         device.record();
