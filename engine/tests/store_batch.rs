@@ -1,6 +1,6 @@
-//! Tests write batches: they take effect together, for readers and across crashes, however large
-//! they are and whatever refuses them. `store_crash` cuts random programs with batches; here are the
-//! cases that those meet too rarely.
+//! Tests write batches: a batch takes effect as a whole, for readers and across crashes, however
+//! large it is and for whatever reason it is refused. `store_crash` cuts random programs with
+//! batches; the cases here are too rare in those.
 
 mod support;
 
@@ -35,7 +35,8 @@ fn value(n: u64, len: usize) -> Vec<u8> {
     value
 }
 
-/// Adds puts: the number of each key, the number that its value begins with, the value's length.
+/// Adds puts: the number of each key, the number that its value begins with, and the length of the
+/// value.
 fn fill(batch: &mut Batch, puts: impl Iterator<Item = (u64, u64, usize)>) {
     for (number, first, len) in puts {
         batch.put(key(number), value(first, len));
@@ -69,7 +70,7 @@ fn random_batch(rng: &mut StdRng, i: u64) -> Batch {
 }
 
 #[test]
-fn batches_do_what_their_changes_do() {
+fn batches_have_the_effect_of_their_changes() {
     for (tree, pages) in all() {
         let options = tiny(tree, pages);
         let device = Arc::new(MemDevice::new(required_blocks(&options, 1_500)));
@@ -98,7 +99,7 @@ fn batches_do_what_their_changes_do() {
 }
 
 #[test]
-fn refused_batches_change_nothing_and_keep_no_place() {
+fn refused_batches_change_nothing_and_leak_no_space() {
     for (tree, pages) in all() {
         let options = tiny(tree, pages);
         let device = Arc::new(MemDevice::new(required_blocks(&options, 150)));
@@ -111,7 +112,7 @@ fn refused_batches_change_nothing_and_keep_no_place() {
         batch.put(b"there", b"after").put(vec![b'k'; 5_000], b"");
         let refused = store.write(&batch).expect_err("the key is too long");
         assert!(matches!(refused, Error::KeyTooLong { .. }), "{refused}");
-        // No store holds such a key, so it can be deleted.
+        // No store can hold such a key, so deleting it is allowed.
         batch.put(b"there", b"now").delete(vec![b'k'; 5_000]);
         store.write(&batch).expect("writes");
         map.insert(b"there".to_vec(), b"now".to_vec());
@@ -121,7 +122,8 @@ fn refused_batches_change_nothing_and_keep_no_place() {
         let refused = store.write(&batch).expect_err("it is too large");
         assert!(matches!(refused, Error::BatchTooLarge { .. }), "{refused}");
 
-        // Each of these batches has no room. Were places lost, there would be none in the end.
+        // Each of these batches runs out of space. If refused batches leaked blocks, none would be
+        // free in the end.
         for i in 0..40 {
             let mut batch = Batch::new();
             batch.put(key(i), value(i, 8)).put(b"there", b"after");
@@ -139,7 +141,7 @@ fn refused_batches_change_nothing_and_keep_no_place() {
 }
 
 #[test]
-fn a_store_that_fills_up_takes_batches_whole_or_not_at_all() {
+fn a_store_that_fills_up_applies_batches_completely_or_not_at_all() {
     for (tree, pages) in all() {
         let options = tiny(tree, pages);
         let device = Arc::new(MemDevice::new(required_blocks(&options, 120)));
@@ -165,7 +167,7 @@ fn a_store_that_fills_up_takes_batches_whole_or_not_at_all() {
     }
 }
 
-/// A store whose leaves are full, so that each change of a batch splits some leaf.
+/// A store with full leaves, so that each change of a batch splits a leaf.
 fn full_leaves(device: &Arc<CrashDevice>, options: &Options) -> Map {
     let store = open(device, options);
     let mut map = Map::new();
@@ -176,7 +178,7 @@ fn full_leaves(device: &Arc<CrashDevice>, options: &Options) -> Map {
         while store.pump_due().expect("pumps") {}
     }
     store.close().expect("closes");
-    // Fill them up: records in key order grow as far as their leaf has room.
+    // Fill them up: records in key order grow as long as their leaf has room.
     let store = open(device, options);
     let leaves = store.leaf_fill().expect("reads");
     let mut records = map.clone().into_iter();
@@ -198,12 +200,13 @@ fn full_leaves(device: &Arc<CrashDevice>, options: &Options) -> Map {
     map
 }
 
-/// A batch that splits so many leaves that the log is too short for it, cut everywhere.
+/// A batch that splits so many leaves that it fills the log several times, with a power cut at each
+/// request.
 #[test]
-fn a_batch_may_fill_the_log_many_times() {
+fn a_batch_may_fill_the_log_several_times() {
     for (tree, pages) in all() {
         let options = Options {
-            // So small that the batch's own log records fill it more than once.
+            // So small that the log records of the batch fill it more than once.
             log_bytes: 40 * 4096,
             checkpoint_log_bytes: 10 * 4096,
             log_buffer_bytes: 2 * 4096,
@@ -213,7 +216,7 @@ fn a_batch_may_fill_the_log_many_times() {
         let before = full_leaves(&device, &options);
         let image = device.crash_seeded(0);
         let mut batch = Batch::new();
-        // In the middle of the leaves, and some deletes.
+        // Puts in the middle of the leaves, and some deletes.
         for n in 0..150_u64 {
             batch.put(key(200 * n + 7), value(n, 90));
             batch.delete(key(200 * n + 20));
@@ -241,7 +244,7 @@ fn a_batch_may_fill_the_log_many_times() {
             device.cut_power_in(rng.random_range(0..requests + 5));
             let acknowledged = store.write(&batch).and_then(|lsn| store.sync(lsn));
             store.abandon();
-            // Recovery, too, is cut.
+            // Recovery is also cut.
             for _ in 0..rng.random_range(0..3) {
                 let image = device.crash_seeded(rng.random());
                 device = Arc::new(CrashDevice::from_image(image));
@@ -270,13 +273,16 @@ fn a_batch_may_fill_the_log_many_times() {
             let damage = verify(device).expect("verifies").damage;
             assert_eq!(damage, Vec::<String>::new(), "{tree:?} on {pages:?}");
         }
-        assert!(completed > 0, "{tree:?} on {pages:?}: no batch was cut");
+        assert!(
+            completed > 0,
+            "{tree:?} on {pages:?}: no cut batch was completed"
+        );
     }
 }
 
-/// One flush writes everything that a batch logs, and a crash keeps any first blocks of it.
+/// One flush writes all log records of the batch, and a crash keeps any prefix of its blocks.
 #[test]
-fn a_batch_is_whole_however_many_blocks_of_its_log_are_kept() {
+fn a_batch_is_atomic_whichever_prefix_of_its_log_survives() {
     for (tree, pages) in TREES
         .into_iter()
         .flat_map(|tree| [(tree, IN_PLACE), (tree, LAZY)])
@@ -285,11 +291,11 @@ fn a_batch_is_whole_however_many_blocks_of_its_log_are_kept() {
             log_bytes: 256 * 4096,
             checkpoint_log_bytes: 128 * 4096,
             log_buffer_bytes: 64 * 4096,
-            // No page is written meanwhile, which would need a flush of its own.
+            // No page is written meanwhile, because that would need another flush.
             cache_bytes: 64 * 4096,
             ..tiny(tree, pages)
         };
-        // Different lengths, so that the blocks end elsewhere in the records.
+        // Different lengths, so that blocks end at different positions in the records.
         for len in (700..1_000).step_by(23) {
             let device = Arc::new(CrashDevice::new(required_blocks(&options, 300)));
             let store = open(&device, &options);
@@ -304,7 +310,7 @@ fn a_batch_is_whole_however_many_blocks_of_its_log_are_kept() {
             let mut after = before.clone();
             apply(&mut after, &batch);
             let lsn = store.write(&batch).expect("writes");
-            // The log is written, but not flushed.
+            // The log is written but not flushed.
             device.cut_power_in(1);
             store.sync(lsn).expect_err("the flush fails");
             store.abandon();
@@ -326,7 +332,7 @@ fn a_batch_is_whole_however_many_blocks_of_its_log_are_kept() {
     }
 }
 
-/// Cuts the power in the middle of a batch, and returns the device and what the batch leaves.
+/// Cuts the power in the middle of a batch. Returns the device, and the contents with the batch.
 fn cut_in_mid_batch(options: &Options) -> (Arc<CrashDevice>, Map) {
     for at in 0.. {
         let device = Arc::new(CrashDevice::new(required_blocks(options, 600)));
@@ -342,10 +348,7 @@ fn cut_in_mid_batch(options: &Options) -> (Arc<CrashDevice>, Map) {
         batch.put(key(5), value(5, 9_000)).delete(key(6));
         apply(&mut map, &batch);
         device.cut_power_in(at);
-        assert!(
-            store.write(&batch).is_err(),
-            "no cut leaves a batch pending"
-        );
+        assert!(store.write(&batch).is_err(), "no cut left a batch pending");
         store.abandon();
         let image = device.crash_seeded(at);
         let copy = Arc::new(CrashDevice::from_image(image.clone()));
@@ -353,11 +356,11 @@ fn cut_in_mid_batch(options: &Options) -> (Arc<CrashDevice>, Map) {
             return (Arc::new(CrashDevice::from_image(image)), map);
         }
     }
-    unreachable!("the batch succeeds at last");
+    unreachable!("the batch must succeed eventually");
 }
 
 #[test]
-fn whoever_looks_at_a_store_cut_in_mid_batch_sees_the_batch_whole() {
+fn every_reader_of_a_store_cut_in_mid_batch_sees_the_whole_batch() {
     for (tree, pages) in all() {
         let options = Options {
             log_buffer_bytes: 8192,
@@ -375,7 +378,7 @@ fn whoever_looks_at_a_store_cut_in_mid_batch_sees_the_batch_whole() {
             map,
             "{tree:?} on {pages:?}"
         );
-        assert_eq!(device.writes(), before, "a reader wrote");
+        assert_eq!(device.writes(), before, "opening read-only must not write");
 
         let mut salvaged = Map::new();
         let handle: Arc<dyn BlockDevice> = device.clone();
@@ -406,17 +409,17 @@ fn whoever_looks_at_a_store_cut_in_mid_batch_sees_the_batch_whole() {
     }
 }
 
-/// The keys that the writer of a batch sets to one number.
+/// The keys that the writer of a batch sets to the same number.
 const TOGETHER: u64 = 40;
 
 fn number(store: &Store, n: u64) -> u64 {
     let value = store.get_owned(&key(17 * n)).expect("reads");
-    let value = value.expect("the key is there");
+    let value = value.expect("the key must exist");
     u64::from_be_bytes(value[..8].try_into().expect("eight bytes"))
 }
 
 #[test]
-fn readers_see_all_of_a_batch_or_nothing() {
+fn readers_see_a_batch_completely_or_not_at_all() {
     for tree in TREES {
         let options = tiny(tree, LAZY);
         let device = Arc::new(MemDevice::new(required_blocks(&options, 800)));
@@ -424,7 +427,7 @@ fn readers_see_all_of_a_batch_or_nothing() {
         let all_to = |number: u64| {
             let mut batch = Batch::new();
             for n in 0..TOGETHER {
-                // One of them is long.
+                // One of the values is long.
                 batch.put(key(17 * n), value(number, if n == 9 { 5_000 } else { 90 }));
             }
             batch
@@ -447,7 +450,7 @@ fn readers_see_all_of_a_batch_or_nothing() {
                         let mut visit = |key: &[u8], value: &[u8]| {
                             if !key.starts_with(b"other") {
                                 let n = u64::from_be_bytes(value[..8].try_into().unwrap());
-                                assert!(n >= seen, "{tree:?}: {n} in a scan after {seen}");
+                                assert!(n >= seen, "{tree:?}: a scan found {n} after {seen}");
                             }
                             ControlFlow::Continue(())
                         };
@@ -477,10 +480,10 @@ fn readers_see_all_of_a_batch_or_nothing() {
     }
 }
 
-/// A file system that is full in the middle of a batch: readers see the batch whole, and the next
+/// A file system fills up in the middle of a batch. Readers see the whole batch, and the next
 /// writer completes it before its own change.
 #[test]
-fn a_batch_for_which_the_device_has_no_room_waits_and_comes_first() {
+fn a_batch_without_device_space_is_completed_before_the_next_write() {
     for tree in [TreeKind::BTree, BF] {
         let mut waited = 0;
         for seed in 0..12 {
@@ -496,7 +499,7 @@ fn a_batch_for_which_the_device_has_no_room_waits_and_comes_first() {
                 store.put(&key(n), &value(n, 100)).expect("puts");
                 map.insert(key(n), value(n, 100));
             }
-            // All frames are clean, and fewer than the leaves that the batch changes.
+            // All frames are clean, and there are fewer frames than leaves that the batch changes.
             store.checkpoint().expect("checkpoints");
             let mut rng = StdRng::seed_from_u64(seed);
             let mut batch = Batch::new();
@@ -512,7 +515,7 @@ fn a_batch_for_which_the_device_has_no_room_waits_and_comes_first() {
             } {
                 waited += 1;
                 apply(&mut map, &batch);
-                // All of it, or an error for want of a frame.
+                // The whole batch, or an error for lack of a frame.
                 for (key, value) in batch.iter() {
                     if let Ok(found) = store.get_owned(key) {
                         assert_eq!(found.as_deref(), value, "{tree:?}");

@@ -1,6 +1,6 @@
-//! Tests a store with mini-pages in unusual situations: dropped, recovered, recovered again, opened
-//! with options that cannot work; on a device that is full, or fails to read, or fails to flush;
-//! and with records of all shapes in full leaves.
+//! Tests a store with mini-pages in unusual situations: dropped and recovered repeatedly; opened
+//! with invalid options; on a device that is full, fails to read, or fails to flush; and with
+//! records of all shapes in full leaves.
 
 mod support;
 
@@ -33,7 +33,7 @@ fn delete(store: &Store, map: &mut Map, key: &[u8]) {
     map.remove(key);
 }
 
-/// Returns what a descending scan finds below a key, or in all.
+/// Returns what a descending scan finds below a key, or in the whole store.
 fn backwards(store: &Store, before: Option<&[u8]>) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut rows = Vec::new();
     store
@@ -52,9 +52,13 @@ fn assert_same(store: &Store, map: &Map, story: &str) {
     let expected = map.iter().rev().map(|(k, v)| (k.clone(), v.clone()));
     assert!(
         down.into_iter().eq(expected),
-        "{story}: a scan downwards differs"
+        "{story}: a descending scan differs"
     );
-    assert_eq!(backwards(store, Some(b"")), [], "{story}: below everything");
+    assert_eq!(
+        backwards(store, Some(b"")),
+        [],
+        "{story}: a descending scan from the empty key must find nothing"
+    );
     for (key, below) in map
         .keys()
         .zip([None].into_iter().chain(map.keys().map(Some)))
@@ -81,10 +85,10 @@ fn assert_same(store: &Store, map: &Map, story: &str) {
     }
 }
 
-/// Synced data survives however often the store is dropped and recovered, and whichever tree
+/// Synced data survives, however often the store is dropped and recovered, and whichever tree
 /// recovers it.
 #[test]
-fn a_store_that_is_dropped_and_recovered_again_and_again_has_what_was_synced() {
+fn synced_data_survives_repeated_drops_and_recoveries() {
     for store_kind in STORES {
         let device = Arc::new(MemDevice::new(4_096));
         let mut map = Map::new();
@@ -116,7 +120,7 @@ fn a_store_that_is_dropped_and_recovered_again_and_again_has_what_was_synced() {
 }
 
 #[test]
-fn options_that_cannot_work_are_refused_by_name_and_the_store_is_as_it_was() {
+fn invalid_options_are_refused_by_name_and_leave_the_store_unchanged() {
     let device = Arc::new(MemDevice::new(4_096));
     let good = options(BF, IN_PLACE);
     let store = open(&device, &good).expect("opens");
@@ -145,10 +149,10 @@ fn options_that_cannot_work_are_refused_by_name_and_the_store_is_as_it_was() {
     assert_eq!(contents(&store).len(), 1);
 }
 
-/// Keys that are prefixes of one another, empty ones, records of the largest size; values that
-/// grow, shrink and vanish where there is no room.
+/// Keys that are prefixes of one another, empty keys, records of the largest size, and values that
+/// grow, shrink and disappear where there is no room.
 #[test]
-fn records_of_all_shapes_in_full_leaves_are_there() {
+fn records_of_all_shapes_fit_into_full_leaves() {
     let limits = node::limits(4096);
     let stems: [&[u8]; 6] = [b"", b"t", b"te", b"test", b"teste", b"tester"];
     for (tree, ring) in [(BF, LEAST_RING), (BF, 8), (bf(100, 100), LEAST_RING)] {
@@ -189,7 +193,7 @@ fn records_of_all_shapes_in_full_leaves_are_there() {
             assert_same(&store, &map, &story);
             for key in keys.iter().chain([&long]) {
                 delete(&store, &mut map, key);
-                // Deleting twice has no further effect.
+                // A second delete has no further effect.
                 delete(&store, &mut map, key);
             }
             assert!(map.is_empty() && contents(&store).is_empty(), "{story}");
@@ -212,7 +216,7 @@ fn records_of_all_shapes_in_full_leaves_are_there() {
 }
 
 #[test]
-fn a_full_device_refuses_puts_and_nothing_else() {
+fn a_full_device_refuses_only_puts() {
     for kind in STORES {
         let options = options(BF, kind);
         let device = Arc::new(MemDevice::new(required_blocks(&options, 60)));
@@ -228,7 +232,7 @@ fn a_full_device_refuses_puts_and_nothing_else() {
                     }
                     refused
                 })
-                .expect("so many records never fit");
+                .expect("the store must become full");
             assert!(matches!(full, Error::Full { .. }), "{kind:?}: {full}");
             assert_same(&store, &map, "full");
             let doomed: Vec<_> = map.keys().step_by(2).cloned().collect();
@@ -273,7 +277,7 @@ impl BlockDevice for Unreadable {
     }
 }
 
-/// A device that reports how it was read.
+/// A device that records how it was read.
 struct Watched {
     inner: MemDevice,
     single: AtomicUsize,
@@ -305,10 +309,10 @@ impl BlockDevice for Watched {
     }
 }
 
-/// If the store is pumped, room is made before it is needed, and the leaves for it are read many at
-/// a time.
+/// If the store is pumped, space is freed before it is needed, and the leaves involved are read in
+/// batches.
 #[test]
-fn eviction_ahead_of_need_reads_leaves_in_batches_and_operations_find_room() {
+fn background_eviction_reads_leaves_in_batches_and_keeps_space_free() {
     for kind in STORES {
         let options = Options {
             cache_bytes: 2 << 20,
@@ -346,7 +350,11 @@ fn eviction_ahead_of_need_reads_leaves_in_batches_and_operations_find_room() {
             let now = counted();
             [0, 1, 2].map(|i| now[i] - earlier[i])
         };
-        assert_eq!(full_returns(), before, "{kind:?}: somebody found no room");
+        assert_eq!(
+            full_returns(),
+            before,
+            "{kind:?}: an operation found no space in the ring"
+        );
         assert!(
             batches > 20 && in_batches > 4 * batches,
             "{kind:?}: {in_batches} leaves in {batches} batches, {single} reads one by one"
@@ -355,10 +363,10 @@ fn eviction_ahead_of_need_reads_leaves_in_batches_and_operations_find_room() {
     }
 }
 
-/// An eviction whose leaf cannot be read fails, and with it the operation that needed the room. The
-/// mini-page stays, and nothing is lost.
+/// If a leaf cannot be read, its eviction fails, and so does the operation that needed the space.
+/// The mini-page stays, and nothing is lost.
 #[test]
-fn while_pages_cannot_be_read_operations_fail_and_afterwards_all_is_there() {
+fn read_failures_fail_operations_and_lose_nothing() {
     for kind in STORES {
         let options = options(BF, kind);
         let device = Arc::new(Unreadable {
@@ -408,10 +416,10 @@ fn while_pages_cannot_be_read_operations_fail_and_afterwards_all_is_there() {
     }
 }
 
-/// Whatever a failed flush has lost, what was acknowledged before is there when the store is opened
-/// again.
+/// After a failed flush, everything that was acknowledged before is present when the store is
+/// reopened.
 #[test]
-fn after_a_failed_flush_writes_are_refused_and_a_reopened_store_has_what_was_acknowledged() {
+fn after_a_failed_flush_writes_are_refused_and_acknowledged_data_survives() {
     for kind in STORES {
         for n in 0..12 {
             let options = options(BF, kind);

@@ -1,5 +1,5 @@
-//! Tests how much room a mini-page assumes its leaf to have: keys with long common prefixes, of
-//! which a leaf stores only the rest.
+//! Tests how much free space a mini-page assumes in its leaf, with keys whose long common prefix is
+//! stored only once per leaf.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ fn key(n: u32) -> Vec<u8> {
     [&[b'p'; 90][..], &n.to_be_bytes()].concat()
 }
 
-/// What is removed again must not count for more than it was: a key that is replaced and then
-/// deleted gives back a suffix, not a whole key.
+/// A removed record must not count for more than it did when it was added: a key that is replaced
+/// and then deleted frees a suffix, not a whole key.
 #[test]
-fn what_replaced_a_record_and_is_deleted_gives_back_no_more_than_the_leaf_gets() {
+fn deleting_a_replaced_record_frees_only_the_space_it_used() {
     for seed in 0..40 {
         let device = Arc::new(MemDevice::new(4_096));
         let options = Options {

@@ -1,6 +1,6 @@
-//! Tests many threads on one store, with a cache far too small and background threads that pump:
-//! every reader sees a key's versions in order, scans are sorted and complete, and at the end the
-//! store holds what the writers wrote last.
+//! Tests many threads on one store, with a cache that is far too small and background threads that
+//! pump. Every reader sees the versions of a key in order, scans are sorted and complete, and in
+//! the end the store holds the last writes.
 
 mod support;
 
@@ -19,7 +19,7 @@ const WRITERS: u64 = 3;
 const KEYS_PER_WRITER: u64 = 400;
 const STEPS: u64 = 6_000;
 
-/// Keys of different writers alternate, so that every leaf has keys of all of them.
+/// Keys of different writers alternate, so that every leaf has keys of all writers.
 fn key_of(writer: u64, n: u64) -> Vec<u8> {
     format!("{n:05}/{writer}").into_bytes()
 }
@@ -34,11 +34,12 @@ fn version_of(value: &[u8]) -> u64 {
     u64::from_be_bytes(value[..8].try_into().unwrap())
 }
 
-/// The versions that writers have finished writing, by writer and key: the least versions that a
+/// The versions that writers have finished writing, by writer and key: the lowest versions that a
 /// later reader may see.
 type Floors = Vec<Vec<AtomicU64>>;
 
-/// A writer with keys of its own: puts rising versions, deletes some, and reads back what it wrote.
+/// A writer with its own keys: puts increasing versions, deletes some keys, and reads back what it
+/// wrote.
 fn write(store: &Store, writer: u64, floors: &Floors) -> BTreeMap<Vec<u8>, u64> {
     let mut rng = StdRng::seed_from_u64(writer);
     let mut mine = BTreeMap::new();
@@ -59,7 +60,7 @@ fn write(store: &Store, writer: u64, floors: &Floors) -> BTreeMap<Vec<u8>, u64> 
         assert_eq!(
             found,
             mine.get(&key).copied(),
-            "writer {writer} reads its own {n}"
+            "writer {writer} must read its own {n}"
         );
     }
     mine
@@ -74,7 +75,7 @@ fn read(store: &Store, seed: u64, floors: &Floors, stop: &AtomicBool) {
         let found = store.get(&key_of(writer, n), &mut got).unwrap();
         assert!(
             found || floor == 0,
-            "key {n} of writer {writer} was written and is gone"
+            "key {n} of writer {writer} was written but is missing"
         );
         if found {
             assert!(
@@ -90,7 +91,7 @@ fn read(store: &Store, seed: u64, floors: &Floors, stop: &AtomicBool) {
             .scan(&key_of(0, n.saturating_sub(3)), &mut |k, v| {
                 assert!(
                     last.as_deref().is_none_or(|l| l < k),
-                    "a scan goes back at {k:?}"
+                    "a scan is not sorted at {k:?}"
                 );
                 last = Some(k.to_vec());
                 if k == wanted {
@@ -145,8 +146,8 @@ fn run_on(tree: TreeKind, kind: Pages, durability: Durability) {
         let writers: Vec<_> = (0..WRITERS)
             .map(|w| scope.spawn(move || write(store, w, floors)))
             .collect();
-        // Join all writers first, and then stop the others; otherwise a writer that failed would
-        // leave them running forever.
+        // Join all writers before stopping the others. Otherwise a failed writer would leave them
+        // running forever.
         let written: Vec<_> = writers.into_iter().map(|w| w.join()).collect();
         stop.store(true, Ordering::Release);
         for of_writer in written {
@@ -184,16 +185,16 @@ fn run_on(tree: TreeKind, kind: Pages, durability: Durability) {
 }
 
 #[test]
-fn threads_agree_in_place() {
+fn concurrent_operations_are_consistent_in_place() {
     run(IN_PLACE, Durability::Deferred);
 }
 
 #[test]
-fn threads_agree_copy_on_write() {
+fn concurrent_operations_are_consistent_with_copy_on_write() {
     run(EACH_FLUSH, Durability::Deferred);
 }
 
 #[test]
-fn threads_agree_copy_on_write_with_a_lazy_table_and_group_commit() {
+fn concurrent_operations_are_consistent_with_a_lazy_table_and_group_commit() {
     run(LAZY, Durability::PerCommit);
 }

@@ -1,9 +1,9 @@
-//! Tests contention splits (B-Trees Are Back §7.3): threads that write a few keys of one leaf wait
-//! for each other, the leaf is split between these keys, and nothing is lost, neither by threads
-//! nor by a power cut.
+//! Tests contention splits (B-Trees Are Back §7.3): if threads that write a few keys of one leaf
+//! wait for each other, the leaf is split between these keys. Neither threads nor a power cut may
+//! lose data.
 //!
-//! Writers that have changed a page yield the processor now and then before its latch is released,
-//! so that they collide as surely as on a machine with many processors.
+//! Writers that have changed a page yield the processor now and then before releasing its latch, so
+//! that they collide as reliably as on a machine with many processors.
 
 mod support;
 
@@ -26,7 +26,7 @@ const WRITERS: usize = 2;
 /// Few enough for one leaf.
 const KEYS: usize = 64;
 
-/// Every write counts, and a leaf is judged often.
+/// Every write is sampled, and leaves are evaluated often.
 const EAGER: ContentionSplit = ContentionSplit {
     sample_one_in: 1,
     period: 30,
@@ -40,12 +40,12 @@ fn options(store: Pages, contention_split: Option<ContentionSplit>) -> Options {
 }
 
 thread_local! {
-    /// The number of changes of pages by this thread, if it is one of several writers.
+    /// The number of page changes by this thread, if it is one of several writers.
     static CHANGES: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// Makes a writer yield the processor under the latch of a page that it has changed, only once in a
-/// while, because on a busy machine that takes long.
+/// Makes a writer yield the processor while it holds the latch of a page that it has changed. Done
+/// only now and then, because it takes long on a busy machine.
 struct Slow;
 
 const GIVES_WAY_ONE_IN: u64 = 8;
@@ -80,8 +80,8 @@ fn pump(store: &Store) -> Result<(), Error> {
     Ok(())
 }
 
-/// Each writer puts rising versions to its own keys until all have put `least`, and the leaves have
-/// been split `splits` times. Returns the contents after that.
+/// Each writer puts increasing versions to its own keys until all have put `least` and the leaves
+/// have been split `splits` times. Returns the contents after that.
 fn write(store: &Store, least: u64, splits: u64) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let (begin, enough) = (Barrier::new(WRITERS), AtomicBool::new(false));
     let one = |writer: usize| {
@@ -117,7 +117,7 @@ fn splits(store: &Store) -> u64 {
 }
 
 #[test]
-fn a_leaf_that_writers_wait_for_is_split_and_nothing_is_lost() {
+fn a_contended_leaf_is_split_and_nothing_is_lost() {
     for store in [IN_PLACE, LAZY, SHADOW] {
         for layout in ["slotted", "fingerprint", "adaptive"] {
             let device = Arc::new(MemDevice::new(8_192));
@@ -133,7 +133,7 @@ fn a_leaf_that_writers_wait_for_is_split_and_nothing_is_lost() {
                 contended_writes,
                 ..
             } = opened.stats();
-            // All records fit one leaf.
+            // All records fit into one leaf.
             assert_eq!(splits, contention_splits, "{layout} on {store:?}");
             // Each split has at least one write that waited.
             assert!(contention_splits >= 4 && contended_writes >= contention_splits);
@@ -148,7 +148,7 @@ fn a_leaf_that_writers_wait_for_is_split_and_nothing_is_lost() {
 }
 
 #[test]
-fn a_store_that_is_not_told_so_splits_no_leaf_for_its_writers() {
+fn contention_splits_are_off_by_default() {
     let device = Arc::new(MemDevice::new(8_192));
     let store = open(device, &options(IN_PLACE, None)).expect("opens");
     write(&store, 2_000, 0);
@@ -158,7 +158,7 @@ fn a_store_that_is_not_told_so_splits_no_leaf_for_its_writers() {
 }
 
 #[test]
-fn when_writers_no_longer_meet_nothing_is_split() {
+fn contention_splits_end_when_writers_no_longer_wait() {
     let device = Arc::new(MemDevice::new(8_192));
     let store = open(device, &options(IN_PLACE, Some(EAGER))).expect("opens");
     let keys: Vec<_> = write(&store, 0, 3).into_keys().collect();
@@ -166,17 +166,21 @@ fn when_writers_no_longer_meet_nothing_is_split() {
         store.put(key, b"alone...").expect("puts");
         pump(&store).expect("pumps");
     };
-    // The periods in which a thread may have waited end, and others follow in which none has; each
-    // with one key after the other, which no split separates.
+    // End the periods in which a thread may have waited, then run others without waiting. Each
+    // period writes a single key, which no split can separate.
     let twice = 2 * usize::from(EAGER.period);
     (keys.iter()).for_each(|key| (0..twice).for_each(|_| alone(key)));
     let before = splits(&store);
     (0..twice).for_each(|_| keys.iter().for_each(alone));
-    assert_eq!(splits(&store), before, "nobody waits any more");
+    assert_eq!(
+        splits(&store),
+        before,
+        "without waiting there must be no more splits"
+    );
 }
 
 #[test]
-fn one_thread_alone_splits_as_if_it_had_not_been_told() {
+fn a_single_thread_causes_no_contention_splits() {
     let run = |contention_split| {
         let device = Arc::new(MemDevice::new(8_192));
         let store = open(device, &options(IN_PLACE, contention_split)).expect("opens");
@@ -194,7 +198,7 @@ fn one_thread_alone_splits_as_if_it_had_not_been_told() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_by_name() {
+fn invalid_contention_options_are_refused_by_name() {
     let refused = |name: &str, options: &Options| {
         let found = open(Arc::new(MemDevice::new(8_192)), options).map(drop);
         assert!(
@@ -218,7 +222,7 @@ fn what_cannot_be_is_refused_by_name() {
     refused("contention-split", &bf);
 }
 
-/// What one writer has done: the values of its keys after each of its writes, and how many of these
+/// What one writer has done: the values of its keys after each write, and how many of the writes
 /// are acknowledged as durable.
 struct History {
     steps: Vec<(Vec<u8>, Option<Vec<u8>>)>,
@@ -231,7 +235,7 @@ fn write_until_cut(store: &Store, writer: usize, from: usize, seed: u64) -> Hist
     let (mut steps, mut acknowledged, mut newest) = (Vec::new(), 0, Lsn(0));
     CHANGES.set(Some(0));
     for version in from as u64..from as u64 + 800 {
-        // A few of them much more often than the others.
+        // A few keys are written much more often than the others.
         let most = if rng.random_bool(0.7) { 8 } else { 100 };
         let key = key(writer, rng.random_range(0..most));
         let value = rng.random_bool(0.85).then(|| {
@@ -264,8 +268,8 @@ fn write_until_cut(store: &Store, writer: usize, from: usize, seed: u64) -> Hist
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Returns whether what is found is the state after some of the steps, including all acknowledged
-/// ones.
+/// Returns whether the contents are the state after some number of steps that includes all
+/// acknowledged ones.
 fn is_a_prefix(base: &Map, history: &History, found: &Map) -> bool {
     let mut state = base.clone();
     let mut fits = history.acknowledged == 0 && state == *found;
@@ -288,10 +292,10 @@ fn of_writer(map: &Map, writer: usize) -> Map {
         .collect()
 }
 
-/// Each writer's keys come back as they were after some of its writes: all that were acknowledged,
-/// and none after a missing one.
+/// The keys of each writer are recovered as they were after one of its writes: all acknowledged
+/// writes, and none after a missing one.
 #[test]
-fn leaves_split_for_writers_come_back_after_power_cuts() {
+fn contention_splits_survive_power_cuts() {
     let mut contention_splits = 0;
     for (seed, kind) in (0..).zip([IN_PLACE, LAZY, SHADOW]) {
         let options = options(kind, Some(EAGER));

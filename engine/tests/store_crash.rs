@@ -1,11 +1,11 @@
-//! Tests power failures at any I/O, also during the recovery from the last failure: what comes back
-//! is the history up to some operation at or after the last acknowledged one.
+//! Tests power failures at any I/O, also during the recovery from the previous failure: recovery
+//! restores the history up to some operation at or after the last acknowledged one.
 //!
 //! One client runs a random program on a tiny store. At the cut, the device loses any subset of the
-//! blocks written since the last flush. Then the store is opened, perhaps cut again while it
-//! recovers, perhaps twice. Its final contents are compared with the state after *every* prefix of
-//! the program from the last acknowledgement on. Log order is operation order here, so only a
-//! prefix is correct.
+//! blocks written since the last flush. Then the store is opened, and up to two recoveries are cut
+//! as well. The final contents are compared with the state after *every* prefix of the program from
+//! the last acknowledgement on. Here the log order is the operation order, so only a prefix is
+//! correct.
 
 mod support;
 
@@ -32,7 +32,7 @@ type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 enum Step {
     Put(Vec<u8>, Vec<u8>),
     Delete(Vec<u8>),
-    /// All or none of them.
+    /// All changes or none.
     Batch(Vec<Step>),
 }
 
@@ -73,7 +73,7 @@ fn open(device: &Arc<CrashDevice>, options: &Options) -> treering_engine::Result
     Store::open(device, Arc::new(SystemClock::new()), options).inspect(Store::abandon_on_drop)
 }
 
-/// Numbers, and mostly values of one length, so that leaves can be dense.
+/// Numeric keys, and mostly values of one length, so that leaves can be dense.
 fn dense_step(rng: &mut StdRng, i: usize) -> Step {
     let number = rng.random_range(0_u32..900);
     let key = match rng.random_range(0..100) {
@@ -92,11 +92,11 @@ fn dense_step(rng: &mut StdRng, i: usize) -> Step {
     }
 }
 
-/// The kind of a program's values.
+/// The kind of values in a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Values {
     Short,
-    /// One in five is out of line, on one to eight blocks.
+    /// One in five is stored out of line, on one to eight blocks.
     Long,
     /// As `Long`, and two of three steps are batches of up to forty changes.
     Batches,
@@ -105,7 +105,7 @@ enum Values {
 fn step(rng: &mut StdRng, i: usize, options: &Options, values: Values) -> Step {
     if values == Values::Batches && rng.random_bool(0.66) {
         let changes = rng.random_range(0..40);
-        // Numbers in the values tell the changes of one batch apart.
+        // Numbers in the values distinguish the changes of one batch.
         let changes = (0..changes).map(|n| step(rng, 100 * i + n, options, Values::Long));
         return Step::Batch(changes.collect());
     }
@@ -143,14 +143,14 @@ fn apply(map: &mut Map, step: &Step) {
     }
 }
 
-/// What a run on a failing device did.
+/// The outcome of a run on a failing device.
 struct History {
     steps: Vec<Step>,
     /// The number of steps acknowledged as durable.
     acknowledged: usize,
 }
 
-/// Runs a program until the power fails (or the program ends).
+/// Runs a program until the power fails or the program ends.
 fn run_until_cut(
     store: &Store,
     rng: &mut StdRng,
@@ -194,11 +194,11 @@ fn contents(store: &Store) -> Map {
             map.insert(k.to_vec(), v.to_vec());
             ControlFlow::Continue(())
         })
-        .expect("what was recovered can be read");
+        .expect("recovered data must be readable");
     map
 }
 
-/// Returns the number of steps after which the state is `found`, at least `acknowledged`.
+/// Returns the number of steps, at least `acknowledged`, after which the state is `found`.
 fn matching_prefix(base: &Map, history: &History, found: &Map) -> Option<usize> {
     let mut state = base.clone();
     for (n, step) in history.steps.iter().enumerate() {
@@ -239,7 +239,7 @@ fn nearest_miss(base: &Map, history: &History, found: &Map) -> String {
             apply(&mut state, step);
         }
     }
-    let (n, count, mut differ) = best.expect("there is a prefix of length 0");
+    let (n, count, mut differ) = best.expect("the empty prefix always exists");
     differ.truncate(8);
     format!(
         "nearest: after step {n}, {count} keys differ: {}",
@@ -247,7 +247,7 @@ fn nearest_miss(base: &Map, history: &History, found: &Map) -> String {
     )
 }
 
-/// Opens the store again and again until the power holds through recovery.
+/// Opens the store repeatedly until the power holds through recovery.
 fn recover(
     device: Arc<CrashDevice>,
     options: &Options,
@@ -263,7 +263,7 @@ fn recover(
             Ok(store) => drop(store),
             Err(e) => assert!(
                 device.power_is_cut(),
-                "recovery fails with the power on: {e}"
+                "recovery fails although the power is on: {e}"
             ),
         }
         device = Arc::new(CrashDevice::from_image(device.crash_seeded(rng.random())));
@@ -272,8 +272,8 @@ fn recover(
     (device, store)
 }
 
-/// Opens the store again on the same device, which has failed but whose power was never cut, until
-/// nothing fails any more.
+/// Opens the store again on the same device, which has failed but never lost power, until nothing
+/// fails any more.
 fn restart(device: &Arc<CrashDevice>, options: &Options, rng: &mut StdRng) -> Store {
     for _ in 0..3 {
         match rng.random_range(0..4) {
@@ -292,7 +292,7 @@ fn restart(device: &Arc<CrashDevice>, options: &Options, rng: &mut StdRng) -> St
             }
         }
     }
-    // Failures that were armed and have not struck may do so now, and once more.
+    // Armed failures that have not struck yet may do so now, and once more.
     (0..2)
         .find_map(|_| open(device, options).ok())
         .unwrap_or_else(|| open(device, options).expect("recovers"))
@@ -309,8 +309,8 @@ fn in_words(options: &Options) -> String {
     format!("{tree:?} on {store:?}, {page_size} B pages, {layout}")
 }
 
-/// As [`crash_again_and_again`], but most rounds end because a flush or a write fails, and the
-/// store is opened again on the same device. What a failed flush has lost may vanish rounds later,
+/// Like [`crash_again_and_again`], but most rounds end because a flush or a write fails, and the
+/// store is reopened on the same device. Writes lost by a failed flush may disappear rounds later,
 /// when the power fails.
 fn fail_again_and_again((options, values): (&Options, Values), seed: u64, rounds: usize) {
     let story = format!(
@@ -407,28 +407,28 @@ fn each(kind: Pages, check: impl Fn(&Options, u64)) {
 }
 
 #[test]
-fn in_place_comes_back_with_a_prefix() {
+fn in_place_recovers_a_prefix() {
     each(IN_PLACE, |options, seed| {
         crash_again_and_again((options, Values::Short), seed, 8);
     });
 }
 
 #[test]
-fn copy_on_write_comes_back_with_a_prefix() {
+fn copy_on_write_recovers_a_prefix() {
     each(EACH_FLUSH, |options, seed| {
         crash_again_and_again((options, Values::Short), seed, 8);
     });
 }
 
 #[test]
-fn copy_on_write_with_a_lazy_table_comes_back_with_a_prefix() {
+fn copy_on_write_with_a_lazy_table_recovers_a_prefix() {
     each(LAZY, |options, seed| {
         crash_again_and_again((options, Values::Short), seed, 8);
     });
 }
 
 #[test]
-fn shadowed_pages_come_back_with_a_prefix() {
+fn shadowed_pages_recover_a_prefix() {
     for kind in [SHADOW, BMINUS] {
         each(kind, |options, seed| {
             crash_again_and_again((options, Values::Short), seed, 8);
@@ -437,7 +437,7 @@ fn shadowed_pages_come_back_with_a_prefix() {
 }
 
 #[test]
-fn modification_logs_of_other_stores_come_back_with_a_prefix() {
+fn modification_logs_of_other_stores_recover_a_prefix() {
     for kind in [IN_PLACE_LOGGED, LAZY_LOGGED] {
         each(kind, |options, seed| {
             crash_again_and_again((options, Values::Short), seed, 8);
@@ -445,9 +445,9 @@ fn modification_logs_of_other_stores_come_back_with_a_prefix() {
     }
 }
 
-/// Pages change to other layouts and back, and redo must know which one they had.
+/// Pages change their layout and change back, and redo must know which layout they had.
 #[test]
-fn leaves_of_every_layout_come_back_with_a_prefix() {
+fn leaves_of_every_layout_recover_a_prefix() {
     for layout in LayoutChoice::all() {
         for kind in [IN_PLACE, LAZY, BMINUS] {
             for tree in TREES {
@@ -464,10 +464,10 @@ fn leaves_of_every_layout_come_back_with_a_prefix() {
     }
 }
 
-/// The blocks of long values are on the device before the log refers to them, whatever is cut, and
-/// are not overwritten before the log says that they are gone.
+/// The blocks of long values are on the device before the log refers to them, and are not
+/// overwritten before the log records their removal, wherever the power is cut.
 #[test]
-fn long_values_come_back_with_a_prefix() {
+fn stores_with_long_values_recover_a_prefix() {
     for kind in STORES {
         each(kind, |options, seed| {
             crash_again_and_again((options, Values::Long), seed, 8);
@@ -475,10 +475,10 @@ fn long_values_come_back_with_a_prefix() {
     }
 }
 
-/// A batch is in the state whole or not at all, wherever it is cut, and whatever is cut while
-/// recovery completes it.
+/// A batch is applied completely or not at all, wherever it is cut, and also if the recovery that
+/// completes it is cut.
 #[test]
-fn batches_come_back_whole_or_not_at_all() {
+fn batches_are_recovered_completely_or_not_at_all() {
     for kind in STORES {
         each(kind, |options, seed| {
             crash_again_and_again((options, Values::Batches), seed, 8);
@@ -505,7 +505,7 @@ fn long_values_survive_failures_and_restarts() {
 }
 
 #[test]
-fn failures_and_restarts_leave_a_prefix() {
+fn a_prefix_survives_failures_and_restarts() {
     for kind in STORES {
         each(kind, |options, seed| {
             fail_again_and_again((options, Values::Short), seed, 10);
@@ -514,7 +514,7 @@ fn failures_and_restarts_leave_a_prefix() {
 }
 
 #[test]
-fn after_a_failed_write_reads_still_see_the_newest_and_writes_are_refused() {
+fn after_a_failed_write_reads_are_current_and_writes_are_refused() {
     for (tree, kind) in support::all() {
         for seed in 0..12 {
             let options = options(tree, kind, 4096);
@@ -534,19 +534,18 @@ fn after_a_failed_write_reads_still_see_the_newest_and_writes_are_refused() {
                 if store.due().is_some_and(|task| store.pump(task).is_err()) {
                     break;
                 }
-                assert!(i < 100_000, "{kind}: no write ever failed");
+                assert!(i < 100_000, "{kind}: no write failed");
             }
             assert!(
                 store.put(b"x", b"y").is_err(),
                 "{kind}: a failed store accepts writes"
             );
             let mut got = Vec::new();
-            // More than once: the first round evicts pages from the cache that the second needs
-            // again.
+            // Two rounds: the first evicts pages that the second needs again.
             for (k, v) in map.iter().chain(&map).chain(&map) {
                 match store.get(k, &mut got) {
                     Ok(found) => assert!(found && got == *v, "{kind}: an old value of {k:?}"),
-                    // No frame can be freed for it: an error is acceptable, an old value is not.
+                    // No frame can be freed for it. An error is acceptable, a stale value is not.
                     Err(e) => assert!(e.to_string().contains("stopped accepting"), "{e}"),
                 }
             }

@@ -1,5 +1,5 @@
-//! Tests damage to a block of a page, slot or log block, while the store is closed: whoever reads
-//! the page gets a typed error, and `verify` lists it. Nobody gets a wrong or an older value.
+//! Tests damage to a page, slot or log block of a closed store: reading the page returns a typed
+//! error, and `verify` lists the damage. No read returns a wrong or stale value.
 
 mod support;
 
@@ -41,9 +41,8 @@ fn value(key: u32, round: u32) -> Vec<u8> {
     value
 }
 
-/// Returns a store that was closed, and the round in which each key was last put. Each round but
-/// the first changes few keys, so that most pages have differences in their modification logs, if
-/// there are any.
+/// Returns a closed store, and the round in which each key was last put. Every round but the first
+/// changes few keys, so that most pages have deltas in their modification logs, if there are any.
 fn closed(options: &Options) -> (Image, Vec<u32>) {
     let device = Arc::new(CrashDevice::new(required_blocks(options, 100)));
     let store = open(&device, options).unwrap();
@@ -66,8 +65,8 @@ enum What {
     Log,
 }
 
-/// Returns the blocks of pages and their logs: every block that begins as one, and the second block
-/// of each page.
+/// Returns the blocks of pages and their logs: every block that begins like one, and the second
+/// block of each page.
 fn blocks(device: &CrashDevice) -> Vec<(What, Lba)> {
     let mut block = vec![0; BLOCK_SIZE];
     let mut found = Vec::new();
@@ -82,8 +81,7 @@ fn blocks(device: &CrashDevice) -> Vec<(What, Lba)> {
     found
 }
 
-/// Returns whether reading the store reports damage. Where no damage is reported, the contents must
-/// be correct.
+/// Returns whether reading the store reports damage. If it does not, the contents must be correct.
 fn is_told(device: &Arc<CrashDevice>, options: &Options, last: &[u32], story: &str) -> bool {
     let is_typed = |e: &Error| matches!(e, Error::Damaged { .. } | Error::MissingPage { .. });
     let store = match open(device, options) {
@@ -99,7 +97,7 @@ fn is_told(device: &Arc<CrashDevice>, options: &Options, last: &[u32], story: &s
         match store.get(&u32::to_be_bytes(key), &mut found) {
             Ok(there) => assert!(
                 there && found == value(key, *round),
-                "{story}: key {key} has another value"
+                "{story}: key {key} has a wrong value"
             ),
             Err(e) => {
                 assert!(is_typed(&e), "{story}: {e}");
@@ -111,7 +109,7 @@ fn is_told(device: &Arc<CrashDevice>, options: &Options, last: &[u32], story: &s
 }
 
 #[test]
-fn a_damaged_slot_or_log_block_is_told_and_never_followed() {
+fn damaged_slots_and_log_blocks_are_reported_and_never_used() {
     let mut rng = StdRng::seed_from_u64(3);
     for (tree, kind) in support::all() {
         let options = options(tree, kind);

@@ -1,5 +1,5 @@
-//! Tests that the store answers like an ordered map, whatever the tree, page store, page size,
-//! cache size and keys, and also after it is closed and reopened.
+//! Tests that the store behaves like an ordered map for every tree, page store, page size, cache
+//! size and kind of key, also after it is closed and reopened.
 //!
 //! The geometry is tiny: a cache of 16 to 24 frames, a log of a few dozen pages, large values. So a
 //! few thousand operations split and merge hundreds of leaves, evict most of them many times and
@@ -172,7 +172,7 @@ fn run_program_and_reopen_as(
     let stats = store.stats();
     assert!(
         stats.cache_misses > 0,
-        "{story}: the cache was never too small"
+        "{story}: the cache must be too small at times"
     );
 }
 
@@ -188,9 +188,9 @@ fn every_page_store_and_page_size_agrees_with_an_ordered_map() {
     }
 }
 
-/// A store on a device does not depend on the tree: leaves, index and log have the same format.
+/// The format of leaves, index and log on the device does not depend on the tree.
 #[test]
-fn a_store_that_is_opened_as_another_tree_and_with_another_cache_is_the_same_map() {
+fn a_store_reopened_with_another_tree_and_cache_keeps_its_contents() {
     for store in STORES {
         let btree = tiny(TreeKind::BTree, store, 4096, 20);
         let smallest = support::options(BF, store, 4096, 16, LEAST_RING);
@@ -209,7 +209,7 @@ fn a_store_that_is_opened_as_another_tree_and_with_another_cache_is_the_same_map
 }
 
 #[test]
-fn every_ring_and_every_share_of_promotion_and_copying_agrees_with_an_ordered_map() {
+fn every_ring_size_and_promotion_and_copying_rate_agrees_with_an_ordered_map() {
     for (copying, promotion) in [(0, 0), (0, 100), (100, 0), (100, 100), (50, 1)] {
         for ring in [LEAST_RING, 3, 40] {
             for store in [IN_PLACE, EACH_FLUSH] {
@@ -223,8 +223,8 @@ fn every_ring_and_every_share_of_promotion_and_copying_agrees_with_an_ordered_ma
     }
 }
 
-/// Flushes buffered changes to the leaves, and merges leaves, two at a time, by deleting something
-/// in them.
+/// Flushes buffered changes to the leaves. Then merges leaves, two at a time, because each delete
+/// does a step of that work.
 fn merge_leaves(store: &Store) {
     store.checkpoint().unwrap();
     for _ in 0..400 {
@@ -233,7 +233,7 @@ fn merge_leaves(store: &Store) {
 }
 
 #[test]
-fn structure_changes_and_checkpoints_really_happen() {
+fn programs_cause_structure_changes_and_checkpoints() {
     TREES.into_iter().for_each(structure_changes);
 }
 
@@ -257,12 +257,12 @@ fn structure_changes(tree: TreeKind) {
     assert!(stats.evictions > 100, "{stats:?}");
     assert!(
         stats.leaf_pages < 5,
-        "emptied leaves are merged away: {stats:?}"
+        "empty leaves must be merged: {stats:?}"
     );
 }
 
 #[test]
-fn an_update_of_the_same_length_and_all_that_is_merged_are_there() {
+fn updates_of_equal_length_and_merged_records_are_kept() {
     TREES.into_iter().for_each(updates_and_merges);
 }
 
@@ -278,7 +278,7 @@ fn updates_and_merges(tree: TreeKind) {
             pump_all(&store);
         }
     }
-    assert_same(&store, &map, "every value replaced by one as long");
+    assert_same(&store, &map, "every value replaced by one of equal length");
     for i in (0..2_000u32).filter(|i| !i.is_multiple_of(17)) {
         store.delete(&i.to_be_bytes()).unwrap();
         map.remove(i.to_be_bytes().as_slice());
@@ -286,11 +286,11 @@ fn updates_and_merges(tree: TreeKind) {
     }
     merge_leaves(&store);
     assert!(store.stats().merges > 20, "{:?}", store.stats());
-    assert_same(&store, &map, "every 17th record left, in merged leaves");
+    assert_same(&store, &map, "every 17th record kept, in merged leaves");
 }
 
 #[test]
-fn records_over_the_limit_are_refused_and_nothing_changes() {
+fn oversized_records_are_refused_and_nothing_changes() {
     for tree in TREES {
         refuses_records_over_the_limit(&tiny(tree, IN_PLACE, 4096, 16));
     }
@@ -331,7 +331,7 @@ fn refuses_records_over_the_limit(options: &Options) {
 }
 
 #[test]
-fn a_full_store_says_so_and_keeps_what_it_has() {
+fn a_full_store_refuses_puts_and_keeps_its_data() {
     for (tree, kind) in support::all() {
         let options = tiny(tree, kind, 4096, 16);
         let device = Arc::new(MemDevice::new(400));
@@ -343,7 +343,7 @@ fn a_full_store_says_so_and_keeps_what_it_has() {
                 Err(e) => break e,
             }
             pump_all(&store);
-            assert!(kept < 100_000, "{kind:?}: never full");
+            assert!(kept < 100_000, "{kind:?}: the store never became full");
         };
         assert!(error.to_string().contains("full"), "{kind:?}: {error}");
         let mut got = Vec::new();

@@ -1,6 +1,6 @@
-//! Tests corner cases that random programs seldom reach, each of which once failed: keys that share
-//! almost all of their bytes, a full store, damage after a clean close, and a flush that fails
-//! under another thread.
+//! Regression tests for cases that random programs seldom reach: keys that share almost all of
+//! their bytes, a full store, damage after a clean close, and a flush that fails during another
+//! thread's commit.
 
 mod support;
 
@@ -29,10 +29,10 @@ fn open(device: &Arc<impl BlockDevice + 'static>, options: &Options) -> Result<S
         .inspect(Store::abandon_on_drop)
 }
 
-/// A split moves half a page. If its log record repeated the shared prefix with every key, it would
-/// be many pages long and fit in no log.
+/// A split moves half a page. If its log record repeated the shared prefix in every key, the record
+/// would be many pages long and fit into no log.
 #[test]
-fn keys_that_share_almost_everything_split_within_a_small_log() {
+fn keys_with_long_shared_prefixes_split_within_a_small_log() {
     for (tree, page_size) in TREES
         .into_iter()
         .flat_map(|t| [4096, 8192, 16384].map(|s| (t, s)))
@@ -58,10 +58,11 @@ fn keys_that_share_almost_everything_split_within_a_small_log() {
     }
 }
 
-/// Neighbouring keys differ late, so separators have hundreds of bytes and a snapshot of the inner
-/// level takes many slots. These must still be available when leaves have taken all they can.
+/// Neighbouring keys differ only near their ends, so separators have hundreds of bytes and a
+/// snapshot of the inner level takes many slots. These slots must be available even when leaves
+/// have filled the store.
 #[test]
-fn a_full_store_with_long_separators_checkpoints_and_opens_again() {
+fn a_full_store_with_long_separators_can_checkpoint_and_reopen() {
     for (tree, kind) in support::all() {
         let options = options(tree, kind, 4096);
         let device = Arc::new(MemDevice::new(required_blocks(&options, 1000)));
@@ -125,9 +126,9 @@ fn a_full_store_can_be_emptied_and_filled_again() {
 }
 
 /// The double-write journal still holds very old images. They may repair a torn write, but must
-/// never replace a page that was whole and was damaged later.
+/// never replace a page that was written completely and damaged later.
 #[test]
-fn damage_after_a_clean_close_is_told_and_never_mended_with_an_old_page() {
+fn damage_after_a_clean_close_is_reported_and_never_repaired_with_a_stale_page() {
     TREES.into_iter().for_each(damage_is_told);
 }
 
@@ -155,7 +156,7 @@ fn damage_is_told(tree: TreeKind) {
 
     let mut damaged = 0;
     let mut block = AlignedBuf::zeroed(BLOCK_SIZE);
-    // Behind superblocks, log and journal.
+    // After superblocks, log and journal.
     let homes = 2 + options.log_bytes / BLOCK_SIZE as u64 + 2 * options.write_batch_pages as u64;
     for home in homes..device.capacity_blocks() {
         device.read(Lba(home), &mut block, IoClass::Page).unwrap();
@@ -172,7 +173,7 @@ fn damage_is_told(tree: TreeKind) {
                 for i in (0..200_u32).flat_map(|i| [i, i | 1 << 16]) {
                     assert!(store.get(&i.to_be_bytes(), &mut value)?);
                     if i > 1 << 16 && (i & 0xffff).is_multiple_of(20) {
-                        assert_eq!(value[0], b'n', "block {home}: an old value of {i}");
+                        assert_eq!(value[0], b'n', "block {home}: a stale value of {i}");
                     }
                 }
                 Ok(())
@@ -221,9 +222,9 @@ impl BlockDevice for Interrupted {
 }
 
 /// After a failed flush, the device may have dropped any write before it, including those of other
-/// threads, whose own flush then succeeds and means nothing (fsyncgate).
+/// threads. Their own flush then succeeds although their writes are lost (fsyncgate).
 #[test]
-fn a_flush_that_failed_under_another_thread_acknowledges_nothing() {
+fn a_flush_that_fails_in_another_thread_acknowledges_nothing() {
     TREES.into_iter().for_each(a_flush_that_failed);
 }
 
@@ -250,7 +251,7 @@ fn a_flush_that_failed(tree: TreeKind) {
     let acknowledged = store.put(&499_u32.to_be_bytes(), &[9; 200]);
     assert!(
         device.hook.lock().unwrap().is_none(),
-        "the log was not written"
+        "the log must have been written"
     );
     assert!(acknowledged.is_err());
 

@@ -1,8 +1,8 @@
-//! Tests each layout of leaves in a store: it answers like an ordered map, through splits, merges,
-//! layout changes, checkpoints and recovery from the log, on every page store.
+//! Tests each leaf layout in a store: it behaves like an ordered map through splits, merges, layout
+//! changes, checkpoints and recovery from the log, on every page store.
 //!
-//! Keys are such that dense leaves come and go: runs of numbers in random and in ascending order,
-//! in partitions, interrupted by strings; mostly values of eight bytes.
+//! The keys make dense leaves come and go: runs of numbers in random and in ascending order, in
+//! partitions, interrupted by strings; most values have eight bytes.
 
 mod support;
 
@@ -42,7 +42,7 @@ fn pump_all(store: &Store) {
     }
 }
 
-/// Returns the next key of a program; `step` is the next of the ascending ones.
+/// Returns the next key of a program. `step` is the next ascending key.
 fn key(rng: &mut StdRng, step: u32) -> Vec<u8> {
     let numbers = |a: u32, b: u32| [a.to_be_bytes(), b.to_be_bytes()].concat();
     match rng.random_range(0..100) {
@@ -55,7 +55,7 @@ fn key(rng: &mut StdRng, step: u32) -> Vec<u8> {
     }
 }
 
-/// What is checked of a store at the end of a program.
+/// What a test checks at the end of a program.
 struct Seen {
     layouts: BTreeSet<&'static str>,
     splits: u64,
@@ -184,7 +184,7 @@ fn scan(store: &Store, map: &Map, from: &[u8], story: &str) {
 }
 
 #[test]
-fn a_store_of_any_layout_on_any_page_store_agrees_with_an_ordered_map() {
+fn every_layout_on_every_page_store_agrees_with_an_ordered_map() {
     for layout in LayoutChoice::all() {
         for store in STORES {
             let seen = run(&vec![options(TreeKind::BTree, store, layout); 4], 1);
@@ -194,7 +194,7 @@ fn a_store_of_any_layout_on_any_page_store_agrees_with_an_ordered_map() {
 }
 
 #[test]
-fn the_bf_tree_has_leaves_of_any_layout() {
+fn the_bf_tree_supports_every_leaf_layout() {
     for layout in LayoutChoice::all() {
         for store in [IN_PLACE, BMINUS] {
             let seen = run(&vec![options(BF, store, layout); 4], 2);
@@ -206,7 +206,7 @@ fn the_bf_tree_has_leaves_of_any_layout() {
 /// Keys that heads cannot distinguish are in leaves with fingerprints, until there are scans in
 /// either direction (§5.1).
 #[test]
-fn leaves_that_are_scanned_a_lot_get_hints() {
+fn frequently_scanned_leaves_get_hints() {
     for (downwards, scans) in [(false, 0), (false, 60), (true, 60)] {
         let device = Arc::new(MemDevice::new(BLOCKS));
         let store = open(
@@ -242,11 +242,11 @@ fn leaves_that_are_scanned_a_lot_get_hints() {
     }
 }
 
-/// Pages keep their layout until they must change it, and every tree can take them over.
+/// Pages keep their layout until they must change it, and every tree can use them as they are.
 #[test]
 fn a_store_may_be_opened_with_another_layout_each_time() {
-    // The first page, and pages split off it, have the first layout; dense pages have what they
-    // become.
+    // The first page and those split off it keep the first layout. Dense pages have the layout that
+    // they change into.
     let mut layouts = BTreeSet::new();
     for store in [IN_PLACE, LAZY_LOGGED] {
         for seed in 0..3 {

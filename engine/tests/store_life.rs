@@ -1,5 +1,5 @@
-//! Tests the ends of a store: dropped, closed, abandoned, or ended with its process; and an
-//! interval of durability that nobody pumps.
+//! Tests how a store's life ends: dropped, closed, abandoned, or ended with its process. Also tests
+//! a durability interval without pumping.
 
 mod support;
 
@@ -19,7 +19,7 @@ use treering_engine::{
 
 const ROWS: u32 = 1_000;
 
-/// For a child process: what to do with the store, and where the store is.
+/// For a child process: what to do with the store, and where it is.
 const ROLE: &str = "TREERING_LIFE_ROLE";
 const PLACE: &str = "TREERING_LIFE_PLACE";
 
@@ -35,7 +35,7 @@ fn open(device: &Arc<impl BlockDevice + 'static>, options: &Options) -> Store {
     Store::open(device.clone(), Arc::new(SystemClock::new()), options).expect("opens")
 }
 
-/// What an outsider would write: only defaults, an end, and no `sync`.
+/// The code that a user would write: only defaults, an ending, and no `sync`.
 fn as_a_user_would(path: &Path, end: &str) {
     let options = Options::default();
     let blocks = required_blocks(&options, 10_000);
@@ -54,28 +54,32 @@ fn as_a_user_would(path: &Path, end: &str) {
 
 fn assert_all_rows(device: &Arc<impl BlockDevice + 'static>, options: &Options, story: &str) {
     let found = contents(&open(device, options));
-    assert_eq!(found.len() as u32, ROWS - 1, "{story}: rows found");
+    assert_eq!(
+        found.len() as u32,
+        ROWS - 1,
+        "{story}: number of rows found"
+    );
     for n in (0..ROWS).filter(|n| *n != 7) {
         assert_eq!(found.get(&key(n)[..]), Some(&value(n)), "{story}: row {n}");
     }
 }
 
-/// The child process of the test below; by itself it does nothing.
+/// The child process of the test below. On its own it does nothing.
 #[test]
-fn child_that_uses_a_store() {
+fn child_process_that_uses_a_store() {
     if let (Ok(role), Ok(place)) = (std::env::var(ROLE), std::env::var(PLACE)) {
         as_a_user_would(&PathBuf::from(place), &role);
     }
 }
 
-/// 1,000 puts with default options; then the store is dropped, closed, or ends with its process.
+/// 1,000 puts with default options. Then the store is dropped or closed, or its process ends.
 #[test]
-fn thirty_lines_with_default_options_lose_nothing_however_they_end() {
+fn default_options_lose_nothing_however_the_store_ends() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     for end in ["drop", "leak", "close"] {
         let path = folder.path().join(end);
         let ran = Command::new(std::env::current_exe().expect("this program"))
-            .args(["child_that_uses_a_store", "--exact", "--nocapture"])
+            .args(["child_process_that_uses_a_store", "--exact", "--nocapture"])
             .env(ROLE, end)
             .env(PLACE, &path)
             .output()
@@ -94,9 +98,9 @@ fn fill(store: &Store) {
     store.delete(&key(7)).expect("deletes");
 }
 
-/// Nothing is synced, nobody pumps, and the log's buffer has room for everything.
+/// Nothing is synced or pumped, and the log buffer has room for everything.
 #[test]
-fn a_dropped_store_keeps_what_nobody_has_synced_and_an_abandoned_one_does_not() {
+fn dropping_a_store_saves_unsynced_writes_and_abandoning_it_does_not() {
     for (tree, pages) in all() {
         for durability in [Durability::Deferred, Durability::PER_MINUTE] {
             let options = Options {
@@ -111,7 +115,7 @@ fn a_dropped_store_keeps_what_nobody_has_synced_and_an_abandoned_one_does_not() 
             let store = open(&device, &options);
             fill(&store);
             drop(store);
-            // Not only written but flushed, so that the power may fail.
+            // The log is not only written but flushed, so that the power may fail.
             let device = Arc::new(CrashDevice::from_image(device.crash(&mut |_| 0)));
             assert_all_rows(&device, &options, &story);
 
@@ -123,10 +127,10 @@ fn a_dropped_store_keeps_what_nobody_has_synced_and_an_abandoned_one_does_not() 
     }
 }
 
-/// A failure cannot be reported to anyone, and after one nothing is written: no panic, no
-/// acknowledged row lost.
+/// A failure during drop cannot be reported, and after a failure nothing is written: no panic, and
+/// no acknowledged row is lost.
 #[test]
-fn dropping_a_store_that_fails_or_has_failed_is_quiet() {
+fn dropping_a_failing_or_failed_store_does_not_panic() {
     for (tree, pages) in all() {
         for failed_before in [false, true] {
             let options = tiny(tree, pages);
@@ -159,7 +163,7 @@ impl Clock for ByHand {
 const INTERVAL: u64 = 1_000;
 
 #[test]
-fn an_interval_is_kept_by_the_writers_when_nobody_pumps() {
+fn writers_keep_the_durability_interval_without_pumping() {
     for (tree, pages) in all() {
         let options = Options {
             durability: Durability::Grouped(Nanos(INTERVAL)),
@@ -176,23 +180,29 @@ fn an_interval_is_kept_by_the_writers_when_nobody_pumps() {
         store.put(b"a", b"1").expect("puts");
         clock.0.store(INTERVAL - 1, Ordering::SeqCst);
         store.put(b"b", b"2").expect("puts");
-        assert!(!survives(b"a"), "{story}: flushed before its time");
+        assert!(
+            !survives(b"a"),
+            "{story}: flushed before the interval ended"
+        );
         clock.0.store(INTERVAL, Ordering::SeqCst);
         store.put(b"c", b"3").expect("puts");
         for key in [b"a", b"b", b"c"] {
-            assert!(survives(key), "{story}: {key:?} behind the interval");
+            assert!(
+                survives(key),
+                "{story}: {key:?} must be durable after the interval"
+            );
         }
-        // A delete keeps the interval as well, also of an absent key.
+        // A delete also keeps the interval, even for an absent key.
         store.put(b"d", b"4").expect("puts");
         clock.0.store(2 * INTERVAL, Ordering::SeqCst);
         store.delete(b"absent").expect("deletes");
-        assert!(survives(b"d"), "{story}: the delete flushes");
-        // Nobody writes, so it takes a pump.
+        assert!(survives(b"d"), "{story}: the delete must flush");
+        // Without writers, it takes a pump.
         store.put(b"e", b"5").expect("puts");
         assert_eq!(store.due(), None, "{story}");
         clock.0.store(3 * INTERVAL, Ordering::SeqCst);
         assert_eq!(store.due(), Some(Task::FlushLog), "{story}");
-        assert!(!survives(b"e"), "{story}: no thread flushes by itself");
+        assert!(!survives(b"e"), "{story}: no thread may flush on its own");
         store.pump(Task::FlushLog).expect("flushes");
         assert!(survives(b"e"), "{story}: pumped");
     }
@@ -200,7 +210,7 @@ fn an_interval_is_kept_by_the_writers_when_nobody_pumps() {
 
 /// Writes within an interval do not wait: the store flushes once per interval.
 #[test]
-fn an_interval_costs_one_flush() {
+fn an_interval_needs_one_flush() {
     let options = Options {
         durability: Durability::Grouped(Nanos(INTERVAL)),
         ..Options::default()
@@ -216,12 +226,12 @@ fn an_interval_costs_one_flush() {
     assert_eq!(
         store.stats().log_flushes - before,
         9,
-        "flushes in ten intervals"
+        "number of flushes in ten intervals"
     );
 }
 
 #[test]
-fn the_default_is_durable_when_a_write_returns() {
+fn by_default_writes_are_durable_when_they_return() {
     let options = Options::default();
     assert_eq!(options.durability, Durability::PerCommit);
     assert_eq!(Options::bminus().durability, Durability::PerCommit);
@@ -235,7 +245,7 @@ fn the_default_is_durable_when_a_write_returns() {
 
 /// Each later write reports the first cause.
 #[test]
-fn a_store_that_refuses_writes_says_why_each_time() {
+fn a_poisoned_store_reports_the_first_cause_each_time() {
     for (tree, pages) in all() {
         let options = tiny(tree, pages);
         let device = Arc::new(CrashDevice::new(required_blocks(&options, 400)));
@@ -315,7 +325,7 @@ impl PmDevice for Failing {
 }
 
 #[test]
-fn a_store_in_persistent_memory_that_refuses_writes_says_why_each_time() {
+fn a_poisoned_store_in_persistent_memory_reports_the_first_cause_each_time() {
     let trees = [
         PmTreeKind::PmTree,
         PmTreeKind::Ccl(CclOptions::default()),
@@ -338,8 +348,8 @@ fn a_store_in_persistent_memory_that_refuses_writes_says_why_each_time() {
             store.put(&key(n), &value(n)).expect("puts");
         }
         device.fails.store(true, Ordering::SeqCst);
-        // A write that fails while nothing is in doubt yet is only refused; a checkpoint that fails
-        // stops the store.
+        // A write that fails while all words are durable is only refused. A failed checkpoint stops
+        // the store.
         let first = store
             .checkpoint()
             .map(drop)

@@ -1,5 +1,5 @@
-//! Tests long values: whatever their length, they come back as they were put, also after reopening.
-//! Their places are freed when they are deleted, and damage to them is detected.
+//! Tests long values: values of every length round trip, also after reopening. Their space is freed
+//! when they are deleted, and damage to them is detected.
 
 mod support;
 
@@ -38,7 +38,7 @@ fn pump(store: &Store) {
     }
 }
 
-/// Lengths around every boundary: of the quarter page, of the leaf, of blocks, of places, of pieces
+/// Lengths around every boundary: the quarter page, the leaf, blocks, allocation units, and pieces
 /// written at once.
 fn lengths(options: &Options) -> Vec<usize> {
     let quarter = options.page_size / 4;
@@ -50,7 +50,7 @@ fn lengths(options: &Options) -> Vec<usize> {
 }
 
 #[test]
-fn values_of_every_length_come_back_from_every_store() {
+fn values_of_every_length_round_trip_in_every_store() {
     for (tree, kind) in support::all() {
         let options = tiny(tree, kind);
         let device = Arc::new(MemDevice::new(required_blocks(&options, 6_000)));
@@ -58,7 +58,8 @@ fn values_of_every_length_come_back_from_every_store() {
         let mut map = Map::new();
         for round in 0..3 {
             for (n, len) in lengths(&options).into_iter().enumerate() {
-                // Each time another value under the key, a short one where there was a long one.
+                // Each round puts another value under the key, a short one where there was a long
+                // one.
                 let key = format!("{:03}", (n * 7 + round * 5) % 40).into_bytes();
                 let bytes = value(n as u64 + 100 * round as u64, len);
                 store.put(&key, &bytes).expect("puts");
@@ -77,7 +78,7 @@ fn values_of_every_length_come_back_from_every_store() {
             assert!(contents(&store) == map, "{tree:?} {kind:?}: scan");
             store.close().expect("closes");
             store = open(&device, &options);
-            assert!(contents(&store) == map, "{tree:?} {kind:?}: opened again");
+            assert!(contents(&store) == map, "{tree:?} {kind:?}: reopened");
         }
         drop(store);
         let report = verify(device.clone()).expect("verifies");
@@ -111,13 +112,13 @@ fn the_longest_value_is_accepted_and_one_more_byte_is_refused() {
     assert!(store.get(b"key", &mut got).expect("gets") && got == longest);
 }
 
-/// A store that is overwritten again and again holds no more places than its values take, whether
-/// or not anyone reads it.
+/// A store that is overwritten repeatedly uses no more space than its values need, with or without
+/// concurrent readers.
 #[test]
 fn space_of_long_values_is_reused() {
     for (tree, kind) in support::all() {
         let options = tiny(tree, kind);
-        // Room for a few of the values at once, and for a tree.
+        // Space for a few of the values at once, and for a tree.
         let device = Arc::new(MemDevice::new(required_blocks(&options, 300)));
         let store = open(&device, &options);
         for n in 0..400_u64 {
@@ -127,7 +128,7 @@ fn space_of_long_values_is_reused() {
             } else {
                 store
                     .put(&key, &value(n, 100_000))
-                    .expect("room is made again");
+                    .expect("space must be freed in time");
             }
             pump(&store);
         }
@@ -164,16 +165,16 @@ fn a_value_without_room_is_refused_and_nothing_is_lost() {
             map.len()
         );
         assert!(contents(&store) == map, "{tree:?} {kind:?}");
-        // What was refused costs the store no places.
+        // The refused value takes no space.
         let places = store.stats().overflow.places;
-        store.close().expect("a full store closes");
+        store.close().expect("a full store must close");
         let store = open(&device, &options);
         assert_eq!(store.stats().overflow.places, places, "{tree:?} {kind:?}");
         let first = map.keys().next().expect("some").clone();
         store.delete(&first).expect("deletes");
         store
             .put(&first, &value(1, 20_000))
-            .expect("there is room now");
+            .expect("there must be room now");
     }
 }
 
@@ -205,10 +206,10 @@ fn a_scan_loads_only_the_values_it_reaches() {
     }
 }
 
-/// Every block of a long value: flipped bits, zeros, and the block's previous contents are
+/// For every block of a long value: flipped bits, zeros, and the block's previous contents are
 /// detected, and other keys are unaffected.
 #[test]
-fn damage_to_any_block_of_a_long_value_is_told() {
+fn damage_to_any_block_of_a_long_value_is_reported() {
     for (tree, kind) in support::all() {
         let options = tiny(tree, kind);
         let device = Arc::new(MemDevice::new(required_blocks(&options, 500)));
@@ -263,7 +264,8 @@ fn damage_to_any_block_of_a_long_value_is_told() {
     }
 }
 
-/// A random program against an ordered map, in a nearly full store that is reopened now and then.
+/// Runs a random program against an ordered map, in a nearly full store that is reopened now and
+/// then.
 #[test]
 fn random_programs_agree_with_an_ordered_map() {
     for (tree, kind) in support::all() {
@@ -324,8 +326,8 @@ fn random_programs_agree_with_an_ordered_map() {
     }
 }
 
-/// Writers replace what readers are reading, in a store so small that places are reused at once:
-/// readers find a value that the key had, complete.
+/// Writers replace values during reads, in a store so small that space is reused at once. Readers
+/// find a complete value that the key had.
 #[test]
 fn readers_find_whole_values_while_their_space_is_reused() {
     for (tree, kind) in support::all() {
@@ -392,17 +394,17 @@ fn readers_find_whole_values_while_their_space_is_reused() {
     }
 }
 
-/// A user may store what looks like a pointer, even one that was valid once: it comes back
-/// unchanged, and is not followed.
+/// A user may store bytes that look like a pointer, even one that was valid before. They are
+/// returned unchanged, and are not followed.
 #[test]
-fn a_value_that_looks_like_a_pointer_is_a_value() {
+fn values_that_look_like_pointers_are_not_followed() {
     for (tree, kind) in support::all() {
         let options = tiny(tree, kind);
         let device = Arc::new(MemDevice::new(required_blocks(&options, 300)));
         let store = open(&device, &options);
         store.put(b"long", &value(1, 20_000)).expect("puts");
         store.checkpoint().expect("checkpoints");
-        // Behind the mark, any 36 bytes, including those that a leaf has.
+        // After the mark, any 36 bytes, including those of a real pointer in a leaf.
         let mark = [0xfd, b'O', b'V', 0x01];
         let blocks = support::read_all(&device);
         let bytes = blocks.concat();
@@ -410,7 +412,7 @@ fn a_value_that_looks_like_a_pointer_is_a_value() {
         let mut forged: Vec<Vec<u8>> = places.map(|at| bytes[at..at + 40].to_vec()).collect();
         assert!(
             !forged.is_empty(),
-            "{tree:?} {kind:?}: a pointer is on the device"
+            "{tree:?} {kind:?}: the device must contain a pointer"
         );
         forged.push([&mark[..], &[0; 36]].concat());
         forged.push([&mark[..], &[0xff; 36]].concat());
@@ -432,10 +434,10 @@ fn a_value_that_looks_like_a_pointer_is_a_value() {
     }
 }
 
-/// A page is written and merged away, and its place is given to a long value, all behind the redo
-/// start. The journal still has the page's image, which must not be restored.
+/// A page is written and merged away, and its blocks are reused for a long value, all after the
+/// redo start. The journal still has the page's image, which must not be restored.
 #[test]
-fn repair_puts_no_dead_page_over_a_long_value() {
+fn the_journal_never_restores_a_freed_page_over_a_long_value() {
     let options = tiny(TreeKind::BTree, support::IN_PLACE);
     let device = Arc::new(MemDevice::new(required_blocks(&options, 300)));
     let store = open(&device, &options);
@@ -447,7 +449,7 @@ fn repair_puts_no_dead_page_over_a_long_value() {
     };
     fill(1);
     store.checkpoint().expect("checkpoints");
-    // Another log epoch begins; everything written from now on is behind it.
+    // Another log epoch begins, and everything from now on is written after it.
     assert_eq!(
         store.pump(Task::Checkpoint).expect("begins"),
         Progress::More

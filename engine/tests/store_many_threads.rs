@@ -1,9 +1,9 @@
-//! Tests more threads than frames, on a slow device: every operation ends, and every thread makes
+//! Tests more threads than frames on a slow device: every operation ends, and every thread makes
 //! progress.
 //!
-//! Sixty-four threads over sixteen frames split and merge leaves of their own. If threads waited
-//! for frames with their leaves latched, sixteen such threads would wait forever. They could not be
-//! stopped then, so a watchdog ends the test and reports what each thread has done.
+//! Sixty-four threads over sixteen frames split and merge their own leaves. If threads waited for
+//! frames while holding latches on their leaves, sixteen such threads would wait forever and could
+//! not be stopped. So a watchdog ends the test and reports what each thread has done.
 //!
 //! `TREERING_SECONDS` is how long each store runs after warming up, by default 3. From ten seconds
 //! on, the least served thread must have done a tenth of the mean (the promise is for a minute); in
@@ -23,12 +23,12 @@ use treering_engine::{
 
 const THREADS: u32 = 64;
 const FRAMES: u64 = 16;
-/// Keys per thread: put one after the other, then deleted, and so on.
+/// Keys per thread, which are put one after the other, then deleted, and so on.
 const KEYS: u32 = 300;
-/// How long a thread may take for its current operation when all are told to stop.
+/// How long a thread may take for its current operation once all are told to stop.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A memory device that takes 50 microseconds for each call.
+/// A memory device whose calls take 50 microseconds each.
 struct Slow(MemDevice);
 
 fn pause() {
@@ -61,13 +61,13 @@ fn run_time() -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// Keys in no order of time, so that threads split leaves everywhere.
+/// Keys unrelated to the order of puts, so that threads split leaves everywhere.
 fn key(thread: u32, n: u32) -> Vec<u8> {
     let scattered = (n % KEYS).wrapping_mul(2_654_435_761);
     [thread.to_be_bytes(), scattered.to_be_bytes()].concat()
 }
 
-/// Puts and deletes until told to stop, and counts the operations in `done`.
+/// Puts and deletes until told to stop. Counts the operations in `done`.
 fn work(store: &Store, thread: u32, stop: &AtomicBool, done: &AtomicU64) {
     let value = vec![thread as u8; 700];
     for n in 0.. {
@@ -85,7 +85,7 @@ fn work(store: &Store, thread: u32, stop: &AtomicBool, done: &AtomicU64) {
     }
 }
 
-/// Checks that every thread is served, and ends. `ring` is the number of pages of the ring, if the
+/// Checks that every thread is served and ends. `ring` is the number of pages in the ring, if the
 /// tree has one.
 fn all_are_served(tree: TreeKind, pages: Pages, ring: u64) {
     let options = Options {
@@ -108,7 +108,7 @@ fn all_are_served(tree: TreeKind, pages: Pages, ring: u64) {
         })
         .collect();
     let so_far = || -> Vec<u64> { done.iter().map(|n| n.load(Ordering::Acquire)).collect() };
-    // Until frames and ring are full, a running thread proceeds at the speed of memory.
+    // Until frames and ring are full, a thread runs at the speed of memory.
     std::thread::sleep(Duration::from_secs(1));
     let warm = so_far();
     let since_warm = || -> Vec<u64> {
@@ -117,7 +117,7 @@ fn all_are_served(tree: TreeKind, pages: Pages, ring: u64) {
     };
     std::thread::sleep(run_time());
     let counts = since_warm();
-    // On a busy machine a few seconds are little, but nobody waits forever.
+    // On a busy machine a few seconds are little, but no thread may wait forever.
     let asked = Instant::now();
     while since_warm().contains(&0) && asked.elapsed() < PATIENCE / 2 {
         std::thread::sleep(Duration::from_millis(10));
@@ -142,7 +142,7 @@ fn all_are_served(tree: TreeKind, pages: Pages, ring: u64) {
     }
     let mean = counts.iter().sum::<u64>() / u64::from(THREADS);
     let least = *counts.iter().min().expect("there are threads");
-    println!("{tree:?} on {pages:?}: least {least}, mean {mean} operations a thread");
+    println!("{tree:?} on {pages:?}: least {least}, mean {mean} operations per thread");
     assert!(
         !served.contains(&0),
         "{tree:?} on {pages:?}: some threads were never served: {served:?}"
@@ -162,28 +162,28 @@ fn all_are_served(tree: TreeKind, pages: Pages, ring: u64) {
 }
 
 #[test]
-fn all_are_served_in_place() {
+fn all_threads_are_served_in_place() {
     all_are_served(TreeKind::BTree, IN_PLACE, 0);
 }
 
 #[test]
-fn all_are_served_copy_on_write() {
+fn all_threads_are_served_with_copy_on_write() {
     all_are_served(TreeKind::BTree, EACH_FLUSH, 0);
 }
 
 #[test]
-fn all_are_served_shadowed() {
+fn all_threads_are_served_with_shadowed_pages() {
     all_are_served(TreeKind::BTree, SHADOW, 0);
     all_are_served(TreeKind::BTree, BMINUS, 0);
 }
 
 #[test]
-fn all_are_served_with_a_small_ring() {
+fn all_threads_are_served_with_a_small_ring() {
     all_are_served(BF, LAZY, 4);
 }
 
-/// The cache of 1 MiB: sixteen frames, and a ring of fifteen times as much.
+/// The cache of 1 MiB: sixteen frames, and a ring fifteen times as large.
 #[test]
-fn all_are_served_with_a_large_ring() {
+fn all_threads_are_served_with_a_large_ring() {
     all_are_served(BF, IN_PLACE, 240);
 }

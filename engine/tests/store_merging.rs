@@ -1,13 +1,13 @@
-//! Tests what deletes leave behind: nearly empty leaves are merged, whatever happens in between,
-//! and a store is not full while its leaves are not.
+//! Tests leaves that deletes have left sparse: they are merged, whatever happens in between, and a
+//! store is not full while its leaves are sparse.
 //!
 //! Two bounds are promised (`engine/src/trees/notes.rs`). Once all due work has been pumped, at
-//! least an eighth of the leaves' bytes is live, and no leaf is empty. And a store that reports
-//! that it is full has no three neighbours that fit in two pages: two thirds of its pages are in
-//! use.
+//! least an eighth of the leaf bytes is live, and no leaf is empty. And in a store that reports
+//! that it is full, no three neighbours fit into two pages: at least two thirds of its page space
+//! is in use.
 //!
 //! `TREERING_SECONDS` is how long each store is churned, by default 1. The test then prints how
-//! full each store was when it first reported that.
+//! full each store was when it first refused a put.
 
 mod support;
 
@@ -32,8 +32,8 @@ struct Bench {
 }
 
 impl Bench {
-    /// Creates a store with `places` for leaves, and `cache` frames (and half as many pages of
-    /// ring).
+    /// Creates a store with space for `places` leaves, and `cache` frames (and half as many pages
+    /// of ring).
     fn new(tree: TreeKind, pages: Pages, places: u64, cache: u64) -> Bench {
         let options = Options {
             durability: Durability::Deferred,
@@ -84,7 +84,11 @@ impl Bench {
         let mut steps = 0;
         while self.store().pump_due().expect("pumps") {
             steps += 1;
-            assert!(steps < 1_000_000, "{}: work without end", self.name);
+            assert!(
+                steps < 1_000_000,
+                "{}: the background work must end",
+                self.name
+            );
         }
     }
 
@@ -98,8 +102,8 @@ impl Bench {
         deleted.unwrap_or_else(|e| panic!("{}: delete of {key:02x?}: {e}", self.name));
     }
 
-    /// Returns the number of leaves, of leaves without a record, and the share of their bytes used
-    /// by keys and values.
+    /// Returns the number of leaves, the number of empty ones, and the share of leaf bytes that
+    /// keys and values use.
     fn fill(&self) -> (usize, usize, f64) {
         let live: usize = contents(self.store())
             .iter()
@@ -111,7 +115,7 @@ impl Bench {
         (leaves.len(), empty, live as f64 / bytes as f64)
     }
 
-    /// Checks the bound of a store in which no work is due.
+    /// Checks the bound for a store without due work.
     fn assert_bound(&self, when: &str) {
         let (leaves, empty, live) = self.fill();
         let at_most_one = leaves == 1;
@@ -138,7 +142,7 @@ fn generation_key(generation: u32, n: u32) -> Vec<u8> {
     [generation.to_be_bytes(), scattered.to_be_bytes()].concat()
 }
 
-/// What is done with a store between two generations.
+/// What happens to a store between two generations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Between {
     Open,
@@ -146,8 +150,8 @@ enum Between {
     Killed,
 }
 
-/// Each generation is put like a day of a log, and then the one before is deleted, in another
-/// order. At most two are alive, and there is room for fewer than four.
+/// Each generation is put like a day of a log. Then the previous one is deleted, in another order.
+/// At most two generations are live, and there is room for fewer than four.
 fn generations(between: Between) {
     const KEYS: u32 = 1_500;
     for (tree, pages) in all() {
@@ -181,22 +185,22 @@ fn generations(between: Between) {
 }
 
 #[test]
-fn generations_leave_no_leaf_behind() {
+fn deleted_generations_leave_no_leaves_behind() {
     generations(Between::Open);
 }
 
 #[test]
-fn generations_leave_no_leaf_behind_when_the_store_is_closed_between_them() {
+fn deleted_generations_leave_no_leaves_behind_when_the_store_is_closed() {
     generations(Between::Reopened);
 }
 
 #[test]
-fn generations_leave_no_leaf_behind_when_the_store_is_killed_between_them() {
+fn deleted_generations_leave_no_leaves_behind_when_the_store_is_killed() {
     generations(Between::Killed);
 }
 
 #[test]
-fn a_queue_takes_no_more_leaves_than_are_alive() {
+fn a_queue_needs_leaves_only_for_its_live_records() {
     const LIVE: u32 = 500;
     for (tree, pages) in all() {
         for (batch, cache) in [(1, 16), (16, 16), (100, 16), (16, 512)] {
@@ -219,7 +223,7 @@ fn a_queue_takes_no_more_leaves_than_are_alive() {
 }
 
 #[test]
-fn what_is_put_overwritten_and_deleted_leaves_few_leaves() {
+fn deleting_all_overwritten_records_leaves_few_leaves() {
     const KEYS: u32 = 6_000;
     for (tree, pages) in all() {
         let mut bench = Bench::new(tree, pages, 1_500, 16);
@@ -237,7 +241,7 @@ fn what_is_put_overwritten_and_deleted_leaves_few_leaves() {
         for n in &order {
             bench.delete(&n.to_be_bytes());
         }
-        // Nobody has pumped, so closing does the work.
+        // Nothing has been pumped, so closing does the work.
         bench.reopen();
         let (leaves, ..) = bench.fill();
         assert!(
@@ -249,10 +253,10 @@ fn what_is_put_overwritten_and_deleted_leaves_few_leaves() {
     }
 }
 
-/// In a `bf` tree, deletes reach the leaves at a checkpoint, which gives up the log that names the
-/// leaves.
+/// In a `bf` tree, deletes reach the leaves at a checkpoint, which then frees the log that names
+/// the leaves.
 #[test]
-fn leaves_that_a_checkpoint_empties_are_merged_though_the_store_is_killed_behind_it() {
+fn leaves_emptied_by_a_checkpoint_are_merged_after_a_kill() {
     const KEYS: u32 = 1_200;
     for (tree, pages) in all() {
         // A ring so large that nothing is evicted.
@@ -268,7 +272,7 @@ fn leaves_that_a_checkpoint_empties_are_merged_though_the_store_is_killed_behind
     }
 }
 
-/// Puts keys until the store is full, and returns how many it took.
+/// Puts keys until the store is full. Returns how many it took.
 fn fill_up(bench: &Bench, keys: &mut impl Iterator<Item = Vec<u8>>) -> u32 {
     let mut taken = 0;
     for key in keys {
@@ -278,11 +282,11 @@ fn fill_up(bench: &Bench, keys: &mut impl Iterator<Item = Vec<u8>>) -> u32 {
             Err(e) => panic!("{}: {e}", bench.name),
         }
     }
-    panic!("{}: {taken} records and not full", bench.name);
+    panic!("{}: still not full after {taken} records", bench.name);
 }
 
 #[test]
-fn a_full_store_is_full_takes_deletes_and_then_as_much_again() {
+fn a_full_store_has_full_leaves_and_can_be_refilled_after_deletes() {
     for (tree, pages) in all() {
         let bench = Bench::new(tree, pages, 180, 16);
         let first: Vec<_> = (0..40_000).map(|n| generation_key(1, n)).collect();
@@ -293,7 +297,7 @@ fn a_full_store_is_full_takes_deletes_and_then_as_much_again() {
             "{}: full with {taken} records in {leaves} leaves, {live:.3} of their bytes live",
             bench.name
         );
-        // Every third key stays, so that no leaf is empty or three quarters empty; nobody pumps.
+        // Every third key stays, so that no leaf is three quarters empty. Nothing is pumped.
         let stay = |n: &usize| n.is_multiple_of(3);
         for (_, key) in first
             .iter()
@@ -303,7 +307,7 @@ fn a_full_store_is_full_takes_deletes_and_then_as_much_again() {
         {
             bench.delete(key);
         }
-        // Behind all others, so that the free space in their leaves is useless for these.
+        // Greater than all other keys, so that the free space in their leaves is useless.
         let mut second = (0..40_000).map(|n| generation_key(2, n));
         let again = fill_up(&bench, &mut second);
         assert!(
@@ -317,11 +321,11 @@ fn a_full_store_is_full_takes_deletes_and_then_as_much_again() {
     }
 }
 
-/// Two of the largest records fill a page with hardly any room for a third, so putting one may take
-/// two splits. If the only free place for it comes from merging what that split has just separated,
+/// Two of the largest records fill a page with hardly any room for a third, so putting one may need
+/// two splits. If the only free page for it comes from merging what that split has just separated,
 /// the put is refused, and not retried forever.
 #[test]
-fn a_put_that_takes_two_places_where_there_is_one_is_refused() {
+fn a_put_that_needs_two_free_pages_is_refused_if_there_is_one() {
     let trees = all().filter(|(tree, _)| *tree == TreeKind::BTree);
     for (tree, pages) in trees {
         let (mut taken, mut refused) = (0, 0);
@@ -360,9 +364,9 @@ fn a_put_that_takes_two_places_where_there_is_one_is_refused() {
     }
 }
 
-/// A moving window of keys: records of all sizes are put at its end, overwritten within, and
-/// deleted at random until a given number are alive. Tests how full the leaves can become before
-/// the store reports that it is full.
+/// A moving window of keys: records of all sizes are put at its end, overwritten inside, and
+/// deleted at random until a given number are live. Tests how full the leaves can become before the
+/// store refuses a put.
 #[test]
 fn churn_with_a_drifting_range_of_keys_is_never_full_below_70_percent() {
     let seconds = std::env::var("TREERING_SECONDS").map_or(1, |s| s.parse().expect("seconds"));
@@ -370,7 +374,7 @@ fn churn_with_a_drifting_range_of_keys_is_never_full_below_70_percent() {
         let mut bench = Bench::new(tree, pages, 400, 24);
         let mut rng = StdRng::seed_from_u64(11);
         let (mut live, mut bytes, mut next) = (Vec::<(u64, usize)>::new(), 0, 0_u64);
-        // Half of what the places hold, and then more and more.
+        // Half of the capacity at first, then more and more.
         let places = 400.0 * 4096.0;
         let (mut target, mut least_full): (f64, f64) = (0.5, 1.0);
         let (mut ops, started) = (0_u64, Instant::now());
@@ -393,7 +397,7 @@ fn churn_with_a_drifting_range_of_keys_is_never_full_below_70_percent() {
                     Err(e) => panic!("{}: {e}", bench.name),
                 }
             } else {
-                // Older ones are likelier, but some stay long.
+                // Older keys are likelier to be deleted, but some stay long.
                 let among = live.len().min(200 + live.len() / 4);
                 let (n, freed) = live.swap_remove(rng.random_range(0..among));
                 bench.delete(&(n << 8).to_be_bytes());
@@ -424,7 +428,8 @@ fn churn_with_a_drifting_range_of_keys_is_never_full_below_70_percent() {
     }
 }
 
-/// One leaf of a `bf` tree whose neighbours are full: the left neighbour takes it over.
+/// One leaf of a `bf` tree is empty and its left neighbour is full: the left neighbour takes it
+/// over.
 #[test]
 fn an_empty_leaf_at_the_end_goes_to_its_left_neighbour() {
     for (tree, pages) in all().filter(|(tree, _)| *tree == BF || *tree == TreeKind::BTree) {

@@ -1,4 +1,4 @@
-//! Tests a store opened with other options than it was created with: another geometry, another
+//! Tests a store reopened with other options than it was created with: another geometry, or another
 //! tree.
 
 mod support;
@@ -21,7 +21,7 @@ fn open(device: &Arc<MemDevice>, options: &Options) -> Result<Store, Error> {
         .inspect(Store::abandon_on_drop)
 }
 
-/// Splits and merges leaves: puts and deletes around `round`, the last of which are made durable.
+/// Splits and merges leaves: puts and deletes around `round`, of which the last are made durable.
 fn change(store: &Store, map: &mut Map, round: u32) {
     let mut last = None;
     for i in 0..1_200u32 {
@@ -38,10 +38,10 @@ fn change(store: &Store, map: &mut Map, round: u32) {
     store.sync(last.expect("some")).expect("syncs");
 }
 
-/// Each tree creates leaves of its own layout. Each also changes, splits, merges and recovers the
-/// other's leaves, which keep their layout.
+/// Each tree creates leaves of its own layout. It also changes, splits, merges and recovers leaves
+/// of the other tree, which keep their layout.
 #[test]
-fn either_tree_opens_a_store_of_the_other_and_pages_keep_their_layout() {
+fn each_tree_opens_stores_of_the_other_and_pages_keep_their_layout() {
     for maker in TREES {
         let layout = match maker {
             TreeKind::BTree => PageLayout::Slotted,
@@ -80,10 +80,10 @@ fn either_tree_opens_a_store_of_the_other_and_pages_keep_their_layout() {
     }
 }
 
-/// Options that determine the store's format are refused if they differ; options of this run only
-/// may differ.
+/// Options that determine the format of the store are refused if they differ. Options of a single
+/// run may differ.
 #[test]
-fn another_geometry_is_refused_by_name_or_makes_no_difference() {
+fn a_different_geometry_is_refused_by_name_or_has_no_effect() {
     for tree in TREES {
         let device = Arc::new(MemDevice::new(BLOCKS));
         let made = options(tree, IN_PLACE);

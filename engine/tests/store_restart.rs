@@ -1,17 +1,17 @@
 //! Tests a crash scenario that does not begin with a power cut:
 //!
 //! 1. A key is put and acknowledged: its record is durable.
-//! 2. A checkpoint writes its page, and the flush behind it fails. The store stops, as it must. The
+//! 2. A checkpoint writes its page, and the following flush fails. The store stops, as it must. The
 //!    device has lost the write, but still reads it from its cache.
-//! 3. The process is restarted without a power cut. Recovery reads a page that is newer than the
+//! 3. The process restarts without a power cut. Recovery reads a page that is newer than the
 //!    record, so there is nothing to redo. Its own flush succeeds, because there is nothing to
-//!    flush. Its checkpoint gives up the log before it.
+//!    flush. Its checkpoint frees the log before it.
 //! 4. Now the power fails. The page reverts to its old contents, and the record that could restore
 //!    it is no longer read.
 //!
 //! So recovery must not trust what it reads. Here, every flush and every write of a small program
 //! fails in turn, the store is reopened on the same device, and the power fails at some request
-//! during that recovery or after it, losing as much as it may.
+//! during or after that recovery, losing as many writes as possible.
 
 mod support;
 
@@ -33,13 +33,13 @@ enum Failure {
     Write(u64),
 }
 
-/// What a power cut leaves of each block.
+/// The version of each block that a power cut leaves.
 #[derive(Clone, Copy, Debug)]
 enum Keeps {
     Oldest,
     Newest,
-    /// The first block in doubt, a superblock if one is, reverts to its oldest version; the others
-    /// keep their newest.
+    /// The first undecided block, a superblock if there is one, reverts to its oldest version. The
+    /// others keep their newest.
     FirstOldest,
     Seeded(u64),
 }
@@ -109,49 +109,49 @@ fn an_acknowledged_key_outlives(kind: Pages) {
             drop(store);
             let device = lose_power(&device, keeps);
             let store = open(&device, &options)
-                .unwrap_or_else(|e| panic!("{story}, the power went and left the {keeps:?}: {e}"));
+                .unwrap_or_else(|e| panic!("{story}, the power cut left the {keeps:?}: {e}"));
             assert!(
                 store.get(b"key", &mut value).unwrap() && value == b"value",
-                "{story}, the power went and left the {keeps:?}: the key is lost"
+                "{story}, the power cut left the {keeps:?}: the key is lost"
             );
         }
     }
 }
 
 #[test]
-fn in_place_an_acknowledged_key_outlives_failed_flush_restart_and_power_cut() {
+fn acknowledged_keys_outlive_failed_flush_restart_and_power_cut_in_place() {
     an_acknowledged_key_outlives(IN_PLACE);
 }
 
 #[test]
-fn copy_on_write_an_acknowledged_key_outlives_failed_flush_restart_and_power_cut() {
+fn acknowledged_keys_outlive_failed_flush_restart_and_power_cut_with_copy_on_write() {
     an_acknowledged_key_outlives(EACH_FLUSH);
 }
 
 #[test]
-fn with_a_lazy_table_an_acknowledged_key_outlives_failed_flush_restart_and_power_cut() {
+fn acknowledged_keys_outlive_failed_flush_restart_and_power_cut_with_a_lazy_table() {
     an_acknowledged_key_outlives(LAZY);
 }
 
 #[test]
-fn shadowed_an_acknowledged_key_outlives_failed_flush_restart_and_power_cut() {
+fn acknowledged_keys_outlive_failed_flush_restart_and_power_cut_on_shadowed_pages() {
     [SHADOW, BMINUS]
         .into_iter()
         .for_each(an_acknowledged_key_outlives);
 }
 
 #[test]
-fn logged_an_acknowledged_key_outlives_failed_flush_restart_and_power_cut() {
+fn acknowledged_keys_outlive_failed_flush_restart_and_power_cut_with_modification_logs() {
     [IN_PLACE_LOGGED, LAZY_LOGGED]
         .into_iter()
         .for_each(an_acknowledged_key_outlives);
 }
 
-/// Some keys, good checkpoints, and one checkpoint whose `n`-th flush fails; then a restart that a
-/// power cut interrupts anywhere. The last good checkpoint is that of an opening, so that its
-/// snapshot lies where the restart will put its own.
+/// Takes good checkpoints, then one whose `n`-th flush fails, and restarts with a power cut
+/// anywhere in the restart. The last good checkpoint is taken while opening the store, so that its
+/// snapshot occupies the place that the restart will use for its own.
 #[test]
-fn a_restart_behind_a_failed_checkpoint_may_be_cut_anywhere() {
+fn a_restart_after_a_failed_checkpoint_survives_a_power_cut_anywhere() {
     for (tree, kind) in support::all() {
         let mut reached = 0;
         for (n, cut) in (0..8).flat_map(|n| (0..90).map(move |cut| (n, cut))) {
@@ -193,8 +193,8 @@ fn a_restart_behind_a_failed_checkpoint_may_be_cut_anywhere() {
     }
 }
 
-/// Operation `i` of the program: growth, then shrinking, then growth again, so that leaves split
-/// and merge, and their places are reused.
+/// Operation `i` of the program: growth, shrinking, then growth again, so that leaves split and
+/// merge and their blocks are reused.
 fn operate(store: &Store, i: u64, page_size: usize, map: &mut Map) -> treering_engine::Result<()> {
     let key = format!("{:03}", i * 7 % 30).into_bytes();
     if i % 60 < 30 {
@@ -214,8 +214,8 @@ fn operate(store: &Store, i: u64, page_size: usize, map: &mut Map) -> treering_e
 
 const PROGRAM: u64 = 100;
 
-/// Runs the program until something fails. Returns what may be in the store, with and without the
-/// last operation, or `None` if nothing failed.
+/// Runs the program until something fails. Returns the allowed contents, with and without the last
+/// operation, or `None` if nothing failed.
 fn run(
     device: &Arc<CrashDevice>,
     options: &Options,
@@ -237,8 +237,8 @@ fn run(
     None
 }
 
-/// The failure, a restart that the power cut interrupts after `cut` requests (or, if it never does,
-/// more operations), and what is left. Returns whether there was a failure.
+/// Runs the failure, then a restart that a power cut interrupts after `cut` requests (more
+/// operations follow if it is not reached), then recovery. Returns whether there was a failure.
 fn fail_restart_and_lose_power(
     options: &Options,
     failure: Failure,
@@ -278,8 +278,8 @@ fn fail_restart_and_lose_power(
     true
 }
 
-/// For both trees and two page sizes, tries as many power cuts for each failure as there are seeds:
-/// half of them during the restart or soon after it.
+/// For both trees and two page sizes, tries one power cut per seed for each failure: half of them
+/// during the restart or soon after it.
 fn every_failure(kind: Pages) {
     for tree in TREES {
         for page_size in [4096, 8192] {

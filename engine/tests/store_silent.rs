@@ -1,7 +1,7 @@
-//! Tests damage that checksums cannot detect: an image that is whole but old, a superblock that is
-//! whole but not the newest, a log that ends too early, remains of an earlier store. On a device
-//! whose discards do nothing, as with some files, whatever was once written stays forever. A reader
-//! gets what was acknowledged, or a typed error, but never older data.
+//! Tests damage that checksums cannot detect: a valid but old image, a valid superblock that is not
+//! the newest, a log that ends too early, remains of an earlier store. On a device whose discards
+//! do nothing, as with some files, everything once written stays forever. A read returns what was
+//! acknowledged, or a typed error, but never older data.
 
 mod support;
 
@@ -62,8 +62,8 @@ fn is_typed(e: &Error) -> bool {
     matches!(e, Error::Damaged { .. } | Error::MissingPage { .. })
 }
 
-/// Checks that everything read from the store is as in `rows`, or that an error reports damage.
-/// Returns whether one did.
+/// Checks that every read returns what is in `rows`, or an error that reports damage. Returns
+/// whether one did.
 fn is_told(device: &Arc<NoTrim>, options: &Options, rows: &Rows, story: &str) -> bool {
     let store = match open(device, options) {
         Ok(store) => store,
@@ -82,8 +82,8 @@ fn is_told(device: &Arc<NoTrim>, options: &Options, rows: &Rows, story: &str) ->
     let mut found = Vec::new();
     for (key, value) in rows {
         note(store.get(key, &mut found).map(|there| {
-            assert!(there, "{story}: key {key:02x?} is gone");
-            assert!(found == *value, "{story}: key {key:02x?} has another value");
+            assert!(there, "{story}: key {key:02x?} is missing");
+            assert!(found == *value, "{story}: key {key:02x?} has a wrong value");
         }));
     }
     let (mut up, mut down) = (Rows::new(), Rows::new());
@@ -97,11 +97,11 @@ fn is_told(device: &Arc<NoTrim>, options: &Options, rows: &Rows, story: &str) ->
     });
     assert!(
         upwards.is_err() || up == *rows,
-        "{story}: a scan gives other rows"
+        "{story}: a scan returns wrong rows"
     );
     assert!(
         downwards.is_err() || down == *rows,
-        "{story}: so does one downwards"
+        "{story}: a descending scan returns wrong rows"
     );
     note(upwards);
     note(downwards);
@@ -114,7 +114,7 @@ fn value(key: u32, round: u32) -> Vec<u8> {
     value
 }
 
-/// Returns a store with no work in progress, whose pages were each written several times.
+/// Returns a store without work in progress, whose pages were each written several times.
 fn quiet(options: &Options) -> (Vec<u8>, Rows) {
     let device = device(options, 200);
     let store = open(&device, options).unwrap();
@@ -134,7 +134,7 @@ fn quiet(options: &Options) -> (Vec<u8>, Rows) {
 }
 
 #[test]
-fn a_rotten_bit_never_gives_a_page_s_previous_image() {
+fn a_flipped_bit_never_reverts_a_page_to_its_previous_image() {
     for (tree, kind) in support::all() {
         let options = options(tree, kind, 64);
         let (pristine, rows) = quiet(&options);
@@ -158,9 +158,9 @@ fn a_rotten_bit_never_gives_a_page_s_previous_image() {
     }
 }
 
-/// Lost writes: any block is as it was at one of the earlier checkpoints.
+/// Lost writes: any block may have the contents of one of the earlier checkpoints.
 #[test]
-fn a_block_of_an_older_time_is_told() {
+fn a_stale_block_is_reported() {
     for (tree, kind) in support::all() {
         let options = options(tree, kind, 64);
         let device = device(&options, 100);
@@ -214,7 +214,7 @@ fn with_a_long_log(options: &Options, splits: bool) -> Cut {
     const KEYS: u32 = 200;
     let mut before = Vec::new();
     for round in 1..=3 {
-        // So many that the log later wraps past the beginning of this checkpoint.
+        // Enough writes for the log to wrap past the beginning of this checkpoint later.
         (0..4 * KEYS).for_each(|key| put(&store, key % KEYS, round));
         before = image(&device);
         store.checkpoint().unwrap();
@@ -246,7 +246,7 @@ fn with_a_long_log(options: &Options, splits: bool) -> Cut {
 }
 
 #[test]
-fn a_rotten_superblock_is_refused_whichever_of_the_two_it_is() {
+fn damage_to_either_superblock_is_refused() {
     for (tree, kind) in support::all() {
         for splits in [false, true] {
             let options = options(tree, kind, 160);
@@ -277,10 +277,10 @@ fn a_rotten_superblock_is_refused_whichever_of_the_two_it_is() {
     }
 }
 
-/// The newest superblock was never written: in its place is still the one before its predecessor.
+/// The newest superblock was never written, so its place still has the one before its predecessor.
 /// The log at the predecessor's redo start has been overwritten since.
 #[test]
-fn a_superblock_that_was_never_written_does_not_bring_the_past_back() {
+fn a_lost_superblock_write_is_detected() {
     for (tree, kind) in support::all() {
         for splits in [false, true] {
             let options = options(tree, kind, 160);
@@ -290,18 +290,21 @@ fn a_superblock_that_was_never_written_does_not_bring_the_past_back() {
                 .into_iter()
                 .filter(|p| cut.image[p.clone()] != cut.before[p.clone()]);
             let place = written.next().expect("the last checkpoint's");
-            assert_eq!(written.next(), None, "one superblock a checkpoint");
+            assert_eq!(written.next(), None, "one superblock per checkpoint");
             let mut lost = cut.image.clone();
             lost[place.clone()].copy_from_slice(&cut.before[place]);
             let story = format!("{tree:?} on {kind:?}, splits {splits}");
             let told = is_told(&of(&lost), &options, &cut.rows, &story);
-            assert!(told, "{story}: nobody is told");
-            assert!(open(&of(&lost), &options).is_err(), "{story}: it opens");
+            assert!(told, "{story}: the damage is not reported");
+            assert!(
+                open(&of(&lost), &options).is_err(),
+                "{story}: the store must not open"
+            );
         }
     }
 }
 
-/// Options for a store whose log is flushed in pieces of up to four mebibytes.
+/// Options for a store that flushes its log in pieces of up to four mebibytes.
 fn with_long_flushes(packing: LogPacking) -> Options {
     let kind = Pages {
         packing,
@@ -322,7 +325,7 @@ fn put_kilobyte(store: &Store, rows: &mut Rows, key: u32) {
 }
 
 #[test]
-fn a_rotten_block_in_the_middle_of_a_long_flush_is_not_taken_for_the_log_s_end() {
+fn damage_in_the_middle_of_a_long_flush_is_not_taken_for_the_end_of_the_log() {
     for packing in [LogPacking::Packed, LogPacking::Sparse] {
         let options = with_long_flushes(packing);
         let device = device(&options, 4000);
@@ -336,7 +339,7 @@ fn a_rotten_block_in_the_middle_of_a_long_flush_is_not_taken_for_the_log_s_end()
         store.sync(ALL).unwrap();
         assert!(
             store.stats().log_flushes > long,
-            "the last flush is another"
+            "the block must not be in the last flush"
         );
         let pristine = image(&device);
         let log = survey(of(&pristine)).unwrap();
@@ -347,15 +350,15 @@ fn a_rotten_block_in_the_middle_of_a_long_flush_is_not_taken_for_the_log_s_end()
             rotten[(log.log_start.0 + at) as usize * BLOCK_SIZE + 999] ^= 0x20;
             let story = format!("{packing:?}: block {at} of the log");
             let told = is_told(&of(&rotten), &options, &rows, &story);
-            assert!(told, "{story}: nobody is told");
+            assert!(told, "{story}: the damage is not reported");
             assert!(!verify(of(&rotten)).unwrap().damage.is_empty(), "{story}");
         }
     }
 }
 
-/// After a crash, the last flush may have been cut short; after a drop, it was not.
+/// After a crash, the last flush may have been cut short. After a drop, it was complete.
 #[test]
-fn a_rotten_block_of_the_last_flush_is_told_of_a_store_that_was_dropped() {
+fn damage_in_the_last_flush_of_a_dropped_store_is_reported() {
     for (packing, last) in [
         (LogPacking::Packed, 1),
         (LogPacking::Packed, 700),
@@ -379,21 +382,21 @@ fn a_rotten_block_of_the_last_flush_is_told_of_a_store_that_was_dropped() {
             rotten[(log.log_start.0 + at) as usize * BLOCK_SIZE + 30] ^= 0x20;
             let story = format!("{packing:?}, last flush {last}: block {at} of {in_use}");
             let told = is_told(&of(&rotten), &options, &rows, &story);
-            assert!(told, "{story}: nobody is told");
+            assert!(told, "{story}: the damage is not reported");
             assert!(!verify(of(&rotten)).unwrap().damage.is_empty(), "{story}");
         }
-        // The log continues at the place of the block that said so.
+        // The log continues at the place of the block that marked its end.
         let store = open(&device, &options).unwrap();
         store.put(b"later", b"on").unwrap();
         rows.insert(b"later".to_vec(), b"on".to_vec());
         store.sync(ALL).unwrap();
         store.abandon();
-        assert!(!is_told(&device, &options, &rows, "gone on with"));
+        assert!(!is_told(&device, &options, &rows, "after continuing"));
     }
 }
 
 #[test]
-fn nothing_of_a_store_comes_back_in_one_that_is_made_anew_in_its_place() {
+fn a_new_store_never_returns_data_of_its_predecessor_on_the_device() {
     for (tree, kind) in support::all() {
         let options = options(tree, kind, 64);
         let device = device(&options, 200);
@@ -410,7 +413,7 @@ fn nothing_of_a_store_comes_back_in_one_that_is_made_anew_in_its_place() {
             let rows = Rows::from([(b"new".to_vec(), b"one".to_vec())]);
             store.put(b"new", b"one").unwrap();
             store.sync(ALL).unwrap();
-            // As a power cut would leave it, and as a clean end does.
+            // The state that a power cut leaves, and the state after a clean end.
             let story = format!("{tree:?} on {kind:?}");
             let cut = of(&image(&device));
             assert!(!is_told(&cut, &options, &rows, &story), "{story}");
@@ -430,9 +433,9 @@ fn nothing_of_a_store_comes_back_in_one_that_is_made_anew_in_its_place() {
     }
 }
 
-/// If discards do nothing, free places keep their former contents, in which a bit may flip.
+/// If discards do nothing, free blocks keep their former contents, in which bits may flip.
 #[test]
-fn what_is_rotten_in_free_space_harms_nobody_who_comes_there() {
+fn damage_in_free_space_is_harmless_to_later_data() {
     for (tree, kind) in support::all() {
         let options = options(tree, kind, 64);
         let device = device(&options, 100);
@@ -460,7 +463,7 @@ fn what_is_rotten_in_free_space_harms_nobody_who_comes_there() {
                 if &block[4..8] != b"MLOG" {
                     continue;
                 }
-                // Blocks of the few leaves that are left are in use, and damage to them is
+                // The few remaining leaves use some of these blocks, and damage to those is
                 // reported.
                 let mut rotten = image(&device);
                 rotten[lba.0 as usize * BLOCK_SIZE + 900] ^= 0x40;
@@ -486,7 +489,7 @@ fn what_is_rotten_in_free_space_harms_nobody_who_comes_there() {
 }
 
 #[test]
-fn a_modification_log_that_is_lost_is_told() {
+fn a_lost_modification_log_is_reported() {
     for kind in [
         support::BMINUS,
         support::IN_PLACE_LOGGED,

@@ -1,5 +1,5 @@
-//! Tests space: files are as long as their contents require, maps are as large as what is in use,
-//! and a full file system refuses writes and nothing else.
+//! Tests space: files are no longer than their contents require, maps are no larger than what is in
+//! use, and a full file system refuses writes only.
 
 mod support;
 mod thin;
@@ -35,7 +35,7 @@ fn put_one(store: &Store, i: u32, len: usize) {
     store.put(&key(i), &value(i, len)).unwrap();
 }
 
-/// Reads every key below `end` with its value, and reports any that is missing.
+/// Reads every key below `end` and its value, and reports missing keys.
 fn check_all(store: &Store, end: u32, len: usize, story: &str) {
     let mut found = Vec::new();
     for i in 0..end {
@@ -82,7 +82,7 @@ fn through_its_life(path: &Path, options: &Options, choices: &FileOptions) -> [u
 }
 
 #[test]
-fn a_file_takes_what_its_store_holds_and_gives_the_rest_back() {
+fn files_shrink_and_grow_with_their_stores() {
     let dir = tempfile::tempdir().unwrap();
     for (number, pages) in STORES.into_iter().enumerate() {
         let options = medium(pages);
@@ -90,19 +90,18 @@ fn a_file_takes_what_its_store_holds_and_gives_the_rest_back() {
         let life = through_its_life(&path, &options, &FileOptions::default());
         let [empty, loaded, overwritten, deleted] = life;
         let story = format!("{pages:?}: {life:?} bytes");
-        // Log region and journal are included in both: once they have been written through, they
-        // stay allocated.
+        // Both include the log region and the journal: once written through, they stay allocated.
         let fixed = options.log_bytes + 2 * options.write_batch_pages as u64 * 4096;
         assert!(deleted * 10 <= (empty + fixed) * 11, "{story}");
-        // Data of 0.65 MB, on leaves that are two thirds full, with two images of some and log
-        // blocks of others.
+        // 0.65 MB of data in leaves that are two thirds full, with two images of some leaves and
+        // log blocks of others.
         assert!(loaded < fixed + (3 << 20), "{story}");
         assert!(overwritten < fixed + (7 << 19), "{story}");
     }
 }
 
 #[test]
-fn without_discards_a_file_stays_as_long_as_it_was() {
+fn without_discards_files_do_not_shrink() {
     let dir = tempfile::tempdir().unwrap();
     let choices = FileOptions {
         discards: FileDiscards::Ignore,
@@ -114,7 +113,7 @@ fn without_discards_a_file_stays_as_long_as_it_was() {
 }
 
 #[test]
-fn reserved_space_is_there_from_the_beginning_and_stays() {
+fn reserved_space_is_allocated_from_the_start_and_kept() {
     let dir = tempfile::tempdir().unwrap();
     let choices = FileOptions {
         space: FileSpace::Reserved,
@@ -130,7 +129,7 @@ fn reserved_space_is_there_from_the_beginning_and_stays() {
 }
 
 #[test]
-fn opening_an_untouched_terabyte_reads_little_and_keeps_little() {
+fn opening_an_untouched_terabyte_reads_and_allocates_little() {
     let dir = tempfile::tempdir().unwrap();
     for pages in STORES {
         let options = Options {
@@ -152,7 +151,7 @@ fn opening_an_untouched_terabyte_reads_little_and_keeps_little() {
 }
 
 #[test]
-fn pages_named_before_and_after_the_last_checkpoint_are_found() {
+fn pages_allocated_before_and_after_the_last_checkpoint_are_found() {
     for pages in [EACH_FLUSH, LAZY] {
         let options = Options {
             log_bytes: 16 << 20,
@@ -162,7 +161,7 @@ fn pages_named_before_and_after_the_last_checkpoint_are_found() {
         let device = Arc::new(MemDevice::new(required_blocks(&options, 6_000)));
         let store = open(&device, &options).unwrap();
         let put = |store: &Store, i: u32| put_one(store, i, 900);
-        // More than two blocks of the table, then as much again that only the log knows, and no
+        // More than two blocks of the table, then as much again that only the log has, and no
         // close.
         (0..4_500).for_each(|i| put(&store, i));
         store.checkpoint().unwrap();
@@ -199,9 +198,9 @@ fn fill(store: &Store) -> (u32, u32) {
 }
 
 #[test]
-fn a_full_file_system_refuses_writes_and_nothing_else() {
+fn a_full_file_system_refuses_only_writes() {
     for (tree, pages) in support::all() {
-        // So that the write that finds no room is of a page, of a checkpoint, or of the log.
+        // Limits at which the refused write is that of a page, of a checkpoint, or of the log.
         for limit in [150, 151, 152, 155, 160, 170, 190] {
             let options = tiny(tree, pages);
             let story = format!("{tree:?} on {pages:?}, {limit} blocks");
@@ -210,14 +209,14 @@ fn a_full_file_system_refuses_writes_and_nothing_else() {
             let (put, acknowledged) = fill(&store);
             assert!(acknowledged > 0, "{story}");
             check_all(&store, put, 300, &story);
-            // Blocks trimmed meanwhile may be room enough.
+            // Blocks trimmed in the meantime may suffice.
             for _ in 0..3 {
                 if let Err(refused) = store.put(b"x", b"y") {
                     assert!(refused.is_no_space(), "{story}: {refused:?}");
                 }
             }
             check_all(&store, put, 300, &story);
-            // Room again.
+            // Now there is room again.
             device.set_limit(usize::MAX);
             store
                 .put(b"x", b"y")
@@ -235,7 +234,7 @@ fn a_full_file_system_refuses_writes_and_nothing_else() {
 }
 
 #[test]
-fn a_store_killed_on_a_full_file_system_can_be_read_and_opens_when_there_is_room() {
+fn a_store_killed_on_a_full_file_system_is_readable_and_opens_once_there_is_room() {
     for (tree, pages) in support::all() {
         for limit in [150, 153, 165, 190] {
             let options = tiny(tree, pages);
@@ -254,8 +253,13 @@ fn a_store_killed_on_a_full_file_system_can_be_read_and_opens_when_there_is_room
             assert!(matches!(store.put(b"x", b"y"), Err(Error::ReadOnly)));
             assert!(matches!(store.delete(b"x"), Err(Error::ReadOnly)));
             store.close().unwrap();
-            assert_eq!(device.writes(), writes, "{story}: read only, yet written");
-            // If recovery needs no new block, the store opens; if it does, it reports that.
+            assert_eq!(
+                device.writes(),
+                writes,
+                "{story}: opening read-only must not write"
+            );
+            // If recovery needs no new block, the store opens; otherwise it reports the lack of
+            // space.
             match open(&device, &options) {
                 Ok(store) => check_all(&store, acknowledged, 300, &story),
                 Err(e) => assert!(e.is_no_space(), "{story}: {e:?}"),
@@ -270,7 +274,7 @@ fn a_store_killed_on_a_full_file_system_can_be_read_and_opens_when_there_is_room
 }
 
 #[test]
-fn background_work_waits_for_room_and_goes_on() {
+fn background_work_waits_for_space_and_resumes() {
     let options = tiny(TreeKind::BTree, LAZY);
     let device = Arc::new(Thin::new(required_blocks(&options, 600), 160));
     let store = open(&device, &options).unwrap();
@@ -279,7 +283,7 @@ fn background_work_waits_for_room_and_goes_on() {
         let pump = scope.spawn(|| store.pump_until(&stop));
         let (put, _) = fill(&store);
         std::thread::sleep(Duration::from_millis(50));
-        assert!(!pump.is_finished(), "gave up");
+        assert!(!pump.is_finished(), "the pump must keep waiting");
         device.set_limit(usize::MAX);
         (put..put + 500).for_each(|i| put_one(&store, i, 300));
         stop.store(true, std::sync::atomic::Ordering::Release);
@@ -287,7 +291,7 @@ fn background_work_waits_for_room_and_goes_on() {
     });
 }
 
-/// A small file system for the test, unmounted at the end. `None` where that is not permitted.
+/// A small file system for the test, unmounted at the end. `None` if mounting is not permitted.
 struct Mounted(tempfile::TempDir);
 
 impl Mounted {
@@ -307,7 +311,7 @@ impl Drop for Mounted {
 }
 
 #[test]
-fn a_small_real_file_system_that_fills_up_keeps_what_was_acknowledged() {
+fn acknowledged_data_survives_on_a_real_file_system_that_fills_up() {
     for pages in [IN_PLACE, LAZY, BMINUS] {
         let Some(mounted) = Mounted::new(8) else {
             eprintln!("SKIPPED: mounting a tmpfs is not permitted here");
@@ -348,7 +352,7 @@ fn a_small_real_file_system_that_fills_up_keeps_what_was_acknowledged() {
 }
 
 #[test]
-fn one_device_object_has_one_store_that_writes() {
+fn a_device_has_at_most_one_writing_store() {
     for tree in TREES {
         let options = Options {
             durability: Durability::PerCommit,
@@ -365,7 +369,7 @@ fn one_device_object_has_one_store_that_writes() {
             assert!(matches!(refused.err(), Some(Error::InUse)));
         }
         drop(first);
-        // There may be many readers, and then nobody writes.
+        // There may be many readers, but then no writer.
         let readers = [(); 2].map(|()| open(&device, &reading).unwrap());
         assert!(matches!(open(&device, &options).err(), Some(Error::InUse)));
         readers.iter().for_each(|store| {
@@ -374,7 +378,7 @@ fn one_device_object_has_one_store_that_writes() {
         });
         drop(readers);
         open(&device, &options).unwrap().close().unwrap();
-        // An opening that fails releases the device.
+        // A failed opening releases the device.
         let other = Options {
             page_size: 8192,
             ..options.clone()

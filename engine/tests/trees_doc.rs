@@ -1,9 +1,9 @@
-//! `docs/TREES.md` shows the registry as it is.
+//! `docs/TREES.md` matches the registry of trees.
 
 use treering_engine::spec;
 
 #[test]
-fn the_page_of_trees_is_the_registry() {
+fn the_tree_document_matches_the_registry() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/TREES.md");
     let page = std::fs::read_to_string(path).expect("the page is there");
     let table = spec::table();

@@ -1,7 +1,7 @@
-//! Tests the log on a device that crashes: everything acknowledged is replayed, in order, and
-//! nothing that was never appended.
+//! Tests the log on a device that crashes: everything acknowledged is replayed in order, and
+//! nothing else.
 //!
-//! Teeth: each of these must fail a test of this file.
+//! Mutation checks: each of these must fail a test in this file.
 //!
 //! ```text
 //! for m in log-acks-before-flush log-keeps-epoch sparse-reader-knows-no-closed \
@@ -26,7 +26,7 @@ const REGION: LogRegion = LogRegion {
 };
 const BLOCKS: u64 = 30;
 
-/// Reading begins at `from`; flushes may have been as long as the log.
+/// Reading begins at `from`. Flushes may be as long as the log.
 fn start(epoch: u32, from: Lsn) -> LogStart {
     LogStart {
         from,
@@ -38,7 +38,7 @@ fn start(epoch: u32, from: Lsn) -> LogStart {
 fn options(log_packing: LogPacking) -> Options {
     Options {
         log_packing,
-        // With its slack as large as the region: a flush has as many blocks as a test appends
+        // The slack is as large as the region: a flush may have as many blocks as a test appends
         // before it.
         log_buffer_bytes: REGION.blocks / 2 * 4096,
         ..Options::default()
@@ -49,7 +49,7 @@ fn volume(device: &Arc<CrashDevice>) -> Arc<Volume> {
     Arc::new(Volume::new(Arc::clone(device) as Arc<dyn BlockDevice>))
 }
 
-/// Appends a record that identifies itself, with a length that varies with its number.
+/// Appends a record that identifies itself. Its length varies with its number.
 fn append(log: &Log, id: u64, len: usize) -> Result<Lsn> {
     let value = vec![id as u8; len];
     log.append(&Record::Put {
@@ -59,7 +59,7 @@ fn append(log: &Log, id: u64, len: usize) -> Result<Lsn> {
     })
 }
 
-/// A record found: id, LSN, length.
+/// A replayed record: id, LSN, length.
 type Found = (u64, Lsn, usize);
 
 /// Reads what is on the device, and checks it byte by byte.
@@ -182,12 +182,12 @@ impl Machine {
                 self.crash(*b);
             }
         }
-        // `durable` is what write-back relies on.
+        // Write-back relies on `durable`.
         self.known.acked = self.known.acked.max(self.log.durable());
     }
 
     /// Crash, recover, begin the next epoch. Here, the pair (epoch, redo start) stands for the
-    /// superblock that makes the epoch durable. Every other time it keeps the old redo start, so
+    /// superblock that makes the epoch durable. Every other time the old redo start is kept, so
     /// that later replays cross epochs.
     fn crash(&mut self, seed: u64) {
         self.device = Arc::new(CrashDevice::from_image(self.device.crash_seeded(seed)));
@@ -200,7 +200,7 @@ impl Machine {
         let n = found.len();
         assert!(
             n <= self.known.appended.len() && found == self.known.appended[..n],
-            "replayed {found:?}\nis no prefix of {:?}",
+            "replayed {found:?}\nis not a prefix of {:?}",
             self.known.appended
         );
         if let Some(lost) = self.known.appended.get(n) {
@@ -238,7 +238,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 4000, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_was_acknowledged_is_replayed_and_nothing_else(
+    fn acknowledged_records_are_replayed_and_nothing_else(
         steps in steps(),
         seed: u64,
         packings in packings(),
@@ -266,10 +266,10 @@ fn nothing_is_acknowledged_after_a_failed_flush() {
         });
         let end = m.log.end();
         assert!(matches!(m.log.flush_to(end), Err(Error::Poisoned { .. })));
-        // The device works again; the log must not (fsyncgate, BUGS D5).
+        // The device works again, but the log must not (fsyncgate, BUGS D5).
         assert!(
             matches!(m.log.flush_to(end), Err(Error::Poisoned { .. })),
-            "a retry succeeded"
+            "a retry must not succeed"
         );
         assert!(matches!(append(&m.log, 9, 1), Err(Error::Poisoned { .. })));
         assert!(m.log.durable() < end);
@@ -277,7 +277,7 @@ fn nothing_is_acknowledged_after_a_failed_flush() {
 }
 
 #[test]
-fn records_behind_a_torn_tail_do_not_come_back() {
+fn records_after_a_torn_tail_are_not_replayed() {
     for packings in [
         [Packed, Packed],
         [Packed, Sparse],
@@ -289,8 +289,8 @@ fn records_behind_a_torn_tail_do_not_come_back() {
 }
 
 fn records_behind_a_torn_tail(packings: [LogPacking; 2]) {
-    // Epoch 1 writes eight blocks in one flush; the crash loses the fourth and keeps those behind
-    // it.
+    // Epoch 1 writes eight blocks in one flush. The crash loses the fourth block and keeps those
+    // after it.
     let mut m = Machine::new(packings);
     for _ in 0..8 {
         m.step(&Step::Append(4072 - 13));
@@ -330,7 +330,7 @@ fn records_behind_a_torn_tail(packings: [LogPacking; 2]) {
 }
 
 #[test]
-fn a_block_that_the_last_flush_lost_ends_a_sparse_log_and_is_no_damage() {
+fn a_block_lost_by_the_last_flush_ends_a_sparse_log_without_damage() {
     let mut m = Machine::new([Sparse; 2]);
     m.step(&Step::Append(10));
     m.step(&Step::Flush);

@@ -40,7 +40,7 @@ fn create(
     Log::create(Arc::clone(volume), region, epoch, start, &options).unwrap()
 }
 
-/// Reading begins at `from`; flushes may have been as long as the log.
+/// Reading begins at `from`. Flushes may be as long as the log.
 fn start(epoch: u32, from: Lsn) -> LogStart {
     LogStart {
         from,
@@ -123,7 +123,7 @@ proptest! {
     }
 
     #[test]
-    fn random_bytes_never_panic(bytes: Vec<u8>, kind in 0u8..8) {
+    fn decoding_random_bytes_never_panics(bytes: Vec<u8>, kind in 0u8..8) {
         let _ = next_frame(&bytes);
         let _ = Record::decode(&bytes);
         let mut body = vec![kind];
@@ -132,7 +132,7 @@ proptest! {
     }
 
     #[test]
-    fn random_blocks_under_a_log_never_panic(
+    fn reading_a_log_of_random_blocks_never_panics(
         at in 0usize..8 * 4096,
         with in 1u8..=255,
         packing in prop_oneof![Just(LogPacking::Packed), Just(LogPacking::Sparse)],
@@ -156,7 +156,7 @@ proptest! {
     }
 
     #[test]
-    fn a_flush_writes_from_the_first_unflushed_block_through_the_last(
+    fn a_flush_writes_exactly_the_unflushed_blocks(
         groups in proptest::collection::vec(proptest::collection::vec(0usize..3000, 1..6), 1..30),
         packing in prop_oneof![Just(LogPacking::Packed), Just(LogPacking::Sparse)],
     ) {
@@ -188,7 +188,7 @@ proptest! {
         }).unwrap();
         prop_assert_eq!(&found, &expected);
         prop_assert_eq!(end.end, log.end());
-        // From any record boundary, the rest follows.
+        // From any record boundary, the remaining records follow.
         for (i, (lsn, _)) in expected.iter().enumerate().step_by(7) {
             let mut rest = 0;
             replay(&volume, region, start(1, *lsn), |_, _| { rest += 1; Ok(()) }).unwrap();
@@ -198,7 +198,7 @@ proptest! {
 }
 
 #[test]
-fn the_log_goes_round_and_refuses_to_overrun_itself() {
+fn the_log_wraps_around_and_refuses_to_overrun_itself() {
     PACKINGS.into_iter().for_each(goes_round);
 }
 
@@ -237,7 +237,7 @@ fn goes_round(packing: LogPacking) {
 }
 
 #[test]
-fn a_full_buffer_is_flushed_by_whoever_appends() {
+fn a_full_buffer_is_flushed_by_the_appending_thread() {
     let (volume, _, log) = setup(4096);
     for i in 0..20_000 {
         log.append(&put(i, 100, FILL)).unwrap();
@@ -274,7 +274,7 @@ fn a_record_of_any_size_up_to_the_limit_fits() {
 }
 
 #[test]
-fn a_hole_that_later_flushes_prove_is_damage_and_a_torn_tail_is_not() {
+fn a_hole_before_a_later_flush_is_damage_but_a_torn_tail_is_not() {
     let (volume, region, log) = setup(32);
     for i in 0..6 {
         log.append(&put(i, 4072 - 13, FILL)).unwrap();
@@ -292,16 +292,16 @@ fn a_hole_that_later_flushes_prove_is_damage_and_a_torn_tail_is_not() {
     assert_eq!(count().unwrap(), (6, EndReason::Unwritten));
     let last = (log.end().0 - 1) / 4096;
     volume.write(Lba(3 + last), &zeros, IoClass::Log).unwrap();
-    assert!(count().is_ok(), "a lost tail is ordinary");
+    assert!(count().is_ok(), "a lost tail must not count as damage");
     volume.write(Lba(3 + 2), &zeros, IoClass::Log).unwrap();
     let Err(Error::Damaged { lba, .. }) = count() else {
-        panic!("damage not noticed")
+        panic!("the damage was not noticed")
     };
     assert_eq!(lba, Lba(5));
 }
 
 #[test]
-fn a_start_that_is_not_there_is_damage() {
+fn a_missing_redo_start_is_damage() {
     let (volume, region, log) = setup(32);
     let lsn = log.append(&put(1, 100, FILL)).unwrap();
     let none = replay(&volume, region, start(1, lsn), |_, _| Ok(()));
@@ -314,7 +314,7 @@ fn a_start_that_is_not_there_is_damage() {
 }
 
 #[test]
-fn threads_that_commit_at_once_share_flushes_and_lose_nothing() {
+fn concurrent_commits_share_flushes_and_lose_nothing() {
     let (volume, region, log) = setup(4096);
     std::thread::scope(|s| {
         for t in 0..4u64 {
@@ -344,9 +344,9 @@ fn threads_that_commit_at_once_share_flushes_and_lose_nothing() {
 }
 
 #[test]
-fn a_sparse_log_writes_each_block_once_and_reads_back_whole() {
-    // Forty commits of a record take forty blocks; packed, they share five, each written again and
-    // again, and no fewer times.
+fn a_sparse_log_writes_each_block_once_and_is_read_completely() {
+    // Forty commits of one record each take forty blocks. Packed, they share five blocks, which are
+    // written again and again, so there are no fewer block writes.
     let counted = PACKINGS.map(|packing| {
         let (volume, region, log) = setup_as(64, packing);
         for i in 0..40 {
@@ -366,7 +366,7 @@ fn a_sparse_log_writes_each_block_once_and_reads_back_whole() {
 }
 
 #[test]
-fn a_closed_block_ends_with_zeros_and_says_so() {
+fn a_closed_block_is_marked_and_padded_with_zeros() {
     let (volume, _, log) = setup_as(16, LogPacking::Sparse);
     for i in 0..3 {
         let lsn = log.append(&put(i, 100, FILL)).unwrap();
@@ -381,7 +381,7 @@ fn a_closed_block_ends_with_zeros_and_says_so() {
 }
 
 #[test]
-fn a_log_is_packed_or_sparse_from_one_opening_to_the_next() {
+fn the_packing_of_a_log_may_change_with_each_opening() {
     let (volume, region, mut log) = setup_as(64, LogPacking::Packed);
     let mut next = 0;
     for epoch in 2..12 {
@@ -408,7 +408,7 @@ fn a_log_is_packed_or_sparse_from_one_opening_to_the_next() {
 }
 
 #[test]
-fn what_a_log_says_is_left_can_be_appended() {
+fn the_reported_log_space_can_be_used() {
     for packing in PACKINGS {
         let (_, _, log) = setup_as(3, packing);
         for len in [300, 7000, 500] {

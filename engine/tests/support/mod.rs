@@ -1,5 +1,5 @@
-//! Shared by the tests of the store: the trees and the page stores that they cover.
-#![allow(dead_code)] // each test file uses its own part
+//! Shared by the store tests: the trees and page stores that they cover.
+#![allow(dead_code)] // each test binary uses only a part
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -15,10 +15,10 @@ use treering_engine::{
 /// Every tree, with default options.
 pub(crate) const TREES: [TreeKind; 2] = [TreeKind::BTree, BF];
 
-/// Mini-pages in a ring.
+/// A tree with mini-pages in a ring.
 pub(crate) const BF: TreeKind = bf(10, 30);
 
-/// Copy on access and promotion in percent.
+/// Copy on access and promotion, in percent.
 pub(crate) const fn bf(copy_on_access_percent: u8, promotion_percent: u8) -> TreeKind {
     TreeKind::Bf(BfOptions {
         copy_on_access_percent,
@@ -44,7 +44,7 @@ impl Pages {
     }
 
     const fn logged(kind: PageStoreKind, packing: LogPacking) -> Pages {
-        // So small that small programs write pages whole, too.
+        // So small that small programs also write whole pages.
         let rule = ModLog {
             threshold: 1024,
             segment: 64,
@@ -121,7 +121,7 @@ pub(crate) fn all() -> impl Iterator<Item = (TreeKind, Pages)> {
 pub(crate) const LEAST_RING: u64 = 2;
 
 /// Options for a tree whose leaves have `frames` pages of cache. A tree with a ring has 16 frames,
-/// and the ring has the rest and `ring` pages more.
+/// and its ring has the remaining pages plus `ring` more.
 pub(crate) fn options(
     tree: TreeKind,
     store: Pages,
@@ -133,7 +133,7 @@ pub(crate) fn options(
         TreeKind::BTree => frames,
         TreeKind::Bf(_) => frames + ring,
     };
-    // The tests count on how much room slotted leaves take. Other layouts have tests of their own.
+    // The tests rely on the space that slotted leaves take. Other layouts have tests of their own.
     let slotted = LayoutChoice::of(PageLayout::Slotted);
     Options {
         tree,
@@ -148,8 +148,8 @@ pub(crate) fn options(
     }
 }
 
-/// Options for a store so small that logs wrap and rings are soon full: as many pages of ring as
-/// there are mini-pages of the largest size.
+/// Options for a store so small that logs wrap and rings soon fill up: the ring has as many pages
+/// as there are mini-pages of the largest size.
 pub(crate) fn tiny(tree: TreeKind, store: Pages) -> Options {
     let log_bytes = 64 * 4096;
     Options {
@@ -162,7 +162,7 @@ pub(crate) fn tiny(tree: TreeKind, store: Pages) -> Options {
     }
 }
 
-/// Returns what a scan finds.
+/// Returns the contents found by a scan.
 pub(crate) fn contents(store: &Store) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let mut map = BTreeMap::new();
     store
@@ -174,8 +174,8 @@ pub(crate) fn contents(store: &Store) -> BTreeMap<Vec<u8>, Vec<u8>> {
     map
 }
 
-/// A memory device whose discards do nothing, as with some files: whatever was written stays until
-/// it is overwritten.
+/// A memory device whose discards do nothing, as with some files: data stays until it is
+/// overwritten.
 pub(crate) struct NoTrim(pub(crate) MemDevice);
 
 impl BlockDevice for NoTrim {

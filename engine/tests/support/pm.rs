@@ -1,5 +1,5 @@
 //! Shared by the tests of stores in persistent memory.
-#![allow(dead_code)] // each test file uses its own part
+#![allow(dead_code)] // each test binary uses only a part
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -17,7 +17,7 @@ pub(crate) fn open(device: &Arc<MemPm>, options: &PmOptions) -> PmStore {
     PmStore::open(device, options).unwrap_or_else(|e| panic!("{:?}: {e}", options.tree))
 }
 
-/// Returns what a scan finds.
+/// Returns the contents found by a scan.
 pub(crate) fn contents(store: &PmStore) -> Map {
     let mut map = Map::new();
     store
@@ -42,7 +42,7 @@ pub(crate) fn downwards(store: &PmStore, before: Option<&[u8]>) -> Vec<Vec<u8>> 
 }
 
 /// Returns keys of eight bytes, with and without the top bit, and others: prefixes of each other,
-/// and the empty one.
+/// and the empty key.
 pub(crate) fn key(rng: &mut StdRng) -> Vec<u8> {
     match rng.random_range(0..8) {
         0..=2 => rng.random_range(0u64..300).to_be_bytes().to_vec(),

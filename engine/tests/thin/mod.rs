@@ -1,5 +1,5 @@
-//! A device on a file system with room for a limited number of blocks. It refuses a write for which
-//! there is no room, halfway.
+//! A device on a file system with room for a limited number of blocks. It refuses a write that does
+//! not fit, after writing part of it.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
