@@ -83,7 +83,7 @@ fn assert_all(bytes: &[u8], fill: u8) {
 // One thread.
 
 #[test]
-fn one_thread_uses_every_access_path_to_a_mini_page() {
+fn one_thread_takes_every_access_path_to_a_mini_page() {
     for marks in [false, true] {
         let ring = ring(&[64, 128, 256], 0, marks);
         let pages = [0, 1].map(|n| ring.create_page(leaf(n)).expect("an id"));
@@ -127,7 +127,7 @@ fn one_thread_uses_every_access_path_to_a_mini_page() {
 }
 
 #[test]
-fn one_thread_removes_blocks_from_any_position_of_a_free_list() {
+fn one_thread_takes_blocks_from_any_position_of_a_free_list() {
     let ring = ring(&[64, 128], 0, true);
     let pages = [(); 9].map(|()| ring.create_page(leaf(0)).expect("an id"));
     for page in pages {

@@ -14,7 +14,7 @@ use treering_engine::Lsn;
 use treering_oracle::Engine;
 use treering_oracle::value::value;
 
-/// A run of `seed`. Bf-tree is not reopened, because deleted keys are known to come back then
+/// Runs `seed`. Bf-tree is not reopened, because reopening is known to restore deleted keys
 /// (`model/FINDINGS.md`).
 fn differential<'e>(name: &str, engine: &'e dyn Engine, seed: u64) -> Differential<'e> {
     match name {
@@ -23,20 +23,20 @@ fn differential<'e>(name: &str, engine: &'e dyn Engine, seed: u64) -> Differenti
     }
 }
 
-/// Runs `judge` on every engine, or on the one that the environment names.
+/// Runs `judge` on every engine, or on the one named by the environment.
 fn each(judge: impl Fn(&str, &dyn Engine)) {
     let only = std::env::var("ENGINE").ok();
     for name in NAMES {
         if only.as_deref().is_some_and(|only| only != *name) {
             continue;
         }
-        let engine = engine(name).expect("a name of the list");
+        let engine = engine(name).expect("a listed name");
         judge(name, &*engine);
     }
 }
 
 #[test]
-fn every_name_has_an_engine_and_a_line_on_what_is_judged() {
+fn every_name_has_an_engine_and_a_description() {
     each(|name, engine| {
         assert_eq!(engine.name(), name);
         assert!(judged(name).starts_with("differential"), "{name}");
@@ -45,7 +45,7 @@ fn every_name_has_an_engine_and_a_line_on_what_is_judged() {
 }
 
 #[test]
-fn two_thousand_operations_answer_as_an_ordered_map_does() {
+fn two_thousand_operations_agree_with_an_ordered_map() {
     each(|name, engine| {
         eprintln!("{name}");
         differential(name, engine, 1).run(2000);
@@ -54,7 +54,7 @@ fn two_thousand_operations_answer_as_an_ordered_map_does() {
 
 #[test]
 #[ignore = "minutes"]
-fn a_million_operations_answer_as_an_ordered_map_does() {
+fn a_million_operations_agree_with_an_ordered_map() {
     each(|name, engine| {
         let start = Instant::now();
         for seed in 0..100 {
@@ -65,7 +65,7 @@ fn a_million_operations_answer_as_an_ordered_map_does() {
 }
 
 #[test]
-fn keys_that_begin_with_each_other_are_different_keys_in_order() {
+fn keys_that_are_prefixes_of_each_other_are_distinct_and_ordered() {
     each(|name, engine| {
         let (disk, _folder) = disk(engine);
         let store = engine.open(&disk).expect(name);
@@ -105,7 +105,7 @@ fn keys_that_begin_with_each_other_are_different_keys_in_order() {
 }
 
 #[test]
-fn an_empty_value_is_a_value_also_after_reopening() {
+fn empty_values_are_kept_after_reopening() {
     each(|name, engine| {
         let (disk, _folder) = disk(engine);
         let store = engine.open(&disk).expect(name);
@@ -133,7 +133,7 @@ fn the_longest_key_and_the_largest_record_fit() {
             key[limits.max_key - 1] = last;
             key
         };
-        // Three keys, so that they cannot share a page and scans continue after a longest key.
+        // Three keys, so that they cannot share a page and scans continue after the longest key.
         for last in [1, 2, 3] {
             let large = value(u64::from(last), limits.max_record - limits.max_key);
             store.put(&long(last), &large).expect(name);

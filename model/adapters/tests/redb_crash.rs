@@ -20,12 +20,12 @@ use treering_oracle::{Disk, DiskKind, Engine};
 fn redb() -> (Box<dyn Engine>, u64) {
     let redb = engine("redb").expect("built in");
     let DiskKind::Blocks(blocks) = redb.disk() else {
-        panic!("redb lies on blocks");
+        panic!("redb runs on blocks");
     };
     (redb, blocks)
 }
 
-/// A run on a crash device, with the map after every write.
+/// A run on a crashing device, with the map after every write.
 struct Run {
     device: Arc<CrashDevice>,
     store: Option<Arc<dyn treering_engine::Kv>>,
@@ -80,7 +80,7 @@ impl Run {
         }
     }
 
-    /// The number of writes that survive a crash that leaves `image`.
+    /// Returns the number of writes that survive a crash that leaves `image`.
     fn survivors(&self, redb: &dyn Engine, image: Image, story: &str) -> usize {
         let disk = Disk::Blocks(Arc::new(CrashDevice::from_image(image)));
         let store = redb
@@ -88,13 +88,14 @@ impl Run {
             .unwrap_or_else(|error| panic!("{story}: reopen: {error}"));
         let found: Map = scan(&*store, &[], usize::MAX).into_iter().collect();
         drop(store);
-        let damage = redb.damage(&disk).expect("a look at the store");
+        let damage = redb.damage(&disk).expect("the store can be checked");
         assert!(damage.is_empty(), "{story}: {damage:?}");
         let kept = self.history.iter().rposition(|map| *map == found);
-        let kept = kept.unwrap_or_else(|| panic!("{story}: no moment of the run has {found:02x?}"));
+        let kept =
+            kept.unwrap_or_else(|| panic!("{story}: no state of the run equals {found:02x?}"));
         assert!(
             kept >= self.synced,
-            "{story}: {kept} writes are there, {} were synced",
+            "{story}: {kept} writes survived, but {} were synced",
             self.synced
         );
         kept
@@ -102,7 +103,7 @@ impl Run {
 }
 
 #[test]
-fn what_was_synced_survives_any_subset_of_later_block_writes() {
+fn synced_writes_survive_any_subset_of_later_block_writes() {
     let (redb, blocks) = redb();
     for seed in 0..12 {
         let mut run = Run::new(&*redb, blocks, seed);
@@ -115,7 +116,7 @@ fn what_was_synced_survives_any_subset_of_later_block_writes() {
 }
 
 #[test]
-fn what_was_synced_survives_when_the_power_goes_within_a_call() {
+fn synced_writes_survive_a_power_cut_within_a_call() {
     let (redb, blocks) = redb();
     for seed in 0..60 {
         let mut run = Run::new(&*redb, blocks, seed);
@@ -131,7 +132,7 @@ fn what_was_synced_survives_when_the_power_goes_within_a_call() {
 }
 
 #[test]
-fn what_was_synced_survives_a_second_crash_during_recovery() {
+fn synced_writes_survive_a_second_crash_during_recovery() {
     let (redb, blocks) = redb();
     for seed in 0..4 {
         let mut run = Run::new(&*redb, blocks, seed);
@@ -153,7 +154,7 @@ fn what_was_synced_survives_a_second_crash_during_recovery() {
 
 #[test]
 #[ignore = "minutes"]
-fn thousands_of_crashes() {
+fn synced_writes_survive_thousands_of_crashes() {
     let (redb, blocks) = redb();
     let (mut states, mut cut) = (0, 0);
     for seed in 0..400 {
@@ -171,7 +172,7 @@ fn thousands_of_crashes() {
 }
 
 #[test]
-fn after_a_failed_flush_a_sync_says_so() {
+fn sync_reports_a_failed_flush() {
     let (redb, blocks) = redb();
     let mut run = Run::new(&*redb, blocks, 1);
     run.write(20);
@@ -181,12 +182,12 @@ fn after_a_failed_flush_a_sync_says_so() {
     assert!(store.sync(Lsn(u64::MAX)).is_err());
     assert!(
         store.sync(Lsn(u64::MAX)).is_err(),
-        "nor may it be durable at a second try"
+        "a second sync must not succeed either"
     );
 }
 
 #[test]
-fn a_crash_while_the_store_is_made_leaves_one_that_can_be_made() {
+fn a_crash_during_creation_does_not_prevent_a_second_creation() {
     let (redb, blocks) = redb();
     let mut requests = 0;
     loop {

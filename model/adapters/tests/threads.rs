@@ -15,12 +15,12 @@ use treering_oracle::value::value;
 const THREADS: u8 = 4;
 const WRITES: u64 = 500;
 
-/// Runs one thread's writes, reads each back, and returns the thread's final map.
+/// Runs the writes of one thread, reads each back, and returns the thread's final map.
 fn work(store: &dyn Kv, thread: u8) -> Map {
     let mut rng = SmallRng::seed_from_u64(u64::from(thread));
     let mut map = Map::new();
     for version in 0..WRITES {
-        // The thread number is the last byte, so that the threads' keys share pages.
+        // The last byte is the thread number, so that keys of all threads share pages.
         let key = vec![b'k', rng.random_range(0..60), thread];
         if rng.random_range(0..4) == 0 {
             store.delete(&key).expect("delete");
@@ -33,9 +33,12 @@ fn work(store: &dyn Kv, thread: u8) -> Map {
         assert_eq!(get(store, &key).as_ref(), map.get(&key), "{key:02x?}");
         if version % 50 == 0 {
             let all = scan(store, &[], usize::MAX);
-            assert!(all.is_sorted_by(|a, b| a.0 < b.0), "a scan is in order");
+            assert!(
+                all.is_sorted_by(|a, b| a.0 < b.0),
+                "a scan must be in order"
+            );
             let own: Map = all.into_iter().filter(|r| r.0[2] == thread).collect();
-            assert_eq!(own, map, "a scan has the thread's own keys");
+            assert_eq!(own, map, "a scan must return all keys of the thread");
         }
         if version % 100 == 99 {
             store.sync(Lsn(u64::MAX)).expect("sync");
@@ -45,7 +48,7 @@ fn work(store: &dyn Kv, thread: u8) -> Map {
 }
 
 #[test]
-fn each_of_four_threads_reads_what_it_wrote() {
+fn four_threads_read_their_own_writes() {
     let only = std::env::var("ENGINE").ok();
     for name in NAMES {
         if only.as_deref().is_some_and(|only| only != *name) {

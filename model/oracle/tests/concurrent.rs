@@ -229,7 +229,7 @@ fn findings_of(fault: Fault) -> Vec<&'static str> {
 }
 
 #[test]
-fn a_toy_without_fault_passes() {
+fn an_engine_without_a_fault_passes() {
     let report = try_out(Fault::None);
     assert!(report.wrong.is_none(), "{:?}", report.wrong);
     assert_eq!((report.histories, report.unjudged_keys), (2, 0));
@@ -238,7 +238,7 @@ fn a_toy_without_fault_passes() {
 }
 
 #[test]
-fn wrong_answers_are_violations_and_called_by_their_names() {
+fn wrong_answers_are_violations_named_by_kind() {
     use Fault as F;
     for (fault, kinds) in [
         (
@@ -285,14 +285,14 @@ fn wrong_answers_are_violations_and_called_by_their_names() {
 }
 
 #[test]
-fn errors_and_panics_are_told_from_violations() {
+fn errors_and_panics_are_distinguished_from_violations() {
     assert_eq!(findings_of(Fault::Fails), ["failed"]);
     assert_eq!(findings_of(Fault::PumpFails), ["failed"]);
     assert_eq!(findings_of(Fault::Panics), ["panicked"]);
 }
 
 #[test]
-fn a_hang_is_found_and_the_call_that_hangs_is_named() {
+fn a_hang_is_detected_and_the_hanging_call_is_named() {
     let wrong = try_out(Fault::Hangs).wrong.expect("a hang is found");
     let [Finding::NoProgress { stuck, .. }] = wrong.findings.as_slice() else {
         panic!("{:?}", wrong.findings);
@@ -306,7 +306,7 @@ fn a_hang_is_found_and_the_call_that_hangs_is_named() {
 }
 
 #[test]
-fn what_cannot_run_says_so() {
+fn runs_that_cannot_start_return_an_error() {
     let plan = Plan {
         clients: 0,
         ..Plan::default()
@@ -356,6 +356,6 @@ fn our_engine_passes_with_a_small_cache() {
 /// With so few frames the hand of write-back comes round to pages that it has picked and not yet
 /// written; it once evicted them.
 #[test]
-fn our_engine_passes_with_more_clients_than_frames_allow() {
+fn our_engine_passes_with_more_clients_than_frames() {
     ours(Geometry::Tiny, 8, 12_000);
 }

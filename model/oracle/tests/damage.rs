@@ -7,7 +7,7 @@ use treering_oracle::engines::{BTree, Geometry, PmTree};
 use treering_oracle::generate::Trouble;
 
 #[test]
-fn damage_that_meets_a_power_cut_is_told_or_changes_nothing() {
+fn damage_after_a_power_cut_is_reported_or_harmless() {
     let runs = std::env::var("TREERING_DAMAGE_RUNS").map_or(6, |n| n.parse().expect("a number"));
     let effort = Effort {
         again: 0,
@@ -42,7 +42,7 @@ fn damage_that_meets_a_power_cut_is_told_or_changes_nothing() {
 }
 
 #[test]
-fn a_persistent_memory_that_is_cut_to_nothing_is_told() {
+fn truncating_a_persistent_memory_to_nothing_is_reported() {
     let engine = PmTree::named("ccl/cramped", Geometry::Medium).expect("one of ours");
     // Case 21 of this seed leaves no line.
     let done = damage::run(&engine, 424, 1_500);

@@ -33,7 +33,7 @@ fn a_program_stops_between_two_operations() {
 }
 
 #[test]
-fn with_little_time_a_program_is_crashed_all_the_same_and_in_its_recovery_too() {
+fn short_budgets_still_crash_a_program_and_its_recovery() {
     for engine in engines() {
         let program = generate::on_a_built_store(&*engine, 1, 200, Trouble::ANY);
         let effort = Effort::on(engine.disk());
@@ -59,7 +59,7 @@ fn with_little_time_a_program_is_crashed_all_the_same_and_in_its_recovery_too() 
 }
 
 #[test]
-fn with_little_time_a_smaller_store_is_harmed_fewer_times() {
+fn short_budgets_damage_a_smaller_store_fewer_times() {
     for engine in engines() {
         let until = Deadline::after_questions(20);
         let some = damage::run_until(&*engine, 3, 1_500, &until).unwrap();
@@ -73,7 +73,7 @@ fn with_little_time_a_smaller_store_is_harmed_fewer_times() {
 }
 
 #[test]
-fn a_campaign_says_how_many_programs_it_interrupted() {
+fn a_campaign_reports_how_many_programs_it_interrupted() {
     for engine in engines() {
         let plan = |at_most| Plan {
             runs: 3,
@@ -92,7 +92,7 @@ fn a_campaign_says_how_many_programs_it_interrupted() {
 }
 
 #[test]
-fn clients_make_no_more_calls_and_what_they_made_is_judged() {
+fn clients_stop_at_the_deadline_and_their_calls_are_judged() {
     for engine in engines() {
         let plan = |at_most| concurrent::Plan {
             calls: 2_000,

@@ -256,7 +256,7 @@ fn stateright_says(history: &History, key: KeyId) -> bool {
 }
 
 #[test]
-fn the_verdict_is_stateright_s_on_thousands_of_small_histories() {
+fn verdicts_agree_with_stateright_on_thousands_of_small_histories() {
     let (mut right, mut wrong) = (0, 0);
     for seed in 0..20_000 {
         let history = random_history(&mut Random::new(seed)).history();
@@ -329,7 +329,7 @@ fn violation(draft: &Draft) -> Violation {
 }
 
 #[test]
-fn a_stale_read_is_named_with_what_replaced_the_value() {
+fn a_stale_read_is_reported_with_the_write_that_replaced_it() {
     let mut draft = Draft {
         keys: 2,
         ..Draft::default()
@@ -352,7 +352,7 @@ fn a_stale_read_is_named_with_what_replaced_the_value() {
 }
 
 #[test]
-fn a_lost_update_is_named() {
+fn a_lost_update_is_reported() {
     let mut draft = Draft {
         keys: 1,
         ..Draft::default()
@@ -368,7 +368,7 @@ fn a_lost_update_is_named() {
 }
 
 #[test]
-fn a_delete_that_comes_back_is_named() {
+fn a_resurrected_key_is_reported() {
     let mut draft = Draft {
         keys: 1,
         ..Draft::default()
@@ -380,7 +380,7 @@ fn a_delete_that_comes_back_is_named() {
 }
 
 #[test]
-fn reads_that_contradict_each_other_are_named() {
+fn contradictory_reads_are_reported() {
     let mut draft = Draft {
         keys: 1,
         ..Draft::default()
@@ -395,7 +395,7 @@ fn reads_that_contradict_each_other_are_named() {
 }
 
 #[test]
-fn values_from_nowhere_and_from_the_future_are_named() {
+fn values_never_written_or_read_before_their_write_are_reported() {
     let mut draft = Draft {
         keys: 2,
         ..Draft::default()
@@ -422,7 +422,7 @@ fn two_keys() -> Draft {
 }
 
 #[test]
-fn what_scans_do_wrong_is_named() {
+fn errors_of_scans_are_reported() {
     assert!(check(&two_keys().scan(1, (5, 6), 9, &[(0, 1), (2, 2)]).history()).is_ok());
     // A scan that was stopped says nothing about later keys.
     assert!(check(&two_keys().scan(1, (5, 6), 1, &[(0, 1)]).history()).is_ok());
@@ -452,7 +452,7 @@ fn what_scans_do_wrong_is_named() {
 }
 
 #[test]
-fn what_scans_back_do_wrong_is_named() {
+fn errors_of_descending_scans_are_reported() {
     let back = |start, through, limit, rows: &[(u32, u64)]| {
         let mut draft = two_keys();
         let scan = &mut draft.scan(1, (5, 6), limit, rows).scans[0];
@@ -498,7 +498,7 @@ fn what_scans_back_do_wrong_is_named() {
 }
 
 #[test]
-fn a_core_of_few_calls_is_found_among_a_hundred_thousand() {
+fn a_small_core_is_found_among_a_hundred_thousand_calls() {
     let mut draft = Draft {
         keys: 1,
         ..Draft::default()
@@ -520,7 +520,7 @@ fn a_core_of_few_calls_is_found_among_a_hundred_thousand() {
 }
 
 #[test]
-fn many_writes_that_never_returned_are_no_burden() {
+fn many_pending_writes_do_not_slow_the_check() {
     let mut draft = Draft {
         keys: 1,
         ..Draft::default()

@@ -43,7 +43,7 @@ fn saved(failure: &Failure) -> String {
 }
 
 #[test]
-fn a_sound_log_survives_every_power_cut_that_is_tried() {
+fn a_correct_log_survives_every_power_cut() {
     let outcome = campaign::crashes(&SOUND, &plan(30), Effort::default(), &|_| {});
     if let Some((seed, failure)) = &outcome.failure {
         panic!("seed {seed}: {}\n{}", failure.finding, saved(failure));
@@ -59,7 +59,7 @@ fn a_sound_log_survives_every_power_cut_that_is_tried() {
 }
 
 #[test]
-fn a_sound_log_does_what_the_reference_map_does_and_survives_power_cuts_in_programs() {
+fn a_correct_log_agrees_with_the_reference_map_and_survives_power_cuts() {
     let plan = Plan {
         operations: 1_000,
         ..plan(40)
@@ -73,7 +73,7 @@ fn a_sound_log_does_what_the_reference_map_does_and_survives_power_cuts_in_progr
 }
 
 #[test]
-fn threads_find_a_sound_log_linearizable() {
+fn a_correct_log_is_linearizable() {
     let plan = concurrent::Plan {
         clients: 4,
         calls: 3_000,
@@ -86,7 +86,7 @@ fn threads_find_a_sound_log_linearizable() {
 }
 
 #[test]
-fn each_mistake_is_found_by_the_check_that_is_there_for_it() {
+fn each_seeded_mistake_is_found_by_its_check() {
     for (bug, expected) in [
         (Bug::RootNotFlushed, Check::Crash),
         (Bug::SecondLineForgotten, Check::Crash),
@@ -187,7 +187,7 @@ fn not_survived(engine: PmLog, program: &Program, cuts: Vec<CrashPoint>) -> usiz
 }
 
 #[test]
-fn a_commit_of_sixteen_bytes_is_found_out_by_torn_lines_only() {
+fn a_sixteen_byte_commit_is_found_only_by_torn_lines() {
     let (broken, program) = (PmLog(Some(Bug::SixteenByteCommit)), puts());
     let (by_line, by_word) = (
         cuts(broken, &program, LINE_SIZE),
@@ -206,7 +206,7 @@ fn a_commit_of_sixteen_bytes_is_found_out_by_torn_lines_only() {
 }
 
 #[test]
-fn a_short_program_is_crashed_in_every_way_there_is() {
+fn a_short_program_is_crashed_in_every_possible_way() {
     let program = puts();
     let once = Effort {
         again: 0,
@@ -235,7 +235,7 @@ fn a_short_program_is_crashed_in_every_way_there_is() {
 }
 
 #[test]
-fn power_is_cut_in_programs_though_no_store_fails_of_it() {
+fn power_cuts_within_programs_find_lost_writes() {
     let forgetful = PmLog(Some(Bug::NoFenceBeforeReturn));
     let put = |key| Op::Put(KeyNo(key), 20);
     let keys = ["a", "b"];
@@ -261,7 +261,7 @@ fn power_is_cut_in_programs_though_no_store_fails_of_it() {
 }
 
 #[test]
-fn what_memory_cannot_do_is_in_no_program_and_is_refused_in_a_sentence() {
+fn failures_impossible_in_memory_are_never_generated_and_are_refused() {
     for op in [
         Op::Fail(RequestKind::Write, 0),
         Op::Fail(RequestKind::Flush, 3),
@@ -285,7 +285,7 @@ fn what_memory_cannot_do_is_in_no_program_and_is_refused_in_a_sentence() {
 /// A log that declares that it uses no non-temporal stores is not expected to reach them. A log
 /// that has not been exercised is told what it never reached.
 #[test]
-fn what_was_never_reached_is_what_its_memory_has_and_it_does_not_avoid() {
+fn unreached_goals_exclude_those_that_the_engine_avoids() {
     let idle = program(&["a"], vec![Op::Get(KeyNo(0))]);
     let coverage = crash::explore(&SOUND, &idle, Effort::default(), 0).unwrap();
     let never: Vec<(Phase, Point)> = coverage.never(&SOUND, false);

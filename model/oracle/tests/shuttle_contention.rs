@@ -116,7 +116,7 @@ fn share(stats: &[Stats]) -> f64 {
 }
 
 #[test]
-fn fewer_writes_wait_where_contended_leaves_are_split() {
+fn contention_splits_reduce_waiting_writes() {
     // Every write is counted, since a schedule is short.
     let rule = ContentionSplit {
         sample_one_in: 1,
@@ -147,7 +147,7 @@ fn fewer_writes_wait_where_contended_leaves_are_split() {
 }
 
 #[test]
-fn the_same_seed_counts_the_same() {
+fn the_same_seed_gives_the_same_counts() {
     let rule = Some(ContentionSplit::default());
     assert_eq!(row(4, rule), row(4, rule));
 }

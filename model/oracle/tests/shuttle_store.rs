@@ -202,7 +202,7 @@ fn every_random_schedule_is_linearizable() {
 }
 
 #[test]
-fn every_schedule_of_few_preemptions_is_linearizable() {
+fn every_schedule_with_few_preemptions_is_linearizable() {
     holds_on_blocks(|seed, schedules| Box::new(PctScheduler::new_from_seed(seed, 4, schedules)));
 }
 
@@ -214,7 +214,7 @@ fn every_random_schedule_in_persistent_memory_is_linearizable() {
 }
 
 #[test]
-fn every_schedule_of_few_preemptions_in_persistent_memory_is_linearizable() {
+fn every_schedule_with_few_preemptions_in_persistent_memory_is_linearizable() {
     holds_in_persistent_memory(|seed, schedules| {
         Box::new(PctScheduler::new_from_seed(seed, 4, schedules))
     });

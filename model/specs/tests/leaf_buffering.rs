@@ -1,4 +1,4 @@
-//! Checks the mirror of LeafBuffering on its configurations: the bugs it must find, and the
+//! Checks the mirror of LeafBuffering on its configurations: the bugs that it must find, and the
 //! invariants that they violate.
 
 mod mirror_configs;
@@ -8,7 +8,7 @@ use treering_specs::check::mirrors;
 
 const SPEC: Spec = Spec("LeafBuffering", "leaf_buffering");
 
-/// Every seeded bug, the invariant that it violates, and the number of states until then.
+/// Every seeded bug, the invariant that it violates, and the number of states on the shortest path.
 const BUGS: [(&str, &str, usize); 28] = [
     ("acks-before-fence", "KeptInv", 5),
     ("copies-unlatched", "BitInv", 9),
@@ -41,12 +41,12 @@ const BUGS: [(&str, &str, usize); 28] = [
 ];
 
 #[test]
-fn every_seeded_bug_is_caught_by_its_invariant_on_the_shortest_way() {
+fn every_seeded_bug_violates_its_invariant_on_the_shortest_path() {
     SPEC.catches(&BUGS);
 }
 
 #[test]
-fn without_a_bug_nothing_is_violated() {
+fn correct_models_violate_nothing() {
     SPEC.holds(&[
         ("smoke", 48_244),
         ("recovery", 43_671),

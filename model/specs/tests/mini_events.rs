@@ -13,24 +13,30 @@ fn accepted(clients: u8, seed: u64, events: u64) -> Report {
 }
 
 #[test]
-fn one_client_is_accepted_event_by_event() {
+fn events_of_one_client_are_accepted() {
     let report = accepted(1, 1, 60_000);
     let never = report.tally.never(&ALONE);
-    assert!(never.is_empty(), "{never:?} were never taken");
+    assert!(
+        never.is_empty(),
+        "these actions were never taken: {never:?}"
+    );
 }
 
 #[test]
-fn threads_are_accepted_too() {
+fn concurrent_clients_are_accepted() {
     let mut all = Tally::default();
     for clients in [2, 4, 8] {
         all.add(&accepted(clients, 2, 50_000).tally);
     }
     let never = all.never(&[&ALONE[..], &TOGETHER].concat());
-    assert!(never.is_empty(), "{never:?} were never taken");
+    assert!(
+        never.is_empty(),
+        "these actions were never taken: {never:?}"
+    );
 }
 
 #[test]
-fn merges_splits_joins_evictions_and_promotions_happen_within_a_few_hundred_calls() {
+fn episodes_take_every_action_within_a_few_hundred_calls() {
     let episodes = 0..20;
     let complete = episodes.filter(|seed| {
         let (tally, refusal) = run_episode(&Episode::new(1, *seed));
@@ -40,6 +46,6 @@ fn merges_splits_joins_evictions_and_promotions_happen_within_a_few_hundred_call
     let complete = complete.count();
     assert!(
         complete >= 10,
-        "{complete} of 20 episodes take every action"
+        "only {complete} of 20 episodes take every action"
     );
 }

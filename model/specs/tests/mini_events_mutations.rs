@@ -1,15 +1,15 @@
 //! Seeded bugs of the Bf-tree, and the event at which the judge must refuse each. Needs the feature
-//! `mutations`, and a file of its own, since a bug is switched on for the whole process.
+//! `mutations`, and a test binary of its own, because a bug is switched on for the whole process.
 #![cfg(any(treering_mutations, feature = "mutations"))]
 
 use treering_specs::conformance::mini::run;
 
 #[test]
-fn every_seeded_bug_of_the_tree_is_refused_for_what_it_is() {
-    /// The bug, the number of clients that it takes, and the refusals that reveal it: the kind of
+fn every_seeded_bug_of_the_tree_is_refused_for_the_right_reason() {
+    /// The bug, the number of clients that it needs, and the refusals that reveal it: the kind of
     /// the event, and a part of the reason.
     const BUGS: [(&str, u8, &[(&str, &str)]); 11] = [
-        // The bug shows in whatever the client does first on the wrong page.
+        // The bug shows in the client's first operation on the wrong page.
         (
             "bf-page-not-asked-again",
             4,
@@ -23,8 +23,7 @@ fn every_seeded_bug_of_the_tree_is_refused_for_what_it_is() {
                 ("Split", "the page of its key"),
             ],
         ),
-        // A get that no longer has a page makes a mini-page, asks for a block, or adds or omits a
-        // record.
+        // A get whose page is gone makes a mini-page, asks for a block, or adds or omits a record.
         (
             "bf-late-promotion",
             1,
@@ -40,8 +39,8 @@ fn every_seeded_bug_of_the_tree_is_refused_for_what_it_is() {
         (
             "bf-mini-page-outlives-split",
             1,
-            // The leaf holds what belongs to the right-hand page, or there is less room than the
-            // judge knows of.
+            // The leaf holds records of the right-hand page, or has less room than the judge
+            // expects.
             &[
                 ("Split", "the mini-page"),
                 ("Split", "the leaf has room"),
@@ -60,13 +59,13 @@ fn every_seeded_bug_of_the_tree_is_refused_for_what_it_is() {
             1,
             &[("Merged", "a dirty record"), ("Split", "a dirty record")],
         ),
-        // A mini-page that should hold all of its leaf's records lacks one.
+        // A mini-page that should hold all records of its leaf lacks one.
         (
             "bf-mirror-misses-first",
             1,
             &[("Mirrored", "the mini-page")],
         ),
-        // Cold records are gone, and the mini-page claims to hold all.
+        // Cold records are gone, but the mini-page claims to hold all records.
         (
             "bf-mirror-outlives-its-records",
             1,

@@ -18,7 +18,7 @@ fn accepted(variant: Variant, cast: Cast, episodes: u64) -> Report {
 }
 
 #[test]
-fn episodes_are_accepted_event_by_event() {
+fn episodes_are_accepted() {
     for variant in Variant::ALL {
         let report = accepted(variant, Cast::OneThread, 100);
         assert_eq!(report.never_heard(), Vec::<&str>::new());
@@ -28,7 +28,7 @@ fn episodes_are_accepted_event_by_event() {
 }
 
 #[test]
-fn threads_are_accepted_too() {
+fn concurrent_clients_are_accepted() {
     for variant in Variant::ALL {
         let report = accepted(variant, Cast::Threads, 6);
         assert!(report.accepted() > 10_000, "{}", report.accepted());
@@ -36,7 +36,7 @@ fn threads_are_accepted_too() {
 }
 
 #[test]
-fn the_same_seed_is_the_same_episode() {
+fn the_same_seed_gives_the_same_episode() {
     let once = accepted(Variant::Cow, Cast::OneThread, 10);
     assert_eq!(accepted(Variant::Cow, Cast::OneThread, 10), once);
 }
@@ -58,7 +58,7 @@ fn walks(limit: Duration) -> cover::Cover {
 }
 
 #[test]
-fn walks_over_the_mirror_lead_the_engine() {
+fn the_engine_follows_walks_over_the_mirror() {
     let cover = walks(Duration::from_secs(3));
     assert_eq!((cover.states, cover.edges), (65_219, 300_969));
     assert!(cover.taken_in_all() > 5_000, "{}", cover.taken_in_all());
@@ -66,15 +66,15 @@ fn walks_over_the_mirror_lead_the_engine() {
 }
 
 #[test]
-#[ignore = "minutes; in release: cargo test --release -p treering-specs --test oracle_events -- --ignored --nocapture"]
-fn every_edge_that_the_engine_can_take_is_taken() {
+#[ignore = "slow: takes minutes; in release: cargo test --release -p treering-specs --test oracle_events -- --ignored --nocapture"]
+fn the_engine_takes_every_possible_edge() {
     let cover = walks(Duration::from_secs(900));
     println!("{cover:#?}\n{} edges taken", cover.taken_in_all());
     assert_eq!(cover.left.values().sum::<usize>(), 0);
 }
 
 #[test]
-#[ignore = "for release: cargo test --release -p treering-specs --test oracle_events -- --ignored --nocapture"]
+#[ignore = "slow: run in release: cargo test --release -p treering-specs --test oracle_events -- --ignored --nocapture"]
 fn a_million_events_are_accepted() {
     for variant in Variant::ALL {
         let began = std::time::Instant::now();
@@ -150,17 +150,17 @@ fn tlc(specs: &std::path::Path) -> Option<tools::Tlc> {
         }
         None => {
             eprintln!(
-                "NOT RUN: TLC is not here; `treering check` fetches it, or name it in TLC_JAR"
+                "NOT RUN: TLC is missing; `treering check` downloads it, or name it in TLC_JAR"
             );
             None
         }
     }
 }
 
-/// The budget ends an episode that is running, whichever threads it has. The run does not exceed
-/// its time, and the events until then are judged.
+/// The budget also ends a running episode, whatever threads it has. The run does not exceed its
+/// time, and the events so far are judged.
 #[test]
-fn what_is_under_way_ends_with_its_budget() {
+fn running_episodes_end_with_the_budget() {
     let at_once = Budget::Within {
         episodes: 4,
         begins_for: Duration::from_secs(600),

@@ -1,11 +1,11 @@
 //! Seeded bugs of the engine, and the event at which the judge must refuse each. Needs the feature
-//! `mutations`, and a file of its own, since a bug is switched on for the whole process.
+//! `mutations`, and a test binary of its own, because a bug is switched on for the whole process.
 #![cfg(any(treering_mutations, feature = "mutations"))]
 
 use treering_specs::conformance::{Budget, Cast, Variant, run_on, setups};
 
 #[test]
-fn every_seeded_bug_is_refused_for_what_it_is() {
+fn every_seeded_bug_is_refused_for_the_right_reason() {
     /// The bug, and the refusals that reveal it: the kind of the event, and a part of the reason.
     const BUGS: [(&str, &[(&str, &str)]); 8] = [
         ("page-before-log", &[("PageWriting", "WriteBack")]),
@@ -30,7 +30,7 @@ fn every_seeded_bug_is_refused_for_what_it_is() {
                 ("Acknowledged", "Acknowledge"),
             ],
         ),
-        // The page is read again, or should be durable at the end of the checkpoint.
+        // The page is read again, or must be durable at the end of the checkpoint.
         (
             "clean-without-write",
             &[("PageLoaded", "Reload"), ("PagesFlushed", "FlushPages")],
@@ -45,7 +45,7 @@ fn every_seeded_bug_is_refused_for_what_it_is() {
         ),
         ("checkpoint-skips-pages", &[("PagesFlushed", "FlushPages")]),
     ];
-    // The tree is built without the bug, since some bugs would prevent that.
+    // The tree is created without the bug, because some bugs would prevent that.
     let setups: Vec<_> = Variant::ALL.map(|v| setups(v).unwrap()).into();
     for (bug, expected) in BUGS {
         assert!(treering_engine::choose_mutation(Some(bug)), "{bug}");

@@ -1,5 +1,5 @@
-//! Checks the mirror of Overflow on its configurations: the bugs it must find, and the invariants
-//! that they violate.
+//! Checks the mirror of Overflow on its configurations: the bugs that it must find, and the
+//! invariants that they violate.
 
 mod mirror_configs;
 
@@ -7,7 +7,7 @@ use mirror_configs::Spec;
 
 const SPEC: Spec = Spec("Overflow", "overflow");
 
-/// Every seeded bug, the invariant that it violates, and the number of states until then.
+/// Every seeded bug, the invariant that it violates, and the number of states on the shortest path.
 const BUGS: [(&str, &str, usize); 14] = [
     ("block-unchecked", "ReaderInv", 17),
     ("checkpoint-skips-flush", "RedoStartInv", 9),
@@ -26,12 +26,12 @@ const BUGS: [(&str, &str, usize); 14] = [
 ];
 
 #[test]
-fn every_seeded_bug_is_caught_by_its_invariant_on_the_shortest_way() {
+fn every_seeded_bug_violates_its_invariant_on_the_shortest_path() {
     SPEC.catches(&BUGS);
 }
 
 #[test]
-fn without_a_bug_nothing_is_violated() {
+fn correct_models_violate_nothing() {
     SPEC.holds(&[
         ("smoke", 7_799),
         ("reuse", 12_172),
@@ -47,7 +47,7 @@ fn a_configuration_without_bounds_is_refused() {
 }
 
 #[test]
-fn a_home_that_is_no_key_is_refused() {
+fn a_home_that_is_not_a_key_is_refused() {
     let mut config = SPEC.config("mutation").unwrap();
     let nobody = treering_specs::Value::model("k9");
     config.constants.insert("Home".into(), nobody);

@@ -1,4 +1,4 @@
-//! Checks the mirror of PageShadowing on its configurations: the bugs it must find, and the
+//! Checks the mirror of PageShadowing on its configurations: the bugs that it must find, and the
 //! invariants that they violate.
 
 mod mirror_configs;
@@ -7,7 +7,7 @@ use mirror_configs::Spec;
 
 const SPEC: Spec = Spec("PageShadowing", "page_shadowing");
 
-/// Every seeded bug, the invariant that it violates, and the number of states until then.
+/// Every seeded bug, the invariant that it violates, and the number of states on the shortest path.
 const BUGS: [(&str, &str, usize); 18] = [
     ("believes-torn-slot", "ImageInv", 6),
     ("checkpoint-skips-flush", "RedoStartInv", 6),
@@ -30,12 +30,12 @@ const BUGS: [(&str, &str, usize); 18] = [
 ];
 
 #[test]
-fn every_seeded_bug_is_caught_by_its_invariant_on_the_shortest_way() {
+fn every_seeded_bug_violates_its_invariant_on_the_shortest_path() {
     SPEC.catches(&BUGS);
 }
 
 #[test]
-fn without_a_bug_nothing_is_violated() {
+fn correct_models_violate_nothing() {
     SPEC.holds(&[
         ("recovery", 13_690),
         ("inert", 11_033),

@@ -1,4 +1,4 @@
-//! Checks the mirror of PageVersions on its configurations: the bugs it must find, and the
+//! Checks the mirror of PageVersions on its configurations: the bugs that it must find, and the
 //! invariants that they violate.
 
 mod mirror_configs;
@@ -7,7 +7,7 @@ use mirror_configs::Spec;
 
 const SPEC: Spec = Spec("PageVersions", "page_shadowing");
 
-/// Every seeded bug, the invariant that it violates, and the number of states until then.
+/// Every seeded bug, the invariant that it violates, and the number of states on the shortest path.
 const BUGS: [(&str, &str, usize); 9] = [
     ("believes-the-future", "NeverOldInv", 11),
     ("bound-for-exact", "NeverToldWithoutRotInv", 6),
@@ -21,12 +21,12 @@ const BUGS: [(&str, &str, usize); 9] = [
 ];
 
 #[test]
-fn every_seeded_bug_is_caught_by_its_invariant_on_the_shortest_way() {
+fn every_seeded_bug_violates_its_invariant_on_the_shortest_path() {
     SPEC.catches(&BUGS);
 }
 
 #[test]
-fn without_a_bug_nothing_is_violated() {
+fn correct_models_violate_nothing() {
     SPEC.holds(&[
         ("smoke", 10_736),
         ("slots", 20_156),
@@ -43,7 +43,7 @@ fn a_configuration_without_bounds_is_refused() {
 }
 
 #[test]
-fn a_kind_of_rot_that_the_mirror_does_not_know_is_refused() {
+fn an_unknown_kind_of_damage_is_refused() {
     let mut config = SPEC.config("mutation").unwrap();
     let unknown = treering_specs::Value::set([treering_specs::Value::str("molten")]);
     config.constants.insert("Becomes".into(), unknown);

@@ -1,5 +1,5 @@
-//! Checks that comparing graphs finds what comparing counts cannot: a mirror with the same states
-//! and fewer edges.
+//! Comparing graphs finds what comparing counts cannot: a mirror with the same states and fewer
+//! edges.
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use treering_specs::graph::{Difference, explore, missing};
 use treering_specs::mirror::durable_map::{Action, DurableMap, State};
 use treering_specs::{Config, ConfigError, Mirror, Value};
 
-/// The contract, except that `Harden` makes one write durable at a time. The same states are
-/// reached, in more steps.
+/// The contract, except that `Harden` makes one write durable at a time. It reaches the same states
+/// in more steps.
 #[derive(Clone)]
 struct OneAtATime(DurableMap);
 
@@ -56,7 +56,7 @@ impl Mirror for OneAtATime {
 }
 
 #[test]
-fn a_mirror_that_keeps_the_count_but_loses_edges_is_caught() {
+fn a_mirror_with_equal_states_but_missing_edges_is_detected() {
     let path =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../specs/contract/MCDurableMap_smoke.cfg");
     let config = Config::read(&path).unwrap();
@@ -69,7 +69,7 @@ fn a_mirror_that_keeps_the_count_but_loses_edges_is_caught() {
     assert!(right.edges.len() > planted.edges.len());
     assert_eq!(missing(&planted, &right), None);
     let Some(Difference::Edge(from, label, to)) = missing(&right, &planted) else {
-        panic!("the lost edges were not found");
+        panic!("the missing edges were not found");
     };
     assert_eq!(label, "Harden");
     assert_ne!(from, to);

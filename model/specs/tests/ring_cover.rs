@@ -1,4 +1,4 @@
-//! Leads the real ring along the labelled edges of the `CircularBuffer` smoke model.
+//! The real ring follows the labelled edges of the `CircularBuffer` smoke model.
 
 use std::path::Path;
 use std::time::Duration;
@@ -26,15 +26,15 @@ fn walks(limit: Duration) -> Cover {
 }
 
 #[test]
-fn walks_over_the_mirror_lead_the_ring() {
+fn the_ring_follows_walks_over_the_mirror() {
     let cover = walks(Duration::from_secs(5));
     assert_eq!((cover.states, cover.edges), (72_535, 146_556));
     assert!(cover.taken_in_all() > 3_000, "{}", cover.taken_in_all());
 }
 
 #[test]
-#[ignore = "minutes; in release: cargo test --release -p treering-specs --test ring_cover -- --ignored --nocapture"]
-fn every_edge_that_the_ring_can_take_is_taken() {
+#[ignore = "slow: takes minutes; in release: cargo test --release -p treering-specs --test ring_cover -- --ignored --nocapture"]
+fn the_ring_takes_every_possible_edge() {
     let cover = walks(Duration::from_secs(900));
     println!("{cover:#?}\n{} edges taken", cover.taken_in_all());
     assert_eq!(cover.left.values().sum::<usize>(), 0);

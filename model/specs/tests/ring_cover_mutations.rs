@@ -1,5 +1,5 @@
-//! Seeded bugs of the ring, which walks over the mirror's graph must reveal. Needs the feature
-//! `mutations`, and a file of its own, since a bug is switched on for the whole process.
+//! Seeded bugs of the ring, which walks over the graph of the mirror must reveal. Needs the feature
+//! `mutations`, and a test binary of its own, because a bug is switched on for the whole process.
 #![cfg(any(treering_mutations, feature = "mutations"))]
 
 use std::path::Path;
@@ -10,7 +10,7 @@ use treering_specs::mirror::circular_buffer::CircularBuffer;
 use treering_specs::{Config, Mirror};
 
 #[test]
-fn walks_over_the_mirror_meet_every_seeded_bug_of_the_ring() {
+fn walks_over_the_mirror_reveal_every_seeded_bug_of_the_ring() {
     /// The bug, and a part of the description of the difference.
     const BUGS: [(&str, &str); 4] = [
         ("ring-listed-block-passed", "PopFreeList"),
@@ -27,7 +27,7 @@ fn walks_over_the_mirror_meet_every_seeded_bug_of_the_ring() {
         let cover = cover::run(&mirror, Duration::from_secs(120)).expect("a ring");
         treering_engine::choose_mutation(None);
         let Some(mismatch) = cover.mismatch else {
-            panic!("{bug} is not found");
+            panic!("{bug} was not found");
         };
         println!("{bug}: after {} steps: {}", cover.steps, mismatch.why);
         assert!(

@@ -2,7 +2,7 @@
 
 use treering_specs::conformance::ring::{ALONE, Report, run};
 
-/// The tests accept more than a million events together.
+/// The tests together accept more than a million events.
 fn accepted(clients: u8, seed: u64, events: u64) -> Report {
     let report = run(clients, seed, events);
     if let Some((episode, refusal)) = &report.refusal {
@@ -13,7 +13,7 @@ fn accepted(clients: u8, seed: u64, events: u64) -> Report {
 }
 
 #[test]
-fn one_client_is_accepted_event_by_event() {
+fn events_of_one_client_are_accepted() {
     let report = accepted(1, 1, 500_000);
     for label in ALONE {
         assert!(
@@ -24,7 +24,7 @@ fn one_client_is_accepted_event_by_event() {
 }
 
 #[test]
-fn threads_are_accepted_too() {
+fn concurrent_clients_are_accepted() {
     for clients in [2, 4, 8] {
         let report = accepted(clients, 2, 200_000);
         for label in ALONE {

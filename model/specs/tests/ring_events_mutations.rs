@@ -1,11 +1,11 @@
 //! Seeded bugs of the ring, and the event at which the judge must refuse each. Needs the feature
-//! `mutations`, and a file of its own, since a bug is switched on for the whole process.
+//! `mutations`, and a test binary of its own, because a bug is switched on for the whole process.
 #![cfg(any(treering_mutations, feature = "mutations"))]
 
 use treering_specs::conformance::ring::{Heard, run};
 
 #[test]
-fn every_seeded_bug_of_the_ring_is_refused_for_what_it_is() {
+fn every_seeded_bug_of_the_ring_is_refused_for_the_right_reason() {
     /// The bug, the event that reveals it, and a part of the reason.
     const BUGS: [(&str, &str, &str); 4] = [
         // The list offers a block that the head has passed, or one that it has already offered.

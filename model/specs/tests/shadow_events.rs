@@ -1,4 +1,4 @@
-//! Checks that `PageShadowing` allows everything that the engine's store of shadowed pages does.
+//! Checks that `PageShadowing` allows everything that the engine's shadowed page store does.
 
 use treering_specs::conformance::Budget;
 use treering_specs::conformance::shadow::{LABELS, Report, Variant, run, run_episode, setups};
@@ -13,21 +13,27 @@ fn accepted(variant: Variant, seed: u64, budget: Budget) -> Report {
 }
 
 #[test]
-fn pages_with_a_modification_log_are_accepted_event_by_event() {
+fn pages_with_a_modification_log_are_accepted() {
     let report = accepted(Variant::BMinus, 1, Budget::Episodes(200));
     let never = report.tally.never(&LABELS);
-    assert!(never.is_empty(), "{never:?} were never taken");
+    assert!(
+        never.is_empty(),
+        "these actions were never taken: {never:?}"
+    );
 }
 
 #[test]
-fn so_are_pages_without_one() {
+fn pages_without_a_modification_log_are_accepted() {
     let report = accepted(Variant::Plain, 2, Budget::Episodes(200));
     let never = report.tally.never(&Variant::Plain.labels());
-    assert!(never.is_empty(), "{never:?} were never taken");
+    assert!(
+        never.is_empty(),
+        "these actions were never taken: {never:?}"
+    );
 }
 
 #[test]
-fn writes_trims_failures_and_restarts_happen_within_a_few_hundred_operations() {
+fn episodes_take_every_action_within_a_few_hundred_operations() {
     let stores = setups(Variant::BMinus).unwrap();
     let complete = (0..20).filter(|seed| {
         let (tally, refusal) = run_episode(&stores[0], *seed).unwrap();
@@ -38,12 +44,12 @@ fn writes_trims_failures_and_restarts_happen_within_a_few_hundred_operations() {
     let complete = complete.count();
     assert!(
         complete >= 10,
-        "{complete} of 20 episodes take every action"
+        "only {complete} of 20 episodes take every action"
     );
 }
 
 #[test]
-#[ignore = "for release: cargo test --release -p treering-specs --test shadow_events -- --ignored --nocapture"]
+#[ignore = "slow: run in release: cargo test --release -p treering-specs --test shadow_events -- --ignored --nocapture"]
 fn two_million_events_are_accepted() {
     for (variant, seed) in Variant::ALL.into_iter().zip(11..) {
         let report = accepted(variant, seed, Budget::Events(1_000_000));

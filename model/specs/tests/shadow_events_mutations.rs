@@ -1,13 +1,13 @@
-//! Seeded bugs of the store of shadowed pages, and the event at which the judge must refuse each.
-//! Needs the feature `mutations`, and a file of its own, since a bug is switched on for the whole
-//! process.
+//! Seeded bugs of the shadowed page store, and the event at which the judge must refuse each. Needs
+//! the feature `mutations`, and a test binary of its own, because a bug is switched on for the
+//! whole process.
 #![cfg(any(treering_mutations, feature = "mutations"))]
 
 use treering_specs::conformance::Budget;
 use treering_specs::conformance::shadow::{Variant, run_on, setups};
 
 #[test]
-fn every_seeded_bug_of_the_store_is_refused_for_what_it_is() {
+fn every_seeded_bug_of_the_store_is_refused_for_the_right_reason() {
     /// Refusals that reveal wrong reads.
     const READ: [(&str, &str); 3] = [
         ("RecoveryBegins", "the choice of page"),

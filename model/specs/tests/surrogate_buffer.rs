@@ -1,4 +1,4 @@
-//! Checks the mirror of SurrogateBuffer on its configurations: the bugs it must find, and the
+//! Checks the mirror of SurrogateBuffer on its configurations: the bugs that it must find, and the
 //! invariants that they violate.
 
 mod mirror_configs;
@@ -8,7 +8,7 @@ use treering_specs::check::mirrors;
 
 const SPEC: Spec = Spec("SurrogateBuffer", "surrogate_buffer");
 
-/// Every seeded bug, the invariant that it violates, and the number of states until then.
+/// Every seeded bug, the invariant that it violates, and the number of states on the shortest path.
 const BUGS: [(&str, &str, usize); 28] = [
     ("believes-torn-entry", "RecoverableInv", 14),
     ("bitmap-before-pairs", "RecoverableInv", 17),
@@ -41,12 +41,12 @@ const BUGS: [(&str, &str, usize); 28] = [
 ];
 
 #[test]
-fn every_seeded_bug_is_caught_by_its_invariant_on_the_shortest_way() {
+fn every_seeded_bug_violates_its_invariant_on_the_shortest_path() {
     SPEC.catches(&BUGS);
 }
 
 #[test]
-fn without_a_bug_nothing_is_violated() {
+fn correct_models_violate_nothing() {
     SPEC.holds(&[
         ("smoke", 5_008),
         ("mutation", 11_320),
@@ -62,7 +62,7 @@ fn a_configuration_without_bounds_is_refused() {
 }
 
 #[test]
-fn a_configuration_in_which_one_split_makes_no_room_is_refused() {
+fn a_configuration_where_one_split_frees_too_little_is_refused() {
     let mut config = SPEC.config("recovery").unwrap();
     let one = treering_specs::Value::int(1);
     config.constants.insert("LeafSlots".into(), one.clone());

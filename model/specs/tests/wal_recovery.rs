@@ -1,4 +1,4 @@
-//! Checks the mirror of WalRecovery on its configurations: the bugs it must find, and the
+//! Checks the mirror of WalRecovery on its configurations: the bugs that it must find, and the
 //! invariants that they violate.
 
 mod mirror_configs;
@@ -7,7 +7,7 @@ use mirror_configs::Spec;
 
 const SPEC: Spec = Spec("WalRecovery", "wal_recovery");
 
-/// Every seeded bug, the invariant that it violates, and the number of states until then.
+/// Every seeded bug, the invariant that it violates, and the number of states on the shortest path.
 const BUGS: [(&str, &str, usize); 23] = [
     ("acks-before-flush", "AckInv", 5),
     ("acks-what-came-later", "DurableInv", 8),
@@ -35,12 +35,12 @@ const BUGS: [(&str, &str, usize); 23] = [
 ];
 
 #[test]
-fn every_seeded_bug_is_caught_by_its_invariant_on_the_shortest_way() {
+fn every_seeded_bug_violates_its_invariant_on_the_shortest_path() {
     SPEC.catches(&BUGS);
 }
 
 #[test]
-fn without_a_bug_nothing_is_violated() {
+fn correct_models_violate_nothing() {
     SPEC.holds(&[
         ("mutation", 26_068),
         ("published_redo-always", 26_128),

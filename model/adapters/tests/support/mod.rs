@@ -1,6 +1,6 @@
 //! A seeded differential run of an engine against an ordered map.
 
-// Each test file uses only a part of this module.
+// Each test binary uses only a part of this module.
 #![allow(dead_code)]
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use treering_oracle::{Disk, DiskKind, Engine};
 
 pub(crate) type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// A disk of the kind that `engine` requires. Its folder is removed with the guard.
+/// A disk of the kind that `engine` needs. Dropping the guard removes its folder.
 pub(crate) fn disk(engine: &dyn Engine) -> (Disk, Option<tempfile::TempDir>) {
     match engine.disk() {
         DiskKind::Blocks(blocks) => (Disk::Blocks(Arc::new(MemDevice::new(blocks))), None),
@@ -28,7 +28,7 @@ pub(crate) fn disk(engine: &dyn Engine) -> (Disk, Option<tempfile::TempDir>) {
     }
 }
 
-/// The rows of a scan from `from`, up to `limit` records.
+/// The rows of a scan from `from`, at most `limit`.
 pub(crate) fn scan(store: &dyn Kv, from: &[u8], limit: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut found = Vec::new();
     let visited = store.scan(from, &mut |key, value| {
@@ -57,7 +57,7 @@ pub(crate) fn compare(story: &str, found: &[(Vec<u8>, Vec<u8>)], expected: &[(Ve
         let (found, expected) = (found.get(i), expected.get(i));
         assert!(
             found == expected,
-            "{story}: record {i}, behind {}: expected {}, found {}",
+            "{story}: record {i}, after {}: expected {}, found {}",
             shown(i.checked_sub(1).and_then(|i| all.get(i))),
             shown(expected),
             shown(found)
@@ -111,8 +111,8 @@ impl<'e> Differential<'e> {
         opened.unwrap_or_else(|error| panic!("open: {error}"))
     }
 
-    /// A key of a small alphabet, so that keys repeat and are prefixes of each other. Rarely the
-    /// longest key.
+    /// A key from a small alphabet, so that keys repeat and are prefixes of each other. Sometimes
+    /// the longest key.
     fn key(&mut self) -> Vec<u8> {
         let limits = self.engine.limits();
         let least = usize::from(!limits.empty_key);

@@ -39,7 +39,7 @@ impl Spec {
         }
     }
 
-    /// Checks that the mutation's configuration is refused if an operator is not bounded.
+    /// Checks that the mutation's configuration is refused if an operator is unbounded.
     pub(crate) fn needs_bound(&self, operator: &str) {
         let mut config = self.config("mutation").unwrap();
         config.overrides.remove(operator);
