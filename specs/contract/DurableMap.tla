@@ -142,7 +142,7 @@ Answered(c) ==
       [] call[c].op = "scan"  -> \A k \in Keys : call[c].got[k] # Pending
       [] OTHER                -> FALSE
 
-(* A client gets its answer.  For a write that is the acknowledgement.     *)
+(* A client gets its answer.  For a write, this is the acknowledgement.    *)
 Return(c) ==
     /\ up
     /\ Answered(c)
@@ -191,7 +191,7 @@ OneWriteInv ==
 WaitingInv ==
     \A c \in Clients : InTail(c) => call[c].op = "write" /\ call[c].done
 
-(* After a crash every client must call again, and nothing is half done.   *)
+(* After a crash every client must call again, and no call is half done.   *)
 DownInv == ~up => tail = <<>> /\ \A c \in Clients : call[c] = Idle
 
 THEOREM Spec => [](TypeInv /\ OneWriteInv /\ WaitingInv /\ DownInv)

@@ -2,15 +2,15 @@
 (***************************************************************************)
 (* Bounds for model checking: the tail is cut at MaxTail writes.           *)
 (*                                                                         *)
-(* The contract itself has no switch for bugs.  Each of those below takes  *)
-(* an action's place (`Call <- CallWhenDown` in its .cfg); Bug only names  *)
-(* it, for the mirror.                                                     *)
+(* The contract itself has no switch for bugs.  Each bug below replaces an *)
+(* action (`Call <- CallWhenDown` in its .cfg).  Bug only names it, for    *)
+(* the mirror.                                                             *)
 (***************************************************************************)
 EXTENDS DurableMap
 
 CONSTANTS
-    MaxTail,    \* at most so many writes that a crash may undo
-    Bug         \* "none", or the bug that the configuration puts in
+    MaxTail,    \* the maximum number of writes that a crash may undo
+    Bug         \* "none", or the bug seeded by the configuration
 
 TailLimit == Len(tail) <= MaxTail
 
@@ -20,15 +20,15 @@ CallWhenDown(c) ==
     /\ call' = [call EXCEPT ![c] = ScanCall]
     /\ UNCHANGED <<base, tail, up>>
 
-(* A failed client's write stays in its name: its next one is mistaken for *)
-(* the old one.                                                            *)
+(* A failed client's write stays attributed to the client, so its next     *)
+(* write is mistaken for the old one.                                      *)
 FailKeepsName(c) ==
     /\ up
     /\ call[c] # Idle
     /\ call' = [call EXCEPT ![c] = Idle]
     /\ UNCHANGED <<base, tail, up>>
 
-(* A write takes effect twice, as a retry without a check would do it.     *)
+(* A write takes effect twice, as with a retry that does not check.        *)
 WriteTwice(c) ==
     /\ up
     /\ call[c].op = "write"

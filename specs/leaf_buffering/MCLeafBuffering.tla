@@ -6,7 +6,7 @@ CONSTANTS
     Deletes,        \* which writes (of 1, 2, ...) are deletes
     Plan,           \* 10 n + k: write n goes to key k, or another key of the plan; else to any
     Readers,        \* which clients get, and only key 2
-    Flips,          \* the epochs from which log cleaning may begin
+    Flips,          \* the epochs in which log cleaning may begin
     MaxCrashes
 
 MCMayGet(c, k) == c \in Readers /\ k = 2

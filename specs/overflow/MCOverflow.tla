@@ -4,14 +4,14 @@ EXTENDS Overflow
 
 CONSTANTS
     Deletes,        \* which writes (of 1, 2, ...) are deletes
-    Shorts,         \* which write a short value
-    Pairs,          \* which write a value of two blocks; all others one of one block
+    Shorts,         \* the writes with a short value
+    Pairs,          \* the writes with a value of two blocks; all others have one block
     Home,           \* a key
-    AtHome,         \* which writes go there; all others anywhere
-    Writers,        \* who writes
-    Readers,        \* who gets, and where
+    AtHome,         \* the writes that go to Home; all others go anywhere
+    Writers,        \* the clients that write
+    Readers,        \* the clients that get, and the keys that they get
     ReadKeys,
-    Moved,          \* which blocks redo may write pages to
+    Moved,          \* the blocks to which redo may write pages
     MaxCrashes
 
 MCSize(v) == IF v \in Shorts THEN 0 ELSE IF v \in Pairs THEN 2 ELSE 1

@@ -1,15 +1,16 @@
 -------------------------- MODULE MCPageShadowing ---------------------------
-(* Bounds for model checking.  The number of writes is that of Values: a   *)
-(* write is asked for if its number is one, and numbers are LSNs.          *)
+(* Bounds for model checking.  The number of writes is that of Values.     *)
+(* LSNs number the writes, and a write is made only if its number is in    *)
+(* Values.                                                                 *)
 EXTENDS PageShadowing
 
 CONSTANTS
     Deletes,        \* which writes (of 1, 2, ...) are deletes
-    Narrow,         \* which writes go to the first segment of a page, no other
-    Readers,        \* who gets
-    Evicted,        \* which pages may leave memory
+    Narrow,         \* the writes that go to the first segment of a page only
+    Readers,        \* the clients that get
+    Evicted,        \* the pages that may leave memory
     MaxCrashes,     \* crashes and restarts together
-    MaxRestarts,    \* only the first so many of them may be restarts
+    MaxRestarts,    \* only this many of the first may be restarts
     FlushesFail     \* whether a flush may fail
 
 MCMayGet(c, k) == c \in Readers /\ SegmentOf(k) = 1

@@ -3,7 +3,7 @@
 EXTENDS MCPageShadowing, PageVersions
 
 CONSTANTS
-    MaxRots,        \* at most so many blocks decay, or writes are lost
+    MaxRots,        \* the maximum number of decayed blocks and lost writes
     Becomes,        \* what such a block may turn into
     MaxLostEnds     \* the log's end may be lost only after fewer losses than this; it is one more
 

@@ -32,7 +32,7 @@
 EXTENDS PageShadowing
 
 CONSTANTS
-    Rotten      \* what a block holds that is not whole any more
+    Rotten      \* the content of a block that is no longer valid
 
 VARIABLES
     version,    \* of each page: the LSN of its newest image, or a lower bound
@@ -104,7 +104,7 @@ Flush == (FlushDevice \/ FailFlush) /\ SameVersions
 
 Redo == RedoRecord /\ SameVersions
 
-(* A client whose page is damaged is told so.                              *)
+(* A client whose page is damaged gets an error.                           *)
 Refuse(c) ==
     /\ phase = "up" /\ Serving
     /\ \/ call[c].op = "get" /\ call[c].got = Pending

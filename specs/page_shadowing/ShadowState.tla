@@ -12,7 +12,7 @@
 EXTENDS PageImages
 
 CONSTANTS
-    Clients,    \* who calls
+    Clients,    \* the clients
     Values,     \* 1, 2, ...: a write puts the LSN that is next when it is asked for
     Pending,    \* the result of a read that has not happened yet
     Threshold,  \* T: the most segments that the log block is written with
@@ -21,17 +21,17 @@ CONSTANTS
 ASSUME Discards \in {"act", "inert"}
 
 VARIABLES
-    call,       \* what each client is waiting for, and how far it is
+    call,       \* what each client is waiting for, and its progress
     \* The redo log
     log,        \* all records ever; the LSN of the n-th is n
     durable,    \* those up to here survive any crash
-    redoStart,  \* those up to here have been given up: only the observer sees them
+    redoStart,  \* those up to here have been freed, and are kept only for checking
     \* The pages in memory
     mem,        \* each page's image, if it is there, and how it was stored
     valid,      \* each page's valid slot, what is known of it, and of the log block
     \* The device
     dev,        \* each page's blocks
-    lost,       \* of each page, what a failed flush forgot and nobody has written since
+    lost,       \* blocks of each page that a failed flush forgot and that are not rewritten yet
     poisoned,   \* a flush failed: nothing more is written until the next start
     \* Recovery
     phase,      \* "up", or "redo" between a crash and the end of recovery
@@ -114,7 +114,7 @@ Init ==
     /\ phase = "up" /\ redone = 0 /\ crashes = 0
 
 -----------------------------------------------------------------------------
-(* The expected content of the pages, for the observer.                    *)
+(* The expected contents of the pages, for checking.                       *)
 
 (* The records that a page has, once it has LSN n.                         *)
 Changes(p, n) == {i \in 1..n : i <= Len(log) /\ PageOf(log[i].key) = p}

@@ -7,9 +7,9 @@
 (* until the log is flushed.  The log entry points to a page on disk and   *)
 (* describes an operation (e.g., insert, delete)."                         *)
 (*                                                                         *)
-(* A flush is one step here.  It takes time in truth, but whoever waits    *)
-(* for it does nothing else, and what is written meanwhile by others may   *)
-(* as well have been written after it.                                     *)
+(* A flush is one step here.  In reality it takes time, but a client that  *)
+(* waits for it does nothing else, and writes of other clients during the  *)
+(* flush are equivalent to writes after it.                                *)
 (***************************************************************************)
 EXTENDS WalState
 
@@ -41,8 +41,8 @@ CallWrite(c) ==
     /\ asked' = asked + 1
     /\ UNCHANGED <<logVars, pageVars, recoveryVars, deviceVars, observerVars>>
 
-(* A get looks at the page under its latch.  Whether it may return what is *)
-(* not durable yet §5.7 does not say: see `Reads`.  BTree::get.            *)
+(* A get reads the page under its latch.  §5.7 does not say whether it may *)
+(* return a value that is not durable yet: see `Reads`. BTree::get.        *)
 ReadPage(c) ==
     /\ phase = "up"
     /\ call[c].op = "get"
@@ -93,7 +93,7 @@ Acknowledge(c) ==
     /\ call' = [call EXCEPT ![c] = Idle]
     /\ UNCHANGED <<asked, logVars, pageVars, recoveryVars, deviceVars, observerVars>>
 
-(* After a failed flush: whether the write survives, nobody knows.         *)
+(* After a failed flush it is unknown whether the write survives.          *)
 (* Error::Poisoned.                                                        *)
 ReportFailure(c) ==
     /\ poisoned
@@ -105,29 +105,29 @@ ReportFailure(c) ==
 -----------------------------------------------------------------------------
 (* The device.                                                             *)
 
-(* A flush: every write so far is durable, whoever made it.                *)
+(* A flush: every write so far is durable, whichever client made it.       *)
 DeviceFlush ==
     /\ logDev' = Flushed(logDev, lost.log)
     /\ pageDev' = Flushed(pageDev, lost.pages)
     /\ superDev' = IF lost.super THEN superDev ELSE Durably(Newest(superDev))
 
-(* Everybody who sleeps until the flush is over looks again.               *)
+(* Every client that sleeps until the end of the flush looks again.        *)
 WakeAll(upTo) ==
     call' = [c \in Clients |->
                 IF Writes(c, "asleep") /\ (Bug = "sleeps-through" => call[c].lsn <= upTo)
                 THEN [call[c] EXCEPT !.at = "waiting"] ELSE call[c]]
 
-(* The blocks up to position `end` are in memory no more.                  *)
+(* The blocks up to position `end` are no longer in memory.                *)
 Forget(end) == SubSeq(buffer, BlockStart(end) - BufferStart + 1, Len(buffer))
 
 -----------------------------------------------------------------------------
 (* Group flush.                                                            *)
 
 (* A client that waits and finds no flush in flight leads one: it writes   *)
-(* the blocks from the first that is not durable to the last, for all that *)
-(* is appended by now.  Whoever else waits sleeps until it is over.  What  *)
-(* the paper calls "log full or default 1ms interval" is when the leader   *)
-(* comes.  Log::flush_to, write_out.                                       *)
+(* the blocks from the first that is not durable to the last, for all      *)
+(* records appended by now.  Every other waiting client sleeps until the   *)
+(* flush is over.  The paper's "log full or default 1ms interval"          *)
+(* determines when the leader comes.  Log::flush_to, write_out.            *)
 FlushLog(c) ==
     /\ Writes(c, "waiting")
     /\ durable < call[c].lsn
@@ -148,8 +148,8 @@ FlushLog(c) ==
     /\ UNCHANGED <<asked, buffer, durable, epoch, oldest, poisoned, pageVars, recoveryVars>>
     /\ UNCHANGED <<pageDev, superDev, observerVars>>
 
-(* The leader's flush has returned: what it wrote is durable, and no more. *)
-(* Log::finish.                                                            *)
+(* The leader's flush has returned: its records are durable, and no        *)
+(* others.  Log::finish.                                                   *)
 CompleteFlush ==
     /\ durable < flushing
     /\ ~poisoned
@@ -163,10 +163,10 @@ CompleteFlush ==
     /\ UNCHANGED <<asked, epoch, oldest, poisoned, pageVars, recoveryVars>>
     /\ UNCHANGED <<lost, verdict, crashes>>
 
-(* Any flush may fail: the log's or the checkpoint's.  Then everything     *)
-(* unflushed is in doubt until it is written again; trying the flush again *)
-(* proves nothing (BUGS D5).  Nobody is told "durable" any more, until the *)
-(* next opening.  A failed write comes to the same.  Volume::flush,        *)
+(* Any flush may fail: that of the log or of the checkpoint.  Then all     *)
+(* unflushed writes are in doubt until they are written again; retrying    *)
+(* the flush proves nothing (BUGS D5).  No client is told "durable" until  *)
+(* the next opening.  A failed write has the same effect.  Volume::flush,  *)
 (* Log::finish, Pager::poison.                                             *)
 FailFlush ==
     /\ MayFail(crashes)

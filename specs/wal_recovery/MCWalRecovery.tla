@@ -4,9 +4,9 @@ EXTENDS WalRecovery
 
 CONSTANTS
     Deletes,        \* which writes (of 1, 2, ...) are deletes
-    Odd,            \* {}: anybody writes anywhere; else these clients ask for
+    Odd,            \* {}: any client writes anywhere; else these clients make
     OddKeys,        \*   writes 1, 3, ..., of these keys, and the others for the rest
-    Readers,        \* who gets, and where
+    Readers,        \* the clients that get, and the keys that they get
     ReadKeys,
     MaxCrashes,
     FlushesFail     \* whether a flush may fail
@@ -25,7 +25,7 @@ MCMayFail(n) == FlushesFail
 
 ContractProp == Contract!Spec
 
-(* FairSpec, but nobody is obliged to write pages back.                    *)
+(* FairSpec, without the obligation to write pages back.                   *)
 UnfairSpec ==
     /\ Spec
     /\ ClientFairness /\ FlushFairness

@@ -3,23 +3,23 @@
 (* Logging, checkpoints and recovery: Bf-Tree §5.7.                        *)
 (*                                                                         *)
 (* "Before any write operation is committed, it must append a log entry to *)
-(* the WAL and wait until the log is flushed."  That, a fuzzy checkpoint,  *)
-(* and recovery that loads the checkpoint and replays the log, is all that *)
-(* the paper says.  It leaves to "standard mechanisms" what this module    *)
-(* spells out: the order of page and log writes, where redo begins, what   *)
-(* tells a page that has a change from one that lacks it, how the log's    *)
-(* end is told from old blocks, and what a failed flush means.  Each of    *)
-(* these is needed: FINDINGS.md has the counterexamples.                   *)
+(* the WAL and wait until the log is flushed." The paper adds only a fuzzy *)
+(* checkpoint, and recovery that loads the checkpoint and replays the log. *)
+(* It leaves to "standard mechanisms" what this module specifies: the      *)
+(* order of page and log writes, where redo begins, how to tell whether a  *)
+(* page has a change, how to distinguish the end of the log from old       *)
+(* blocks, and what a failed flush means.  Each of these is needed:        *)
+(* FINDINGS.md has the counterexamples.                                    *)
 (*                                                                         *)
 (* Left out: several keys on a page, and so splits, merges, the index and  *)
-(* its snapshot (see MiniPage; here a page is where it always is); pages   *)
-(* larger than a block (see PageShadowing); the two places of the          *)
-(* superblock (one that is replaced atomically stands for them); scans     *)
-(* (page by page they are gets).                                           *)
+(* its snapshot (see MiniPage; here pages never move); pages larger than a *)
+(* block (see PageShadowing); the two places of the superblock (a single,  *)
+(* atomically replaced one stands for them); scans (page by page they are  *)
+(* gets).                                                                  *)
 (***************************************************************************)
 EXTENDS GroupCommit
 
-(* Bound, for the wrapper: whether the power may go after n crashes.      *)
+(* Bound, for the wrapper: whether the power may fail after n crashes.     *)
 MayCrash(n) == TRUE
 
 -----------------------------------------------------------------------------
@@ -27,9 +27,9 @@ MayCrash(n) == TRUE
 
 Serving == phase \in {"up", "redo", "opening"} /\ ~poisoned
 
-(* A dirty page is written, but not before the log up to its last change   *)
-(* is durable: the WAL rule, which §5.7 does not mention.  It is then      *)
-(* clean, though not yet durable.  Pager::write_picked.                    *)
+(* A dirty page is written once the log is durable up to its last change:  *)
+(* the WAL rule, which §5.7 does not mention.  The page is then clean,     *)
+(* though not yet durable.  Pager::write_picked.                           *)
 WriteBack(k) ==
     /\ Serving
     /\ dirtied[k] # 0
@@ -41,8 +41,8 @@ WriteBack(k) ==
     /\ lost' = [lost EXCEPT !.pages = @ \ {k}]
     /\ UNCHANGED <<clientVars, logVars, page, recoveryVars, logDev, superDev, observerVars>>
 
-(* A page that is clean may leave memory; it is read again when it is      *)
-(* asked for.  Cache::evict, Pager::read.                                  *)
+(* A clean page may leave memory.  It is read again when it is needed.     *)
+(* Cache::evict, Pager::read.                                              *)
 Reload(k) ==
     /\ phase = "up"
     /\ ~Latched(k)
@@ -52,11 +52,12 @@ Reload(k) ==
     /\ UNCHANGED <<clientVars, logVars, recoveryVars, deviceVars, observerVars>>
 
 -----------------------------------------------------------------------------
-(* Fuzzy checkpoint: clients go on meanwhile.  engine/src/checkpoint.rs.   *)
+(* Fuzzy checkpoint: clients continue meanwhile. engine/src/checkpoint.rs. *)
 
 At(step) == Serving /\ checkpoint.at = step
 
-(* Redo will begin where the log ends now.  Checkpointer::step_towards.    *)
+(* Redo will begin at the current end of the log.                          *)
+(* Checkpointer::step_towards.                                             *)
 BeginCheckpoint ==
     /\ phase = "up"
     /\ At("idle")
@@ -64,8 +65,8 @@ BeginCheckpoint ==
     /\ checkpoint' = [at |-> "sweep", begin |-> End]
     /\ UNCHANGED <<clientVars, logVars, pageVars, phase, redone, deviceVars, observerVars>>
 
-(* No operation has appended before `begin` and not yet changed its page   *)
-(* (Pager::quiesce), and no page lacks such a change on the device         *)
+(* Every operation that appended before `begin` has changed its page       *)
+(* (Pager::quiesce), and every page with such a change is written          *)
 (* (Pager::checkpoint_sweep).                                              *)
 Swept ==
     /\ \A c \in Clients :
@@ -73,7 +74,7 @@ Swept ==
           /\ Writes(c, "called") => Bug # "quiesces-who-waits-for-room"
     /\ \A k \in Keys : dirtied[k] # 0 => dirtied[k] > checkpoint.begin
 
-(* The images written are flushed.  Checkpointer::finish.                  *)
+(* The written images are flushed.  Checkpointer::finish.                  *)
 FlushPages ==
     /\ At("sweep")
     /\ Swept
@@ -101,7 +102,7 @@ FlushSuperblock ==
     /\ checkpoint' = [checkpoint EXCEPT !.at = "recorded"]
     /\ UNCHANGED <<clientVars, logVars, pageVars, phase, redone, lost, observerVars>>
 
-(* Only now, for until now a crash would have needed it (BUGS D8).         *)
+(* Not earlier, because until now a crash would have needed it (BUGS D8).  *)
 (* Log::truncate.                                                          *)
 TruncateLog ==
     /\ phase = "up"
@@ -123,7 +124,7 @@ ForgetMemory ==
     /\ crashes' = crashes + 1
     /\ UNCHANGED asked
 
-(* The power goes, at any time, also during recovery.  Each block is left  *)
+(* The power fails, at any time, also during recovery.  Each block is left *)
 (* in any of its versions, independently of the others.                    *)
 Crash ==
     /\ MayCrash(crashes)
@@ -137,13 +138,13 @@ Crash ==
     /\ lost' = NothingLost
     /\ ForgetMemory
 
-(* The process dies and is started again, but the device and its cache     *)
-(* live on: what it reads is the newest, and may yet vanish.  So before    *)
-(* anything is built on that it is flushed; and what a failed flush has    *)
+(* The process dies and is restarted, but the device and its cache live    *)
+(* on: it reads the newest versions, which may still disappear.  So before *)
+(* anything builds on them, they are flushed; and what a failed flush has  *)
 (* forgotten, which no flush will save, is written again: all log blocks   *)
-(* and pages that changed since redo's beginning.  A crash on the way is   *)
-(* one before it, since nothing new is written.  Store::open (which        *)
-(* flushes, but writes nothing again: see FINDINGS.md).                    *)
+(* and pages changed since the redo start.  A crash on the way is          *)
+(* equivalent to one before it, because nothing new is written.            *)
+(* Store::open (which flushes, but writes nothing again: see FINDINGS.md). *)
 Restart ==
     /\ MayCrash(crashes)
     /\ phase # "down"
@@ -162,14 +163,14 @@ Restart ==
 
 Super == Newest(superDev)
 
-(* What there is to replay.  The log is not written to during recovery.    *)
+(* The records to replay.  The log is not written during recovery.         *)
 ToRedo    == LogFound(NewestOf(logDev), Super)
 ToRedoEnd == LogFoundEnd(NewestOf(logDev), Super)
 
-(* The superblock says where redo begins and under which epoch; the end of *)
-(* the log is found by reading.  The log will go on at the next block,     *)
-(* under a new epoch; the torn tail is thereby cut.  Store::recover,       *)
-(* Log::scan_end, Log::create, Log::keep_from.                             *)
+(* The superblock says where redo begins and under which epoch.  The end   *)
+(* of the log is found by reading.  The log will continue at the next      *)
+(* block, under a new epoch, which cuts off the torn tail.                 *)
+(* Store::recover, Log::scan_end, Log::create, Log::keep_from.             *)
 LoadSuperblock ==
     /\ phase = "down"
     /\ phase' = "redo"
@@ -228,9 +229,9 @@ Next ==
 
 Spec == Init /\ [][Next]_vars
 
-(* What must go on, for clients to be answered and recovery to end: every  *)
-(* step but those that nobody is obliged to (calls, crashes, failures) and *)
-(* that change nothing (Reload).                                           *)
+(* Fairness, so that clients are answered and recovery ends: every step    *)
+(* except the optional ones (calls, crashes, failures) and those that      *)
+(* change nothing (Reload).                                                *)
 ClientFairness ==
     \A c \in Clients :
         /\ WF_vars(ReadPage(c)) /\ WF_vars(AnswerGet(c))
@@ -257,13 +258,13 @@ FairSpec ==
 -----------------------------------------------------------------------------
 (* Safety.                                                                 *)
 
-(* Who wrote a record that is not durable still waits, or was told that it *)
-(* failed.                                                                 *)
+(* The client of a record that is not durable still waits, or was told     *)
+(* that its write failed.                                                  *)
 AckInv ==
     \A n \in (durable + 1)..End :
         poisoned \/ \E c \in Clients : call[c].op = "write" /\ call[c].lsn = n
 
-(* What the log believes durable, every crash leaves.                      *)
+(* Every crash leaves all records that the log considers durable.          *)
 DurableInv ==
     phase = "up" /\ oldest < durable =>
         \A index \in BlockOf(oldest)..BlockOf(durable - 1) :
@@ -277,7 +278,7 @@ DurableInv ==
 WalRuleInv ==
     phase # "down" => \A k \in Keys : \A image \in Survivors(pageDev[k]) : image.lsn <= durable
 
-(* A page that counts as clean is on the device as it is in memory.        *)
+(* A page that counts as clean is the same on the device and in memory.    *)
 CleanInv ==
     phase # "down" => \A k \in Keys : dirtied[k] = 0 => page[k] = Newest(pageDev[k])
 
@@ -294,8 +295,8 @@ LiveLog ==
     IN IF end < BufferStart THEN onDevice
        ELSE onDevice \o SubSeq(buffer, end - BufferStart + 1, Len(buffer))
 
-(* Wherever redo may begin, no page that a crash may leave lacks a change  *)
-(* from before.                                                            *)
+(* Wherever redo may begin, every page that a crash may leave has all      *)
+(* changes from before.                                                    *)
 RedoStartInv ==
     phase = "up" =>
         LET log == LiveLog
@@ -303,32 +304,32 @@ RedoStartInv ==
               \A image \in Survivors(pageDev[k]), i \in 1..Len(log) :
                   ~ (log[i].key = k /\ image.lsn < oldest + i /\ oldest + i <= super.redo)
 
-(* Wherever redo may begin, the log from there on has not been given up.   *)
+(* Wherever redo may begin, the log from there on still exists.            *)
 LogKeptInv ==
     phase = "up" => \A super \in Survivors(superDev) : oldest <= super.redo
 
-(* No crash loses what was durable ...                                     *)
+(* No crash loses a durable write ...                                      *)
 KeptInv == verdict # "lost"
 
-(* ... or leaves anything but a prefix of the writes, in their order ...   *)
+(* ... or leaves anything but a prefix of the writes, in order ...         *)
 PrefixInv == verdict # "mixed"
 
-(* ... or, during recovery, changes what the crash before had left.        *)
+(* ... or, during recovery, changes what the previous crash left.          *)
 StableInv == verdict # "changed"
 
-(* What a get has returned is never taken back (only if Reads is not       *)
-(* "free": the contract does not ask for it).                              *)
+(* A value that a get has returned is never taken back (only if Reads is   *)
+(* not "free": the contract does not require it).                          *)
 ReadsLastInv == verdict # "vanished"
 
-(* Liveness: every call is answered, unless a crash comes between; in      *)
-(* particular a flush is eventually acknowledged.                          *)
+(* Liveness: every call is answered, unless a crash intervenes; in         *)
+(* particular, every flush is eventually acknowledged.                     *)
 AnsweredProp == \A c \in Clients : call[c] # Idle ~> call[c] = Idle
 
-(* Recovery ends, well or with the error of a device that failed.          *)
+(* Recovery ends, successfully or with the error of a failed device.       *)
 RecoveredProp == phase # "up" ~> (phase = "up" \/ poisoned)
 
 -----------------------------------------------------------------------------
-(* The contract: the durable map, then what is in the log beyond it.       *)
+(* The contract: the durable map, followed by the log after it.            *)
 
 WriterOf(n) ==
     IF \E c \in Clients : call[c].op = "write" /\ call[c].lsn = n

@@ -1,44 +1,45 @@
 ------------------------------ MODULE WalState ------------------------------
 (***************************************************************************)
-(* What the log protocol of Bf-Tree §5.7 keeps in memory and on the        *)
-(* device, and what a crash makes of it.  The steps are in WalRecovery.    *)
+(* The state that the log protocol of Bf-Tree §5.7 keeps in memory and on  *)
+(* the device, and the effect of a crash on it.  The steps are in          *)
+(* WalRecovery.                                                            *)
 (***************************************************************************)
 EXTENDS LogBlocks
 
 CONSTANTS
-    Clients,    \* who calls
-    Keys,       \* what is asked for; each key has a page of its own name
+    Clients,    \* the clients
+    Keys,       \* the keys; each key has its own page
     Values,     \* 1, 2, ...: the n-th write of all puts n, so no two are alike
-    Absent,     \* the value of a key that is not there; deleting writes it
+    Absent,     \* the value of an absent key; deleting writes it
     Pending,    \* the result of a read that has not happened yet
-    Reads       \* "free": a get returns what memory holds, durable or not;
-                \* "judged": the same, and ReadsLastInv holds it against the protocol;
-                \* "wait": it waits until that is durable, and is judged, too
+    Reads       \* "free": a get returns the value in memory, durable or not;
+                \* "judged": the same, and ReadsLastInv checks it;
+                \* "wait": a get waits until the value is durable, and is checked
 
 VARIABLES
-    call,       \* what each client is waiting for, and how far it is
+    call,       \* what each client is waiting for, and its progress
     asked,      \* number of writes asked for so far
     \* The log in memory
-    buffer,     \* the records from the start of the first block not wholly flushed
-    durable,    \* all records up to this LSN are durable, says the log
-    flushing,   \* the flush in flight makes them so up to here; = durable if none
-    epoch,      \* the epoch written under
-    oldest,     \* the log before this position has been given up
+    buffer,     \* the records from the start of the first block not completely flushed
+    durable,    \* the log considers all records up to this LSN durable
+    flushing,   \* the flush in flight makes records durable up to here; = durable if none
+    epoch,      \* the current epoch of the log
+    oldest,     \* the log before this position has been freed
     poisoned,   \* a flush failed: nothing more is written until the next opening
     \* The pages in memory
     page,       \* each page's value, and the LSN of its last change
     dirtied,    \* LSN of the first change that its device image lacks; 0: clean
     \* Checkpoint and recovery
-    checkpoint, \* the step that it is at, and the log's end at its begin
+    checkpoint, \* its current step, and the end of the log when it began
     phase,      \* "up"; "down" after a crash; "redo", then "opening": recovering
     redone,     \* in "redo": the log has been replayed up to here
     \* The device
-    logDev,     \* the log's ring of blocks
+    logDev,     \* the ring of log blocks
     pageDev,    \* the pages, one block each
     superDev,   \* the superblock: an epoch, and where redo begins in it
-    lost,       \* what a failed flush forgot, and nobody has written since
-    \* For the observer
-    base,       \* the map up to `durable`; while not up, the one to be recovered
+    lost,       \* the places that a failed flush forgot and that were not written since
+    \* For checking
+    base,       \* the map up to `durable`; while not up, the map to be recovered
     verdict,    \* "fine", or what the last crash did wrong
     crashes     \* number of crashes so far
 
@@ -97,7 +98,7 @@ TypeInv ==
 BufferStart == BlockStart(durable)
 End         == BufferStart + Len(buffer)
 
-(* The records that are not durable yet; the first has LSN durable + 1.    *)
+(* The records that are not durable yet.  The first has LSN durable + 1.   *)
 Tail_ == SubSeq(buffer, durable - BufferStart + 1, Len(buffer))
 
 Writes(c, step) == call[c].op = "write" /\ call[c].at = step
@@ -129,9 +130,9 @@ Init ==
     /\ base = [k \in Keys |-> Absent] /\ verdict = "fine" /\ crashes = 0
 
 -----------------------------------------------------------------------------
-(* What recovery makes of the device's blocks.                             *)
+(* What recovery makes of the blocks on the device.                        *)
 
-(* The log record with LSN n, done again on its page unless that is newer. *)
+(* The log record with LSN n, redone on its page unless the page is newer. *)
 (* engine/src/recovery.rs, Redo::apply_to_page.                            *)
 RedoOne(pages, record, n) ==
     IF pages[record.key].lsn < n \/ Bug = "published-redo-always"
@@ -146,20 +147,22 @@ RedoAll(pages, records, n) ==
 LogFound(log, super)    == ReadLog(log, super.epoch, super.redo)
 LogFoundEnd(log, super) == super.redo + Len(LogFound(log, super))
 
-(* The map that recovery yields in the end.                                *)
+(* The map at the end of recovery.                                         *)
 Recovered(log, pages, super) ==
     LET found == RedoAll(pages, LogFound(log, super), super.redo + 1)
     IN [k \in Keys |-> found[k].value]
 
-(* Whether the put of `value` is cut off by a log that ends at `end`.      *)
+(* Whether a log that ends at `end` cuts off the put of `value`.           *)
 CutOff(value, end) ==
     \E n \in (durable + 1)..End : n > end /\ Tail_[n - durable].value = value
 
-(* What the contract allows a crash to leave while the store is up.        *)
+(* The contents that the contract allows after a crash while the store is  *)
+(* up.                                                                     *)
 Prefixes == {Apply(base, SubSeq(Tail_, 1, n)) : n \in 0..Len(Tail_)}
 
-(* The observer's opinion of a crash that leaves these blocks.  If it is   *)
-(* not a prefix, a log that ends too early was the reason, or another.     *)
+(* The verdict on a crash that leaves these blocks.  If the contents are   *)
+(* not a prefix, the cause is either a log that ends too early or          *)
+(* something else.                                                         *)
 Judge(log, pages, super) ==
     LET end == LogFoundEnd(log, super)
         map == Recovered(log, pages, super)
