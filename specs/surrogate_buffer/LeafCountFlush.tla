@@ -1,19 +1,19 @@
 --------------------------- MODULE LeafCountFlush ---------------------------
 (***************************************************************************)
-(* LodgeTree's way from a buffer to the leaves (§III-B): which leaves a    *)
-(* flush goes to, how pairs become valid there, how a leaf is split        *)
-(* without a log; and the split of an inner node (§III-C).                 *)
+(* How LodgeTree moves pairs from a buffer to the leaves (§III-B): to      *)
+(* which leaves a flush goes, how pairs become valid there, how a leaf is  *)
+(* split without a log; and the split of an inner node (§III-C).           *)
 (*                                                                         *)
-(* All steps of a flush are under the node's lock, which stands for its    *)
-(* leaves, too.  A fence, and the stores that follow it, are one step: a   *)
-(* crash between leaves what a crash behind the stores may leave.          *)
+(* All steps of a flush are under the node's lock, which also covers its   *)
+(* leaves.  A fence and the stores that follow it are one step: a crash    *)
+(* between them leaves what a crash after the stores may leave.            *)
 (***************************************************************************)
 EXTENDS LodgeState
 
 -----------------------------------------------------------------------------
 (* The leaf count-based flush (§III-B), under the node's lock.             *)
 
-(* The leaves that pairs are buffered for, in the order of the buffer:     *)
+(* The leaves for which pairs are buffered, in the order of the buffer:    *)
 (* "the Buffer Part is traversed from left to right".                      *)
 RECURSIVE Wanted(_, _)
 Wanted(node, i) ==
@@ -23,7 +23,7 @@ Wanted(node, i) ==
          IN IF \E j \in 1..Len(before) : before[j] = l THEN before ELSE Append(before, l)
 
 (* All pairs for a leaf, so that its stamp is true.  The paper's grouping  *)
-(* stops at the first pair that is for one leaf too many.                  *)
+(* stops at the first pair that belongs to one leaf too many.              *)
 GroupOf(node, l) ==
     LET others == {i \in DOMAIN node.buffer :
                       \A j \in DOMAIN node.todo : LeafOf(node, node.buffer[i].key) # node.todo[j]}
@@ -36,7 +36,7 @@ KeysOf(pairs) == {pair.key : pair \in pairs}
 Puts(pairs)   == {pair \in pairs : pair.value # Absent}
 Stamp(pairs)  == Greatest({pair.number : pair \in pairs})
 
-(* The keys that a leaf would have.                                        *)
+(* The keys that a leaf would have after the flush.                        *)
 KeysAfter(node, l) ==
     LET group == GroupOf(node, l)
     IN (KeysIn(LeafNow(l)) \ KeysOf(group)) \cup KeysOf(Puts(group))
@@ -58,8 +58,8 @@ Targets(node) ==
          [] Splits(node, wanted[1])     -> <<wanted[1]>>
          [] OTHER                       -> SubSeq(wanted, 1, Greatest(before))
 
-(* Somebody wants a log, and no room is free.  The paper lets the log      *)
-(* grow; where it may not, what pins it has to be flushed.                 *)
+(* A client wants a log, and no space is free.  The paper lets the log     *)
+(* grow; if it may not, the pairs that keep logs in use must be flushed.   *)
 IsSqueezed ==
     FreeSpaces = {} /\ \E c \in Clients : Waiting(c) /\ Current(c) = {}
 
@@ -92,9 +92,9 @@ WithHeader(l, word) == [leaf EXCEPT ![l][Header] = Store(@, word)]
 
 HasRoom(words, pairs) == Cardinality(Puts(pairs)) <= Cardinality(FreeIn(words))
 
-(* There are not enough empty slots, but with those of the pairs that give *)
-(* way there are: their bits are cleared first.  The log has all that      *)
-(* these pairs are replaced with.                                          *)
+(* The empty slots do not suffice, but they do together with those of the  *)
+(* replaced pairs: their bits are cleared first.  The log has the new      *)
+(* values of all these pairs.                                              *)
 ClearSlots(n) ==
     /\ Merges(n)
     /\ LET node  == nodes[n]
@@ -125,8 +125,8 @@ WritePairs(n) ==
     /\ UNCHANGED <<call, versions, version, clock, log, recoveryVars, kept>>
 
 (* "Persisting the pairs with a single CLFLUSH, and updating the bitmap by *)
-(* modifying the corresponding bits from 0 to 1", and from 1 to 0 those of *)
-(* the keys' old pairs; the stamp with them, in one word.                  *)
+(* modifying the corresponding bits from 0 to 1", and from 1 to 0 for the  *)
+(* old pairs of the same keys; the stamp is in the same word.              *)
 SetBitmap(n) ==
     /\ IsAt(n, {"written"})
     /\ LET node   == nodes[n]
@@ -142,7 +142,7 @@ SetBitmap(n) ==
     /\ nodes' = [nodes EXCEPT ![n].at = "marked"]
     /\ UNCHANGED <<call, versions, version, clock, log, recoveryVars, kept>>
 
-(* A node without the pairs that were flushed; done with the first leaf.   *)
+(* The node without the flushed pairs.  Its first leaf is done.            *)
 Without(node, pairs) ==
     LET stays(pair) == pair \notin pairs
     IN [node EXCEPT !.buffer = SelectSeq(@, stays), !.at = "idle"]
@@ -166,19 +166,19 @@ FinishMerge(n) ==
 -----------------------------------------------------------------------------
 (* The log-less split of a leaf (§III-B).                                  *)
 
-(* Leaves that nobody points to, nor is about to.                          *)
+(* Leaves without a pointer to them, now or soon.                          *)
 FreeLeaves ==
     Leaves \ UNION {{nodes[n].index[i].leaf : i \in DOMAIN nodes[n].index} \cup {nodes[n].fresh} :
                        n \in DOMAIN nodes}
 
-(* The first key of the upper half, of all that the leaf would have: so    *)
-(* that one split makes room for all.                                      *)
+(* The smallest key of the upper half of all keys that the leaf would      *)
+(* have, so that one split frees enough space for all.                     *)
 Separator(keys) == Ascending(keys)[Cardinality(keys) \div 2 + 1]
 
 From(pairs, low) == {pair \in pairs : pair.key >= low}
 
-(* The new leaf is made, with the pairs that move and those that are       *)
-(* buffered for it; nobody points to it yet.                               *)
+(* The new leaf is created, with the pairs that move and those that are    *)
+(* buffered for it.  There is no pointer to it yet.                        *)
 PrepareLeaf(n) ==
     /\ IsAt(n, {"idle"})
     /\ FreeLeaves # {}
@@ -202,7 +202,7 @@ PrepareLeaf(n) ==
           /\ nodes' = [nodes EXCEPT ![n].at = "prepared", ![n].fresh = new]
     /\ UNCHANGED <<call, versions, version, clock, log, recoveryVars, kept>>
 
-(* "If use_n points to next0, next1 will point to the new node": which is  *)
+(* "If use_n points to next0, next1 will point to the new node", which is  *)
 (* persistent by then.                                                     *)
 LinkLeaf(n) ==
     /\ IsAt(n, {"prepared"})
@@ -215,9 +215,9 @@ LinkLeaf(n) ==
     /\ UNCHANGED <<call, versions, version, clock, log, recoveryVars, kept>>
 
 (* "Once the new node is prepared, use_n is switched ..., signifying the   *)
-(* completion of the node split", and the pairs that moved lose their      *)
-(* bits: in one word.  The stamp stays: what is buffered for the lower     *)
-(* half is not in yet.                                                     *)
+(* completion of the node split", and the bits of the moved pairs are      *)
+(* cleared: in one word.  The stamp stays, because the pairs buffered for  *)
+(* the lower half are not in the leaf yet.                                 *)
 SwitchSibling(n) ==
     /\ IsAt(n, {"linked"})
     /\ LET node   == nodes[n]
@@ -237,8 +237,8 @@ SwitchSibling(n) ==
     /\ UNCHANGED <<call, versions, version, clock, log, recoveryVars, kept>>
 
 (* "Following the flush, the pair with [the separator] and the pointer to  *)
-(* the newly generated leaf node are inserted."  What is left for the      *)
-(* lower half is merged next.                                              *)
+(* the newly generated leaf node are inserted." The remaining pairs for    *)
+(* the lower half are merged next.                                         *)
 FinishSplit(n) ==
     /\ IsAt(n, {"switched"})
     /\ LET node    == nodes[n]
@@ -256,9 +256,9 @@ FinishSplit(n) ==
     /\ UNCHANGED <<call, version, clock, log, recoveryVars, kept>>
 
 -----------------------------------------------------------------------------
-(* The split of a last-level inner node (§III-C), in DRAM.  Into more than *)
-(* two parts is the same again.  Buffered pairs move with their versions;  *)
-(* the log does not notice.                                                *)
+(* The split of a last-level inner node (§III-C), in DRAM. A split into    *)
+(* more than two parts is a sequence of such splits.  Buffered pairs move  *)
+(* with their versions; the log is not affected.                           *)
 SplitNode(n) ==
     /\ n <= Len(nodes)
     /\ LET node  == nodes[n]

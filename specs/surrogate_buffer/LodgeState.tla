@@ -4,33 +4,33 @@
 (* buffers in DRAM, over the words of LodgeWords.  The steps are in        *)
 (* LeafCountFlush and SurrogateBuffer.                                     *)
 (*                                                                         *)
-(* Upper levels are not seen: nodes are a row, and a thread that wants a   *)
-(* key's node gets it, with its lock, in one step.                         *)
+(* Upper levels are not modelled: nodes form a row, and a thread that      *)
+(* needs the node of a key gets it, with its lock, in one step.            *)
 (***************************************************************************)
 EXTENDS LodgeWords
 
 CONSTANTS
-    Clients,    \* who calls; each has a partition of the log
+    Clients,    \* the clients; each has a partition of the log
     Values,     \* 1, 2, ...: the n-th write puts n
     Pending,    \* the result of a read that has not happened yet
     Slots,      \* slots of an inner node, index part and buffer part together
-    Fanout,     \* with so many leaves an inner node is split
+    Fanout,     \* the number of leaves at which an inner node is split
     TNode,      \* t_node: the most leaves that one flush goes to
     TSplit,     \* t_split: the most pairs that a leaf may hold
-    Lows        \* where the leaves begin that are there at first: 0, and perhaps others
+    Lows        \* where the initial leaves begin: 0, and perhaps others
 
-(* One split makes room for all pairs of a leaf and of a buffer, that has  *)
-(* a key once and leaves two slots to the index.                           *)
+(* One split frees enough space for all pairs of a leaf and of a buffer,   *)
+(* which has each key once and leaves two slots to the index.              *)
 ASSUME
     /\ TSplit \in 1..LeafSlots /\ Slots >= 2 /\ Fanout >= 2 /\ 0 \in Lows
     /\ \/ TSplit + Slots - 2 <= 2 * LeafSlots
        \/ Cardinality(Keys) <= 2 * LeafSlots
 
 VARIABLES
-    call,       \* what each client is waiting for, and how far it is
+    call,       \* what each client is waiting for, and its progress
     \* In DRAM
     nodes,      \* the last-level inner nodes, from left to right
-    versions,   \* what is known of each log: its version, and how much of it is needed
+    versions,   \* what is known of each log: its version, and how many entries are needed
     version,    \* the global version: that of the newest log
     clock,      \* the number that the next entry gets
     \* Persistent
@@ -40,8 +40,8 @@ VARIABLES
     phase,      \* "up", or "replay" between a crash and the end of recovery
     replayed,   \* in "replay": the entries that are done
     crashes,    \* number of crashes and restarts so far
-    \* For the observer
-    kept        \* the map as no crash can undo it: all writes whose entries are persistent
+    \* For checking
+    kept        \* the map that no crash can undo: all writes whose entries are persistent
 
 dramVars     == <<nodes, versions, version, clock>>
 recoveryVars == <<phase, replayed, crashes>>
@@ -54,7 +54,7 @@ Idle == [op |-> "none"]
 
 (* A write is "called", "appended" to the log, there perhaps "durable"     *)
 (* before its fence, and "done" when it is fenced and buffered.  `space`   *)
-(* is the log that it went to; its entry is the last one there.            *)
+(* is the log that it went to.  Its entry is the last one there.           *)
 Calls ==
     {Idle}
     \cup [op : {"get"}, key : Keys, got : Contents \cup {Pending}]
@@ -69,12 +69,12 @@ Free     == "free"
 Flushing == "flush"
 
 (* An inner node.  `lock` is the reader-writer lock held for writing;      *)
-(* readers are done in one step and do not show.  A flush has yet to go to *)
-(* the leaves `todo`, is `at` some point with the first of them, and in a  *)
-(* split of that one makes the leaf `fresh`.                               *)
+(* readers finish in one step and do not appear.  A flush has yet to go to *)
+(* the leaves `todo`, and is `at` some step with the first of them.  If it *)
+(* splits that leaf, it creates the leaf `fresh`.                          *)
 (*                                                                         *)
-(* leaf_count is not here: its counts are those of the bitmaps, and where  *)
-(* a pair belongs follows from its key.                                    *)
+(* leaf_count is left out: its counts follow from the bitmaps, and the     *)
+(* leaf of a pair follows from its key.                                    *)
 Node ==
     [index  : Seq([low : Nat, leaf : Leaves]),
      buffer : Seq(Buffered),
@@ -86,9 +86,9 @@ Node ==
 NewNode(index, buffer) ==
     [index |-> index, buffer |-> buffer, lock |-> Free, todo |-> <<>>, at |-> "idle", fresh |-> NoLeaf]
 
-(* A log of the partition of `owner`: `used` entries of it are written,    *)
-(* and `valid` ones are needed or still to be written.  With 0 its room is *)
-(* free.                                                                   *)
+(* A log of the partition of `owner`: `used` of its entries are written,   *)
+(* and `valid` ones are needed or still to be written.  If `valid` is 0,   *)
+(* its space is free.                                                      *)
 Nobody == "nobody"
 
 Version == [version : Nat, owner : Clients \cup {Nobody}, used : 0..LogSize, valid : 0..LogSize]
@@ -115,7 +115,7 @@ FirstLeaf(l) ==
 FirstIndex ==
     LET lows == Ascending(Lows) IN [i \in 1..Len(lows) |-> [low |-> lows[i], leaf |-> i]]
 
-(* Logs of which nothing is needed, and their versions.                    *)
+(* The logs of which no entry is needed, and their versions.               *)
 OldVersions == [s \in Spaces |-> [version |-> s, owner |-> Nobody, used |-> LogSize, valid |-> 0]]
 
 Init ==
@@ -129,7 +129,7 @@ Init ==
     /\ kept = [k \in Keys |-> Absent]
 
 -----------------------------------------------------------------------------
-(* Looking around.                                                         *)
+(* Reading the state.                                                      *)
 
 LeafNow(l) == NewestOf(leaf[l])
 LeavesNow  == [l \in Leaves |-> LeafNow(l)]
@@ -142,14 +142,14 @@ LeafOf(node, k) == LeafAt(node.index, k)
 InBuffer(node, k) == {i \in 1..Len(node.buffer) : node.buffer[i].key = k}
 
 (* "LodgeTree can directly hit the key-value pairs buffered in last-level  *)
-(* internal nodes" (§IV-B); else it looks into the leaf.                   *)
+(* internal nodes" (§IV-B).  Otherwise it reads the leaf.                  *)
 Lookup(k) ==
     LET node == nodes[NodeOf(k)]
         hits == InBuffer(node, k)
     IN IF hits # {} THEN node.buffer[CHOOSE i \in hits : TRUE].value
        ELSE ValueIn(LeafNow(LeafOf(node, k)), k)
 
-(* The log that a client's partition appends to, if that has room.         *)
+(* The log that a client's partition appends to, if it has space.          *)
 Current(c)  == {s \in Spaces : versions[s].owner = c /\ versions[s].used < LogSize}
 CurrentOf(c) == CHOOSE s \in Current(c) : TRUE
 
@@ -159,7 +159,7 @@ IsFree(s) ==
 
 FreeSpaces == {s \in Spaces : IsFree(s)}
 
-(* The versions, some pairs' entries being needed no more.                 *)
+(* The versions once the entries of some pairs are no longer needed.       *)
 Uncounted(pairs) ==
     [s \in Spaces |->
         [versions[s] EXCEPT !.valid = @ - Cardinality({p \in pairs : p.version = versions[s].version})]]

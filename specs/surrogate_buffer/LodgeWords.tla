@@ -31,12 +31,12 @@ EXTENDS Device
 
 CONSTANTS
     Keys,       \* 1, 2, ...
-    Leaves,     \* 1, 2, ...: room for leaves; the first is the leftmost for ever
+    Leaves,     \* 1, 2, ...: space for leaves; the first is always the leftmost
     LeafSlots,  \* slots of a leaf
-    Spaces,     \* 1, 2, ...: room for logs
+    Spaces,     \* 1, 2, ...: space for logs
     LogSize,    \* the paper's L: entries of a log
-    Absent,     \* the value of a key that is not there; deleting writes it
-    Bug         \* the seeded bug, "none" for the protocol as it is meant
+    Absent,     \* the value of an absent key; deleting writes it
+    Bug         \* the seeded bug, or "none" for the correct protocol
 
 Header     == <<"header", 0>>
 Low        == <<"low", 0>>
@@ -51,7 +51,7 @@ NoLeaf == 0
 
 HeaderWord(bits, use, stamp) == [bits |-> bits, use |-> use, stamp |-> stamp]
 
-(* A leaf of which nobody knows anything, or that holds nothing.           *)
+(* An unused leaf, without contents.                                       *)
 Blank(low, next) ==
     [spot \in Spots |->
         CASE spot = Header     -> HeaderWord({}, 0, 0)
@@ -62,10 +62,10 @@ Blank(low, next) ==
 
 NoEntry == [pair |-> NoPair, meta |-> [number |-> 0, sum |-> <<>>]]
 
-(* The checksum is what it vouches for.                                    *)
+(* The checksum is what it covers.                                         *)
 EntryOf(pair, number) == [pair |-> pair, meta |-> [number |-> number, sum |-> <<number, pair>>]]
 
-(* One word more, and all words of a leaf or entry fenced.                 *)
+(* A further value of a word; and a leaf or entry with all words fenced.   *)
 Store(place, value) == Append(place, value)
 Fenced(places)      == AllDurably(NewestOf(places))
 
@@ -98,14 +98,14 @@ KeysIn(words)   == {pair.key : pair \in PairsIn(words)}
 ValueIn(words, k) ==
     IF k \in KeysIn(words) THEN (CHOOSE pair \in PairsIn(words) : pair.key = k).value ELSE Absent
 
-(* Which of an index's leaves a key belongs to.  The first has low 0.      *)
+(* The leaf of an index to which a key belongs.  The first has low 0.      *)
 At(index, k)     == Greatest({i \in 1..Len(index) : index[i].low <= k})
 LeafAt(index, k) == index[At(index, k)].leaf
 
 Least(numbers) == CHOOSE n \in numbers : \A m \in numbers : n <= m
 
-(* The index as recovery makes it anew, from the leaves alone: each says   *)
-(* where it begins.  Without that, the smallest key in it must do.         *)
+(* The index as recovery rebuilds it from the leaves alone: each leaf      *)
+(* stores where it begins.  Without that, its smallest key must do.        *)
 IndexOf(leaves) ==
     LET chain   == Chain(leaves)
         entry(l) == [low |-> leaves[l][Low], leaf |-> l]
@@ -116,25 +116,26 @@ IndexOf(leaves) ==
        THEN [i \in 1..Len(kept) |-> least(kept[i])]
        ELSE [i \in 1..Len(chain) |-> entry(chain[i])]
 
-(* Whether an entry is all there.                                          *)
+(* Whether an entry is complete.                                           *)
 IsWhole(entry) ==
     /\ entry.meta.number # 0
     /\ \/ entry.meta.sum = <<entry.meta.number, entry.pair>>
        \/ Bug = "believes-torn-entry" /\ entry.pair # NoPair
 
-(* Where entries are.                                                      *)
+(* The positions of entries.                                               *)
 Entries == Spaces \X (1..LogSize)
 
 -----------------------------------------------------------------------------
 (* What a crash may leave.                                                 *)
 
 (* The leaves that some version of a pointer leads to.  The others are     *)
-(* free: nobody looks at what is in them.                                  *)
+(* free, and their contents do not matter.                                 *)
 Pointed(leaf) ==
     {1} \cup (UNION {Survivors(leaf[l][Sibling(u)]) : l \in Leaves, u \in {0, 1}} \ {NoLeaf})
 
 RECURSIVE Vary(_, _, _)
-(* All that is as `now`, but in the words `doubtful` any of their values.  *)
+(* Everything is as in `now`, except that words in `doubtful` have any of  *)
+(* their values.                                                           *)
 Vary(now, doubtful, leaf) ==
     IF doubtful = {} THEN {now}
     ELSE LET at == CHOOSE x \in doubtful : TRUE
@@ -146,7 +147,7 @@ LeavesLeft(leaf) ==
          {at \in Pointed(leaf) \X Spots : Len(leaf[at[1]][at[2]]) > 1},
          leaf)
 
-(* Recovery has no use for the free ones, nor for a slot without its bit.  *)
+(* Recovery does not read free leaves or slots whose bit is clear.         *)
 Tidy(words) ==
     [spot \in Spots |->
         IF spot \in {Slot(i) : i \in Places \ words[Header].bits} THEN NoPair ELSE words[spot]]
@@ -156,9 +157,10 @@ Found(leaves) ==
     IN [l \in Leaves |->
            IF \E i \in 1..Len(chain) : chain[i] = l THEN Tidy(leaves[l]) ELSE Blank(0, NoLeaf)]
 
-(* Of an entry that is not fenced yet: each word as it was or as it is.    *)
-(* That both are as they are is left to the step WriteBackEntry, so that   *)
-(* there is an instant at which the write takes effect.                    *)
+(* For an entry that is not fenced yet, each word has its old or new       *)
+(* value.  The outcome in which both are new is left to the step           *)
+(* WriteBackEntry, so that there is an instant at which the write takes    *)
+(* effect.                                                                 *)
 EntryLeft(places) ==
     LET now     == NewestOf(places)
         is(left) == left = now \/ (Bug = "believes-stale-entry" /\ left.pair = now.pair)

@@ -1,16 +1,16 @@
 ------------------------- MODULE MCSurrogateBuffer --------------------------
-(* Bounds for model checking.  The number of writes is that of Values: a   *)
-(* write is asked for if its number is one; numbers that a crash takes     *)
-(* back are given out again.                                               *)
+(* Bounds for model checking.  The number of writes is that of Values.  A  *)
+(* write is made only if its number is in Values; numbers that a crash     *)
+(* takes back are used again.                                              *)
 EXTENDS SurrogateBuffer
 
 CONSTANTS
-    To1, To2, To3,  \* which writes (of 1, 2, ...) may go to key 1, 2, 3
+    To1, To2, To3,  \* the writes (of 1, 2, ...) that may go to key 1, 2, 3
     Deletes,        \* which writes are deletes
-    Readers,        \* who gets
-    AnySpace,       \* whether a log goes to any room that is free, not just the first
+    Readers,        \* the clients that get
+    AnySpace,       \* whether a log takes any free space, not just the first
     MaxCrashes,     \* crashes and restarts together
-    MaxRestarts     \* only among so many first ones may be a restart
+    MaxRestarts     \* only this many of the first may be restarts
 
 MCMayGet(c, k) == c \in Readers
 
@@ -25,7 +25,7 @@ MCMayCrash(n) == n < MaxCrashes
 
 MCMayRestart(n) == n < MaxRestarts
 
-(* Nobody is obliged to flush a buffer or to split a node.                 *)
+(* No fairness of flushing buffers and splitting nodes.                    *)
 UnfairSpec == Spec /\ ClientFairness /\ RecoveryFairness
 
 ContractProp == Contract!Spec

@@ -7,26 +7,27 @@
 (*                                                                         *)
 (* The paper says what is written where.  It does not say what recovery    *)
 (* does with an entry whose pair has been flushed, which of several        *)
-(* entries of a key wins, what tells an entry from what the room held      *)
-(* before, how the inner nodes are found again, or that a key may be       *)
-(* written twice, or deleted.  FINDINGS.md has the counterexamples.  The   *)
-(* rules kept here:                                                        *)
+(* entries of a key wins, how to tell an entry from older contents of the  *)
+(* space, how the inner nodes are rebuilt, or that a key may be written    *)
+(* twice, or deleted.  FINDINGS.md has the counterexamples.  The rules     *)
+(* followed here:                                                          *)
 (*                                                                         *)
 (*  - an entry has a number, drawn under the lock of its key's node, and a *)
 (*    checksum (AppendEntry);                                              *)
-(*  - a leaf says up to which number it has everything, in the word that   *)
-(*    makes a flush valid: its stamp (SetBitmap);                          *)
-(*  - recovery replays what is beyond its leaf's stamp, each node's in the *)
-(*    order of the numbers, whatever logs it finds (ReplayEntry);          *)
+(*  - a leaf records the number up to which it has everything, in the word *)
+(*    that makes a flush valid: its stamp (SetBitmap);                     *)
+(*  - recovery replays the entries beyond their leaf's stamp, for each     *)
+(*    node in the order of the numbers, whatever logs exist (ReplayEntry); *)
 (*  - a leaf knows where its range begins, and a split moves range, pairs  *)
 (*    and sibling pointer in one word (SwitchSibling).                     *)
 (*                                                                         *)
-(* Here are clients, log, crash and recovery; the way from the buffer to   *)
-(* the leaves is in LeafCountFlush.                                        *)
+(* This module has clients, log, crash and recovery.  The way from the     *)
+(* buffer to the leaves is in LeafCountFlush.                              *)
 (*                                                                         *)
 (* Left out: how many nodes a node is split into and when (§III-C: no      *)
-(* crash sees it); merging leaves (the paper has none); scans; allocation  *)
-(* of leaves and of room for logs (whatever nobody points to is free).     *)
+(* crash depends on it); merging leaves (the paper has none); scans;       *)
+(* allocation of leaves and of space for logs (whatever has no pointer to  *)
+(* it is free).                                                            *)
 (***************************************************************************)
 EXTENDS LeafCountFlush
 
@@ -48,8 +49,8 @@ CallGet(c) ==
           /\ call' = [call EXCEPT ![c] = [op |-> "get", key |-> k, got |-> Pending]]
     /\ UNCHANGED <<dramVars, leaf, log, recoveryVars, kept>>
 
-(* What it puts is the number that its entry has if those who wait are     *)
-(* first.                                                                  *)
+(* The value of a write is the number that its entry has if waiting writes *)
+(* go first.                                                               *)
 NextValue == clock + Cardinality({c \in Clients : Waiting(c)})
 
 CallWrite(c) ==
@@ -82,9 +83,9 @@ AnswerGet(c) ==
 (* The log (§III-D).                                                       *)
 
 (* "If the current log is full, PVL creates new logs with an incremented   *)
-(* version number ...  Subsequently, PVL updates the global version and    *)
-(* the count of valid entries."  Nothing persistent says so: an entry is   *)
-(* known by itself.  The count starts at L, so that a log is not free      *)
+(* version number ... Subsequently, PVL updates the global version and the *)
+(* count of valid entries." Nothing persistent records that: each entry    *)
+(* identifies itself.  The count starts at L, so that a log is not free    *)
 (* before it is full.                                                      *)
 OpenLog(c) ==
     /\ phase = "up"
@@ -97,13 +98,13 @@ OpenLog(c) ==
     /\ version' = version + 1
     /\ UNCHANGED <<call, nodes, clock, leaf, log, recoveryVars, kept>>
 
-(* Under the lock of the key's node, for writing, and held until the pair  *)
-(* is buffered: so entries of one key are numbered in the order in which   *)
-(* they take effect, and what a flush of the node finds in the buffer is   *)
-(* all that has been numbered.                                             *)
+(* Under the write lock of the key's node, which is held until the pair is *)
+(* buffered.  So entries of one key are numbered in the order in which     *)
+(* they take effect, and all numbered pairs of a node are in its buffer    *)
+(* when it is flushed.                                                     *)
 LogsFirst == Bug = "logs-before-lock"
 
-(* What the entry is ordered by.  In the paper it has its log's version,   *)
+(* The order of the entry.  In the paper it has the version of its log,    *)
 (* and its place there.                                                    *)
 NumberIn(s) ==
     IF Bug \in {"orders-by-version", "believes-stale-entry"}
@@ -134,9 +135,9 @@ EntryFenced(c) ==
 
 KeptWith(c) == [kept EXCEPT ![call[c].key] = call[c].value]
 
-(* The line is written back before anybody asks for it: the write cannot   *)
-(* be lost any more.  (Without the lock the order of two write-backs says  *)
-(* nothing: there the fences count.)                                       *)
+(* The line is written back early, so the write can no longer be lost.     *)
+(* (Without the lock the order of two write-backs proves nothing: there    *)
+(* the fences count.)                                                      *)
 WriteBackEntry(c) ==
     /\ ~LogsFirst
     /\ call[c].op = "write"
@@ -146,9 +147,9 @@ WriteBackEntry(c) ==
     /\ kept' = KeptWith(c)
     /\ UNCHANGED <<dramVars, leaf, recoveryVars>>
 
-(* A pair comes into a buffer; one of its key that is there gives way, for *)
-(* the buffer "can absorb these repeated updates" (§IV-B), and its entry   *)
-(* is needed no more.                                                      *)
+(* A pair enters a buffer and replaces an older pair of its key, because   *)
+(* the buffer "can absorb these repeated updates" (§IV-B).  The older      *)
+(* entry is no longer needed.                                              *)
 Absorbed(node, pair) ==
     IF InBuffer(node, pair.key) = {}
     THEN [node EXCEPT !.buffer = Append(@, pair)]
@@ -159,7 +160,7 @@ GivingWay(node, pair) ==
     ELSE {node.buffer[i] : i \in InBuffer(node, pair.key)}
 
 (* "After a key-value pair is inserted into PVL, its version number is     *)
-(* recorded with buf_ver": behind a fence.                                 *)
+(* recorded with buf_ver": after a fence.                                  *)
 BufferPair(c) ==
     /\ call[c].op = "write"
     /\ call[c].at \in {"appended", "durable"}
@@ -188,23 +189,24 @@ Acknowledge(c) ==
 (* Crash and recovery (§IV-E, in one sentence: "reinsertion of key-value   *)
 (* pairs in the log to last-level internal nodes").                        *)
 
-(* What is torn is made empty, before anything else is logged there: else  *)
-(* the same pair, logged again, may complete it, with its old number.      *)
+(* Torn entries are cleared before anything else is logged there.          *)
+(* Otherwise the same pair, logged again, may complete one, with its old   *)
+(* number.                                                                 *)
 Mended(entries) ==
     [s \in Spaces |-> [i \in 1..LogSize |->
         IF IsWhole(entries[s][i]) \/ Bug = "leaves-torn-entries" THEN entries[s][i] ELSE NoEntry]]
 
-(* The clock goes on behind all numbers that anybody may ever meet: those  *)
-(* of entries, and those of leaves, for their entries may be gone.         *)
+(* The clock continues after every number that may be found: the numbers   *)
+(* of entries, and those of leaves, whose entries may be gone.             *)
 ClockAfter(leaves, entries) ==
     LET logged  == {entries[at[1]][at[2]].meta.number : at \in Entries}
         stamped == {leaves[l][Header].stamp : l \in Leaves}
     IN 1 + Greatest(logged \cup IF Bug = "restarts-numbers" THEN {} ELSE stamped)
 
-(* Recovery begins in the same step, for before the first pair is replayed *)
-(* it writes nothing that it would not write again: entries are mended,    *)
-(* inner nodes made anew from the leaves; all logs are old, and none is    *)
-(* needed so far.                                                          *)
+(* Recovery begins in the same step, because before it replays the first   *)
+(* pair, it writes nothing that it would not write again: torn entries are *)
+(* cleared, inner nodes are rebuilt from the leaves, all logs are old, and *)
+(* none is needed so far.                                                  *)
 StartOver(leaves, entries) ==
     /\ log' = [s \in Spaces |-> [i \in 1..LogSize |-> AllDurably(entries[s][i])]]
     /\ nodes' = <<NewNode(IndexOf(leaves), <<>>)>>
@@ -215,7 +217,7 @@ StartOver(leaves, entries) ==
     /\ crashes' = crashes + 1
     /\ UNCHANGED kept
 
-(* The power goes, at any time, also during recovery.                      *)
+(* The power fails, at any time, also during recovery.                     *)
 Crash ==
     /\ MayCrash(crashes)
     /\ \E left \in LeavesLeft(leaf), torn \in LogLeft(log) :
@@ -223,10 +225,10 @@ Crash ==
           IN /\ leaf' = [l \in Leaves |-> AllDurably(leaves[l])]
              /\ StartOver(leaves, Mended(torn))
 
-(* The process is started again, the power did not go.  What recovery      *)
-(* reads is not therefore persistent: it writes all of it back, leaves and *)
-(* entries, and fences, before it builds on it.  (An entry that is not     *)
-(* fenced yet is written back before: WriteBackEntry.)                     *)
+(* The process is restarted without a power failure.  What recovery reads  *)
+(* need not be persistent: it writes all leaves and entries back and       *)
+(* fences before it builds on them. (An entry that is not fenced yet is    *)
+(* written back before: WriteBackEntry.)                                   *)
 Restart ==
     /\ MayRestart(crashes)
     /\ \A c \in Clients : call[c].op = "write" => call[c].at # "appended"
@@ -239,8 +241,7 @@ NumberAt(at) == EntryAt(at).meta.number
 PairAt(at)   == EntryAt(at).pair
 StampFor(k)  == LeafNow(LeafOf(nodes[NodeOf(k)], k))[Header].stamp
 
-(* The entries that are to be replayed: those that their leaf does not     *)
-(* have yet.                                                               *)
+(* The entries to replay: those that their leaf does not have yet.         *)
 ToReplay ==
     {at \in Entries :
         /\ IsWhole(EntryAt(at))
@@ -255,10 +256,10 @@ IsNext(at) ==
              \A other \in ToReplay :
                  NodeOf(PairAt(other).key) = NodeOf(PairAt(at).key) => NumberAt(at) <= NumberAt(other)
 
-(* An entry comes back into the buffer: of each node in the order of the   *)
-(* numbers, for if the buffer has to be flushed on the way, its leaves'    *)
-(* stamps must not cover what is still to come.  So threads may replay     *)
-(* nodes side by side, but not logs.                                       *)
+(* An entry returns to the buffer, for each node in the order of the       *)
+(* numbers: if the buffer has to be flushed on the way, the stamps of its  *)
+(* leaves must not cover later entries.  So threads may replay nodes in    *)
+(* parallel, but not logs.                                                 *)
 ReplayEntry ==
     /\ phase = "replay"
     /\ \E at \in ToReplay :
@@ -292,8 +293,8 @@ Next ==
 
 Spec == Init /\ [][Next]_vars
 
-(* What must go on, for clients to be answered and recovery to end: every  *)
-(* step but those that nobody is obliged to.                               *)
+(* Fairness, so that clients are answered and recovery ends: every step    *)
+(* except the optional ones.                                               *)
 ClientFairness ==
     \A c \in Clients :
         WF_vars(ReadKey(c) \/ AnswerGet(c) \/ OpenLog(c) \/ AppendEntry(c) \/ BufferPair(c) \/ Acknowledge(c))
@@ -307,7 +308,7 @@ FairSpec == Spec /\ ClientFairness /\ FlushFairness /\ RecoveryFairness
 -----------------------------------------------------------------------------
 (* Safety.                                                                 *)
 
-(* What recovery would make of leaves and entries.                         *)
+(* What recovery would make of these leaves and entries.                   *)
 Believes(entries, at) ==
     LET entry == entries[at[1]][at[2]]
     IN CASE Bug = "believes-stale-entry" -> entry.pair.key # 0 /\ versions[at[1]].valid > 0
@@ -332,13 +333,13 @@ Recovered(leaves, entries) ==
               ELSE LET last == CHOOSE at \in newer : \A other \in newer : order(other) <= order(at)
                    IN entries[last[1]][last[2]].pair.value]
 
-(* Whatever a crash leaves now, recovery makes of it what no crash can     *)
-(* undo: no more, no less.                                                 *)
+(* From whatever a crash may leave, recovery restores exactly what no      *)
+(* crash can undo.                                                         *)
 RecoverableInv ==
     \A left \in LeavesLeft(leaf), entries \in LogLeft(log) :
         Recovered(Found(left), entries) = kept
 
-(* And that is what clients see.                                           *)
+(* And clients see the same.                                               *)
 UnderWay(k) ==
     \E c \in Clients :
         call[c].op = "write" /\ call[c].key = k /\ call[c].at \in {"appended", "durable"}
@@ -349,7 +350,7 @@ VisibleInv ==
 
 BufferedPairs == UNION {{nodes[n].buffer[i] : i \in DOMAIN nodes[n].buffer} : n \in DOMAIN nodes}
 
-(* Every buffered pair is in the log, persistent, where its version says.  *)
+(* Every buffered pair is persistent in the log, where its version says.   *)
 LogInv ==
     \A pair \in BufferedPairs :
         \E at \in Entries :
@@ -357,7 +358,7 @@ LogInv ==
             /\ Unflushed(log[at[1]][at[2]]) = {}
             /\ EntryAt(at) = EntryOf([key |-> pair.key, value |-> pair.value], pair.number)
 
-(* The count of a version is that of the pairs that need it.               *)
+(* The count of a version is the number of pairs that need it.             *)
 CountInv ==
     \A s \in Spaces :
         versions[s].valid =
@@ -366,8 +367,8 @@ CountInv ==
             + Cardinality({c \in Clients : call[c].op = "write" /\ call[c].space = s
                                               /\ call[c].at \in {"appended", "durable"}})
 
-(* What is buffered is beyond its leaf's stamp, unless it is just being    *)
-(* flushed.                                                                *)
+(* Buffered pairs are beyond the stamp of their leaf, unless they are      *)
+(* being flushed.                                                          *)
 StampInv ==
     \A n \in DOMAIN nodes : \A i \in DOMAIN nodes[n].buffer :
         LET pair == nodes[n].buffer[i]
@@ -375,13 +376,13 @@ StampInv ==
         IN \/ pair.number > LeafNow(l)[Header].stamp
            \/ IsAt(n, {"marked"}) /\ pair \in GroupOf(nodes[n], Head(nodes[n].todo))
 
-(* The next number is a new one.                                           *)
+(* The next number is unused.                                              *)
 NumberInv ==
     /\ \A at \in Entries : NumberAt(at) < clock
     /\ \A n \in DOMAIN nodes : \A i \in DOMAIN nodes[n].index :
            LeafNow(nodes[n].index[i].leaf)[Header].stamp < clock
 
-(* A leaf has a key once, and only keys of its range.                      *)
+(* A leaf has each key once, and only keys of its range.                   *)
 LeafInv ==
     LET index == IndexOf(LeavesNow)
     IN \A i \in DOMAIN index :
@@ -392,35 +393,35 @@ LeafInv ==
 RECURSIVE IndexUpTo(_)
 IndexUpTo(n) == IF n = 0 THEN <<>> ELSE IndexUpTo(n - 1) \o nodes[n].index
 
-(* The inner nodes say what the leaves say.                                *)
+(* The inner nodes agree with the leaves.                                  *)
 IndexInv ==
     (\A n \in DOMAIN nodes : nodes[n].at # "switched") => IndexUpTo(Len(nodes)) = IndexOf(LeavesNow)
 
-(* No room but that of free slots; no key twice in it.                     *)
+(* A buffer uses only free slots, and has each key once.                   *)
 SpaceInv ==
     \A n \in DOMAIN nodes :
         /\ Len(nodes[n].index) + Len(nodes[n].buffer) <= Slots
         /\ \A i \in DOMAIN nodes[n].buffer :
                NodeOf(nodes[n].buffer[i].key) = n /\ InBuffer(nodes[n], nodes[n].buffer[i].key) = {i}
 
-(* A flush goes to t_node leaves at most, and splits one only if that is   *)
+(* A flush goes to at most t_node leaves, and splits a leaf only if it is  *)
 (* the only one.                                                           *)
 FlushInv ==
     \A n \in DOMAIN nodes :
         /\ Len(nodes[n].todo) <= TNode
         /\ nodes[n].at \in {"prepared", "linked", "switched"} => Len(nodes[n].todo) = 1
 
-(* A leaf that is not split has room for what comes.                       *)
+(* A leaf that is not split has space for the pairs to be added.           *)
 RoomInv == \A n \in Leaves : Merges(n) => Cardinality(KeysAfter(nodes[n], Head(nodes[n].todo))) <= LeafSlots
 
-(* Liveness: every call is answered, unless a crash comes between.         *)
+(* Liveness: every call is answered, unless a crash intervenes.            *)
 AnsweredProp == \A c \in Clients : call[c] # Idle ~> call[c] = Idle
 
 RecoveredProp == phase # "up" ~> phase = "up"
 
 -----------------------------------------------------------------------------
 (* The contract.  A write takes effect when its entry is persistent, and   *)
-(* then cannot be undone: nothing waits in the tail.                       *)
+(* then cannot be undone: the tail is always empty.                        *)
 
 AbstractCall ==
     [c \in Clients |->
