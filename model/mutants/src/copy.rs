@@ -1,8 +1,8 @@
-//! Makes a copy of the project whose engine has all mutants behind switches.
+//! Copies the project, with all mutants of the engine in one build, each behind a switch.
 //!
 //! Not every mutant compiles: operands may have other types, and borrows may end too early. The
 //! compiler reports the place, and the mutants that cover it are left out until the rest compiles.
-//! So thousands of mutants take one build, instead of a build of minutes each.
+//! So thousands of mutants need one build, instead of one build of minutes each.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -36,13 +36,13 @@ const ROOMS: [&str; 17] = [
     "layout.rs",
 ];
 
-/// What was made.
+/// The result of `make`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Made {
     pub(crate) schema: String,
     /// The mutants that compile.
     pub(crate) mutants: Vec<Mutant>,
-    /// The number of mutants before those that do not compile were left out.
+    /// The number of mutants found, including those that do not compile.
     pub(crate) found: usize,
     /// The engine's own tests. Each program has all mutants.
     pub(crate) tests: Vec<TestProgram>,
@@ -76,7 +76,7 @@ fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Copies the files that git tracks and new files, so that no build output comes along.
+/// Copies tracked and new files, but no build output.
 fn copy_project(project: &Path, to: &Path) -> Result<()> {
     let listed = Command::new("git")
         .args([
@@ -99,8 +99,8 @@ fn copy_project(project: &Path, to: &Path) -> Result<()> {
         let Ok(bytes) = std::fs::read(&from) else {
             continue;
         };
-        // Files that are up to date are not touched, so that the next build can reuse what the last
-        // one made.
+        // Up-to-date files are not touched, so that the next build can reuse the results of the
+        // last one.
         if std::fs::read(&to).is_ok_and(|there| there == bytes) {
             continue;
         }
@@ -194,7 +194,7 @@ fn cargo(folder: &Path, what: &str) -> Command {
     cargo
 }
 
-/// Removes earlier surveys, whose numbers belong to other mutants.
+/// Removes earlier surveys, whose numbers refer to other mutants.
 fn forget_surveys(copy: &Path) -> Result<()> {
     for entry in std::fs::read_dir(copy)? {
         let entry = entry?;
@@ -269,8 +269,8 @@ fn misfits(copy: &Path, all: &[Mutant], sources: &BTreeMap<String, String>) -> R
             let range = place("byte_start").saturating_sub(more)..place("byte_end") + more;
             Ok(innermost(&spliced[name], range, all))
         };
-        // A borrow or move that lasts too long is reported elsewhere. Then the other places that
-        // the compiler names are to blame, or what stands close by.
+        // If a borrow or move lasts too long, the error is reported elsewhere. Then the mutants at
+        // the other places that the compiler names, or close by, are to blame.
         let mut of_this = Vec::new();
         for (primary, more) in [
             (true, 0),
@@ -399,7 +399,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_compiler_points_at_is_blamed_on_the_innermost_around_it() {
+    fn compiler_errors_are_attributed_to_the_innermost_mutant() {
         let source = "fn f(a: u8) -> bool { a + 1 < 3 }";
         let all = mutants("f.rs", source, 0).unwrap();
         let text = splice(source, &all.iter().collect::<Vec<_>>());

@@ -57,7 +57,7 @@ struct Finder<'s> {
     found: Vec<Mutant>,
 }
 
-/// Names of functions that change no answer.
+/// Names of functions that do not affect any result.
 const TELLS: [&str; 12] = [
     "mutation::on",
     "counters",
@@ -267,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn conditions_operators_numbers_and_statements_are_found_and_constants_are_not() {
+    fn conditions_operators_numbers_and_statements_are_found_but_not_constants() {
         let source = "const N: u8 = 1 + 1;\n\
                       fn f(a: u8, v: &mut [u8; 4]) -> bool {\n\
                       if a < 3 && a + 1 != 4 { v.fill(a); }\n\

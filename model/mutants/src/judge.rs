@@ -1,5 +1,5 @@
-//! The verdict on mutants. The oracle judges first, on each tree that reaches the mutant. The
-//! engine's own tests judge the mutants that survive. Each run is a process of its own.
+//! Judges mutants. The oracle judges first, on each tree that reaches the mutant. The engine's own
+//! tests judge the mutants that survive. Each run has its own process.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -129,7 +129,7 @@ fn survey_tests<'m>(copy: &Path, made: &'m Made) -> Result<Vec<Test<'m>>> {
             let mut command = test(copy, program);
             command.env("TREERING_MUTANT_HITS", &hits);
             let ended = wait(command.spawn()?, LONGEST_TEST)?;
-            // Tests that fail without a mutant, or take too long, are not used.
+            // Tests that fail or take too long without a mutant are not used.
             let took = match ended {
                 Some(status) if status.success() => began.elapsed().as_millis(),
                 _ => u128::from(u64::MAX),
@@ -328,7 +328,7 @@ fn judge<'m>(
             .stderr(std::fs::File::create(folder.join("stderr"))?)
             .spawn()
             .context("the copy's treering")?;
-        // A run that has not ended after twice its time, and some more, hangs.
+        // A run that has not ended after twice its budget, plus a margin, hangs.
         let status = wait(child, Duration::from_secs(2 * share + 30))?;
         let said = std::fs::read_to_string(folder.join("stderr")).unwrap_or_default();
         verdict.said = said.lines().next_back().unwrap_or_default().to_owned();

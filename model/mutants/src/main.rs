@@ -1,4 +1,4 @@
-//! Mutants of the engine made by machine, and the oracle's verdict on them.
+//! Generates mutants of the engine, and has the oracle judge them.
 //!
 //! ```text
 //! engine/src ── find ── splice ──▶ a copy with all mutants behind switches ── one build
@@ -7,9 +7,9 @@
 //!              treering oracle, on the trees that come by: killed · alive · never reached
 //! ```
 //!
-//! Seeded bugs by hand (`engine/src/mutation.rs`) are limited to what somebody thought of. These
-//! are not. A surviving mutant is either equivalent to the original for everything that a caller
-//! can see, or a gap of the oracle.
+//! Hand-written seeded bugs (`engine/src/mutation.rs`) are limited to what people thought of.
+//! Generated mutants are not. A surviving mutant is either equivalent to the original for
+//! everything that a caller can see, or a gap in the oracle.
 
 mod copy;
 mod find;

@@ -1,5 +1,5 @@
-//! Puts the switches into a file's text: each mutant becomes a call of `crate::mutant`, whose first
-//! argument is the mutant's number.
+//! Inserts the switches into the text of a file: each mutant becomes a call of `crate::mutant`,
+//! whose first argument is the number of the mutant.
 
 use super::find::Mutant;
 
@@ -80,7 +80,7 @@ mod tests {
     use crate::find::mutants;
 
     #[test]
-    fn what_is_nested_is_spliced_from_the_outside_inwards() {
+    fn nested_mutants_are_spliced_from_the_outside_in() {
         let source = "fn f(a: u8) -> bool { if a + 1 < 3 { g(a); } a == 2 }";
         let found = mutants("f.rs", source, 0).unwrap();
         let text = splice(source, &found.iter().collect::<Vec<_>>());

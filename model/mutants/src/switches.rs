@@ -1,4 +1,4 @@
-//! The switches of mutants made by machine: `TREERING_MUTANT=N` switches one on, and
+//! The switches of generated mutants: `TREERING_MUTANT=N` switches one on, and
 //! `TREERING_MUTANT_HITS=FILE` appends the number of each mutant that is reached.
 #![allow(missing_docs, unreachable_pub, dead_code, clippy::all)]
 
