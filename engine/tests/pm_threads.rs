@@ -234,7 +234,7 @@ fn acknowledged_survives(trees: &[PmTreeKind]) {
                 let found = found.then(|| got.clone());
                 assert!(
                     found == *acknowledged || found == *tried,
-                    "{tree:?}, seed {seed}, {key:?}: found {found:?}, acknowledged {acknowledged:?} \
+                    "{tree:?}, seed {seed}, {key:?}: found {found:?}, acked {acknowledged:?} \
                      acknowledged, {tried:?} tried"
                 );
             }

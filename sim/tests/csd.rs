@@ -378,7 +378,7 @@ proptest! {
                 }
                 Action::Serve => {
                     let served = drive.serve(Nanos(now));
-                    prop_assert_eq!(served, twin.serve(Nanos(now)), "the twin must give the same result");
+                    prop_assert_eq!(served, twin.serve(Nanos(now)), "the twin differs");
                     prop_assert!(served.done.0 >= now + served.service_ns);
                     now = served.done.0;
                 }
