@@ -234,8 +234,8 @@ fn acknowledged_survives(trees: &[PmTreeKind]) {
                 let found = found.then(|| got.clone());
                 assert!(
                     found == *acknowledged || found == *tried,
-                    "{tree:?}, seed {seed}, {key:?}: found {found:?}, acked {acknowledged:?} \
-                     acknowledged, {tried:?} tried"
+                    "{tree:?}, seed {seed}, {key:?}: found {found:?}, acknowledged \
+                     {acknowledged:?}, tried {tried:?}"
                 );
             }
             // No key exists that was never written.
