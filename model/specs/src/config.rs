@@ -30,17 +30,17 @@ use crate::Value;
 pub struct Config {
     /// The path of the file, for messages.
     pub path: PathBuf,
-    /// `SPECIFICATION`.
+    /// The `SPECIFICATION`: the name of the temporal formula to check.
     pub specification: Option<String>,
     /// `INVARIANT`, in the order of the file.
     pub invariants: Vec<String>,
     /// `PROPERTY`, in the order of the file.
     pub properties: Vec<String>,
-    /// `CONSTRAINT`.
+    /// The names of the `CONSTRAINT`s on states.
     pub constraints: Vec<String>,
-    /// `name = value`.
+    /// Constants with values, given as `name = value`.
     pub constants: BTreeMap<String, Value>,
-    /// `name <- definition`.
+    /// Operators that replace others, given as `name <- definition`.
     pub overrides: BTreeMap<String, String>,
     /// The first comment, which says what the model is for.
     pub title: String,
@@ -182,7 +182,7 @@ impl Config {
     /// A constant's value.
     ///
     /// # Errors
-    /// It is not given.
+    /// The constant is not given.
     pub fn constant_value(&self, name: &str) -> Result<&Value, ConfigError> {
         self.constants
             .get(name)
@@ -192,7 +192,7 @@ impl Config {
     /// A constant that is an integer from 0 to `most`.
     ///
     /// # Errors
-    /// It is not given, or something else.
+    /// The constant is not given, or has another type.
     pub fn int(&self, name: &str, most: u8) -> Result<u8, ConfigError> {
         match self.constant_value(name)? {
             Value::Int(n) if (0..=i64::from(most)).contains(n) => Ok(*n as u8),
@@ -206,7 +206,7 @@ impl Config {
     /// A constant that is `TRUE` or `FALSE`.
     ///
     /// # Errors
-    /// It is not given, or something else.
+    /// The constant is not given, or has another type.
     pub fn bool(&self, name: &str) -> Result<bool, ConfigError> {
         match self.constant_value(name)? {
             Value::Bool(yes) => Ok(*yes),
@@ -217,7 +217,7 @@ impl Config {
     /// A constant that is a string.
     ///
     /// # Errors
-    /// It is not given, or something else.
+    /// The constant is not given, or has another type.
     pub fn string(&self, name: &str) -> Result<&str, ConfigError> {
         match self.constant_value(name)? {
             Value::Str(text) => Ok(text),
@@ -229,7 +229,7 @@ impl Config {
     /// them.
     ///
     /// # Errors
-    /// It is not given, no set, or too large.
+    /// The constant is not given, is not a set, or is too large.
     pub fn members(&self, name: &str, most: usize) -> Result<Vec<Value>, ConfigError> {
         match self.constant_value(name)? {
             Value::Set(members) if members.len() <= most => Ok(members.iter().cloned().collect()),
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_file_and_place() {
+    fn configuration_errors_name_file_and_position() {
         let message = |text: &str| parse(text).unwrap_err().to_string();
         assert!(message("CONSTANT\nA = {1").starts_with("m.cfg, line 2: "));
         assert!(message("CONSTANT A = 1\nA = 2").contains("given twice"));

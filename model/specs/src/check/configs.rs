@@ -12,15 +12,15 @@ use std::path::{Path, PathBuf};
 
 use crate::{Config, ConfigError, Value};
 
-/// What a model is for, which decides when it runs.
+/// The purpose of a model, which decides when it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Lane {
-    /// It runs in every check.
+    /// The model runs in every check.
     Smoke,
-    /// It runs with `--model full`.
+    /// The model runs with `--model full`.
     Full,
-    /// It runs with `--mutations`.
+    /// The model runs with `--mutations`.
     Mutation,
 }
 

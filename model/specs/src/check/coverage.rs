@@ -116,7 +116,7 @@ mod tests {
     const ACTION: &str = "Helper(c) ==\n    word' = c\n\nAct(c) ==\n    /\\ IF Bug = \"x\"\n       THEN Helper(c)\n       ELSE Other(c)\n\nNext == Act(1)\n";
 
     #[test]
-    fn a_helper_that_only_a_seeded_bug_calls_is_told_from_one_that_others_call() {
+    fn helpers_used_only_by_seeded_bugs_are_recognised() {
         let lines: Vec<&str> = ACTION.lines().collect();
         assert_eq!(definition_at(&lines, 2), Some("Helper"));
         assert_eq!(mentions(&lines, "Act", "Helper"), Some(true));

@@ -5,7 +5,7 @@
 use crate::graph::Step;
 use crate::value::parse_state;
 
-/// What a checker's output says.
+/// The contents of a checker\'s output.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Findings {
     /// Whether it says that no error was found.
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_verdict_without_error_has_its_counts() {
+    fn a_passing_verdict_has_state_counts() {
         let tlc = "Progress(14) at X: 214,760 states generated, 28,623 distinct states found (1 ds/min), 7,278 states left on queue.\n\
             Model checking completed. No error has been found.\n443685 states generated, 44016 distinct states found, 0 states left on queue.\n\
             The depth of the complete state graph search is 23.\n";
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_violation_has_its_property_and_its_behaviour() {
+    fn a_violation_has_its_property_and_its_trace() {
         let text = "Error: Invariant AckInv is violated.\nError: The behavior up to this point is:\nState 1: <Initial predicate>\n/\\ x = 1\n\n\
             State 2: <Call line 9, col 1 to line 9, col 35 of module M>\n/\\ x = <<2,\n  3>>\n\n3 states generated, 2 distinct states found, 0 states left on queue.\n";
         let found = read(text);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_behaviour_without_end_says_where_it_goes_back_to() {
+    fn a_liveness_counterexample_names_its_loop_state() {
         let text = "Error: Temporal properties were violated.\n\nError: The following behavior constitutes a counter-example:\n\n\
             State 1: <Initial predicate>\nx = 1\n\nState 2: <A line 1>\nx = 2\n\nBack to state 1: <B line 2>\n\n";
         let found = read(text);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_the_tool_is_neither() {
+    fn a_tool_error_is_neither_pass_nor_violation() {
         let found = read("Error: Parsing or semantic analysis failed.\n");
         assert_eq!(
             found.error.as_deref(),
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_taken_is_named() {
+    fn actions_never_taken_are_named() {
         let text = "The coverage statistics at now\n<Init line 1, col 1 to line 1, col 4 of module M>: 1:1\n<A line 2, col 1 to line 2, col 3 of module M>: 0:0\n  \
             line 3, col 1 to line 3, col 5 of module M: 0\n<B line 5, col 1 to line 5, col 3 of module M>: 2:5\n  line 6, col 1 to line 6, col 4 of module M: 5\n  \
             |line 7, col 1 to line 7, col 4 of module M: 0\nEnd of statistics.\n";

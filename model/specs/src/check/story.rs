@@ -36,7 +36,7 @@ pub fn told(outcome: &Outcome) -> String {
             text.push_str("     … and nothing more happens.\n")
         }
         Some(state) => {
-            let _ = writeln!(text, "     … and on from {state}, for ever.");
+            let _ = writeln!(text, "     … and so on from {state}, forever.");
         }
         None => {}
     }
@@ -116,7 +116,7 @@ mod tests {
         "base = (k1 :> Absent)\ncall = (c1 :> [op |-> \"none\"])\ntail = <<>>\nup = TRUE\n";
 
     #[test]
-    fn a_story_that_is_none_of_the_mirrors_is_refused_with_its_step() {
+    fn a_story_that_the_mirror_cannot_follow_is_refused_with_its_step() {
         let tell = |steps: &[(&str, &str)], property| replay("DurableMap", CONFIG, steps, property);
         let fail = |steps: &[(&str, &str)], property| tell(steps, property).unwrap_err();
         assert_eq!(

@@ -17,7 +17,7 @@ use super::tools::{self, Missing, Tlc};
 use crate::ConfigError;
 use crate::graph::{self, Difference, DumpError};
 
-/// What to check.
+/// The selection of checks to run.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The folder `specs/`.

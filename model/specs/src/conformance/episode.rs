@@ -35,13 +35,13 @@ impl Default for Length {
     }
 }
 
-/// What a client is doing.
+/// The activity of a client.
 #[derive(Clone, Copy, PartialEq)]
 enum Client {
     Idle,
     /// Its write is in the log buffer at this LSN.
     Waits(Lsn),
-    /// It will get no answer before the next crash.
+    /// The client will get no answer before the next crash.
     Stuck,
 }
 

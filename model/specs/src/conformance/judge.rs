@@ -91,7 +91,7 @@ type Spared = BTreeMap<u8, Vec<Image>>;
 pub enum Step {
     /// An action without a further choice.
     Take(Action),
-    /// `CallWrite`.
+    /// A client calls a write (`CallWrite`).
     CallWrite {
         /// The client.
         client: u8,
@@ -100,7 +100,7 @@ pub enum Step {
         /// Whether it writes `Absent`.
         absent: bool,
     },
-    /// `Crash`.
+    /// A crash, and what it left (`Crash`).
     Crash(Left),
     /// Not a step of the spec: an older copy of a page is written back.
     WriteBackCopy {

@@ -9,25 +9,31 @@
 //! content of the device must be one of the outcomes that the mirror allows (`power`). The other
 //! way round, [`cover`] leads the engine along the edges of the mirror's graph.
 //!
-//! # What stands for what
+//! # How the spec maps to the engine
 //!
-//! | the spec | the engine in an episode |
-//! |---|---|
-//! | a page for each key | the tree is built before; the spec's key is the first record of each leaf, and nothing else is written |
-//! | records of one length, `PerBlock` to a block | every value is as long as makes its record fill a slot ([`scale`]) |
-//! | position 0, epoch 1, an empty log | the epoch that the first opening began; page LSNs from before are 0 |
-//! | write *n* puts *n*, or `Absent` | version *n*, or version 0, which is what the tree was built with: a delete's record is shorter than a slot, so none occurs |
-//! | a client's write | `put` under `Deferred`, then `sync` of its LSN |
-//! | `CallGet` .. `AnswerGet` | `get`; `ReadPage` under the page's latch |
-//! | `AppendLog`, `ChangePage` | `LogAppended`, `PageChanged` |
-//! | `FlushLog`, `CompleteFlush` | `LogFlushBegins`, `LogFlushed`; the leader is the thread's client if that waits, else one that does |
-//! | `FailFlush` | `LogFlushFailed`, `CheckpointFailed` |
-//! | `Acknowledge`, `ReportFailure` | `Acknowledged`; an error of `put` or `sync` |
-//! | `WriteBack`, `Reload` | `PageWritten`, or `PageWriting` if a crash comes before; `PageLoaded` |
-//! | `BeginCheckpoint` .. `TruncateLog` | `CheckpointBegins`, `PagesFlushed`, `SuperblockWriting`, `SuperblockFlushed`, `LogTruncated` |
-//! | `Crash` | a new device that holds one legal outcome; which one is read off it |
-//! | `Restart` | the same device, opened again |
-//! | `LoadSuperblock` .. `FinishRecovery` | `RecoveryBegins`, `RecordRead`, `RedoEnds`, `Opened` |
+//! Each item names a part of the spec, then what it is in an episode of the engine:
+//!
+//! - a page for each key: the tree is built before; the spec's key is the first record of each
+//!   leaf, and nothing else is written
+//! - records of one length, `PerBlock` to a block: every value is as long as makes its record fill
+//!   a slot ([`scale`])
+//! - position 0, epoch 1, an empty log: the epoch that the first opening began; page LSNs from
+//!   before are 0
+//! - write *n* puts *n*, or `Absent`: version *n*, or version 0, which is what the tree was built
+//!   with: a delete's record is shorter than a slot, so none occurs
+//! - a client's write: `put` under `Deferred`, then `sync` of its LSN
+//! - `CallGet` .. `AnswerGet`: `get`; `ReadPage` under the page's latch
+//! - `AppendLog`, `ChangePage`: `LogAppended`, `PageChanged`
+//! - `FlushLog`, `CompleteFlush`: `LogFlushBegins`, `LogFlushed`; the leader is the thread's client
+//!   if that waits, else one that does
+//! - `FailFlush`: `LogFlushFailed`, `CheckpointFailed`
+//! - `Acknowledge`, `ReportFailure`: `Acknowledged`; an error of `put` or `sync`
+//! - `WriteBack`, `Reload`: `PageWritten`, or `PageWriting` if a crash comes before; `PageLoaded`
+//! - `BeginCheckpoint` .. `TruncateLog`: `CheckpointBegins`, `PagesFlushed`, `SuperblockWriting`,
+//!   `SuperblockFlushed`, `LogTruncated`
+//! - `Crash`: a new device that holds one legal outcome; which one is read off it
+//! - `Restart`: the same device, opened again
+//! - `LoadSuperblock` .. `FinishRecovery`: `RecoveryBegins`, `RecordRead`, `RedoEnds`, `Opened`
 //!
 //! # What the engine has and the spec does not
 //!

@@ -33,9 +33,9 @@ const NAME: &str = "Recording";
 /// The two files that TLC reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Module {
-    /// `Recording.tla`.
+    /// The text of the module `Recording.tla`.
     pub tla: String,
-    /// `Recording.cfg`.
+    /// The text of the configuration `Recording.cfg`.
     pub cfg: String,
     /// The number of events in it.
     pub events: usize,

@@ -22,16 +22,16 @@ const NOBODY: u8 = 0xff;
 /// A client's outstanding call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// Nothing.
+    /// No call is outstanding.
     Idle,
-    /// `GetCall`.
+    /// A get (`GetCall`).
     Get {
         /// The key.
         key: u8,
         /// The value read.
         got: u8,
     },
-    /// `WriteCall`.
+    /// A put or delete (`WriteCall`).
     Write {
         /// The key.
         key: u8,
@@ -40,7 +40,7 @@ pub enum Call {
         /// Whether it has taken effect.
         done: bool,
     },
-    /// `ScanCall`.
+    /// A scan (`ScanCall`).
     Scan {
         /// The value read at each key.
         got: [u8; KEYS],

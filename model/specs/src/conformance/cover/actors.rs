@@ -34,9 +34,9 @@ pub(super) enum Outcome {
     Opened(Result<Box<Store>>),
 }
 
-/// What an actor reports.
+/// A report of an actor.
 pub(super) enum Said {
-    /// It has stopped at this point.
+    /// The actor has stopped at this point.
     Stopped(Point),
     /// Its job has finished.
     Finished(Outcome),

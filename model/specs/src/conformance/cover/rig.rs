@@ -5,7 +5,7 @@
 //! ChangePage(c)     the put continues; client c syncs if its LSN is, or soon will be, durable
 //! FlushLog(c)       client c syncs, and stops at LogWritten: blocks written
 //! CompleteFlush     the leader continues, and so do all sleeping clients
-//! FailFlush         the device fails as the leader continues; in a sweep, the page store's flush fails
+//! FailFlush         the device fails as the leader continues; in a sweep, the store's flush does
 //! ReadPage          Store::get
 //! WriteBack(k)      Store::write_back_page
 //! Reload(k)         Store::reload_page

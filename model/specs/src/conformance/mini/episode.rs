@@ -103,7 +103,7 @@ impl Observer<Event> for Recorder<Heard> {
     }
 }
 
-/// What a client tends to do for a while.
+/// The kind of calls that a client prefers for a while.
 enum Mood {
     Fills,
     Reads,

@@ -54,7 +54,7 @@ impl Heard {
 
 /// A downward scan. The spec only has the page that the scan is at.
 pub(super) struct Down {
-    /// It continues below this key.
+    /// The scan continues below this key.
     before: u8,
     /// The rows that it has collected.
     rows: Vec<(u8, Content)>,

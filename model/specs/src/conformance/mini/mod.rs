@@ -10,7 +10,7 @@
 //! state before it. Events carry mini-pages and leaves, which are compared with the mirror's record
 //! by record. All invariants are checked after each event.
 //!
-//! # What stands for what
+//! # How the spec maps to the engine
 //!
 //! [`treering_engine::mini::events`] has a table of the engine's events. `CallGet` .. `CallScan`
 //! and `Return` come from the clients. All records have one length, so that a page has room for a
@@ -27,12 +27,17 @@
 //! several steps if an additional client, which nobody else sees, takes some of them. The judge
 //! plays that client. Its steps are counted as `(detour)`, never as steps that the engine took.
 //!
-//! | the engine | the spec |
-//! |---|---|
-//! | a new record counts as used | it is read once more |
-//! | a checkpoint, or a copy to the tail that finds no room, merges a mini-page and keeps it | `EvictMini`, and all its records are read again: `(MergeInPlace)` |
-//! | a merge for room keeps hot records that were dirty, and no cold record is dirty | the same, then `CopyToTail` |
-//! | a leaf is split when a change finds no room in it, before the mini-page has taken the change (see [`treering_engine::mini`]: redo needs it so) | so many of the leaf's records are read that the mini-page is full; the writer makes it a mirror and evicts that, which finds the leaf full: `MergeToMirror`, `EvictMirror` |
+//! Each item names what the engine does, then what the spec does:
+//!
+//! - a new record counts as used: it is read once more
+//! - a checkpoint, or a copy to the tail that finds no room, merges a mini-page and keeps it:
+//!   `EvictMini`, and all its records are read again: `(MergeInPlace)`
+//! - a merge for room keeps hot records that were dirty, and no cold record is dirty: the same,
+//!   then `CopyToTail`
+//! - a leaf is split when a change finds no room in it, before the mini-page has taken the change
+//!   (see [`treering_engine::mini`]: redo needs it so): so many of the leaf's records are read that
+//!   the mini-page is full; the writer makes it a mirror and evicts that, which finds the leaf
+//!   full: `MergeToMirror`, `EvictMirror`
 //!
 //! # Differences of granularity
 //!

@@ -8,19 +8,19 @@
 //! the mirror has no step, or another outcome, is refused, and reported with the state before it.
 //! All invariants are checked after each event.
 //!
-//! # What stands for what
+//! # How the spec maps to the engine
 //!
 //! [`treering_engine::ring::events`] has a table of the engine's events. A unit is 512 bytes, and
 //! an offset of the spec is the engine's in units. A record of the spec is the first byte of the
-//! payload, and its dirty bit the second. What clients do:
+//! payload, and its dirty bit the second. Clients take these steps of the spec:
 //!
-//! | the spec | the engine in an episode |
-//! |---|---|
-//! | `Call`, `LockPage`, `Read`, `Return` | heard from the client; locks are taken and given back while the recorder listens to nobody else |
-//! | `Create` | heard before the allocation, when the client has the page alone |
-//! | `CopyToTail`, of a get | the same; of a write, `Looked` near the head |
-//! | `Grow`, `Write` in place | `Looked` elsewhere, by what the client intends to do: it has the page exclusively, so the time at which it does it cannot be observed |
-//! | `Write` after moving | recorded when it is done |
+//! - `Call`, `LockPage`, `Read`, `Return`: heard from the client; locks are taken and given back
+//!   while the recorder listens to nobody else
+//! - `Create`: heard before the allocation, when the client has the page alone
+//! - `CopyToTail`, of a get: the same; of a write, `Looked` near the head
+//! - `Grow`, `Write` in place: `Looked` elsewhere, by what the client intends to do: it has the
+//!   page exclusively, so the time at which it does it cannot be observed
+//! - `Write` after moving: recorded when it is done
 //!
 //! There are two differences of granularity:
 //!

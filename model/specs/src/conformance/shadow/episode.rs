@@ -25,7 +25,7 @@ const LIVES: u64 = 5;
 /// The number of steps between an opening and the next end.
 const STEPS: u64 = 100;
 
-/// What a client is doing.
+/// The activity of a client.
 #[derive(Clone, Copy, PartialEq)]
 enum Client {
     Idle,

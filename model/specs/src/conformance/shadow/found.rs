@@ -1,7 +1,8 @@
 //! Reads the pages on a device, block by block, in the spec's terms.
 //!
 //! ```text
-//! page:  [slot 0: lsn .. v | v | ..][log block: base, lsn][slot 1: lsn .. v | v | ..]      v: the version of the block's record
+//! page:  [slot 0: lsn .. v | v | ..][log block: base, lsn][slot 1: lsn .. v | v | ..]
+//!        v: the version of the block's record
 //! ```
 //!
 //! In a page only the values of those records, the LSN and what depends on them change, so a block

@@ -68,7 +68,7 @@ pub(super) struct Choice {
 /// The phase that the engine is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// It runs, or redoes.
+    /// The store runs, or redoes the log.
     Runs,
     /// A write or flush has failed. Until the next opening nothing is written, and reads are not
     /// judged.

@@ -10,22 +10,31 @@
 //! reported with the state before it. All invariants are checked after each end, and regularly in
 //! between.
 //!
-//! # What stands for what
+//! # How the spec maps to the engine
 //!
-//! | the spec | the engine in an episode |
-//! |---|---|
-//! | a page, a segment for each of its blocks | a leaf that is full, and one record in each of its blocks: nothing else is written ([`setup`]) |
-//! | \|Δ\| segments, T of them | that many times Ds, since a record's value lies inside one of the engine's segments; the page's envelope does not count |
-//! | `Init`, in which no page was ever written | the mirror's own steps lead from there to the beginning of the episode: each leaf in one slot, alone |
-//! | LSN *n* | the *n*-th record of the log, wherever it lies there |
-//! | `CallGet`, `CallWrite`, `AnswerGet` | recorded from the clients; a write is `put` under `Deferred` |
-//! | `ReadPage`, `ChangePage`, `Acknowledge` | `PageRead`, `LogAppended`, `Acknowledged` (of its `sync`) |
-//! | `CommitLog` | `LogFlushed`; the log shares the pages' device, so a flush of it is a `FlushDevice` too |
-//! | `Load` .. `FlushDevice`, `FailFlush` | see the table at [`treering_engine::events::Shadow`] |
-//! | `Checkpoint` | `SuperblockWriting`, if the superblock reaches the device: `SuperblockFlushed` tells, or the device after an end |
-//! | `Crash` | a new device that holds one legal outcome; the version of each block is read off it, and the log is what a recovery of a copy reads |
-//! | `Restart` | everything from an opening to `RecoveryBegins`; after a crash too, since the engine does not know whether the power failed |
-//! | `RedoRecord`, `FinishRedo` | `PageRedone`, `RedoEnds` |
+//! Each item names a part of the spec, then what it is in an episode of the engine:
+//!
+//! - a page, a segment for each of its blocks: a leaf that is full, and one record in each of its
+//!   blocks: nothing else is written ([`setup`])
+//! - |Δ| segments, T of them: that many times Ds, since a record's value lies inside one of the
+//!   engine's segments; the page's envelope does not count
+//! - `Init`, in which no page was ever written: the mirror's own steps lead from there to the
+//!   beginning of the episode: each leaf in one slot, alone
+//! - LSN *n*: the *n*-th record of the log, wherever it lies there
+//! - `CallGet`, `CallWrite`, `AnswerGet`: recorded from the clients; a write is `put` under
+//!   `Deferred`
+//! - `ReadPage`, `ChangePage`, `Acknowledge`: `PageRead`, `LogAppended`, `Acknowledged` (of its
+//!   `sync`)
+//! - `CommitLog`: `LogFlushed`; the log shares the pages' device, so a flush of it is a
+//!   `FlushDevice` too
+//! - `Load` .. `FlushDevice`, `FailFlush`: see the table at [`treering_engine::events::Shadow`]
+//! - `Checkpoint`: `SuperblockWriting`, if the superblock reaches the device: `SuperblockFlushed`
+//!   tells, or the device after an end
+//! - `Crash`: a new device that holds one legal outcome; the version of each block is read off it,
+//!   and the log is what a recovery of a copy reads
+//! - `Restart`: everything from an opening to `RecoveryBegins`; after a crash too, since the engine
+//!   does not know whether the power failed
+//! - `RedoRecord`, `FinishRedo`: `PageRedone`, `RedoEnds`
 //!
 //! # What is left out, and why
 //!
@@ -46,11 +55,12 @@
 //! - *`bf`* over this store. Mini-pages merge many records into a leaf in one change, and the
 //!   spec's pages change one record at a time. The store of pages is the same.
 //!
-//! Two steps of the mirror are finer than the spec's, and do less. A checkpoint may give up less of
-//! the log than it could
-//! ([`PageShadowing::try_checkpoint`](crate::mirror::wide::page_shadowing::PageShadowing::try_checkpoint)),
-//! since the engine's redo start is where its checkpoint began. And redo goes page by page
-//! ([`PageShadowing::try_redo`](crate::mirror::wide::page_shadowing::PageShadowing::try_redo)).
+//! Two steps of the mirror are finer than the spec's, and do less. A checkpoint may free less of
+//! the log than it could ([`try_checkpoint`]), since the engine's redo start is where its checkpoint
+//! began. And redo goes page by page ([`try_redo`]).
+//!
+//! [`try_checkpoint`]: crate::mirror::wide::page_shadowing::PageShadowing::try_checkpoint
+//! [`try_redo`]: crate::mirror::wide::page_shadowing::PageShadowing::try_redo
 //!
 //! Episodes cannot reveal two of the paper's steps that are taken too early, since the engine never
 //! gets into that situation: a page is written twice between two flushes of the device

@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn every_seeded_bug_of_safety_violates_the_invariant_that_its_configuration_names() {
+    fn every_seeded_safety_bug_violates_the_invariant_of_its_configuration() {
         let mut found = 0;
         for entry in std::fs::read_dir(folder()).unwrap() {
             let path = entry.unwrap().path();

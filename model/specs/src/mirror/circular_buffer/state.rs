@@ -47,7 +47,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// `NoBlock`.
+    /// The absence of a block (`NoBlock`).
     pub(super) const NONE: Self = Self::dead(Life::None, 0);
 
     /// `Dead`: a block without contents.
@@ -103,10 +103,10 @@ impl Word {
     }
 }
 
-/// What a client asked for.
+/// A client\'s outstanding call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// Nothing.
+    /// No call is outstanding.
     None,
     /// To read a record.
     Get {
@@ -154,7 +154,7 @@ pub(super) const PHASES: [&str; 16] = [
     "full", "victim", "lock", "merge", "unmap", "finish",
 ];
 
-/// What a thread holds.
+/// The pointers and sizes that a thread holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
     /// The offset in the mapping table when the page was locked.
@@ -170,7 +170,7 @@ pub struct Work {
 }
 
 impl Work {
-    /// `NoWork`.
+    /// The work of an idle thread (`NoWork`).
     pub(super) const NONE: Self = Self {
         old: NONE,
         new: NONE,
@@ -199,7 +199,7 @@ impl Thread {
         work: Work::NONE,
     };
 
-    /// `Reads`.
+    /// Whether the thread's call is a get (`Reads`).
     pub(super) const fn reads(&self) -> bool {
         matches!(self.call, Call::Get { .. })
     }
@@ -261,7 +261,7 @@ pub struct State {
 }
 
 impl State {
-    /// `Init`.
+    /// The initial state (`Init`).
     pub(super) const INIT: Self = Self {
         head: 0,
         claimed: 0,

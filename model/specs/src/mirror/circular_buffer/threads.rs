@@ -24,7 +24,7 @@ fn can_upgrade(word: &Word, c: u8) -> bool {
 }
 
 impl CircularBuffer {
-    /// `OnSecondChance`.
+    /// Whether the thread's mini-page is in the copy-on-access region (`OnSecondChance`).
     fn on_second_chance(&self, s: &State, t: &Thread) -> bool {
         t.work.old != NONE && self.in_second_chance(s, t.work.old)
     }
@@ -159,7 +159,7 @@ impl CircularBuffer {
         Some(next)
     }
 
-    /// `Evict`.
+    /// Takes a step of an eviction (`Evict`).
     fn evict(&self, s: &mut State, action: Action) -> Option<()> {
         match action {
             Action::Claim(c) => {

@@ -23,11 +23,11 @@ pub struct Shape<'a> {
 }
 
 impl CircularBuffer {
-    /// `None`.
+    /// Stands for no page, record or pointer (`None`).
     pub const NONE: u8 = NONE;
-    /// `Absent`.
+    /// The value of a record that does not exist (`Absent`).
     pub const ABSENT: u8 = ABSENT;
-    /// `Pending`.
+    /// The result of a read that has not happened yet (`Pending`).
     pub const PENDING: u8 = PENDING;
 
     /// The protocol for the given number of clients and pages, on a ring of `capacity` units. Any

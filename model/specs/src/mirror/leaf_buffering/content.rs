@@ -33,7 +33,7 @@ fn kept_above(low: u8, batch: &Batch) -> Batch {
     batch.only(kept.fold(0, |set, key| set | one(key)))
 }
 
-/// `UnflushedKvs`.
+/// The keys to flush from a buffer node, with their values (`UnflushedKvs`).
 pub(super) fn unflushed(buffer: &Buffer) -> Batch {
     let mut batch = Batch::default();
     for slot in buffer.waiting() {
@@ -50,19 +50,19 @@ impl LeafBuffering {
         same.unwrap_or(usize::from(buffer.count))
     }
 
-    /// `IsTrigger`.
+    /// Whether a write of this key finds the buffer full, and so triggers a flush (`IsTrigger`).
     pub(super) fn is_trigger(&self, buffer: &Buffer, key: u8) -> bool {
         self.place_for(buffer, key) >= self.batch
     }
 
-    /// `Buffered`.
+    /// Inserts a record into a buffer node (`Buffered`).
     pub(super) fn insert(&self, buffer: &mut Buffer, slot: Slot) {
         let place = self.place_for(buffer, slot.key);
         buffer.slots[place] = slot;
         buffer.count = buffer.count.max(place as u8 + 1);
     }
 
-    /// `Lookup`.
+    /// The value that a get of the key finds (`Lookup`).
     pub(super) fn lookup(&self, s: &State, m: &Words, key: u8) -> N {
         let leaf = s.inner.route(key);
         let hit = s.buffer(leaf).slots.iter().find(|slot| slot.key == key);
@@ -76,13 +76,13 @@ impl LeafBuffering {
         kept_above(if clears { 0 } else { child.low }, batch)
     }
 
-    /// `Fits`.
+    /// Whether a batch fits the leaf (`Fits`).
     pub(super) fn fits(&self, s: &State, m: &Words, leaf: u8, batch: &Batch) -> bool {
         let kept = self.kept(s, leaf, batch).keys.count_ones();
         kept <= self.free(m, leaf).count_ones()
     }
 
-    /// `LiveAfter`.
+    /// The live slots of the leaf after the batch (`LiveAfter`).
     pub(super) fn live_after(&self, s: &State, m: &Words, leaf: u8, batch: &Batch) -> Set {
         let stay = self.records_in(m, leaf);
         let stay = stay.filter(|(_, kv)| batch.keys >> kv.key & 1 == 0);
@@ -127,7 +127,7 @@ impl LeafBuffering {
         batch
     }
 
-    /// `Copies`.
+    /// A buffer node with copies of the leaf's first records, and nothing to flush (`Copies`).
     pub(super) fn copies(&self, m: &Words, leaf: u8) -> Buffer {
         let content = self.records(m, leaf);
         let mut buffer = Buffer::default();
@@ -142,13 +142,13 @@ impl LeafBuffering {
         buffer
     }
 
-    /// `LeftOf`.
+    /// The left sibling of a leaf (`LeftOf`).
     pub(super) fn left_of(&self, s: &State, leaf: u8) -> u8 {
         let left = s.inner.position(leaf).saturating_sub(1);
         s.inner.all()[left].leaf
     }
 
-    /// `ShouldMerge`.
+    /// Whether the leaf should be merged with its left sibling after a flush (`ShouldMerge`).
     pub(super) fn should_merge(&self, s: &State, m: &Words, job: &Job) -> bool {
         if !job.deletes || job.leaf == 1 {
             return false;
@@ -159,7 +159,7 @@ impl LeafBuffering {
         2 * here < self.slots && here + usize::from(s.buffer(left).count) <= room
     }
 
-    /// `Now`.
+    /// The current time, for the stamp of a flush (`Now`).
     pub(super) fn now(&self, s: &State, writer: usize) -> Time {
         Time {
             epoch: s.job[writer].epoch,

@@ -136,19 +136,19 @@ impl LeafBuffering {
         members(m[header_of(leaf)].live()).map(move |slot| (slot, m[slot_of(leaf, slot)].as_kv()))
     }
 
-    /// `KeysIn`.
+    /// The keys in a leaf (`KeysIn`).
     pub(super) fn keys_in(&self, m: &Words, leaf: u8) -> Set {
         let keys = self.records_in(m, leaf);
         keys.fold(0, |set, (_, kv)| set | one(kv.key.into()))
     }
 
-    /// `InLeaf`.
+    /// The value of a key in a leaf (`InLeaf`).
     pub(super) fn in_leaf(&self, m: &Words, leaf: u8, key: u8) -> N {
         let found = self.records_in(m, leaf).find(|(_, kv)| kv.key == key);
         found.map_or(ABSENT, |(_, kv)| kv.value)
     }
 
-    /// `LowOf`.
+    /// The smallest key of a leaf (`LowOf`).
     pub(super) fn low_of(&self, m: &Words, leaf: u8) -> u8 {
         match self.keys_in(m, leaf) {
             _ if leaf == 1 => 0,
@@ -157,7 +157,7 @@ impl LeafBuffering {
         }
     }
 
-    /// `ListFrom(m, 1)`.
+    /// The leaves from the first one on, along their next pointers (`ListFrom(m, 1)`).
     pub(super) fn list(&self, m: &Words) -> Inner {
         let mut inner = Inner::default();
         let mut leaf = 1;
@@ -179,7 +179,7 @@ impl LeafBuffering {
             .flat_map(move |chunk| (0..entries).map(move |place| (chunk, place)))
     }
 
-    /// `IsEntry`.
+    /// Whether a place of a chunk holds a log entry (`IsEntry`).
     fn is_entry(&self, m: &Words, entry: Entry) -> bool {
         let epoch = m[chunk_of(entry.0)].as_number();
         let word = m[time_of(entry.0, entry.1)];
@@ -190,7 +190,7 @@ impl LeafBuffering {
             && (kv(m, entry).value != ABSENT || self.bug != Bug::SkipsTombstones)
     }
 
-    /// `PassedOver`.
+    /// Whether log-by-log replay would ignore the entry (`PassedOver`).
     fn passed_over(&self, m: &Words, inner: &Inner, entry: Entry) -> bool {
         let leaf = inner.route(kv(m, entry).key);
         let before = self.places().take_while(|place| *place < entry);
@@ -232,13 +232,13 @@ impl LeafBuffering {
         (stamp < time(m, last)).then(|| kv(m, last).value)
     }
 
-    /// `RecoveredKey`.
+    /// The value of a key after recovery (`RecoveredKey`).
     pub(super) fn recovered_key(&self, m: &Words, inner: &Inner, key: u8) -> N {
         let replayed = self.to_replay(m, inner, key);
         replayed.unwrap_or_else(|| self.in_leaf(m, inner.route(key), key))
     }
 
-    /// `Recovered`.
+    /// The map after recovery (`Recovered`).
     pub(super) fn recovered(&self, m: &Words) -> Map {
         let inner = self.list(m);
         let mut map = [ABSENT; KEYS];

@@ -17,7 +17,7 @@ pub(super) const CLEANER: usize = CLIENTS;
 /// A client's outstanding call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Call {
-    /// Nothing.
+    /// No call is outstanding.
     Idle,
     /// A get.
     Get {
@@ -40,11 +40,11 @@ pub enum Call {
 /// The progress of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WriteAt {
-    /// It waits for the latch of its leaf.
+    /// The write waits for the latch of its leaf.
     Called,
-    /// It has the latch.
+    /// The write has the latch.
     Begun,
-    /// It is durable.
+    /// The write is durable.
     Done,
 }
 
@@ -123,7 +123,7 @@ pub enum At {
     Done,
 }
 
-/// What a writer does under its latches.
+/// The work of a writer under its latches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Job {
     pub(super) at: At,
@@ -225,7 +225,7 @@ impl State {
         self.pm.map(|place| place.all()[0])
     }
 
-    /// `Store`.
+    /// Stores a word, which is not durable yet (`Store`).
     pub(super) fn store(&mut self, address: usize, word: Word) {
         let place = &mut self.pm[address];
         if place.newest() != word {
@@ -233,7 +233,7 @@ impl State {
         }
     }
 
-    /// `Fence`.
+    /// Makes these words durable (`Fence`).
     pub(super) fn fence(&mut self, addresses: impl IntoIterator<Item = usize>) {
         for address in addresses {
             self.pm[address].flush();

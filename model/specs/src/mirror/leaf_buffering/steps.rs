@@ -146,7 +146,7 @@ impl LeafBuffering {
         })
     }
 
-    /// `EndOf`.
+    /// The place where a logger appends next in this epoch (`EndOf`).
     fn end_of(&self, s: &State, m: &Words, logger: usize, epoch: N) -> Option<LogEnd> {
         let end = s.log[logger];
         if end.epoch == epoch && usize::from(end.used) < self.entries {
@@ -258,7 +258,7 @@ impl LeafBuffering {
         s.job[c] = job;
     }
 
-    /// `AppendTo`.
+    /// Appends a log entry, and returns the new end of the log (`AppendTo`).
     fn append_to(&self, s: &mut State, logger: usize, epoch: N, kv: Kv) -> LogEnd {
         let m = s.visible();
         let mut end = self.end_of(s, &m, logger, epoch).unwrap_or_default();
@@ -508,7 +508,7 @@ impl LeafBuffering {
         };
     }
 
-    /// `NextEpoch`.
+    /// The epoch of the store's next life (`NextEpoch`).
     fn next_epoch(&self, m: &Words) -> N {
         let low = self.bug == Bug::EpochTooLow;
         m[FIRST].as_number() + if low { 1 } else { 2 }

@@ -6,11 +6,11 @@ use std::hash::{Hash, Hasher};
 use super::bug::Bug;
 use super::room::{self, KEYS, Packed, Set, hash_page};
 
-/// What a key holds: `ABSENT`, or the number of one of `Values`, counted from 1.
+/// The value of a key: `ABSENT`, or the number of one of `Values`, counted from 1.
 pub type Content = u8;
-/// `Absent`.
+/// The value of a key that does not exist (`Absent`).
 pub const ABSENT: Content = 0;
-/// `Pending`.
+/// The result of a read that has not happened yet (`Pending`).
 pub const PENDING: Content = room::PENDING;
 
 /// No client. The writer of a page that nobody has locked.
@@ -42,16 +42,16 @@ pub struct Record(Packed);
 const HOT: Packed = 1 << 3;
 
 impl Record {
-    /// `NoRecord`.
+    /// The absence of a record (`NoRecord`).
     pub const NONE: Self = Self(0);
 
-    /// `Record`.
+    /// A record of this kind (`Record`).
     #[must_use]
     pub fn new(kind: Kind, value: Content, hot: bool) -> Self {
         Self(kind as Packed | if hot { HOT } else { 0 } | Packed::from(value) << 4)
     }
 
-    /// `Written`.
+    /// The record that a put or delete leaves (`Written`).
     #[must_use]
     pub fn written(value: Content, hot: bool) -> Self {
         let kind = if value == ABSENT {
@@ -62,7 +62,7 @@ impl Record {
         Self::new(kind, value, hot)
     }
 
-    /// `Cached`.
+    /// The record that caches what a get found in the leaf (`Cached`).
     #[must_use]
     pub fn cached(value: Content, hot: bool) -> Self {
         let kind = if value == ABSENT {
@@ -103,7 +103,7 @@ impl Record {
         (self.0 >> 4) as Content
     }
 
-    /// `IsDirty`.
+    /// Whether the leaf lacks the record's change (`IsDirty`).
     #[must_use]
     pub fn is_dirty(self) -> bool {
         // Insert is 1, tombstone 3: the odd kinds.
@@ -120,13 +120,13 @@ impl Record {
         }
     }
 
-    /// `Cooled`.
+    /// The record with its reference bit cleared (`Cooled`).
     #[must_use]
     pub fn cooled(self) -> Self {
         Self(self.0 & !HOT)
     }
 
-    /// `Cleaned`.
+    /// The record after a merge (`Cleaned`).
     #[must_use]
     pub fn cleaned(self) -> Self {
         if self.is_dirty() {
@@ -152,7 +152,7 @@ pub struct Mini {
 }
 
 impl Mini {
-    /// `NoMini`.
+    /// The absence of a mini-page (`NoMini`).
     pub const NONE: Self = Self {
         size: 0,
         mirror: false,
@@ -165,19 +165,19 @@ impl Mini {
         self.rec[usize::from(key) - 1]
     }
 
-    /// `Used`.
+    /// Number of records (`Used`).
     #[must_use]
     pub fn used(&self) -> u8 {
         count(&self.rec)
     }
 
-    /// `HasRoom`.
+    /// Whether another record fits (`HasRoom`).
     #[must_use]
     pub fn has_room(&self) -> bool {
         self.used() < self.size
     }
 
-    /// `Hits`.
+    /// Whether the mini-page alone answers a get of the key (`Hits`).
     #[must_use]
     pub fn hits(&self, key: u8) -> bool {
         self.mirror || self.record(key).is_some()
@@ -240,13 +240,13 @@ impl Page {
         mini: Mini::NONE,
     };
 
-    /// `Free`.
+    /// Whether the page is unused (`Free`).
     #[must_use]
     pub fn is_free(&self) -> bool {
         self.writer == NOBODY && self.readers == 0
     }
 
-    /// `Covers`.
+    /// Whether the key is within the page's fences (`Covers`).
     #[must_use]
     pub fn covers(&self, key: u8) -> bool {
         self.low <= key && key < self.high
@@ -258,7 +258,7 @@ impl Page {
         self.leaf[usize::from(key) - 1]
     }
 
-    /// `Says`.
+    /// The value of a key in the mini-page and the leaf together (`Says`).
     #[must_use]
     pub fn says(&self, key: u8) -> Content {
         if self.mini.hits(key) {
@@ -275,7 +275,7 @@ impl Page {
         keys.map(|k| u8::from(self.says(k) != ABSENT)).sum()
     }
 
-    /// `Merged`.
+    /// The leaf after the mini-page's dirty records were merged into it (`Merged`).
     #[must_use]
     pub fn merged(&self, bug: Bug) -> Image {
         let mut image = self.leaf;
@@ -289,7 +289,7 @@ impl Page {
         image
     }
 
-    /// `Fits`.
+    /// Whether the merged records fit the leaf (`Fits`).
     #[must_use]
     pub fn fits(&self, capacity: u8, bug: Bug) -> bool {
         present(&self.merged(bug)) <= capacity
@@ -311,7 +311,7 @@ impl Page {
         };
     }
 
-    /// `MustMerge`.
+    /// Whether evicting the cold records requires a merge (`MustMerge`).
     #[must_use]
     pub fn must_merge(&self, bug: Bug) -> bool {
         bug != Bug::ColdDirtyDropped && self.mini.cold_dirty()

@@ -41,23 +41,23 @@ impl Rows {
 /// A client's outstanding call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// Nothing.
+    /// No call is outstanding.
     Idle,
-    /// `GetCall`.
+    /// A get (`GetCall`).
     Get {
         /// The key.
         key: u8,
         /// The value read.
         got: Content,
     },
-    /// `WriteCall`.
+    /// A put or delete (`WriteCall`).
     Write {
         /// The key.
         key: u8,
         /// The value to write.
         value: Content,
     },
-    /// `ScanCall`.
+    /// A scan (`ScanCall`).
     Scan {
         /// The next key.
         cursor: u8,
@@ -163,7 +163,7 @@ impl State {
         self.page(self.client(c).at)
     }
 
-    /// `Child`.
+    /// The page that the inner node leads to for a key (`Child`).
     pub(super) fn child(&self, key: u8) -> u8 {
         let begin = self.inner[..usize::from(key)].iter().rev();
         begin.copied().find(|p| *p != NO_PAGE).unwrap_or(NO_PAGE)

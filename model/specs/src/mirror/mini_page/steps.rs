@@ -12,7 +12,7 @@ impl State {
         self.client_mut(c).step = step;
     }
 
-    /// `Released`.
+    /// Releases the client's lock on a page (`Released`).
     pub(super) fn release(&mut self, c: u8, p: u8) {
         let page = self.page_mut(p);
         if page.writer == c {
@@ -21,7 +21,7 @@ impl State {
         page.readers &= !(1 << c);
     }
 
-    /// `Leave`.
+    /// Releases the client's page and continues at another step (`Leave`).
     pub(super) fn leave(&mut self, c: u8, step: Step) {
         self.release(c, self.client(c).at);
         self.client_mut(c).at = NO_PAGE;
@@ -288,7 +288,7 @@ impl MiniPage {
     }
 }
 
-/// What the circular buffer requests.
+/// A request of the circular buffer.
 impl MiniPage {
     fn find_leaf_full(&self, s: &State, c: u8, p: u8) -> Option<State> {
         guard(self.is_keeper(s, c))?;

@@ -94,7 +94,7 @@ impl MiniPage {
 
 /// Leaf page split.
 impl MiniPage {
-    /// `WantsSplit`.
+    /// Whether the client's page has to be split (`WantsSplit`).
     pub(super) fn wants_split(&self, s: &State, c: u8) -> bool {
         s.client(c).step == Step::Full
             || (self.is_at_its_largest(s, c) && !s.page_of(c).fits(self.capacity, self.bug))

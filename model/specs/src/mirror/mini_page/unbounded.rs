@@ -37,13 +37,13 @@ impl Client {
 }
 
 impl Call {
-    /// `GetCall`.
+    /// A new get (`GetCall`).
     #[must_use]
     pub fn get(key: u8) -> Call {
         Call::Get { key, got: PENDING }
     }
 
-    /// `ScanCall`.
+    /// A new scan (`ScanCall`).
     #[must_use]
     pub fn scan() -> Call {
         Call::Scan {

@@ -49,9 +49,9 @@ pub enum Action {
     FreeValue(N),
     /// The values that the log's next records name are made durable.
     ForceValues,
-    /// Those log records are written.
+    /// The log records are written.
     WriteLog,
-    /// Those log records are durable.
+    /// The log records are durable.
     FlushLog,
     /// A dirty leaf is written.
     WriteBack(u8),

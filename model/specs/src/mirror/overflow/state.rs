@@ -26,7 +26,7 @@ impl Pointer {
         self.blocks.into_iter().take_while(|block| *block > 0)
     }
 
-    /// `BlocksOf`.
+    /// The set of blocks of a pointer (`BlocksOf`).
     pub(super) fn set(&self) -> Set {
         self.blocks().fold(0, |set, block| set | bit(block))
     }
@@ -93,11 +93,11 @@ pub struct Retired {
 /// The progress of a get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reading {
-    /// It has been called.
+    /// The call was made, and has had no effect yet.
     Called,
-    /// It is reading the blocks of the record that it copied.
+    /// The get is reading the blocks of the record that it copied.
     Reading,
-    /// It has read all blocks.
+    /// The get has read all blocks.
     Read,
     /// A block did not belong to the value.
     Again,
@@ -108,7 +108,7 @@ pub enum Reading {
 /// The progress of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Writing {
-    /// It has been called.
+    /// The call was made, and has had no effect yet.
     Called,
     /// The blocks of its value are written.
     Stored,
@@ -119,7 +119,7 @@ pub enum Writing {
 /// A client's outstanding call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Call {
-    /// Nothing.
+    /// No call is outstanding.
     Idle,
     /// A get.
     Get {

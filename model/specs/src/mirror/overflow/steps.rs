@@ -13,7 +13,7 @@ fn has(set: Set, member: u8) -> bool {
     set.checked_shr(member.into()).unwrap_or(0) & 1 == 1
 }
 
-/// `CalledGet`.
+/// A new get of a key (`CalledGet`).
 fn called_get(key: u8) -> Call {
     Call::Get {
         key,
@@ -33,7 +33,7 @@ impl Overflow {
         0..self.keys.len() as u8
     }
 
-    /// `SizeOf`.
+    /// Number of blocks of a value; 0 if it is short (`SizeOf`).
     fn size_of(&self, value: Content) -> u32 {
         match value {
             ABSENT => 0,

@@ -142,7 +142,7 @@ impl PageShadowing {
         self.read_slot(blocks, usize::from(self.valid_slot(blocks)))
     }
 
-    /// `KnownWith`.
+    /// The knowledge of a page if its blocks read like this (`KnownWith`).
     pub(super) fn known_with(&self, s: &State, p: usize, blocks: &Blocks) -> Known {
         match s.valid[p].is {
             Is::Unknown => self.known_after(blocks),
@@ -150,13 +150,13 @@ impl PageShadowing {
         }
     }
 
-    /// `Found`.
+    /// The page if its blocks read like this (`Found`).
     pub(super) fn found(&self, s: &State, p: usize, blocks: &Blocks) -> Found {
         let slot = self.known_with(s, p, blocks).slot;
         self.read_slot(blocks, usize::from(slot))
     }
 
-    /// `KnownAfter`.
+    /// The knowledge of a page after both slots were read (`KnownAfter`).
     pub(super) fn known_after(&self, blocks: &Blocks) -> Known {
         let slot = self.valid_slot(blocks);
         let logged = self.read_slot(blocks, usize::from(slot)).logged;

@@ -47,7 +47,7 @@ impl Block {
         Self::new(lsn, base, dirty, of)
     }
 
-    /// `ReadAs`.
+    /// The content as a reader sees it (`ReadAs`).
     pub(super) fn as_read(self) -> Self {
         if self == Self::TRIMMED {
             Self::default()
@@ -81,7 +81,7 @@ impl Page {
         self.image.lsn != self.stored
     }
 
-    /// `Changed`.
+    /// Changes a segment, and sets the LSN (`Changed`).
     pub(super) fn change(&mut self, i: usize, value: Content, lsn: N) {
         self.image.lsn = lsn;
         self.image.values[i] = value;
@@ -124,7 +124,7 @@ impl Known {
 /// A client's outstanding call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Call {
-    /// Nothing.
+    /// No call is outstanding.
     Idle,
     /// A get.
     Get {
@@ -216,7 +216,7 @@ impl State {
         (self.log_len, self.durable) = (n, n);
     }
 
-    /// `DeviceFlush`.
+    /// Flushes the device (`DeviceFlush`).
     pub(super) fn device_flush(&mut self) {
         for (places, lost) in self.dev.iter_mut().zip(self.lost) {
             for (i, place) in places.iter_mut().enumerate() {
@@ -227,7 +227,7 @@ impl State {
         }
     }
 
-    /// `AfterFlush`.
+    /// Records that everything written is durable (`AfterFlush`).
     pub(super) fn after_flush(&mut self) {
         for known in &mut self.valid {
             if known.is == Is::Written {

@@ -305,7 +305,7 @@ impl PageShadowing {
         self.forget_memory(s);
     }
 
-    /// `ForgetMemory`.
+    /// Loses everything in memory (`ForgetMemory`).
     fn forget_memory(&self, s: &mut State) {
         s.call = [Call::Idle; super::CLIENTS];
         s.mem[..self.pages.len()].fill(None);
@@ -342,7 +342,7 @@ impl PageShadowing {
         self.forget_memory(s);
     }
 
-    /// `WrittenAgain`.
+    /// Writes the chosen image of a page again during a restart (`WrittenAgain`).
     fn write_again(&self, s: &mut State, p: usize, blocks: &Blocks, named: bool) {
         let again = if named && self.bug != Bug::TrustsWhatItReads {
             let log = self.read_both(blocks).logged;

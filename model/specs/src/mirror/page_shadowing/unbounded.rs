@@ -274,7 +274,7 @@ fn log_end(s: &State, n: u64) -> Option<N> {
 
 /// What a judge reads of a state. All numbers have 64 bits.
 impl State {
-    /// `Init`.
+    /// The initial state (`Init`).
     #[must_use]
     pub fn first() -> Self {
         Self::initial()
@@ -295,31 +295,31 @@ impl State {
         }
     }
 
-    /// `Len(log)`.
+    /// Number of records in the log (`Len(log)`).
     #[must_use]
     pub fn log_len(&self) -> u64 {
         self.log_len.into()
     }
 
-    /// `durable`.
+    /// The LSN up to which the log is durable (`durable`).
     #[must_use]
     pub fn durable(&self) -> u64 {
         self.durable.into()
     }
 
-    /// `redoStart`.
+    /// The LSN after which redo begins (`redoStart`).
     #[must_use]
     pub fn redo_start(&self) -> u64 {
         self.redo_start.into()
     }
 
-    /// `poisoned`.
+    /// Whether a flush has failed since the last start (`poisoned`).
     #[must_use]
     pub fn poisoned(&self) -> bool {
         self.poisoned
     }
 
-    /// `phase = "up"`.
+    /// Whether the store is up (`phase = "up"`).
     #[must_use]
     pub fn is_up(&self) -> bool {
         self.up
@@ -331,13 +331,13 @@ impl State {
         self.something_written()
     }
 
-    /// `valid[p]`.
+    /// The knowledge of the slots of page `p` (`valid[p]`).
     #[must_use]
     pub fn known(&self, p: usize) -> Known {
         self.valid[p]
     }
 
-    /// `mem[p]`.
+    /// The image of page `p` in memory, if it is there (`mem[p]`).
     #[must_use]
     pub fn in_memory(&self, p: usize) -> Option<InMemory> {
         self.mem[p].as_ref().map(|page: &Page| InMemory {

@@ -38,12 +38,12 @@ pub enum Action {
     FindEndEarly(N),
 }
 
-/// What a block on the medium turns into when it decays.
+/// The content of a block after it has decayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Becomes {
     /// Its checksum fails.
     NotWhole,
-    /// It reads as zeros.
+    /// The block reads as zeros.
     Zeros,
     /// The version before the last write.
     Older,

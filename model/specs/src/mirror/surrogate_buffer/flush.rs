@@ -10,7 +10,7 @@ use super::state::{At, Buffered, Call, Lock, Node, State, Step};
 use super::words::{ABSENT, Fence, Header, LEAVES, Leaf, LeafWords, N, Pair, Set};
 use super::words::{at, members, place};
 
-/// `KeysOf`.
+/// The keys of some pairs (`KeysOf`).
 fn keys_of(pairs: &[Buffered]) -> Set {
     pairs.iter().fold(0, |set, pair| set | 1 << pair.key)
 }
@@ -28,7 +28,7 @@ fn puts(pairs: &[Buffered]) -> Vec<Pair> {
     puts
 }
 
-/// `Stamp`.
+/// The greatest number of some pairs, which becomes a leaf's stamp (`Stamp`).
 fn stamp(pairs: &[Buffered]) -> N {
     pairs.iter().map(|pair| pair.number).max().unwrap_or(0)
 }
@@ -38,7 +38,7 @@ fn from(low: u8) -> Set {
     Set::MAX << low
 }
 
-/// `NextLeaf`.
+/// Finishes the first leaf of the flush (`NextLeaf`).
 fn next_leaf(node: &mut Node) {
     node.todo = node.todo.iter().skip(1).copied().collect();
     if node.todo.is_empty() {
@@ -46,7 +46,7 @@ fn next_leaf(node: &mut Node) {
     }
 }
 
-/// `Without`.
+/// Removes the flushed pairs from the node's buffer (`Without`).
 fn without(node: &mut Node, pairs: &[Buffered]) {
     node.buffer.retain(|pair| !pairs.contains(pair));
     node.at = At::Idle;
@@ -84,7 +84,7 @@ impl SurrogateBuffer {
         }
     }
 
-    /// `IsSqueezed`.
+    /// Whether a client needs a log and no space is free (`IsSqueezed`).
     fn is_squeezed(&self, s: &State) -> bool {
         let wants = |c: u8| {
             let called = matches!(
@@ -111,14 +111,14 @@ impl SurrogateBuffer {
         wanted.copied().collect()
     }
 
-    /// `KeysAfter`.
+    /// The keys that a leaf would have after the merge (`KeysAfter`).
     fn keys_after(&self, s: &State, node: &Node, l: u8) -> Set {
         let group = self.group_of(node, l);
         let put = puts(&group).iter().fold(0, |set, pair| set | 1 << pair.key);
         s.leaf_now(l).keys() & !keys_of(&group) | put
     }
 
-    /// `Splits`.
+    /// Whether a leaf would have more than t_split pairs (`Splits`).
     pub(super) fn splits(&self, s: &State, node: &Node, l: u8) -> bool {
         if self.bug == Bug::CountsLeafAlone {
             return s.leaf_now(l).keys().count_ones() >= self.t_split;
@@ -135,7 +135,7 @@ impl SurrogateBuffer {
         !merges || self.keys_after(s, node, l).count_ones() as usize <= self.leaf_slots
     }
 
-    /// `Targets`.
+    /// The leaves that a flush goes to (`Targets`).
     fn targets(&self, s: &State, node: &Node) -> Row<u8, LEAVES> {
         let mut wanted: Row<u8, LEAVES> = Row::default();
         for l in node.buffer.iter().map(|pair| node.leaf_of(pair.key)) {
@@ -232,7 +232,7 @@ impl SurrogateBuffer {
         s.uncount(group);
     }
 
-    /// `Least(FreeLeaves)`.
+    /// The first leaf that no pointer leads to (`Least(FreeLeaves)`).
     fn free_leaf(&self, s: &State) -> Option<u8> {
         let is_used = |l: u8| {
             let in_node =

@@ -25,7 +25,7 @@ fn is_under_way(step: Step) -> bool {
     matches!(step, Step::Appended | Step::Durable)
 }
 
-/// `BufferedPairs`.
+/// All buffered pairs (`BufferedPairs`).
 fn buffered_pairs(s: &State) -> impl Iterator<Item = &Buffered> {
     s.nodes.iter().flat_map(|node| node.buffer.iter())
 }

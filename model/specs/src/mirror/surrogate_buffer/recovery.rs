@@ -61,7 +61,7 @@ impl SurrogateBuffer {
         };
     }
 
-    /// `Mended`.
+    /// An entry that is cleared if it is torn (`Mended`).
     fn mended(&self, entry: Entry) -> Entry {
         if self.is_whole(&entry) || self.bug == Bug::LeavesTornEntries {
             entry
@@ -70,7 +70,7 @@ impl SurrogateBuffer {
         }
     }
 
-    /// `ClockAfter`.
+    /// The clock after all numbers in leaves and log (`ClockAfter`).
     fn clock_after(&self, leaves: &Leaves, log: &Log) -> N {
         let stamps = leaves.iter().map(|leaf| leaf.header.stamp);
         let stamps = stamps.filter(|_| self.bug != Bug::RestartsNumbers);
@@ -147,7 +147,7 @@ impl SurrogateBuffer {
         })
     }
 
-    /// `Recovered`.
+    /// The map that recovery makes of leaves and log (`Recovered`).
     fn recovered(&self, s: &State, leaves: &Leaves, log: &Log) -> [Content; KEYS] {
         let index = self.index_of(leaves);
         let mut map = s.kept;
@@ -166,7 +166,7 @@ impl SurrogateBuffer {
         map
     }
 
-    /// `Believes`.
+    /// Whether recovery considers this entry valid (`Believes`).
     fn believes(&self, s: &State, log: &Log, (space, i): (usize, usize)) -> bool {
         let entry = &log[space][i];
         let is_valid = s.versions[space].valid > 0;
@@ -177,7 +177,7 @@ impl SurrogateBuffer {
         }
     }
 
-    /// `OrderOf`.
+    /// The number by which recovery orders this entry (`OrderOf`).
     fn order_of(&self, s: &State, log: &Log, (space, i): (usize, usize)) -> N {
         if self.bug == Bug::BelievesStaleEntry {
             return s.versions[space].version * self.log_size as N + i as N + 1;

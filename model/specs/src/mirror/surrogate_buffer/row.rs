@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_of_equal_items_are_equal_however_they_came_to_be() {
+    fn rows_with_equal_items_are_equal() {
         let mut row: Row<u8, 3> = [1, 2, 3].into_iter().collect();
         row.retain(|item| *item != 2);
         assert_eq!(*row, [1, 3]);

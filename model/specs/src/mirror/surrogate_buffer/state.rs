@@ -15,7 +15,7 @@ pub(super) const PENDING: Content = N::MAX;
 /// The progress of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
-    /// It has been called.
+    /// The call was made, and has had no effect yet.
     Called,
     /// Its log entry is stored.
     Appended,
@@ -28,7 +28,7 @@ pub enum Step {
 /// A client's outstanding call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Call {
-    /// Nothing.
+    /// No call is outstanding.
     Idle,
     /// A get.
     Get {
@@ -74,7 +74,7 @@ pub enum Lock {
 /// The progress of a flush with its first leaf.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum At {
-    /// It has not started on the leaf.
+    /// The flush has not started on the leaf.
     #[default]
     Idle,
     /// Bits are cleared, so that there are enough empty slots.
@@ -103,7 +103,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// `NewNode`.
+    /// A node with this index and buffer, which is not being flushed (`NewNode`).
     pub(super) fn new(
         index: impl IntoIterator<Item = Fence>,
         buffer: impl IntoIterator<Item = Buffered>,
@@ -115,12 +115,12 @@ impl Node {
         }
     }
 
-    /// `LeafOf`.
+    /// The leaf of a key (`LeafOf`).
     pub(super) fn leaf_of(&self, key: u8) -> u8 {
         leaf_at(&self.index, key)
     }
 
-    /// `InBuffer`.
+    /// The buffered pair of a key, if any (`InBuffer`).
     pub(super) fn in_buffer(&self, key: u8) -> Option<&Buffered> {
         self.buffer.iter().find(|pair| pair.key == key)
     }
@@ -137,7 +137,7 @@ impl Node {
     }
 }
 
-/// What is known of a log.
+/// The known state of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Version {
     pub(super) version: N,
@@ -168,7 +168,7 @@ impl State {
         self.leaf[place(leaf)].now()
     }
 
-    /// `LeavesNow`.
+    /// The leaves as loads see them (`LeavesNow`).
     pub(super) fn leaves_now(&self) -> Leaves {
         self.leaf.map(|leaf| leaf.now())
     }
@@ -177,21 +177,21 @@ impl State {
         self.log[s][i].now()
     }
 
-    /// `NodeOf`.
+    /// The node of a key (`NodeOf`).
     pub(super) fn node_of(&self, key: u8) -> usize {
         let begins = |node: &Node| node.index.first().is_some_and(|fence| fence.low <= key);
         // The first node begins at 0.
         self.nodes.iter().rposition(begins).unwrap_or(0)
     }
 
-    /// `Lookup`.
+    /// The value that a get of the key finds (`Lookup`).
     pub(super) fn lookup(&self, key: u8) -> Content {
         let node = &self.nodes[self.node_of(key)];
         let buffered = node.in_buffer(key).map(|pair| pair.value);
         buffered.unwrap_or_else(|| self.leaf_now(node.leaf_of(key)).value_of(key))
     }
 
-    /// `Uncounted`.
+    /// Decreases the counts of the logs of pairs whose entries are no longer needed (`Uncounted`).
     pub(super) fn uncount(&mut self, pairs: impl IntoIterator<Item = Buffered>) {
         for pair in pairs {
             let mut versions = self.versions.iter_mut();
@@ -201,7 +201,7 @@ impl State {
         }
     }
 
-    /// `Waiting`.
+    /// Whether the client waits with a write that has no entry yet (`Waiting`).
     pub(super) fn is_waiting(&self, c: usize) -> bool {
         matches!(
             self.call[c],
@@ -214,7 +214,7 @@ impl State {
 }
 
 impl SurrogateBuffer {
-    /// `Init`.
+    /// The initial state (`Init`).
     pub(super) fn initial(&self) -> State {
         let lows = &self.lows;
         let mut leaves = Leaves::default();
@@ -244,7 +244,7 @@ impl SurrogateBuffer {
         }
     }
 
-    /// `OldVersions`.
+    /// The versions of logs whose entries are not needed (`OldVersions`).
     pub(super) fn old_versions(&self) -> [Version; SPACES] {
         let mut versions = [Version::default(); SPACES];
         for (version, number) in versions.iter_mut().zip(1..).take(self.spaces) {
@@ -262,7 +262,7 @@ impl SurrogateBuffer {
         s.versions.iter().position(has_room)
     }
 
-    /// `FreeSpaces`.
+    /// The free spaces for logs (`FreeSpaces`).
     pub(super) fn free_spaces(&self, s: &State) -> Vec<usize> {
         let is_free = |version: &Version| {
             let full = usize::from(version.used) == self.log_size;
@@ -273,13 +273,13 @@ impl SurrogateBuffer {
             .collect()
     }
 
-    /// `IsFull`.
+    /// Whether a node's buffer has no free slot (`IsFull`).
     pub(super) fn is_full(&self, node: &Node) -> bool {
         let kept_back = usize::from(self.bug != Bug::NoDesignatedSlot);
         node.index.len() + node.buffer.len() + kept_back >= self.slots
     }
 
-    /// `MustSplit`.
+    /// Whether a node has so many leaves that it must be split (`MustSplit`).
     pub(super) fn must_split(&self, node: &Node) -> bool {
         node.index.len() >= self.fanout
     }

@@ -78,7 +78,7 @@ impl SurrogateBuffer {
         }
     }
 
-    /// `NextValue`.
+    /// The value of the next write (`NextValue`).
     fn next_value(&self, s: &State) -> N {
         let waiting = self.clients().filter(|c| s.is_waiting(usize::from(*c)));
         s.clock + waiting.count() as N
@@ -206,7 +206,7 @@ impl SurrogateBuffer {
         }
     }
 
-    /// `GivingWay`.
+    /// Removes a replaced pair from the counts of its log (`GivingWay`).
     pub(super) fn give_way(&self, s: &mut State, gone: Option<Buffered>) {
         if self.bug != Bug::CountsFlushesOnly {
             s.uncount(gone);

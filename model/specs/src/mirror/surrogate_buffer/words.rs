@@ -96,7 +96,7 @@ pub(super) fn place(leaf: u8) -> usize {
 }
 
 impl Leaf {
-    /// `PairsIn`.
+    /// The valid pairs of the leaf (`PairsIn`).
     pub(super) fn pairs(&self) -> impl Iterator<Item = Pair> + '_ {
         members(self.header.bits).map(|i| self.slots[i])
     }
@@ -106,13 +106,13 @@ impl Leaf {
         self.pairs().fold(0, |set, pair| set | 1 << pair.key)
     }
 
-    /// `ValueIn`.
+    /// The value of a key in the leaf (`ValueIn`).
     pub(super) fn value_of(&self, key: u8) -> Content {
         let found = self.pairs().find(|pair| pair.key == key);
         found.map_or(ABSENT, |pair| pair.value)
     }
 
-    /// `SlotsOf`.
+    /// The slots of these keys (`SlotsOf`).
     pub(super) fn slots_of(&self, keys: Set) -> Set {
         let has = |i: &usize| keys >> self.slots[*i].key & 1 == 1;
         members(self.header.bits)
@@ -120,12 +120,12 @@ impl Leaf {
             .fold(0, |set, i| set | 1 << i)
     }
 
-    /// `NextOf`.
+    /// The next leaf, by the pointer in use (`NextOf`).
     fn next_of(&self) -> u8 {
         self.next[usize::from(self.header.use_n)]
     }
 
-    /// `Tidy`.
+    /// The words without the contents of invalid slots (`Tidy`).
     pub(super) fn tidied(mut self) -> Self {
         for (i, slot) in self.slots.iter_mut().enumerate() {
             if self.header.bits >> i & 1 == 0 {
@@ -228,7 +228,7 @@ impl EntryWords {
 }
 
 impl Entry {
-    /// `EntryOf`.
+    /// An entry with its checksum (`EntryOf`).
     pub(super) fn new(pair: Pair, number: N) -> Self {
         let meta = Meta { number, sum: pair };
         Self { pair, meta }
@@ -267,13 +267,13 @@ pub(super) fn at(index: &[Fence], key: u8) -> usize {
     last.map_or(0, |i| i + 1)
 }
 
-/// `LeafAt`.
+/// The leaf of an index that a key belongs to (`LeafAt`).
 pub(super) fn leaf_at(index: &[Fence], key: u8) -> u8 {
     index[at(index, key) - 1].leaf
 }
 
 impl SurrogateBuffer {
-    /// `Chain`.
+    /// The leaves in order, along the sibling pointers (`Chain`).
     pub(super) fn chain(&self, leaves: &Leaves) -> Row<u8, LEAVES> {
         let mut chain = Row::default();
         let mut next = 1;
@@ -284,7 +284,7 @@ impl SurrogateBuffer {
         chain
     }
 
-    /// `IndexOf`.
+    /// The index that recovery builds from the leaves (`IndexOf`).
     pub(super) fn index_of(&self, leaves: &Leaves) -> Index {
         let mut index = Index::default();
         for &leaf in self.chain(leaves).iter() {
@@ -304,7 +304,7 @@ impl SurrogateBuffer {
         index
     }
 
-    /// `Found`.
+    /// The leaves as recovery uses them, with unreachable ones cleared (`Found`).
     pub(super) fn found(&self, leaves: &Leaves) -> Leaves {
         let chain = self.chain(leaves);
         std::array::from_fn(|l| {
@@ -317,7 +317,7 @@ impl SurrogateBuffer {
         })
     }
 
-    /// `IsWhole`.
+    /// Whether an entry is complete (`IsWhole`).
     pub(super) fn is_whole(&self, entry: &Entry) -> bool {
         let believed = self.bug == Bug::BelievesTornEntry && entry.pair != Pair::default();
         entry.meta.number != 0 && (entry.meta.sum == entry.pair || believed)
@@ -337,7 +337,7 @@ impl SurrogateBuffer {
         all.filter(|left| !took_effect(left)).collect()
     }
 
-    /// `LogLeft`.
+    /// The contents of the logs that a crash may leave (`LogLeft`).
     pub(super) fn log_left(&self, log: &[[EntryWords; ENTRIES]; SPACES]) -> Vec<Log> {
         let mut all = vec![log.map(|entries| entries.map(|words| words.now()))];
         for (s, i) in self.entries() {
@@ -357,7 +357,7 @@ impl SurrogateBuffer {
         all
     }
 
-    /// `Entries`.
+    /// The places of all entries (`Entries`).
     pub(super) fn entries(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
         let log_size = self.log_size;
         (0..self.spaces).flat_map(move |s| (0..log_size).map(move |i| (s, i)))

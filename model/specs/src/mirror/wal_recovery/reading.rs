@@ -74,7 +74,7 @@ impl WalRecovery {
         }
     }
 
-    /// `LogFound`.
+    /// The records of the log that recovery finds (`LogFound`).
     pub(super) fn log_found(&self, medium: &Medium) -> Records {
         let superblock = medium.superblock;
         self.read_log(&medium.log, superblock.epoch, superblock.redo)
@@ -96,7 +96,7 @@ impl WalRecovery {
         self.block_start(s.it.durable)
     }
 
-    /// `End`.
+    /// The end of the log (`End`).
     pub(super) fn end(&self, s: &State) -> N {
         self.buffer_start(s) + s.it.buffer_len
     }

@@ -16,20 +16,20 @@ pub(super) const PENDING: Content = N::MAX;
 /// The progress of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum At {
-    /// It has been called.
+    /// The call was made, and has had no effect yet.
     Called,
     /// Its record is in the buffer, and its page is latched.
     Logged,
-    /// It waits for its LSN to become durable.
+    /// The write waits for its LSN to become durable.
     Waiting,
-    /// It sleeps until the flush in flight is over.
+    /// The write sleeps until the flush in flight is over.
     Asleep,
 }
 
 /// A client's outstanding call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Call {
-    /// Nothing.
+    /// No call is outstanding.
     Idle,
     /// A get.
     Get {
@@ -160,23 +160,23 @@ pub enum Checkpoint {
     Recorded,
 }
 
-/// What the store is doing.
+/// The phase of the store\'s life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Phase {
-    /// It serves clients.
+    /// The store serves clients.
     Up,
-    /// Nothing: it is down after a crash.
+    /// The store is down after a crash.
     Down,
-    /// It replays the log.
+    /// Recovery replays the log.
     Redo,
-    /// It takes the checkpoint that ends recovery.
+    /// Recovery takes its final checkpoint.
     Opening,
 }
 
 /// The error that the last crash revealed, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
-    /// Nothing.
+    /// No error was revealed.
     Fine,
     /// Durable writes were lost.
     Lost,
@@ -290,7 +290,7 @@ impl State {
         }
     }
 
-    /// `ForgetMemory`.
+    /// Loses everything in memory (`ForgetMemory`).
     pub(super) fn forget_memory(&mut self) {
         let fresh = Self::initial();
         self.it = Scalars {

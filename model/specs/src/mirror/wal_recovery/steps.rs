@@ -177,7 +177,7 @@ impl WalRecovery {
         s.dirtied.iter().all(|n| *n == 0 || *n > begin) && s.call.iter().all(out_of_the_way)
     }
 
-    /// `ToRedoEnd`.
+    /// The end of the log that recovery replays (`ToRedoEnd`).
     fn to_redo_end(&self, s: &State) -> N {
         let medium = s.newest();
         medium.superblock.redo + self.log_found(&medium).len()

@@ -167,7 +167,7 @@ fn pick(s: &State, left: &Left) -> Option<Medium> {
 
 /// What a judge reads of a state. All numbers have 64 bits.
 impl State {
-    /// `Init`.
+    /// The initial state (`Init`).
     #[must_use]
     pub fn first() -> Self {
         Self::initial()
@@ -215,67 +215,67 @@ impl State {
         })
     }
 
-    /// `asked`.
+    /// Number of writes asked for so far (`asked`).
     #[must_use]
     pub fn asked(&self) -> u64 {
         self.it.asked.into()
     }
 
-    /// `durable`.
+    /// The LSN up to which the log is durable (`durable`).
     #[must_use]
     pub fn durable(&self) -> u64 {
         self.it.durable.into()
     }
 
-    /// `flushing`.
+    /// The LSN up to which the flush in flight makes the log durable (`flushing`).
     #[must_use]
     pub fn flushing(&self) -> u64 {
         self.it.flushing.into()
     }
 
-    /// `epoch`.
+    /// The current epoch (`epoch`).
     #[must_use]
     pub fn epoch(&self) -> u64 {
         self.it.epoch.into()
     }
 
-    /// `oldest`.
+    /// The position before which the log has been freed (`oldest`).
     #[must_use]
     pub fn oldest(&self) -> u64 {
         self.it.oldest.into()
     }
 
-    /// `poisoned`.
+    /// Whether a flush has failed since the last opening (`poisoned`).
     #[must_use]
     pub fn poisoned(&self) -> bool {
         self.it.poisoned
     }
 
-    /// `checkpoint`.
+    /// The step of the checkpoint, and the position at which it began (`checkpoint`).
     #[must_use]
     pub fn checkpoint(&self) -> (Checkpoint, u64) {
         (self.it.checkpoint, self.it.begin.into())
     }
 
-    /// `phase`.
+    /// The phase of the store's life (`phase`).
     #[must_use]
     pub fn phase(&self) -> Phase {
         self.it.phase
     }
 
-    /// `redone`.
+    /// The LSN up to which redo has replayed the log (`redone`).
     #[must_use]
     pub fn redone(&self) -> u64 {
         self.it.redone.into()
     }
 
-    /// `verdict`.
+    /// The verdict on the last crash (`verdict`).
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         self.it.verdict
     }
 
-    /// `page[k].lsn`.
+    /// The LSN of the last change of page `k` (`page[k].lsn`).
     #[must_use]
     pub fn page_lsn(&self, k: u8) -> u64 {
         self.page[usize::from(k)].lsn.into()
@@ -287,13 +287,13 @@ impl State {
         self.page[usize::from(k)].value.into()
     }
 
-    /// `dirtied[k]`.
+    /// The LSN of the first change of page `k` that its device image lacks (`dirtied[k]`).
     #[must_use]
     pub fn dirtied(&self, k: u8) -> u64 {
         self.dirtied[usize::from(k)].into()
     }
 
-    /// `page[k]`.
+    /// The image of page `k` in memory (`page[k]`).
     #[must_use]
     pub fn page(&self, k: u8) -> Image {
         self.page[usize::from(k)]

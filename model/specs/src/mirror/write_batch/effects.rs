@@ -91,7 +91,7 @@ impl WriteBatch {
         }
     }
 
-    /// `ChangesOf`.
+    /// The changes of the batch that is this write (`ChangesOf`).
     fn changes_of(&self, write: N) -> Vec<Change> {
         let changes = (1..=self.keys).map(|key| Change {
             key,

@@ -29,7 +29,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// `NoChange`.
+    /// The absence of a change (`NoChange`).
     pub(super) const NONE: Change = Change {
         key: 1,
         value: ABSENT,
@@ -82,18 +82,18 @@ pub struct Effect {
 /// The progress of a get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reading {
-    /// It has been called.
+    /// The call was made, and has had no effect yet.
     Called,
-    /// It has noted the version of what is shown.
+    /// The get has noted the version of the shown changes.
     Looked,
-    /// It has a value.
+    /// The get has a value.
     Read,
 }
 
 /// The progress of a write or batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Writing {
-    /// It has been called.
+    /// The call was made, and has had no effect yet.
     Called,
     /// A write completes the batch of another client first.
     Finishing,
@@ -103,14 +103,14 @@ pub enum Writing {
     Closed,
     /// The batch is being written.
     Writing,
-    /// It has taken effect, and is not known to be durable.
+    /// The write has taken effect, and is not known to be durable.
     Waiting,
 }
 
 /// A client's outstanding call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Call {
-    /// Nothing.
+    /// No call is outstanding.
     Idle,
     /// A get.
     Get {
@@ -143,10 +143,10 @@ pub enum Call {
     },
 }
 
-/// Who has closed the gate.
+/// The client or recovery that has closed the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Gate {
-    /// It is open.
+    /// The gate is open.
     Nobody,
     /// A client.
     Client(u8),
@@ -192,7 +192,7 @@ impl Batch {
 /// Whether the store is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Phase {
-    /// It is.
+    /// The store is open.
     Up,
     /// The power failed.
     Down,
@@ -223,7 +223,7 @@ pub struct State {
     pub(super) effects: Vec<Effect>,
 }
 
-/// What has been read of the batches in the log.
+/// The batches of the log read so far.
 #[derive(Default)]
 struct Intents {
     begun: Vec<Change>,
@@ -232,7 +232,7 @@ struct Intents {
 }
 
 impl State {
-    /// `Init`.
+    /// The initial state (`Init`).
     pub(super) fn initial() -> Self {
         Self {
             call: [Call::Idle, Call::Idle],
@@ -271,7 +271,7 @@ impl State {
         self.batch.as_ref().map(|batch| batch.at)
     }
 
-    /// `Unfinished`.
+    /// Whether a batch waits to be completed, with its gate open (`Unfinished`).
     pub(super) fn unfinished(&self) -> bool {
         self.batch.is_some() && self.gate == Gate::Nobody
     }
@@ -292,7 +292,7 @@ impl State {
         self.end()
     }
 
-    /// `MapAfter`.
+    /// The map after the first `n` records (`MapAfter`).
     pub(super) fn map_after(&self, n: N) -> Map {
         let effects = self.effects.iter().filter(|effect| effect.lsn <= n);
         let changes = effects.flat_map(|effect| &effect.changes);
@@ -334,7 +334,7 @@ impl WriteBatch {
         intents.pending
     }
 
-    /// `Take`.
+    /// Takes one more record of the log (`Take`).
     fn take_record(&self, intents: &mut Intents, record: &Record) {
         let (number, last) = match record.kind {
             Kind::Put => return,

@@ -13,7 +13,7 @@ impl WriteBatch {
         (self.room + s.redo_start).saturating_sub(s.end())
     }
 
-    /// `Reserve`.
+    /// The log space that an intent of this many parts keeps free (`Reserve`).
     fn reserve(&self, parts: N) -> N {
         2 * parts + self.spare
     }

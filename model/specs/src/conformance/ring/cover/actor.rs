@@ -54,7 +54,7 @@ pub(super) enum Deed {
     Evict,
 }
 
-/// What a thread reports.
+/// A report of a thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Said {
     /// The ring reported this event meanwhile.
@@ -170,7 +170,7 @@ impl Drop for Actor {
     }
 }
 
-/// What a client holds between two deeds.
+/// The guards that a client holds between two steps.
 enum Hand<'a> {
     Empty,
     Shared(Shared<'a>),

@@ -228,9 +228,9 @@ fn goes_on(s: &State, done: Action, next: Action) -> bool {
 pub(super) enum Untaken {
     /// The engine cannot take it, for this reason.
     Because(&'static str),
-    /// It begins in a state that the engine never reaches.
+    /// The edge begins in a state that the engine never reaches.
     Behind,
-    /// It was not tried.
+    /// The edge was not tried.
     Left,
 }
 

@@ -14,7 +14,7 @@ fn has(set: Set, p: usize) -> bool {
 }
 
 impl PageVersions {
-    /// `Accepts`.
+    /// Whether a page that reads like this has an acceptable version (`Accepts`).
     pub(super) fn accepts(&self, s: &State, p: usize, blocks: &Blocks) -> bool {
         let lsn = self.base.found(&s.shadow, p, blocks).image.lsn;
         let (exact, bug) = (has(s.exact, p), self.base.bug);
@@ -185,7 +185,7 @@ impl PageVersions {
         }
     }
 
-    /// `FromSnapshot`.
+    /// Sets the versions to those of the last checkpoint's snapshot (`FromSnapshot`).
     fn take_snapshot_versions(&self, s: &mut State) {
         let not_named = self.set_of(|p| !is_named(&s.shadow, p));
         let beyond_end = self.set_of(|p| s.snapshot[p] > s.shadow.durable);
