@@ -191,7 +191,7 @@ pub(crate) fn check(done: impl FnOnce() -> String) -> Result<(), Failure> {
 }
 
 /// Registers a report of what is done so far, for a command that cannot check [`stopped`] itself.
-/// On a signal it is called on another thread while the command goes on.
+/// On a signal it is called on another thread while the command continues.
 pub(crate) fn at_end(say: impl FnOnce() -> String + Send + 'static) {
     left().at_end = Some(Box::new(say));
 }

@@ -126,7 +126,7 @@ impl Accounts {
         level
     }
 
-    /// Ends a job's turn of length `took`; the job goes on or is finished.
+    /// Ends a job's turn of length `took`; the job continues or is finished.
     pub(super) fn settle(&mut self, job: usize, took: Duration, through: bool) {
         let account = &mut self.accounts[job];
         // An empty turn counts, too; otherwise this job would have every turn.

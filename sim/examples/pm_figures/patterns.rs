@@ -44,7 +44,7 @@ pub(crate) struct Writers {
 /// The result of writers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rate {
-    /// 10⁹ bytes per second.
+    /// Bandwidth in 10⁹ bytes per second.
     pub(crate) gb_per_s: f64,
     pub(crate) counters: PmCounters,
 }

@@ -38,7 +38,8 @@ pub(crate) fn small(params: &mut GenParams) {
     params.ops = Some(10_000);
 }
 
-/// A trace that puts these numbers, of which so many are warm-up, with values of so many bytes.
+/// A trace that puts these numbers with values of `value_len` bytes; the first `warmup_ops` puts
+/// are warm-up.
 pub(crate) fn puts(
     folder: &Path,
     name: &str,

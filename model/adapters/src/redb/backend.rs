@@ -1,7 +1,7 @@
 //! A byte file on a block device, for redb's `StorageBackend`.
 //!
 //! ```text
-//! block 0       magic, length, high-water mark, made?        the file's inode, so to speak
+//! block 0       magic, length, high-water mark, made?        like the file's inode
 //! block 1 + i   bytes 4096 i to 4096 (i + 1) of the file
 //! ```
 //!
