@@ -14,6 +14,7 @@ use super::finding::Finding;
 use super::generate::{Generated, Programs, Trouble, runner};
 use super::program::Program;
 use super::session::{Tally, execute_until};
+use super::shrink;
 
 /// A program on which an engine is wrong, and what it shows.
 #[derive(Clone, Debug)]
@@ -84,9 +85,31 @@ pub fn run(
         Err(TestError::Fail(..)) => {
             let found = seen.take();
             let mut failure = found.expect("a run that failed has found something");
+            let until = shrinks_until.get().unwrap_or(until);
+            without_changes(engine, &mut failure, until);
             failure.program.forget_unused_keys();
             Err(Box::new(failure))
         }
         Err(TestError::Abort(why)) => unreachable!("nothing is ever rejected: {why}"),
     }
+}
+
+/// Removes changes of batches that the failure does not need. The state machine reduces steps, and a
+/// step is a whole batch.
+fn without_changes(engine: &dyn Engine, failure: &mut Failure, until: &Deadline) {
+    let mut program = failure.program.clone();
+    let check = failure.finding.check;
+    shrink::without_changes(&mut program, &mut |candidate| {
+        if until.is_over() {
+            return false;
+        }
+        match execute_until(engine, candidate, until) {
+            Err(finding) if finding.check == check => {
+                failure.finding = finding;
+                true
+            }
+            _ => false,
+        }
+    });
+    failure.program = program;
 }

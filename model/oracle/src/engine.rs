@@ -74,6 +74,12 @@ pub struct LongValues {
     pub piece: usize,
 }
 
+/// What a change counts in a batch, for a key of `key` bytes; see [`Engine::batch_bytes`].
+pub(crate) fn size_in_batch(key: usize, value: Option<u32>, long: Option<LongValues>) -> u64 {
+    let inline = |len: &u32| long.is_none_or(|long| *len as usize <= long.above);
+    32 + key as u64 + u64::from(value.filter(inline).unwrap_or(0))
+}
+
 /// An engine under test. An adapter implements this trait and [`Kv`], nothing else; see
 /// `model/README.md`.
 ///
@@ -121,6 +127,20 @@ pub trait Engine: Send + Sync {
     /// Values beyond [`Engine::limits`] that it stores out of line, which programs then write as
     /// well. `None` if it has no such values.
     fn long_values(&self) -> Option<LongValues> {
+        None
+    }
+
+    /// The size that a batch ([`Kv::write`]) may always have: the bytes of its keys and values, and
+    /// 32 more for each change. [Long values](Engine::long_values) do not count. A larger batch may
+    /// be refused with [`treering_engine::Error::BatchTooLarge`] and then changes nothing. `None` if
+    /// the engine has no batches: programs then contain none.
+    fn batch_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    /// The number of batches that a power cut had cut short and that opening this store completed.
+    /// `None` if the engine does not count them.
+    fn batches_completed(&self, _store: &dyn Kv) -> Option<u64> {
         None
     }
 

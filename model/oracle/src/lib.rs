@@ -133,9 +133,11 @@ pub mod value;
 pub use deadline::Deadline;
 pub use engine::{Disk, DiskKind, Engine, Limits, LongValues, Promise, Write};
 pub use finding::{Check, Finding};
-pub use program::{CrashPoint, Keep, KeyNo, Op, Program};
+pub use program::{Change, CrashPoint, Keep, KeyNo, Op, Program};
 pub use reference::Reference;
 pub use session::{Tally, execute};
 
 // What an adapter needs of the engine crate, so that it need not depend on that crate as well.
-pub use treering_engine::{BLOCK_SIZE, Error, IoClass, Kv, Lba, Lsn, Result, Visitor, device};
+pub use treering_engine::{
+    BLOCK_SIZE, Batch, Error, IoClass, Kv, Lba, Lsn, Result, Visitor, device,
+};

@@ -6,6 +6,7 @@
 //! put "test" 120
 //! put "teste" 80
 //! delete "test"
+//! write put "a" 90 delete "teste" put "u" 0
 //! scan "a" to "u" limit 5
 //! sync
 //! crash after request 57 keep 0 1 1 0
@@ -13,8 +14,8 @@
 //! ```
 //!
 //! A value is made of the number of its operation, counted from 1, and a length, so the file is all
-//! that a replay needs. In memory a key is an index into a sorted table, so comparing keys compares
-//! numbers.
+//! that a replay needs. The values of a batch (`write`) also depend on their place in it. In memory
+//! a key is an index into a sorted table, so comparing keys compares numbers.
 
 use std::fmt::Write as _;
 
@@ -39,6 +40,15 @@ pub enum Keep {
     Seeded(u64),
 }
 
+/// One change of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Change {
+    /// The key.
+    pub key: KeyNo,
+    /// The length of its new value in bytes, or `None` if the key is removed.
+    pub len: Option<u32>,
+}
+
 /// One operation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
@@ -46,6 +56,9 @@ pub enum Op {
     Put(KeyNo, u32),
     /// Removes a key.
     Delete(KeyNo),
+    /// Writes a batch: changes that take effect together. If several are to one key, the last one
+    /// counts.
+    Write(Vec<Change>),
     /// Reads a key.
     Get(KeyNo),
     /// Reads keys in order.
@@ -91,10 +104,10 @@ pub enum Op {
 }
 
 impl Op {
-    /// Whether this operation is a put or a delete.
+    /// Whether this operation is a put, a delete or a batch.
     #[must_use]
     pub fn is_write(&self) -> bool {
-        matches!(self, Op::Put(..) | Op::Delete(_))
+        matches!(self, Op::Put(..) | Op::Delete(_) | Op::Write(_))
     }
 }
 
@@ -231,6 +244,16 @@ impl Program {
         match op {
             Op::Put(k, len) => format!("put {} {len}", key(k)),
             Op::Delete(k) => format!("delete {}", key(k)),
+            Op::Write(changes) => {
+                let mut line = "write".to_owned();
+                for Change { key: k, len } in changes {
+                    let _ = match len {
+                        Some(len) => write!(line, " put {} {len}", key(k)),
+                        None => write!(line, " delete {}", key(k)),
+                    };
+                }
+                line
+            }
             Op::Get(k) => format!("get {}", key(k)),
             Op::Scan { from, to, limit } => {
                 let mut line = format!("scan {}", key(from));
@@ -298,6 +321,21 @@ mod tests {
                 Op::Put(k(0), 0),
                 Op::Put(k(3), 120),
                 Op::Delete(k(1)),
+                Op::Write(vec![
+                    Change {
+                        key: k(2),
+                        len: Some(0),
+                    },
+                    Change {
+                        key: k(0),
+                        len: None,
+                    },
+                    Change {
+                        key: k(2),
+                        len: Some(7),
+                    },
+                ]),
+                Op::Write(vec![]),
                 Op::Get(k(2)),
                 Op::Scan {
                     from: k(0),
@@ -375,6 +413,8 @@ mod tests {
             ("put \"test\"", 2, "a number"),
             ("put \"test\" -5", 2, "a number"),
             ("put \"test\" 5 6", 2, "the end of the line"),
+            ("write put \"test\"", 2, "a number"),
+            ("write put \"test\" 5 get \"a\"", 2, "`put` KEY N or"),
             ("sync\nscan \"a\" limit 5 limit 6", 3, "once"),
             ("explode", 2, "put, delete"),
             ("crash in recovery after request 3 keep", 2, "first"),

@@ -87,6 +87,26 @@ pub mod steps {
     pub const SLOTS_CLEARED: &str = "slots cleared for updates";
 }
 
+/// What happens to batches.
+pub mod batches {
+    /// A batch is written.
+    pub const WRITTEN: &str = "batch written";
+    /// A batch is refused because it is too large, and changes nothing.
+    pub const TOO_LARGE: &str = "batch refused as too large";
+    /// A batch is refused by a full store, and changes nothing.
+    pub const REFUSED: &str = "batch refused by a full store";
+    /// A batch fails, and may have happened or not.
+    pub const FAILED: &str = "batch that fails";
+    /// The power is cut while a batch is written.
+    pub const CUT: &str = "power cut during a batch";
+    /// A batch that was being written when the power was cut is there afterwards.
+    pub const KEPT: &str = "batch cut and kept";
+    /// A batch that was being written when the power was cut is not there afterwards.
+    pub const LOST: &str = "batch cut and lost";
+    /// Recovery makes the changes of a batch that a power cut had cut short.
+    pub const COMPLETED: &str = "batch completed by recovery";
+}
+
 /// How often each thing occurred.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reach(BTreeMap<(Area, Cow<'static, str>), u64>);

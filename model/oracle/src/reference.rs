@@ -6,7 +6,7 @@
 //!
 //! Reads must return `now`. A crash leaves `durable` and a prefix of the tail, as the spec
 //! `DurableMap` says. A write that returned an error is *doubtful*: it may have happened or not,
-//! for reads and for crashes.
+//! for reads and for crashes. A batch is one write: all of its changes have happened, or none.
 //!
 //! Reading and writing cost O(1); judging a crash costs O(keys and tail).
 
@@ -67,9 +67,16 @@ struct Change {
     key: KeyNo,
     to: Content,
     doubtful: bool,
-    /// The LSN that the write returned. `None` if it deleted an absent key, and so has no place in
-    /// the order of writes.
+    /// The LSN that the write returned. `None` if it only deleted absent keys, and so has no place
+    /// in the order of writes.
     lsn: Option<Lsn>,
+    /// Whether the next change belongs to the same write.
+    more: bool,
+}
+
+/// The changes of each write.
+fn writes(tail: &[Change]) -> impl DoubleEndedIterator<Item = &[Change]> {
+    tail.split_inclusive(|change| !change.more)
 }
 
 /// The reference map of one store.
@@ -93,6 +100,7 @@ pub struct Reference {
     durable: Vec<Content>,
     now: Vec<Content>,
     tail: Vec<Change>,
+    /// The number of doubtful writes in the tail.
     doubtful: usize,
     /// The LSN that the last write returned.
     last: Lsn,
@@ -117,25 +125,57 @@ impl Reference {
 
     /// Records a write that returned `lsn`.
     pub fn wrote(&mut self, key: KeyNo, to: Content, lsn: Lsn) {
-        let before = std::mem::replace(&mut self.now[key.0 as usize], to);
+        self.wrote_together(&[(key, to)], lsn);
+    }
+
+    /// Records a batch that returned `lsn`. If several changes are to one key, the last one counts.
+    ///
+    /// ```
+    /// use treering_oracle::reference::{Reference, Written};
+    /// use treering_oracle::{KeyNo, Lsn, Program};
+    ///
+    /// let keys = vec![b"a".to_vec(), b"b".to_vec()];
+    /// let mut reference = Reference::new(&Program { keys, ops: vec![], crashes: vec![] });
+    /// let one = Some(Written::new(1, 8));
+    /// reference.wrote_together(&[(KeyNo(0), one), (KeyNo(1), one)], Lsn(1));
+    /// assert!(reference.permits(&[None, None]), "a crash may lose the batch");
+    /// assert!(reference.permits(&[one, one]));
+    /// assert!(!reference.permits(&[one, None]), "but not a part of it");
+    /// ```
+    pub fn wrote_together(&mut self, changes: &[(KeyNo, Content)], lsn: Lsn) {
+        if changes.is_empty() {
+            return;
+        }
+        let mut changed = false;
+        for (key, to) in changes {
+            let before = std::mem::replace(&mut self.now[key.0 as usize], *to);
+            changed |= before.is_some() || to.is_some();
+        }
         self.last = lsn;
-        self.tail.push(Change {
-            key,
-            to,
-            doubtful: false,
-            lsn: (before.is_some() || to.is_some()).then_some(lsn),
-        });
+        self.push(changes, false, changed.then_some(lsn));
     }
 
     /// Records a write that returned an error.
     pub fn may_have_written(&mut self, key: KeyNo, to: Content) {
-        self.doubtful += 1;
-        self.tail.push(Change {
-            key,
-            to,
-            doubtful: true,
-            lsn: None,
-        });
+        self.may_have_written_together(&[(key, to)]);
+    }
+
+    /// Records a batch that returned an error.
+    pub fn may_have_written_together(&mut self, changes: &[(KeyNo, Content)]) {
+        self.doubtful += usize::from(!changes.is_empty());
+        self.push(changes, true, None);
+    }
+
+    fn push(&mut self, changes: &[(KeyNo, Content)], doubtful: bool, lsn: Option<Lsn>) {
+        let left = (0..changes.len()).rev();
+        self.tail
+            .extend(changes.iter().zip(left).map(|((key, to), left)| Change {
+                key: *key,
+                to: *to,
+                doubtful,
+                lsn,
+                more: left > 0,
+            }));
     }
 
     /// The number of doubtful writes.
@@ -145,22 +185,30 @@ impl Reference {
     }
 
     /// Records a sync of the LSN that the last write returned. Every write with an LSN up to that
-    /// is durable, as are the writes before them. If the last write deleted an absent key, only the
-    /// write that made it absent is known to be durable.
+    /// is durable, as are the writes before them. If the last write only deleted absent keys, only
+    /// the writes that made them absent are known to be durable.
     pub fn acknowledge_last(&mut self) {
-        let Some(last) = self.tail.last().copied() else {
+        let Some(last) = writes(&self.tail).next_back() else {
             return;
         };
-        if last.doubtful || self.doubtful > 0 {
+        if self.doubtful > 0 {
             return;
         }
-        // If the last write changed something, it is the newest change, and the first one found.
+        // If the last write changed something, it is the newest one, and the first one found.
+        let of_last = |change: &Change| last.iter().any(|of_last| of_last.key == change.key);
         let vouched = |change: &Change| {
             let covered = change.lsn.is_some_and(|lsn| lsn <= self.last);
-            covered || change.key == last.key && change.lsn.is_some()
+            covered || change.lsn.is_some() && of_last(change)
         };
-        let through = (self.tail.iter().rposition(vouched)).map_or(0, |at| at + 1);
-        for change in self.tail.drain(..through) {
+        let vouched = |write: &&[Change]| write.iter().any(vouched);
+        let after = writes(&self.tail).rev().take_while(|write| !vouched(write));
+        let after: usize = after.map(<[Change]>::len).sum();
+        self.settle_first(self.tail.len() - after);
+    }
+
+    /// Makes the first changes of the tail durable.
+    fn settle_first(&mut self, changes: usize) {
+        for change in self.tail.drain(..changes) {
             self.durable[change.key.0 as usize] = change.to;
         }
     }
@@ -170,10 +218,9 @@ impl Reference {
         if self.doubtful > 0 {
             return;
         }
-        let through = self.tail.len().saturating_sub(most);
-        for change in self.tail.drain(..through) {
-            self.durable[change.key.0 as usize] = change.to;
-        }
+        let last = writes(&self.tail).rev().take(most);
+        let last: usize = last.map(<[Change]>::len).sum();
+        self.settle_first(self.tail.len() - last);
     }
 
     /// Records a sync: all writes so far are durable. A doubtful write stays doubtful, unless its
@@ -187,13 +234,21 @@ impl Reference {
             return;
         }
         let tail = std::mem::take(&mut self.tail);
-        for (i, change) in tail.iter().enumerate() {
-            let later = &tail[i + 1..];
-            if change.doubtful && !later.iter().any(|c| c.key == change.key && !c.doubtful) {
-                self.tail.push(*change);
+        let mut through = 0;
+        for write in writes(&tail) {
+            through += write.len();
+            let later = &tail[through..];
+            let before = self.tail.len();
+            let stays = |change: &&Change| {
+                let replaces = |c: &Change| c.key == change.key && !c.doubtful;
+                change.doubtful && !later.iter().any(replaces)
+            };
+            self.tail.extend(write.iter().filter(stays));
+            if let Some(last) = self.tail[before..].last_mut() {
+                last.more = false;
             }
         }
-        self.doubtful = self.tail.len();
+        self.doubtful = writes(&self.tail).count();
     }
 
     /// The content of a key.
@@ -226,18 +281,48 @@ impl Reference {
                 .any(|change| change.to == found)
     }
 
-    /// The state that a crash may have left and that equals `found`, after the fewest writes.
-    /// `None` if there is none.
+    /// Whether reads of these keys may return these contents one after another, with nothing
+    /// written in between. A doubtful batch must show all of its changes, or none.
+    #[must_use]
+    pub fn may_read_all(&self, found: &[(KeyNo, Content)]) -> bool {
+        if !found.iter().all(|(key, found)| self.may_read(*key, *found)) {
+            return false;
+        }
+        let coupled = self
+            .tail
+            .iter()
+            .any(|change| change.doubtful && change.more);
+        let shows = |chosen: u32| {
+            let mut state = self.durable.clone();
+            for change in self.taken(chosen) {
+                state[change.key.0 as usize] = change.to;
+            }
+            found
+                .iter()
+                .all(|(key, found)| state[key.0 as usize] == *found)
+        };
+        !coupled || (0..1u32 << self.doubtful).any(shows)
+    }
+
+    /// Whether `found` is the content after all writes, as if none were lost.
+    #[must_use]
+    pub fn is_newest(&self, found: &[Content]) -> bool {
+        self.now == found
+    }
+
+    /// Whether a crash may have left `found`.
     #[must_use]
     pub fn permits(&self, found: &[Content]) -> bool {
-        (0..1u32 << self.doubtful).any(|chosen| {
-            let mut doubt = 0;
-            let tail = self.tail.iter().filter(move |change| {
-                let taken = !change.doubtful || chosen >> doubt & 1 == 1;
-                doubt += u32::from(change.doubtful);
-                taken
-            });
-            self.is_after_a_prefix(found, tail)
+        (0..1u32 << self.doubtful).any(|chosen| self.is_after_a_prefix(found, self.taken(chosen)))
+    }
+
+    /// The changes of the tail without those doubtful writes whose bit in `chosen` is 0.
+    fn taken(&self, chosen: u32) -> impl Iterator<Item = &Change> {
+        let mut doubt = 0;
+        self.tail.iter().filter(move |change| {
+            let taken = !change.doubtful || chosen >> doubt & 1 == 1;
+            doubt += u32::from(change.doubtful && !change.more);
+            taken
         })
     }
 
@@ -265,7 +350,7 @@ impl Reference {
             };
             differ += usize::from(before == wanted && change.to != wanted);
             differ -= usize::from(before != wanted && change.to == wanted);
-            if differ == 0 {
+            if differ == 0 && !change.more {
                 return true;
             }
         }
@@ -304,8 +389,10 @@ impl Reference {
             wrong.map(|(i, _)| i).collect::<Vec<_>>()
         };
         let mut best = (misses(&state), state.clone(), 0);
-        for (n, change) in self.tail.iter().enumerate() {
-            state[change.key.0 as usize] = change.to;
+        for (n, write) in writes(&self.tail).enumerate() {
+            for change in write {
+                state[change.key.0 as usize] = change.to;
+            }
             let wrong = misses(&state);
             if wrong.len() < best.0.len() {
                 best = (wrong, state.clone(), n + 1);
@@ -319,10 +406,15 @@ impl Reference {
             });
             keys.collect::<Vec<_>>().join(", ")
         };
-        let tail = self.tail.len();
+        let tail = writes(&self.tail).count();
+        let batches = match self.tail.iter().any(|change| change.more) {
+            true => ", each batch whole",
+            false => "",
+        };
         (
             format!(
-                "a state after 0 to {tail} of the last {tail} writes; nearest, after {after}: {}",
+                "a state after 0 to {tail} of the last {tail} writes{batches}; nearest, after \
+                 {after}: {}",
                 list(&nearest)
             ),
             list(found),
@@ -361,7 +453,7 @@ mod tests {
         /// writes.
         #[test]
         fn what_is_permitted_is_what_the_contract_says(
-            writes in proptest::collection::vec((0u32..3, 0u32..3, 0..6u8), 0..8),
+            writes in proptest::collection::vec((0u32..3, 0u32..3, 0..6u8, any::<bool>()), 0..8),
             found in proptest::collection::vec(0u64..12, 3),
         ) {
             let mut reference = Reference::new(&program(3));
@@ -370,17 +462,22 @@ mod tests {
             // All states reachable so far, by the number of writes done and by the subset of
             // doubtful writes.
             let mut ends = vec![vec![None; 3]];
-            for (n, (key, kind, fate)) in writes.iter().enumerate() {
+            for (n, (key, kind, fate, batch)) in writes.iter().enumerate() {
                 let to = (*kind > 0).then(|| Written::new(n as u64 + 1, 8));
+                let mut changes = vec![(KeyNo(*key), to)];
+                // The batch also gives the next key the same content.
+                changes.extend(batch.then_some((KeyNo((*key + 1) % 3), to)));
                 let mut with = ends.clone();
-                with.iter_mut().for_each(|state| state[*key as usize] = to);
+                for (key, to) in &changes {
+                    with.iter_mut().for_each(|state| state[key.0 as usize] = *to);
+                }
                 if *fate == 0 && doubtful < MOST_DOUBTFUL {
                     doubtful += 1;
-                    reference.may_have_written(KeyNo(*key), to);
+                    reference.may_have_written_together(&changes);
                     allowed.extend(with.iter().cloned());
                     ends.extend(with);
                 } else {
-                    reference.wrote(KeyNo(*key), to, Lsn(n as u64));
+                    reference.wrote_together(&changes, Lsn(n as u64));
                     allowed.extend(with.iter().cloned());
                     ends = with;
                 }
@@ -415,5 +512,38 @@ mod tests {
         reference.wrote(KeyNo(1), None, Lsn(40));
         reference.acknowledge_last();
         assert!(reference.permits(&[None, None]) && !reference.permits(&[None, written]));
+    }
+
+    #[test]
+    fn a_batch_is_vouched_for_and_doubted_as_a_whole() {
+        let [one, two, three] = [1, 2, 3].map(|version| Some(Written::new(version, 8)));
+        let (a, b, c) = (KeyNo(0), KeyNo(1), KeyNo(2));
+        let mut reference = Reference::new(&program(3));
+        reference.wrote_together(&[(a, one), (b, one)], Lsn(10));
+        reference.wrote_together(&[(b, two), (c, two)], Lsn(20));
+        assert!(reference.permits(&[one, one, None]) && !reference.permits(&[one, two, None]));
+        // All but the last write, not all but the last change.
+        let mut flushed = reference.clone();
+        flushed.acknowledge_all_but(1);
+        assert!(flushed.permits(&[one, one, None]) && !flushed.permits(&[None; 3]));
+        // A delete that changed nothing vouches for the batch that made its key absent.
+        reference.wrote_together(&[(a, None), (b, three)], Lsn(30));
+        reference.wrote(c, three, Lsn(40));
+        reference.wrote(a, None, Lsn(5));
+        reference.acknowledge_last();
+        assert!(reference.permits(&[None, three, two]) && !reference.permits(&[one, two, two]));
+        // A doubtful batch is there or not; readers see all of it or nothing.
+        reference.acknowledge();
+        reference.may_have_written_together(&[(a, one), (b, one)]);
+        assert!(reference.may_read(a, one) && reference.may_read(b, three));
+        assert!(reference.may_read_all(&[(a, one), (b, one)]));
+        assert!(reference.may_read_all(&[(a, None), (b, three), (c, three)]));
+        assert!(!reference.may_read_all(&[(a, one), (b, three)]));
+        // What is written over one of its keys leaves the other in doubt.
+        reference.wrote(b, two, Lsn(50));
+        reference.acknowledge();
+        assert_eq!(reference.doubtful(), 1);
+        assert!(reference.permits(&[one, two, three]) && reference.permits(&[None, two, three]));
+        assert!(!reference.permits(&[one, one, three]));
     }
 }

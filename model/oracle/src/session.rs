@@ -7,6 +7,7 @@
 //! reports no power cut: the operation returns as usual, but counts as one that never returned, and
 //! the store is opened on what was there at the cut.
 
+mod batch;
 mod empty;
 mod fits;
 mod place;
@@ -169,6 +170,7 @@ impl<'e> Session<'e> {
             buffer: Vec::new(),
         };
         session.store = Some(session.open()?);
+        session.want_batches();
         Ok(session)
     }
 
@@ -181,6 +183,9 @@ impl<'e> Session<'e> {
     /// happened or not.
     pub(super) fn anticipate(&self, at: usize, reference: &mut Reference) {
         match &self.program.ops[at] {
+            Op::Write(changes) => {
+                reference.wrote_together(&batch::contents(at, changes), Lsn(u64::MAX));
+            }
             Op::Put(key, len) => {
                 let written = Written::new(version_of(at), *len);
                 reference.wrote(*key, Some(written), Lsn(u64::MAX));
@@ -263,6 +268,7 @@ impl<'e> Session<'e> {
         match &self.program.ops[at] {
             Op::Put(key, len) => self.write(at, *key, Some((version_of(at), *len))),
             Op::Delete(key) => self.write(at, *key, None),
+            Op::Write(changes) => self.write_batch(at, changes),
             Op::Get(key) => self.get(at, *key),
             Op::Scan { from, to, limit } => self.scan(at, *from, *to, *limit),
             Op::ScanBack { before, limit } => self.scan_back(at, *before, *limit),
@@ -403,20 +409,13 @@ impl<'e> Session<'e> {
         let to = written.map(|(version, len)| Written::new(version, len));
         match done {
             Ok(lsn) => {
-                self.newest = self.newest.max(lsn);
                 self.reference.wrote(key, to, lsn);
                 self.last = lsn;
                 if let Some((_, len)) = written {
                     let (key, value) = (self.program.key(key).len(), len as usize);
                     self.tally.edges.met(&self.engine.limits(), key, value);
                 }
-                if let Some(most) = self.engine.undurable_at_most().filter(|_| !self.armed) {
-                    self.reference.acknowledge_all_but(most);
-                }
-                // After the power was cut, a promise does not count.
-                if self.engine.promise() == Promise::OnReturn && !self.place.is_dark() {
-                    self.reference.acknowledge();
-                }
+                self.returned(lsn);
                 Ok(())
             }
             // A full store has changed nothing, and continues.
@@ -431,6 +430,18 @@ impl<'e> Session<'e> {
                 self.reference.may_have_written(key, to);
                 self.failed(at, &e)
             }
+        }
+    }
+
+    /// Notes what a write that returned makes durable.
+    fn returned(&mut self, lsn: Lsn) {
+        self.newest = self.newest.max(lsn);
+        if let Some(most) = self.engine.undurable_at_most().filter(|_| !self.armed) {
+            self.reference.acknowledge_all_but(most);
+        }
+        // After the power was cut, a promise does not count.
+        if self.engine.promise() == Promise::OnReturn && !self.place.is_dark() {
+            self.reference.acknowledge();
         }
     }
 

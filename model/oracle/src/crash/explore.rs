@@ -16,6 +16,7 @@ use crate::finding::{Check, Finding};
 use crate::medium::{Image, InDoubt, Medium, Request};
 use crate::point::{Phase, Point};
 use crate::program::{CrashPoint, Program};
+use crate::reach::{Area, batches};
 use crate::reference::Reference;
 use crate::session::{Place, Session};
 use crate::{DiskKind, Engine, panics};
@@ -62,6 +63,8 @@ struct Later {
 struct Recovered {
     requests: Vec<Request>,
     promise: Reference,
+    /// Whether nothing at all was lost.
+    newest: bool,
 }
 
 /// The content of the device if these versions survive.
@@ -87,6 +90,15 @@ impl<'e> Explorer<'e> {
             judged: HashSet::new(),
             coverage: Coverage::default(),
             later: Vec::new(),
+        }
+    }
+
+    /// Expects power cuts during batches, if the engine has batches.
+    fn want_batches(&mut self) {
+        if self.engine.batch_bytes().is_some() {
+            for what in [batches::CUT, batches::KEPT, batches::LOST] {
+                self.coverage.tally.reach.want(Area::Fault, what);
+            }
         }
     }
 
@@ -119,6 +131,8 @@ impl<'e> Explorer<'e> {
         let mut session = Session::on(self.engine, self.program, Place::on(medium), opening)
             .map_err(|why| Self::finding(check, "a store that opens".into(), why))?;
         self.coverage.judged += 1;
+        let completed = session.batches_completed();
+        self.met(batches::COMPLETED, completed);
         let found = session
             .contents()
             .map_err(|why| Self::finding(check, "a store that can be read".into(), why))?;
@@ -127,18 +141,24 @@ impl<'e> Explorer<'e> {
             return Err(Self::finding(check, expected, found));
         }
         let requests = session.medium().map(|m| m.take_recording());
+        let newest = permitted.is_newest(&found);
         session.settle(found);
         Ok(Recovered {
             requests: requests.unwrap_or_default(),
             promise: session.reference().clone(),
+            newest,
         })
+    }
+
+    fn met(&mut self, what: &'static str, n: u64) {
+        self.coverage.tally.reach.met(Area::Fault, what, n);
     }
 
     /// Tries one crash state.
     fn try_state(
         &mut self,
         image: Image,
-        promise: usize,
+        (promise, in_batch): (usize, bool),
         permitted: &Reference,
         crash: &CrashPoint,
     ) -> Result<(), Finding> {
@@ -147,7 +167,12 @@ impl<'e> Explorer<'e> {
             return Ok(());
         }
         self.coverage.states += u64::from(self.seen.insert(fingerprint));
-        self.recover(image.clone(), permitted, Check::Crash)?;
+        let recovered = self.recover(image.clone(), permitted, Check::Crash)?;
+        if in_batch {
+            let fate = [batches::LOST, batches::KEPT][usize::from(recovered.newest)];
+            self.met(batches::CUT, 1);
+            self.met(fate, 1);
+        }
         let n = self.coverage.judged;
         let every = |period: u64| period > 0 && n.is_multiple_of(period);
         let (again, go_on) = (every(self.effort.again), every(self.effort.go_on));
@@ -328,7 +353,8 @@ impl<'e> Explorer<'e> {
                     keep,
                     damage: None,
                 }];
-                self.try_state(image, promise, permitted, &crashes[0])?;
+                let in_force = (promise, run.promises[promise].batch);
+                self.try_state(image, in_force, permitted, &crashes[0])?;
             }
         }
         until.join(&once);
@@ -399,6 +425,7 @@ pub fn explore_until(
         until.join(&run);
         let mut explorer = Explorer::new(engine, program, effort, seed);
         explorer.coverage.tally = tally;
+        explorer.want_batches();
         explorer.all(&recorded, &mut crashes, until)?;
         Ok(explorer.coverage)
     });

@@ -23,6 +23,8 @@ pub(super) struct Recorded {
 pub(super) struct Promised {
     pub(super) from: usize,
     pub(super) reference: Reference,
+    /// Whether a batch is being written.
+    pub(super) batch: bool,
 }
 
 impl Recorded {
@@ -69,6 +71,7 @@ pub(super) fn record(
     let mut promises = vec![Promised {
         from: 0,
         reference: session.reference().clone(),
+        batch: false,
     }];
     let puts = program
         .ops
@@ -97,6 +100,7 @@ pub(super) fn record(
             promises.push(Promised {
                 from: before + 1,
                 reference: with,
+                batch: matches!(op, Op::Write(changes) if !changes.is_empty()),
             });
         }
         session.step(at)?;
@@ -106,6 +110,7 @@ pub(super) fn record(
             promises.push(Promised {
                 from: done(&session).max(least),
                 reference: session.reference().clone(),
+                batch: false,
             });
         }
     }

@@ -3,6 +3,7 @@
 use treering_engine::BLOCK_SIZE;
 use treering_engine::device::RequestKind;
 
+use super::batches::Batches;
 use super::lengths::Lengths;
 use super::shape::{FILLING_KEYS, Shape};
 use super::steps::{Kind, Step};
@@ -110,6 +111,13 @@ impl Shape {
             3 => KeyNo(u32::from(n) % keys.len() as u32),
             _ => key(n),
         };
+        let batches = engine.batch_bytes().map(|most| Batches {
+            shape: self,
+            lengths,
+            keys: &keys,
+            written: &written,
+            most,
+        });
         let mut last = None;
         let ops = steps.iter().flat_map(|step| {
             let seed = u64::from(step.a) << 16 | u64::from(step.b);
@@ -127,6 +135,8 @@ impl Shape {
             };
             let mut more = Vec::new();
             let kind = match step.kind {
+                Kind::PutBatch if batches.is_none() => Kind::Put,
+                Kind::DeleteBatch if batches.is_none() => Kind::Delete,
                 // In persistent memory the only failure is a power cut.
                 Kind::Fail | Kind::FailAndCut | Kind::Starve if memory && power => Kind::Crash,
                 kind => kind,
@@ -140,6 +150,17 @@ impl Shape {
                     15 => any(step.a, 3),
                     _ => key(step.a),
                 }),
+                Kind::PutBatch | Kind::DeleteBatch => {
+                    let begins_with_put = kind == Kind::PutBatch;
+                    let made = batches
+                        .as_ref()
+                        .map(|made| made.batch(step, begins_with_put));
+                    // Mostly, what the batch wrote is read soon.
+                    if let Some(change) = made.iter().flatten().next() {
+                        last = Some(change.key);
+                    }
+                    Op::Write(made.unwrap_or_default())
+                }
                 // The key that was just written, a neighbour of it, or any key.
                 Kind::Get => Op::Get(match (last, step.b % 4) {
                     (Some(last), 0) => last,

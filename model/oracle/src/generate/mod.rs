@@ -5,6 +5,7 @@
 //! failing program is reduced in the same way on every engine: operations are dropped, numbers get
 //! smaller.
 
+mod batches;
 mod lengths;
 mod machine;
 mod make;

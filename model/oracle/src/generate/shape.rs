@@ -27,6 +27,16 @@ pub struct Shape {
     pub(super) step: u32,
 }
 
+impl Shape {
+    /// How many of 1,000 operations are batches. Few, but in one program in eight many.
+    pub(super) fn batches(&self) -> u32 {
+        match self.salt >> 40 & 7 {
+            0 => 120,
+            _ => 15,
+        }
+    }
+}
+
 /// This many keys fit every store, whatever their values.
 pub(super) const FEW_KEYS: u16 = 160;
 

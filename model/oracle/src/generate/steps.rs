@@ -56,6 +56,10 @@ impl Pattern {
 pub(super) enum Kind {
     Put,
     Delete,
+    /// A batch that begins with a put. For an engine without batches, a put.
+    PutBatch,
+    /// A batch that begins with a delete. For an engine without batches, a delete.
+    DeleteBatch,
     Get,
     Scan,
     ScanBounded,
@@ -137,6 +141,11 @@ fn draw(shape: &Shape, runner: &mut TestRunner) -> Step {
     let (pattern, mut random) = Pattern::of(shape.salt, phase);
     let start = random.below(u64::from(shape.keys)) as u16;
     a = pattern.key(kind, shape.keys, start, at, a);
+    let kind = match kind {
+        Kind::Put if lot < shape.batches() => Kind::PutBatch,
+        Kind::Delete if lot < shape.batches() => Kind::DeleteBatch,
+        kind => kind,
+    };
     Step { kind, a, b }
 }
 

@@ -125,7 +125,7 @@ struct Raw {
     op: Op,
 }
 
-const OPERATION: &str = "put, delete, get, scan, scan-back, sync, sync-last, pump, step, checkpoint, reopen, crash, cut-power, no-space, space, or fail- and \
+const OPERATION: &str = "put, delete, write, get, scan, scan-back, sync, sync-last, pump, step, checkpoint, reopen, crash, cut-power, no-space, space, or fail- and \
                          write, log-write, page-write, extra-write, flush, read or trim";
 
 fn operation(first: &str, line: &mut Line) -> Result<Raw, ProgramError> {
@@ -139,6 +139,27 @@ fn operation(first: &str, line: &mut Line) -> Result<Raw, ProgramError> {
         "delete" => {
             keys.push(line.key()?);
             Op::Delete(zero)
+        }
+        "write" => {
+            let mut changes = Vec::new();
+            while let Some(word) = line.words.next() {
+                let key = KeyNo(keys.len() as u32);
+                let len = match word {
+                    Word::Plain(w) if w == "put" => {
+                        keys.push(line.key()?);
+                        Some(line.number()?)
+                    }
+                    Word::Plain(w) if w == "delete" => {
+                        keys.push(line.key()?);
+                        None
+                    }
+                    other => {
+                        return Err(line.wrong("`put` KEY N or `delete` KEY", other.text()));
+                    }
+                };
+                changes.push(Change { key, len });
+            }
+            Op::Write(changes)
         }
         "get" => {
             keys.push(line.key()?);
@@ -318,6 +339,13 @@ pub(super) fn program(text: &str) -> Result<Saved, ProgramError> {
         match raw.op.clone() {
             Op::Put(k, len) => Op::Put(number(k), len),
             Op::Delete(k) => Op::Delete(number(k)),
+            Op::Write(changes) => {
+                let numbered = |change: Change| Change {
+                    key: number(change.key),
+                    ..change
+                };
+                Op::Write(changes.into_iter().map(numbered).collect())
+            }
             Op::Get(k) => Op::Get(number(k)),
             Op::Scan { from, to, limit } => Op::Scan {
                 from: number(from),

@@ -1,6 +1,6 @@
 //! Checks whether an engine can run a program.
 
-use crate::program::{Op, Program};
+use crate::program::{KeyNo, Op, Program};
 use crate::{DiskKind, Engine};
 
 /// An operation that the engine cannot run: a key or record beyond its limits, or a crash of a disk
@@ -23,24 +23,30 @@ pub struct Unfit {
 pub fn fits(engine: &dyn Engine, program: &Program) -> Result<(), Unfit> {
     let limits = engine.limits();
     for (i, op) in program.ops.iter().enumerate() {
-        let why = match op {
-            Op::Put(key, len) => {
-                let (key, len) = (program.key(*key).len(), *len as usize);
-                if key > limits.max_key {
-                    Some(format!("the key is longer than {} bytes", limits.max_key))
-                } else if key + len > limits.max_record
-                    && engine.long_values().is_none_or(|long| len > long.to)
-                {
-                    Some(format!(
-                        "key and value are longer than {} bytes",
-                        limits.max_record
-                    ))
-                } else if key == 0 && !limits.empty_key {
-                    Some("the engine takes no empty key".to_owned())
-                } else {
-                    None
-                }
+        let too_long = |key: KeyNo, len: u32| {
+            let (key, len) = (program.key(key).len(), len as usize);
+            if key > limits.max_key {
+                Some(format!("the key is longer than {} bytes", limits.max_key))
+            } else if key + len > limits.max_record
+                && engine.long_values().is_none_or(|long| len > long.to)
+            {
+                Some(format!(
+                    "key and value are longer than {} bytes",
+                    limits.max_record
+                ))
+            } else if key == 0 && !limits.empty_key {
+                Some("the engine takes no empty key".to_owned())
+            } else {
+                None
             }
+        };
+        let why = match op {
+            Op::Put(key, len) => too_long(*key, *len),
+            Op::Write(_) if engine.batch_bytes().is_none() => {
+                Some("the engine has no batches".to_owned())
+            }
+            Op::Write(changes) => (changes.iter())
+                .find_map(|change| change.len.and_then(|len| too_long(change.key, len))),
             op => beyond(op, engine.disk()).map(str::to_owned),
         };
         if let Some(why) = why {

@@ -7,7 +7,7 @@ use super::{Place, Session};
 use crate::finding::{Check, Finding};
 use crate::medium::{Medium, When};
 use crate::program::{Keep, KeyNo};
-use crate::reach::Area;
+use crate::reach::{Area, batches};
 use crate::reference::Content;
 
 impl Session<'_> {
@@ -127,6 +127,8 @@ impl Session<'_> {
 
     fn open_and_read(&mut self) -> Result<Vec<Content>, String> {
         self.store = Some(self.open()?);
+        let completed = self.batches_completed();
+        (self.tally.reach).met(Area::Fault, batches::COMPLETED, completed);
         let found = self.contents()?;
         if self.place.is_dark() {
             return Err("the power went meanwhile".into());

@@ -166,10 +166,14 @@ impl Session<'_> {
         rows: Vec<(KeyNo, Content)>,
     ) -> Result<(), Finding> {
         let mut rows = rows.into_iter().peekable();
+        let mut all = Vec::new();
         for key in keys {
             let key = KeyNo(key);
             let row = rows.next_if(|(k, _)| *k == key);
             let found = row.and_then(|(_, content)| content);
+            if self.reference.doubtful() > 0 {
+                all.push((key, found));
+            }
             if !self.reference.may_read(key, found) {
                 let name = self.program.key(key).escape_ascii();
                 let expected = Written::describe(self.reference.get(key));
@@ -177,6 +181,11 @@ impl Session<'_> {
                 let found = Written::describe(found);
                 return Err(self.finding(check, at, format!("\"{name}\": {expected}"), found));
             }
+        }
+        if !self.reference.may_read_all(&all) {
+            let expected = "all changes of a batch that failed, or none".to_owned();
+            let found = "some of them".to_owned();
+            return Err(self.finding(Check::Reference, at, expected, found));
         }
         Ok(())
     }

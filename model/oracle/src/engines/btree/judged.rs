@@ -1,5 +1,6 @@
 //! The [`Engine`] implementation of the page trees.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -83,6 +84,17 @@ impl Engine for BTree {
             to: quarter + 24_000,
             piece: 4_048,
         })
+    }
+
+    fn batch_bytes(&self) -> Option<u64> {
+        // An eighth of the log, in which records and blocks have headers.
+        Some(self.options.log_bytes / 8 / 4 * 3)
+    }
+
+    fn batches_completed(&self, store: &dyn Kv) -> Option<u64> {
+        let store: &dyn Any = store;
+        let store: &Store = store.downcast_ref()?;
+        Some(store.recovery().batches_completed)
     }
 
     fn open(&self, disk: &Disk) -> Result<Arc<dyn Kv>> {
