@@ -47,6 +47,8 @@ pub enum Write<'k> {
     Put,
     /// A delete of this key.
     Delete(&'k [u8]),
+    /// A batch.
+    Batch,
     /// A step of background work, or a checkpoint.
     Background,
 }
@@ -132,8 +134,9 @@ pub trait Engine: Send + Sync {
 
     /// The size that a batch ([`Kv::write`]) may always have: the bytes of its keys and values, and
     /// 32 more for each change. [Long values](Engine::long_values) do not count. A larger batch may
-    /// be refused with [`treering_engine::Error::BatchTooLarge`] and then changes nothing. `None` if
-    /// the engine has no batches: programs then contain none.
+    /// be refused, with [`treering_engine::Error::BatchTooLarge`] or
+    /// [`treering_engine::Error::LogFull`], and then changes nothing. `None` if the engine has no
+    /// batches: programs then contain none.
     fn batch_bytes(&self) -> Option<u64> {
         None
     }

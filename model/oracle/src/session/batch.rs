@@ -82,7 +82,7 @@ impl Session<'_> {
                 self.returned(lsn);
                 Ok(())
             }
-            Err(e @ Error::BatchTooLarge { .. }) => {
+            Err(e @ (Error::BatchTooLarge { .. } | Error::LogFull { .. })) => {
                 let most = self.engine.batch_bytes().unwrap_or(0);
                 if bytes <= most {
                     let expected = format!(
@@ -95,7 +95,7 @@ impl Session<'_> {
                 Ok(())
             }
             // A full store has changed nothing, and continues.
-            Err(e) if changes.iter().any(|change| self.is_full_for(&e, *change)) => {
+            Err(e) if self.is_full(&e, &Write::Batch) => {
                 self.tally.full += 1;
                 self.refused = true;
                 self.tally.reach.met(Area::Fault, batches::REFUSED, 1);
@@ -107,13 +107,5 @@ impl Session<'_> {
                 self.failed(at, &e)
             }
         }
-    }
-
-    fn is_full_for(&self, error: &Error, change: Change) -> bool {
-        let key = self.program.key(change.key);
-        self.is_full(
-            error,
-            &change.len.map_or(Write::Delete(key), |_| Write::Put),
-        )
     }
 }
