@@ -97,11 +97,11 @@ pub mod batches {
     pub const REFUSED: &str = "batch refused by a full store";
     /// A batch fails, and may have happened or not.
     pub const FAILED: &str = "batch that fails";
-    /// The power is cut while a batch is written.
+    /// The power is cut while a batch is written, or before anything else is.
     pub const CUT: &str = "power cut during a batch";
-    /// A batch that was being written when the power was cut is there afterwards.
+    /// Such a batch is there afterwards.
     pub const KEPT: &str = "batch cut and kept";
-    /// A batch that was being written when the power was cut is not there afterwards.
+    /// Such a batch is not there afterwards.
     pub const LOST: &str = "batch cut and lost";
     /// Recovery makes the changes of a batch that a power cut had cut short.
     pub const COMPLETED: &str = "batch completed by recovery";

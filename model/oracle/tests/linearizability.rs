@@ -24,7 +24,7 @@ impl Draft {
     fn history(&self) -> History {
         let keys = (0..self.keys).map(|n| Key::from(format!("k{n}").into_bytes()));
         let (calls, scans, rows) = (self.calls.clone(), self.scans.clone(), self.rows.clone());
-        History::assemble(keys.collect(), calls, scans, rows)
+        History::assemble(keys.collect(), calls, scans, Vec::new(), rows)
     }
 
     fn call(&mut self, client: u32, invoke: u64, end: u64, action: Action) -> &mut Self {
@@ -301,6 +301,7 @@ fn a_core_is_wrong_by_itself(seed: u64, history: &History, violation: &Violation
         history.keys().to_vec(),
         calls,
         history.scans().to_vec(),
+        history.batches().to_vec(),
         history.rows().to_vec(),
     );
     let place = |key: &Key| **key == *violation.key;

@@ -4,11 +4,11 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use treering_engine::{Error, Kv, Lsn, Result};
+use treering_engine::{Batch, Error, Kv, Lsn, Result};
 
 use super::power::{Power, Trouble};
 use super::races::{Deed, Deeds};
-use super::workload::{Step, Workload};
+use super::workload::{Group, Step, Workload};
 use crate::engine::{Engine, Write};
 use crate::history::{Action, KeyId, Recorder, Start, Ticks, Version};
 use crate::random::Random;
@@ -36,6 +36,7 @@ pub struct Session {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Refusals {
     puts: bool,
+    batches: bool,
     /// For each key, whether its delete may be refused.
     deletes: Vec<bool>,
     background: bool,
@@ -46,6 +47,7 @@ impl Refusals {
         let delete = |key: &crate::history::Key| engine.may_refuse(&Write::Delete(key));
         Refusals {
             puts: engine.may_refuse(&Write::Put),
+            batches: engine.may_refuse(&Write::Batch),
             deletes: work.keys().iter().map(delete).collect(),
             background: engine.may_refuse(&Write::Background),
         }
@@ -232,6 +234,8 @@ impl Client {
                 let may = deletes.get(key.0 as usize).copied().unwrap_or(false);
                 self.wrote(answer, may)
             }
+            Step::Write { group, deletes } => self.write(kv, group, deletes),
+            Step::Look { group, back, scan } => self.look(kv, group, back, scan),
             Step::Scan {
                 start,
                 through,
@@ -247,6 +251,54 @@ impl Client {
                 },
             ),
         }
+    }
+
+    fn write(&mut self, kv: &dyn Kv, group: Group, deletes: u32) -> Result<()> {
+        let session = Arc::clone(&self.session);
+        let clients = session.recorders.len() as u64;
+        let version = self.calls * clients + u64::from(self.number);
+        let keys = session.work.keys_of(group).into_iter().zip(0u32..);
+        let changes = keys.map(|(key, place)| match deletes >> place & 1 {
+            // Each value has a version of its own.
+            0 => (key, Version(version | u64::from(place) << 32)),
+            _ => (key, Version::ABSENT),
+        });
+        let changes = session.work.fitting(changes.collect());
+        let mut batch = Batch::new();
+        for (key, version) in &changes {
+            let name = &*session.work.keys()[key.0 as usize];
+            if *version == Version::ABSENT {
+                batch.delete(name);
+            } else {
+                let len = session.work.len_of(name.len(), version.0);
+                batch.put(name, value::value(version.0, len));
+            }
+        }
+        let mut recorder = lock(&session.recorders[self.number as usize]);
+        self.invoked = session.ticks.next();
+        recorder.invoke_batch(self.invoked, changes);
+        drop(recorder);
+        let answer = kv.write(&batch);
+        self.wrote(answer, session.refusals.batches)
+    }
+
+    /// Reads the keys of a batch.
+    fn look(&mut self, kv: &dyn Kv, group: Group, back: bool, scan: bool) -> Result<()> {
+        let mut keys = self.session.work.keys_of(group);
+        if back {
+            keys.reverse();
+        }
+        let (Some(first), Some(last)) = (keys.first().copied(), keys.last().copied()) else {
+            return Ok(());
+        };
+        if !scan {
+            return keys
+                .into_iter()
+                .try_for_each(|key| self.make(kv, Step::Get(key)));
+        }
+        self.make(kv, Step::Get(first))?;
+        let (low, high) = (first.min(last), first.max(last));
+        self.scan(kv, Start::From(low), Some(high), 200)
     }
 
     fn scan(

@@ -37,7 +37,8 @@ pub(super) fn run(
         u64::from(plan.clients),
         engine.may_refuse(&Write::Put),
     )
-    .with_long(engine.long_values());
+    .with_long(engine.long_values())
+    .with_batches(engine.batch_bytes());
     let disk = match medium.disk() {
         Disk::Blocks(device) => Disk::Blocks(Arc::new(SlowDevice::over(device))),
         other => other,

@@ -37,7 +37,7 @@ pub use finding::Finding;
 pub use plan::{Plan, RunError};
 pub use power::Power;
 pub use report::{Report, Wrong};
-pub use workload::{Shape, Step, Workload};
+pub use workload::{Group, Shape, Step, Workload};
 
 use crate::deadline::Deadline;
 use crate::edges::Edges;

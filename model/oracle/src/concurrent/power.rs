@@ -10,7 +10,8 @@
 //! `sync` of its LSN or a later one returned while the power was on. If a write survives, all
 //! writes that had returned before it was invoked are vouched for, too, because a crash may drop
 //! only a suffix of the writes (`DurableMap`). A key may then hold the value of a write unless a
-//! write that is vouched for was invoked after that write had ended. O(calls).
+//! write that is vouched for was invoked after that write had ended. A batch of which a change is
+//! there has happened as a whole, which vouches for its other changes. O(calls).
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +22,7 @@ use treering_engine::{Kv, Lsn};
 use super::finding::Finding;
 use super::workload::Workload;
 use crate::Promise;
-use crate::history::{Action, Call, History, Outcome, Version, show_key};
+use crate::history::{Action, Call, History, Outcome, Row, Version, show_key};
 use crate::medium::Medium;
 
 /// What else is wrong with the medium before the power cut.
@@ -135,7 +136,7 @@ pub(super) fn contents(kv: &dyn Kv, work: &Workload) -> Result<Vec<Version>, Fin
 /// The calls on one key that decide what it may hold.
 #[derive(Clone, Default)]
 struct OfKey<'h> {
-    writes: Vec<&'h Call>,
+    writes: Vec<(&'h Call, Version)>,
     /// The last call that is vouched for, by its invocation.
     vouched: Option<&'h Call>,
 }
@@ -148,42 +149,43 @@ pub(super) fn judge(
     work: &Workload,
     found: &[Version],
 ) -> Vec<String> {
-    let writes = |call: &&Call| matches!(call.action, Action::Put { .. } | Action::Delete { .. });
     let mut keys: Vec<OfKey<'_>> = vec![OfKey::default(); found.len()];
     let mut survived = 0;
-    for call in history.calls().iter().filter(writes) {
-        let (key, version) = match call.action {
-            Action::Put { key, version } => (key, version),
-            Action::Delete { key } => (key, Version::ABSENT),
-            _ => continue,
-        };
-        // Keys are numbered as in the table, since no client wrote any other key.
-        let at = key.0 as usize;
-        keys[at].writes.push(call);
-        if version != Version::ABSENT && found[at] == version {
-            survived = survived.max(call.invoke);
+    // The invocations of batches of which a change is there. So all of their changes have happened.
+    let mut whole: Vec<u64> = Vec::new();
+    for call in history.calls() {
+        for Row { key, version } in history.written_by(call) {
+            // Keys are numbered as in the table, since no client wrote any other key.
+            let at = key.0 as usize;
+            keys[at].writes.push((call, version));
+            if version != Version::ABSENT && found[at] == version {
+                survived = survived.max(call.invoke);
+                if matches!(call.action, Action::Write(_)) {
+                    whole.push(call.invoke);
+                }
+            }
         }
     }
+    // Invocations ascend, since calls are in their order.
+    whole.dedup();
     let told = power.vouched();
     for key in &mut keys {
-        let vouched = |call: &&&Call| {
-            call.outcome == Outcome::Returned
+        let vouched = |(call, _): &&(&Call, Version)| {
+            let returned = call.outcome == Outcome::Returned
                 && (promise == Promise::OnReturn
                     || call.end < survived
-                    || told.binary_search(&call.invoke).is_ok())
+                    || told.binary_search(&call.invoke).is_ok());
+            returned || whole.binary_search(&call.invoke).is_ok()
         };
-        let last = key.writes.iter().filter(vouched);
-        key.vouched = last.max_by_key(|call| call.invoke).copied();
+        let last = key.writes.iter().filter(vouched).map(|(call, _)| *call);
+        key.vouched = last.max_by_key(|call| call.invoke);
     }
     let wrong = |(at, key): (usize, &OfKey<'_>)| {
         let found = found[at];
         let after = key.vouched.map_or(0, |call| call.invoke);
-        let left = |call: &&Call| match call.action {
-            Action::Put { version, .. } => version == found,
-            _ => found == Version::ABSENT,
-        };
+        let left = |(_, version): &&(&Call, Version)| *version == found;
         let from_the_start = found == Version::ABSENT && key.vouched.is_none();
-        let mut leaves = key.writes.iter().copied().filter(left);
+        let mut leaves = key.writes.iter().filter(left).map(|(call, _)| *call);
         // A failed call may take effect later.
         let late = |call: &Call| call.end >= after || call.outcome == Outcome::Failed;
         if from_the_start || leaves.any(late) {
@@ -191,6 +193,11 @@ pub(super) fn judge(
         }
         let name = show_key(&work.keys()[at]);
         Some(match key.vouched {
+            Some(call) if whole.binary_search(&call.invoke).is_ok() => format!(
+                "{name} holds {found}, though another change of this batch of client {} is there: {}",
+                call.client,
+                history.describe(call)
+            ),
             Some(call) => format!(
                 "{name} holds {found}, though client {} was told that this is durable: {}",
                 call.client,
@@ -272,6 +279,30 @@ mod tests {
         assert_eq!(on_sync(0, [7, 0]), 1);
         let on_return = |found| wrong(&calls, 0, Promise::OnReturn, found);
         assert_eq!((on_return([2, 0]), on_return([2, 3])), (1, 0));
+    }
+
+    #[test]
+    fn a_batch_of_which_a_change_is_there_is_there_as_a_whole() {
+        let keys: Arc<[Key]> = [&b"a"[..], b"b"].map(Key::from).into();
+        let work = Workload::on(keys.to_vec(), 100, 10);
+        let power = Power::of(Medium::new(DiskKind::Blocks(8)).unwrap(), Trouble::None);
+        let mut recorder = Recorder::new(0, Arc::clone(&keys));
+        let change = |key, version| (KeyId(key), Version(version));
+        recorder.invoke_batch(1, [change(0, 1), change(1, 2)]);
+        recorder.returned(2, Version::ABSENT);
+        // Never returns.
+        recorder.invoke_batch(3, [change(0, 3), change(1, 0)]);
+        let history = History::merge(vec![recorder]);
+        let wrong = |found: [u64; 2]| {
+            let found = found.map(Version);
+            judge(&history, &power, Promise::OnSync, &work, &found).len()
+        };
+        for whole in [[0, 0], [1, 2], [3, 0]] {
+            assert_eq!(wrong(whole), 0, "{whole:?}");
+        }
+        for part in [[1, 0], [0, 2], [3, 2]] {
+            assert!(wrong(part) > 0, "{part:?}");
+        }
     }
 
     #[test]

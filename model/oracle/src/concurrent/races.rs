@@ -14,6 +14,7 @@ use crate::reach::{Area, Reach};
 pub(super) enum Deed {
     Put,
     Delete,
+    Batch,
     Get,
     Scan,
     Sync,
@@ -22,13 +23,14 @@ pub(super) enum Deed {
     PowerCut,
 }
 
-use Deed::{Background, Checkpoint, Delete, Get, PowerCut, Put, Scan, Sync};
+use Deed::{Background, Batch, Checkpoint, Delete, Get, PowerCut, Put, Scan, Sync};
 
 impl Deed {
     fn name(self) -> &'static str {
         match self {
             Put => "put",
             Delete => "delete",
+            Batch => "batch",
             Get => "get",
             Scan => "scan",
             Sync => "sync",
@@ -54,6 +56,7 @@ impl Deed {
 fn pair(one: Deed, other: Deed) -> String {
     let (first, second) = (one.min(other), one.max(other));
     match (first == second, second) {
+        (true, Batch) => "two batches of a key".to_owned(),
         (true, _) => format!("two {}s of a key", first.name()),
         (false, second) if second.is_call() => {
             format!("{} and {} of a key", first.name(), second.name())
@@ -88,33 +91,43 @@ struct Span {
     keys: std::ops::Range<u32>,
 }
 
-/// Counts the races of a history. `can_be` says whether the power can be cut, and whether syncs
-/// matter.
-pub(super) fn count(
-    history: &History,
-    deeds: &Deeds,
-    (cuts, syncs): (bool, bool),
-    reach: &mut Reach,
-) {
+/// What can happen besides gets, scans, puts and deletes.
+#[derive(Clone, Copy)]
+pub(super) struct CanBe {
+    /// The power is cut.
+    pub(super) cuts: bool,
+    /// A sync that matters.
+    pub(super) syncs: bool,
+    /// Batches.
+    pub(super) batches: bool,
+}
+
+/// Counts the races of a history.
+pub(super) fn count(history: &History, deeds: &Deeds, can: CanBe, reach: &mut Reach) {
     let all = 0..u32::MAX;
-    let calls = history.calls().iter().map(|call| {
+    let calls = history.calls().iter().flat_map(|call| {
         let one = |key: u32| key..key + 1;
-        let (deed, keys) = match call.action {
-            Action::Get { key, .. } => (Get, one(key.0)),
-            Action::Put { key, .. } => (Put, one(key.0)),
-            Action::Delete { key } => (Delete, one(key.0)),
+        let spans = match call.action {
+            Action::Get { key, .. } => vec![(Get, one(key.0))],
+            Action::Put { key, .. } => vec![(Put, one(key.0))],
+            Action::Delete { key } => vec![(Delete, one(key.0))],
+            // One for each key.
+            Action::Write(_) => {
+                let changes = history.written_by(call).into_iter();
+                changes.map(|row| (Batch, one(row.key.0))).collect()
+            }
             Action::Scan(scan) => {
                 let scan = &history.scans()[scan as usize];
-                (Scan, history.covered(scan))
+                vec![(Scan, history.covered(scan))]
             }
         };
         let (from, until) = (call.invoke, call.end);
-        Span {
+        spans.into_iter().map(move |(deed, keys)| Span {
             deed,
             from,
             until,
             keys,
-        }
+        })
     });
     let others = deeds.all().into_iter().map(|(deed, from, until)| Span {
         deed,
@@ -124,8 +137,8 @@ pub(super) fn count(
     });
     let mut spans: Vec<Span> = calls.chain(others).collect();
     spans.sort_by_key(|span| span.from);
-    const DEEDS: [Deed; 8] = [
-        Put, Delete, Get, Scan, Sync, Background, Checkpoint, PowerCut,
+    const DEEDS: [Deed; 9] = [
+        Put, Delete, Batch, Get, Scan, Sync, Background, Checkpoint, PowerCut,
     ];
     let mut met = [[0u64; DEEDS.len()]; DEEDS.len()];
     let mut open: Vec<&Span> = Vec::new();
@@ -141,8 +154,10 @@ pub(super) fn count(
     }
     for (at, first) in DEEDS.into_iter().enumerate() {
         for second in DEEDS.into_iter().skip(at) {
-            let can_be =
-                (cuts || second != PowerCut) && (syncs || ![first, second].contains(&Sync));
+            let is = |deed| [first, second].contains(&deed);
+            let can_be = (can.cuts || !is(PowerCut))
+                && (can.syncs || !is(Sync))
+                && (can.batches || !is(Batch));
             if first.races_with(second) && can_be {
                 reach.want(Area::Race, pair(first, second));
                 let n = met[first as usize][second as usize];
@@ -189,7 +204,11 @@ mod tests {
         count(
             &History::merge(recorders),
             &deeds,
-            (false, true),
+            CanBe {
+                cuts: false,
+                syncs: true,
+                batches: false,
+            },
             &mut reach,
         );
         let of = |what| reach.of(Area::Race, what);

@@ -11,9 +11,9 @@ use super::workload::Shape;
 use crate::edges::Edges;
 use crate::engine::{Engine, Promise};
 use crate::finding;
-use crate::history::{Action, History};
+use crate::history::{Action, History, Outcome, Row, Version};
 use crate::linear;
-use crate::reach::Reach;
+use crate::reach::{Area, Reach, batches};
 
 /// A history with which something is wrong.
 #[derive(Debug)]
@@ -98,13 +98,27 @@ impl Report {
         self.reach.steps(stats, true);
         // If writes are durable when they return, races with syncs do not matter.
         let syncs = engine.promise() == Promise::OnSync;
-        let can_be = (session.can_be_cut(), syncs);
+        let can_be = races::CanBe {
+            cuts: session.can_be_cut(),
+            syncs,
+            batches: engine.batch_bytes().is_some(),
+        };
         races::count(history, &session.deeds, can_be, &mut self.reach);
+        if can_be.batches {
+            self.reach.want(Area::Step, batches::WRITTEN);
+            let written = history.calls().iter().filter(|call| {
+                matches!(call.action, Action::Write(_)) && call.outcome == Outcome::Returned
+            });
+            self.reach
+                .met(Area::Step, batches::WRITTEN, written.count() as u64);
+        }
         let (limits, work) = (engine.limits(), &session.work);
         for call in history.calls() {
-            if let Action::Put { key, version } = call.action {
-                let key = work.keys()[key.0 as usize].len();
-                self.edges.met(&limits, key, work.len_of(key, version.0));
+            for Row { key, version } in history.written_by(call) {
+                if version != Version::ABSENT {
+                    let key = work.keys()[key.0 as usize].len();
+                    self.edges.met(&limits, key, work.len_of(key, version.0));
+                }
             }
         }
         self.histories += 1;

@@ -34,7 +34,8 @@ pub(super) fn run(
         u64::from(plan.clients),
         engine.may_refuse(&Write::Put),
     )
-    .with_long(engine.long_values());
+    .with_long(engine.long_values())
+    .with_batches(engine.batch_bytes());
     let folder;
     let disk = match engine.disk() {
         DiskKind::Blocks(blocks) => Disk::Blocks(Arc::new(SlowDevice::new(blocks))),

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::edges;
-use crate::engine::{DiskKind, Limits, LongValues};
+use crate::engine::{DiskKind, Limits, LongValues, size_in_batch};
 use crate::history::{Key, KeyId, Start, Version};
 use crate::random::Random;
 use crate::value::{self, VERSION_BYTES};
@@ -63,7 +63,21 @@ impl Shape {
     }
 }
 
-/// A call to make.
+/// The keys of a batch: the first, and more at a distance from one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// The first key.
+    pub first: KeyId,
+    /// The distance to the next one. Beyond the last key, it goes on with the first.
+    pub stride: u32,
+    /// The number of keys.
+    pub keys: u32,
+}
+
+/// Batches and their readers mostly use one of this many groups of keys, so that they meet.
+const GROUPS: u64 = 6;
+
+/// A call to make, or a few calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Read a key.
@@ -72,6 +86,22 @@ pub enum Step {
     Put(KeyId),
     /// Delete a key.
     Delete(KeyId),
+    /// Write a batch.
+    Write {
+        /// Its keys.
+        group: Group,
+        /// A bit for each key, in their order: 1 deletes it.
+        deletes: u32,
+    },
+    /// Read the keys of a batch, one after another.
+    Look {
+        /// The keys.
+        group: Group,
+        /// Whether the last key comes first.
+        back: bool,
+        /// Whether the keys after the first are read by one scan from there.
+        scan: bool,
+    },
     /// Scan.
     Scan {
         /// Where the scan begins, and its direction.
@@ -98,6 +128,10 @@ pub struct Workload {
     limits: Option<Limits>,
     /// Whether all values are as long as the longest.
     one_length: bool,
+    /// The size that a batch may have, if the engine has batches.
+    batch_bytes: Option<u64>,
+    /// The longest values that do not count there.
+    long: Option<LongValues>,
     /// Calls of a client in one phase of growth or shrinkage.
     phase: u64,
 }
@@ -106,6 +140,21 @@ impl Workload {
     /// The same workload, in which a few hot keys have values out of line, if the engine has such.
     #[must_use]
     pub fn with_long(self, long: Option<LongValues>) -> Workload {
+        let with = Workload { long, ..self };
+        with.with_long_values(long)
+    }
+
+    /// The same workload with batches of up to `bytes` bytes; see
+    /// [`Engine::batch_bytes`](crate::Engine::batch_bytes).
+    #[must_use]
+    pub fn with_batches(self, bytes: Option<u64>) -> Workload {
+        Workload {
+            batch_bytes: bytes,
+            ..self
+        }
+    }
+
+    fn with_long_values(self, long: Option<LongValues>) -> Workload {
         match long {
             Some(long) if self.shape == Shape::Hot => Workload {
                 longest: long.to,
@@ -194,6 +243,8 @@ impl Workload {
             longest: longest.max(VERSION_BYTES),
             limits: None,
             one_length: false,
+            batch_bytes: None,
+            long: None,
             phase: phase.max(1),
         }
     }
@@ -239,6 +290,9 @@ impl Workload {
         let grows = (call / self.phase).is_multiple_of(2);
         let n = self.keys.len() as u64;
         let in_turn = |behind: u64| KeyId(((call / 2 + n - behind % n) % n) as u32);
+        if self.batch_bytes.is_some() && random.percent(8) {
+            return self.batch_step(grows, random);
+        }
         match (self.shape, random.below(100)) {
             (Shape::Runs, 0..45) if grows => return Step::Put(in_turn(0)),
             (Shape::Runs, 0..45) => return Step::Delete(in_turn(0)),
@@ -275,6 +329,64 @@ impl Workload {
             }
             _ => Step::Sync,
         }
+    }
+
+    /// A batch, or a look at the keys of one.
+    fn batch_step(&self, grows: bool, random: &mut Random) -> Step {
+        let n = self.keys.len() as u64;
+        let group = match random.one_in(4) {
+            true => Group {
+                first: KeyId(random.below(n) as u32),
+                stride: 1 + random.below(n.div_ceil(2)) as u32,
+                keys: 2 + random.below(3) as u32,
+            },
+            false => {
+                let number = random.below(GROUPS);
+                Group {
+                    first: KeyId((number * n / GROUPS) as u32),
+                    // In one leaf, or in several.
+                    stride: [1, (n / 4 + 1) as u32][(number % 2) as usize],
+                    keys: 2 + (number % 3) as u32,
+                }
+            }
+        };
+        if random.one_in(2) {
+            let (back, scan) = (random.one_in(2), random.one_in(4));
+            return Step::Look { group, back, scan };
+        }
+        let one_in = if grows { 4 } else { 2 };
+        let delete = |bit| u32::from(random.one_in(one_in)) << bit;
+        let deletes = (0..group.keys).map(delete).sum();
+        Step::Write { group, deletes }
+    }
+
+    /// The keys of a group, in its order, each once.
+    #[must_use]
+    pub fn keys_of(&self, group: Group) -> Vec<KeyId> {
+        let n = self.keys.len() as u32;
+        let mut keys = Vec::new();
+        for at in 0..group.keys {
+            let key = KeyId((group.first.0 + at * group.stride) % n);
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+        keys
+    }
+
+    /// The first of these changes, as many as fit a batch.
+    pub(super) fn fitting(&self, mut changes: Vec<(KeyId, Version)>) -> Vec<(KeyId, Version)> {
+        let most = self.batch_bytes.unwrap_or(0);
+        let mut bytes = 0;
+        let fits = changes.iter().take_while(|(key, version)| {
+            let key = self.keys[key.0 as usize].len();
+            let value = (*version != Version::ABSENT).then(|| self.len_of(key, version.0) as u32);
+            bytes += size_in_batch(key, value, self.long);
+            bytes <= most
+        });
+        let fit = fits.count();
+        changes.truncate(fit);
+        changes
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) struct Recorded {
 pub(super) struct Promised {
     pub(super) from: usize,
     pub(super) reference: Reference,
-    /// Whether a batch is being written.
+    /// Whether a batch is being written, or has just been written.
     pub(super) batch: bool,
 }
 
@@ -93,6 +93,7 @@ pub(super) fn record(
             break;
         }
         let before = done(&session);
+        let batch = matches!(op, Op::Write(changes) if !changes.is_empty());
         if op.is_write() {
             // From its first request on, the write may take effect, acknowledged or not.
             let mut with = session.reference().clone();
@@ -100,7 +101,7 @@ pub(super) fn record(
             promises.push(Promised {
                 from: before + 1,
                 reference: with,
-                batch: matches!(op, Op::Write(changes) if !changes.is_empty()),
+                batch,
             });
         }
         session.step(at)?;
@@ -110,7 +111,7 @@ pub(super) fn record(
             promises.push(Promised {
                 from: done(&session).max(least),
                 reference: session.reference().clone(),
-                batch: false,
+                batch,
             });
         }
     }

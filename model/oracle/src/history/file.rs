@@ -6,19 +6,20 @@
 //! {"client":1,"invoke":3,"return":6,"op":"get","key":"a","found":1}
 //! {"client":0,"invoke":4,"return":5,"failed":true,"op":"delete","key":{"hex":"00ff"}}
 //! {"client":2,"invoke":7,"op":"scan","key":"a","through":"q","limit":9,"rows":[["a",1],["c","foreign"]]}
+//! {"client":0,"invoke":8,"return":9,"op":"write","changes":[["a",3],["c",null]]}
 //! {"client":2,"invoke":8,"return":9,"op":"scan-back","key":"q","limit":9,"rows":[["c",2],["a",1]]}
 //! ```
 //!
 //! A call without `return` never returned. A key is text if its bytes are UTF-8 without control
-//! characters, else pairs of hexadecimal digits. A get that found nothing has no `found`. Bytes
-//! that no write wrote are `"foreign"`.
+//! characters, else pairs of hexadecimal digits. A get that found nothing has no `found`. A change
+//! of a batch without a version is a delete. Bytes that no write wrote are `"foreign"`.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, Write};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Action, Call, History, Key, KeyId, Outcome, Row, Scan, Start, Version};
+use super::{Action, Batch, Call, History, Key, KeyId, Outcome, Row, Scan, Start, Version};
 
 /// The schema's name.
 const SCHEMA: &str = "treering.history/1";
@@ -81,6 +82,7 @@ enum Op {
     Get,
     Put,
     Delete,
+    Write,
     Scan,
     #[serde(rename = "scan-back")]
     ScanBack,
@@ -102,7 +104,7 @@ struct Line {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     failed: bool,
     op: Op,
-    /// Present for all calls except a scan back from the end.
+    /// Present for all calls except a batch and a scan back from the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     key: Option<Name>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -115,6 +117,8 @@ struct Line {
     limit: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     rows: Option<Vec<(Name, Number)>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    changes: Option<Vec<(Name, Option<u64>)>>,
 }
 
 fn name_of(key: &[u8]) -> Name {
@@ -162,6 +166,7 @@ impl History {
             through: None,
             limit: None,
             rows: None,
+            changes: None,
         };
         match call.action {
             Action::Get { key, found } => {
@@ -172,6 +177,12 @@ impl History {
                 (line.op, line.key, line.version) = (Op::Put, Some(name(key)), Some(version.0));
             }
             Action::Delete { key } => line.key = Some(name(key)),
+            Action::Write(_) => {
+                let there = |version: Version| (version != Version::ABSENT).then_some(version.0);
+                let changes = self.written_by(call).into_iter();
+                let changes = changes.map(|row| (name(row.key), there(row.version)));
+                (line.op, line.changes) = (Op::Write, Some(changes.collect()));
+            }
             Action::Scan(scan) => {
                 let scan = &self.scans()[scan as usize];
                 (line.op, line.key) = match scan.start {
@@ -240,6 +251,7 @@ impl History {
                 loader.keys,
                 loader.calls,
                 loader.scans,
+                loader.batches,
                 loader.rows,
             )),
             Some(calls) => Err(at(
@@ -279,6 +291,7 @@ struct Loader {
     known: HashMap<Key, KeyId>,
     calls: Vec<Call>,
     scans: Vec<Scan>,
+    batches: Vec<Batch>,
     rows: Vec<Row>,
 }
 
@@ -310,13 +323,15 @@ impl Loader {
             ("through", line.through.is_some() && !line.op.is_scan()),
             ("limit", line.limit.is_some() && !line.op.is_scan()),
             ("rows", line.rows.is_some() && !line.op.is_scan()),
+            ("changes", line.changes.is_some() && line.op != Op::Write),
+            ("key", line.key.is_some() && line.op == Op::Write),
         ];
         if let Some((stray, _)) = strays.iter().find(|(_, stray)| *stray) {
             return wrong("only what belongs to the operation", format!("{stray:?}"));
         }
         let named = line.key.map(|name| self.key(name)).transpose()?;
         let (key, start) = match (line.op, named) {
-            (Op::ScanBack, None) => (KeyId(0), Start::End),
+            (Op::ScanBack | Op::Write, None) => (KeyId(0), Start::End),
             (_, None) => return wrong("a \"key\"", "none"),
             (Op::ScanBack, Some(before)) => (before, Start::Below(before)),
             (_, Some(key)) => (key, Start::From(key)),
@@ -334,6 +349,7 @@ impl Loader {
                 }
             },
             Op::Delete => Action::Delete { key },
+            Op::Write => self.batch(line.changes.unwrap_or_default())?,
             Op::Scan | Op::ScanBack => {
                 let through = line.through.map(|name| self.key(name)).transpose()?;
                 let Some(limit) = line.limit.filter(|limit| *limit > 0) else {
@@ -369,6 +385,30 @@ impl Loader {
     }
 }
 
+impl Loader {
+    fn batch(&mut self, listed: Vec<(Name, Option<u64>)>) -> Result<Action, Wrong> {
+        let first = self.rows.len();
+        for (name, version) in listed {
+            let (key, version) = (self.key(name)?, version.map(Version));
+            if version.is_some_and(|version| !version.is_writable()) {
+                return wrong(
+                    "versions above 0 and below 2^64 - 1",
+                    format!("{version:?}"),
+                );
+            }
+            if self.rows[first..].iter().any(|row| row.key == key) {
+                return wrong("one change for each key", "another");
+            }
+            let version = version.unwrap_or(Version::ABSENT);
+            self.rows.push(Row { key, version });
+        }
+        let changes = (self.rows.len() - first) as u32;
+        let first = first as u32;
+        self.batches.push(Batch { first, changes });
+        Ok(Action::Write(self.batches.len() as u32 - 1))
+    }
+}
+
 fn seen(number: Number) -> Result<Version, Wrong> {
     match number {
         Number::Word(Word::Foreign) => Ok(Version::FOREIGN),
@@ -381,7 +421,7 @@ fn seen(number: Number) -> Result<Version, Wrong> {
 mod tests {
     use super::*;
 
-    const TEXT: &str = r#"{"schema":"treering.history/1","complete":true,"calls":7}
+    const TEXT: &str = r#"{"schema":"treering.history/1","complete":true,"calls":8}
 {"client":0,"invoke":1,"return":2,"op":"put","key":"a","version":1}
 {"client":1,"invoke":3,"return":6,"op":"get","key":"a","found":1}
 {"client":0,"invoke":4,"return":5,"failed":true,"op":"delete","key":{"hex":"00ff"}}
@@ -389,6 +429,7 @@ mod tests {
 {"client":1,"invoke":8,"return":9,"op":"get","key":"a"}
 {"client":1,"invoke":10,"return":11,"op":"scan-back","key":"q","through":"a","limit":9,"rows":[["c",2],["a",1]]}
 {"client":1,"invoke":12,"return":13,"op":"scan-back","limit":1,"rows":[["c",2]]}
+{"client":1,"invoke":14,"return":15,"op":"write","changes":[["a",4],["q",null]]}
 "#;
 
     fn load(text: &str) -> Result<History, HistoryError> {

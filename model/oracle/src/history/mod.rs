@@ -77,6 +77,8 @@ pub enum Action {
         /// The key.
         key: KeyId,
     },
+    /// Write a batch, as an index into [`History::batches`].
+    Write(u32),
     /// A scan, as an index into [`History::scans`].
     Scan(u32),
 }
@@ -170,12 +172,23 @@ pub struct Scan {
     pub rows: u32,
 }
 
+/// A batch: changes of different keys that take effect together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// The index of its first change in [`History::rows`]. The version of a delete is
+    /// [`Version::ABSENT`].
+    pub first: u32,
+    /// The number of its changes.
+    pub changes: u32,
+}
+
 /// A recorded history. Calls are in the order of their invocations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
     keys: Vec<Key>,
     calls: Vec<Call>,
     scans: Vec<Scan>,
+    batches: Vec<Batch>,
     rows: Vec<Row>,
 }
 
@@ -183,13 +196,20 @@ impl History {
     /// Makes a history of parts in any order. Sorts the keys, and the calls by invocation.
     ///
     /// # Panics
-    /// If a key, scan or row does not exist.
+    /// If a key, scan, batch or row does not exist.
     #[must_use]
-    pub fn assemble(keys: Vec<Key>, calls: Vec<Call>, scans: Vec<Scan>, rows: Vec<Row>) -> History {
+    pub fn assemble(
+        keys: Vec<Key>,
+        calls: Vec<Call>,
+        scans: Vec<Scan>,
+        batches: Vec<Batch>,
+        rows: Vec<Row>,
+    ) -> History {
         let mut history = History {
             keys,
             calls,
             scans,
+            batches,
             rows,
         };
         if !history.keys.is_sorted_by(|a, b| a < b) {
@@ -213,7 +233,7 @@ impl History {
                 Action::Get { key, .. } | Action::Put { key, .. } | Action::Delete { key } => {
                     rename(key);
                 }
-                Action::Scan(_) => {}
+                Action::Scan(_) | Action::Write(_) => {}
             }
         }
         for scan in &mut self.scans {
@@ -250,7 +270,33 @@ impl History {
         &self.scans
     }
 
-    /// The rows of all scans.
+    /// All batches.
+    #[must_use]
+    pub fn batches(&self) -> &[Batch] {
+        &self.batches
+    }
+
+    /// The changes of one batch.
+    #[must_use]
+    pub fn changes_of(&self, batch: &Batch) -> &[Row] {
+        &self.rows[batch.first as usize..][..batch.changes as usize]
+    }
+
+    /// What a put, a delete or a batch changes. Empty for a read.
+    #[must_use]
+    pub fn written_by(&self, call: &Call) -> Vec<Row> {
+        match call.action {
+            Action::Put { key, version } => vec![Row { key, version }],
+            Action::Delete { key } => vec![Row {
+                key,
+                version: Version::ABSENT,
+            }],
+            Action::Write(batch) => self.changes_of(&self.batches[batch as usize]).to_vec(),
+            Action::Get { .. } | Action::Scan(_) => Vec::new(),
+        }
+    }
+
+    /// The rows of all scans, and the changes of all batches.
     #[must_use]
     pub fn rows(&self) -> &[Row] {
         &self.rows
@@ -295,6 +341,15 @@ impl History {
             Action::Get { key, .. } => format!("get {}", name(key)),
             Action::Put { key, version } => format!("put {} {version}", name(key)),
             Action::Delete { key } => format!("delete {}", name(key)),
+            Action::Write(_) => {
+                let changes = self.written_by(call).into_iter().map(|row| match row {
+                    Row { key, version } if version == Version::ABSENT => {
+                        format!("delete {}", name(key))
+                    }
+                    Row { key, version } => format!("put {} {version}", name(key)),
+                });
+                format!("write [{}]", changes.collect::<Vec<_>>().join(", "))
+            }
             Action::Scan(scan) => {
                 let scan = &self.scans[scan as usize];
                 let through = scan
@@ -374,7 +429,7 @@ mod tests {
             key: KeyId(0),
             version: Version(1),
         }];
-        let history = History::assemble(keys, calls, scans, rows);
+        let history = History::assemble(keys, calls, scans, Vec::new(), rows);
         assert_eq!(
             history.describe(&history.calls()[0]),
             "put \"b\" version 1",

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Action, Call, History, Key, KeyId, Outcome, Row, Scan, Start, Version};
+use super::{Action, Batch, Call, History, Key, KeyId, Outcome, Row, Scan, Start, Version};
 
 /// The clock of a history. It always uses std's atomics, even if the engine's are replaced, since
 /// schedules of the clock need not be explored.
@@ -32,6 +32,7 @@ pub struct Recorder {
     strange: Vec<Key>,
     calls: Vec<Call>,
     scans: Vec<Scan>,
+    batches: Vec<Batch>,
     rows: Vec<Row>,
 }
 
@@ -45,6 +46,7 @@ impl Recorder {
             strange: Vec::new(),
             calls: Vec::new(),
             scans: Vec::new(),
+            batches: Vec::new(),
             rows: Vec::new(),
         }
     }
@@ -85,6 +87,19 @@ impl Recorder {
         self.invoke(now, Action::Scan(self.scans.len() as u32 - 1));
     }
 
+    /// Begins a batch at tick `now`. Its keys differ; a delete has the version
+    /// [`Version::ABSENT`].
+    pub fn invoke_batch(&mut self, now: u64, changes: impl IntoIterator<Item = (KeyId, Version)>) {
+        let first = self.rows.len() as u32;
+        let rows = changes
+            .into_iter()
+            .map(|(key, version)| Row { key, version });
+        self.rows.extend(rows);
+        let changes = self.rows.len() as u32 - first;
+        self.batches.push(Batch { first, changes });
+        self.invoke(now, Action::Write(self.batches.len() as u32 - 1));
+    }
+
     /// Records a row that the pending scan returns.
     pub fn row(&mut self, key: &[u8], version: Version) {
         let known = self.keys.binary_search_by(|known| (**known).cmp(key));
@@ -109,7 +124,7 @@ impl Recorder {
         }
     }
 
-    /// Removes the pending call, a put or delete that was refused and changed nothing.
+    /// Removes the pending call, a write that was refused and changed nothing.
     pub fn refused(&mut self) {
         self.calls.pop();
     }
@@ -132,20 +147,27 @@ impl History {
         let mut keys = first.keys.to_vec();
         let table = keys.len() as u32;
         let mut calls = Vec::with_capacity(recorders.iter().map(|r| r.calls.len()).sum());
-        let (mut scans, mut rows) = (Vec::new(), Vec::new());
+        let (mut scans, mut batches, mut rows) = (Vec::new(), Vec::new(), Vec::new());
         for recorder in recorders {
             let (first_scan, first_row) = (scans.len() as u32, rows.len() as u32);
+            let first_batch = batches.len() as u32;
             let first_strange = keys.len() as u32 - table;
             keys.extend(recorder.strange);
             calls.extend(recorder.calls.into_iter().map(|mut call| {
-                if let Action::Scan(scan) = &mut call.action {
-                    *scan += first_scan;
+                match &mut call.action {
+                    Action::Scan(scan) => *scan += first_scan,
+                    Action::Write(batch) => *batch += first_batch,
+                    _ => {}
                 }
                 call
             }));
             scans.extend(recorder.scans.into_iter().map(|mut scan| {
                 scan.first += first_row;
                 scan
+            }));
+            batches.extend(recorder.batches.into_iter().map(|mut batch| {
+                batch.first += first_row;
+                batch
             }));
             rows.extend(recorder.rows.into_iter().map(|mut row| {
                 if row.key.0 >= table {
@@ -154,7 +176,7 @@ impl History {
                 row
             }));
         }
-        History::assemble(keys, calls, scans, rows)
+        History::assemble(keys, calls, scans, batches, rows)
     }
 }
 

@@ -6,13 +6,17 @@
 //! scan counts as one read of every key in its range, each with the interval of the scan. The form
 //! of a scan is checked first: rows in order, within the bounds, none after the visitor stopped.
 //!
-//! [`check`] is exact: it reports a violation if and only if no order of the calls explains the
-//! answers. `register` searches the orders of one key; `explain` reduces a violation to the few
+//! [`check`] is exact for histories without batches: it reports a violation if and only if no order
+//! of the calls explains the answers. A batch counts as a write of each of its keys; `together`
+//! checks that these take effect at one instant. What it reports is a violation, but it may miss
+//! one. `register` searches the orders of one key; `explain` reduces a violation to the few
 //! calls that contradict each other. Keys are processed in batches, to bound memory. Time is linear
 //! in the number of calls and scanned rows if few calls overlap.
 
 mod explain;
+mod order;
 mod register;
+mod together;
 mod violation;
 
 pub use register::{MAX_CONFIGURATIONS, MAX_PENDING};
@@ -20,6 +24,7 @@ pub use violation::{Kind, Violation};
 
 use super::history::{Action, History, KeyId, Outcome, Row, Scan, Start, Version};
 use register::{Access, Event, Stop, Walk};
+use together::Together;
 
 /// The most operations of one batch. A key with more is a batch of its own.
 const BATCH: usize = 4 << 20;
@@ -75,6 +80,7 @@ pub fn check(history: &History) -> Result<Judged, Box<Violation>> {
         unjudged: Vec::new(),
     };
     let mut walk = Walk::default();
+    let mut together = Together::new(history);
     let mut failures: Vec<(u64, KeyId, usize)> = Vec::new();
     let mut from = 0;
     while from < sizes.len() {
@@ -84,6 +90,7 @@ pub fn check(history: &History) -> Result<Judged, Box<Violation>> {
         for (key, end) in (from..to).zip(ends) {
             let key = KeyId(key as u32);
             let of_key = &events[start..end];
+            together.add(key, of_key);
             match walk.judge(of_key) {
                 Ok(()) => {}
                 Err(Stop::Unexplained(event)) => failures.push((of_key[event].end, key, event)),
@@ -94,7 +101,10 @@ pub fn check(history: &History) -> Result<Judged, Box<Violation>> {
         from = to;
     }
     let Some((_, key, event)) = failures.iter().min().copied() else {
-        return Ok(judged);
+        return match together.violation() {
+            Some(violation) => Err(Box::new(violation)),
+            None => Ok(judged),
+        };
     };
     let place = key.0 as usize;
     let (events, _) = lay_out(history, &sizes, place..place + 1);
@@ -140,6 +150,12 @@ fn sizes(history: &History) -> Vec<u32> {
                 sizes[key.0 as usize] += 1;
             }
             Action::Delete { key } => sizes[key.0 as usize] += 1,
+            Action::Write(_) => {
+                for Row { key, version } in history.written_by(call) {
+                    touched[key.0 as usize] |= version != Version::ABSENT;
+                    sizes[key.0 as usize] += 1;
+                }
+            }
             _ if call.outcome != Outcome::Returned => {}
             Action::Get { key, found } => {
                 touched[key.0 as usize] |= found != Version::ABSENT;
@@ -214,6 +230,11 @@ fn lay_out(
         match call.action {
             Action::Put { key, version } => put(key.0, Access::Write, version),
             Action::Delete { key } => put(key.0, Access::Write, Version::ABSENT),
+            Action::Write(_) => {
+                for Row { key, version } in history.written_by(call) {
+                    put(key.0, Access::Write, version);
+                }
+            }
             _ if !returned => {}
             Action::Get { key, found } => put(key.0, Access::Read, found),
             Action::Scan(scan) => {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::history::{Action, Call, History, Outcome, Version, show_key};
+use crate::history::{Action, Call, History, KeyId, Outcome, Version, show_key};
 
 /// The kind of a violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,6 +31,8 @@ pub enum Kind {
     ScanOutOfBounds,
     /// A scan went on after its visitor had stopped it.
     ScanWentOn,
+    /// Reads saw one change of a batch, and later not yet another one.
+    BatchInPart,
 }
 
 impl Kind {
@@ -50,6 +52,7 @@ impl Kind {
             Kind::ScanUnsorted => "scan-unsorted",
             Kind::ScanOutOfBounds => "scan-out-of-bounds",
             Kind::ScanWentOn => "scan-went-on",
+            Kind::BatchInPart => "batch-in-part",
         }
     }
 
@@ -67,6 +70,7 @@ impl Kind {
             Kind::ScanUnsorted => "a scan returned rows out of order",
             Kind::ScanOutOfBounds => "a scan returned a key before its beginning",
             Kind::ScanWentOn => "a scan went on after its visitor had stopped it",
+            Kind::BatchInPart => "reads saw one change of a batch, and later not yet another one",
         }
     }
 }
@@ -80,7 +84,7 @@ pub struct Violation {
     pub key: Vec<u8>,
     /// What the call found.
     pub found: Version,
-    /// What it could have found. Empty if the form of a scan is wrong.
+    /// What it could have found. Empty if the form of a scan is wrong, or a batch was seen in part.
     pub expected: Vec<Version>,
     /// The index of the call that nothing explains.
     pub culprit: usize,
@@ -113,6 +117,29 @@ impl Violation {
             calls,
             other_keys: 0,
             lines,
+        }
+    }
+
+    /// The violation that nothing explains read `culprit`, of a batch that other reads have seen.
+    /// Each call comes with the key that matters of it.
+    pub(super) fn of_batch(
+        history: &History,
+        (culprit, key): (usize, KeyId),
+        found: Version,
+        calls: &[(usize, KeyId)],
+    ) -> Violation {
+        let show = |(number, key): &(usize, KeyId)| {
+            line(history, *number, history.key(*key), *number == culprit)
+        };
+        Violation {
+            kind: Kind::BatchInPart,
+            key: history.key(key).to_vec(),
+            found,
+            expected: Vec::new(),
+            culprit,
+            calls: calls.iter().map(|(number, _)| *number).collect(),
+            other_keys: 0,
+            lines: calls.iter().map(show).collect(),
         }
     }
 
