@@ -10,7 +10,7 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use ::fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
-use treering_engine::{Error, Kv, Lsn, Result, Visitor};
+use treering_engine::{Batch, Error, Kv, Lsn, Result, Visitor};
 use treering_oracle::{Disk, DiskKind, Engine, Limits, Promise};
 
 use crate::adapter::Adapter;
@@ -48,6 +48,10 @@ impl Engine for Fjall {
             max_record: LARGE_RECORD,
             empty_key: false,
         }
+    }
+
+    fn batch_bytes(&self) -> Option<u64> {
+        Some(u64::MAX)
     }
 
     fn open(&self, disk: &Disk) -> Result<Arc<dyn Kv>> {
@@ -93,6 +97,18 @@ impl Kv for Store {
 
     fn delete(&self, key: &[u8]) -> Result<Lsn> {
         self.records.remove(key).map_err(told)?;
+        Ok(self.writes.next())
+    }
+
+    fn write(&self, batch: &Batch) -> Result<Lsn> {
+        let mut all = self.database.batch();
+        for (key, value) in batch.iter() {
+            match value {
+                Some(value) => all.insert(&self.records, key, value),
+                None => all.remove(&self.records, key),
+            }
+        }
+        all.commit().map_err(told)?;
         Ok(self.writes.next())
     }
 

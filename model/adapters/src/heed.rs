@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use ::heed::types::Bytes;
 use ::heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, WithoutTls};
-use treering_engine::{Error, Kv, Lsn, Result, Visitor};
+use treering_engine::{Batch, Error, Kv, Lsn, Result, Visitor};
 use treering_oracle::{Disk, DiskKind, Engine, Limits, Promise};
 
 use crate::adapter::Adapter;
@@ -54,6 +54,10 @@ impl Engine for Heed {
             max_record: LARGE_RECORD,
             empty_key: false,
         }
+    }
+
+    fn batch_bytes(&self) -> Option<u64> {
+        Some(u64::MAX)
     }
 
     fn open(&self, disk: &Disk) -> Result<Arc<dyn Kv>> {
@@ -115,6 +119,18 @@ impl Kv for Store {
     fn delete(&self, key: &[u8]) -> Result<Lsn> {
         let mut txn = self.env.write_txn().map_err(told)?;
         self.records.delete(&mut txn, key).map_err(told)?;
+        txn.commit().map_err(told)?;
+        Ok(self.writes.next())
+    }
+
+    fn write(&self, batch: &Batch) -> Result<Lsn> {
+        let mut txn = self.env.write_txn().map_err(told)?;
+        for (key, value) in batch.iter() {
+            match value {
+                Some(value) => self.records.put(&mut txn, key, value).map_err(told)?,
+                None => drop(self.records.delete(&mut txn, key).map_err(told)?),
+            }
+        }
         txn.commit().map_err(told)?;
         Ok(self.writes.next())
     }

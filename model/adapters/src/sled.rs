@@ -15,7 +15,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use ::sled::{Config, Db};
-use treering_engine::{Error, Kv, Lsn, Result, Visitor};
+use treering_engine::{Batch, Error, Kv, Lsn, Result, Visitor};
 use treering_oracle::{Disk, DiskKind, Engine, Limits, Promise};
 
 use crate::adapter::Adapter;
@@ -57,6 +57,10 @@ impl Engine for Sled {
             max_record: LARGE_RECORD,
             empty_key: true,
         }
+    }
+
+    fn batch_bytes(&self) -> Option<u64> {
+        Some(u64::MAX)
     }
 
     fn open(&self, disk: &Disk) -> Result<Arc<dyn Kv>> {
@@ -111,6 +115,18 @@ impl Kv for Store {
 
     fn delete(&self, key: &[u8]) -> Result<Lsn> {
         self.db.remove(key).map_err(told)?;
+        Ok(self.writes.next())
+    }
+
+    fn write(&self, batch: &Batch) -> Result<Lsn> {
+        let mut all = ::sled::Batch::default();
+        for (key, value) in batch.iter() {
+            match value {
+                Some(value) => all.insert(key, value),
+                None => all.remove(key),
+            }
+        }
+        self.db.apply_batch(all).map_err(told)?;
         Ok(self.writes.next())
     }
 

@@ -14,6 +14,7 @@ use treering_oracle::finding::{Check, Finding};
 use treering_oracle::generate::Trouble;
 use treering_oracle::history::{Action, History, Key, KeyId, Recorder, Start, Version};
 use treering_oracle::linear::{self, Kind};
+use treering_oracle::random::Random;
 use treering_oracle::reach::{Area, Reach, batches};
 use treering_oracle::{Engine, Op, Program, execute};
 
@@ -307,4 +308,52 @@ fn reads_that_see_a_batch_in_part_contradict_each_other_and_a_scan_under_way_doe
         kind(&[&two[..], &early, &[(Get(1, 6), 12, 13)], &seen(5, 4)].concat()),
         part
     );
+}
+
+/// Random histories of a map in which each call takes effect at one instant, with batches among
+/// them. Then one answer is changed.
+#[test]
+fn histories_with_an_order_pass_and_wrong_answers_in_them_are_found() {
+    let mut found = 0;
+    for seed in 0..4_000 {
+        let mut random = Random::new(seed);
+        let (mut map, mut calls) = ([0u64; 2], Vec::new());
+        for n in 1..=24 {
+            // Its instant is 100 n; its interval reaches over its neighbours' instants.
+            let (before, after) = (random.below(250), 1 + random.below(250));
+            let (at, version) = (1_000 + 100 * n, 2 * n);
+            let key = random.below(2) as u32;
+            let call = match random.below(6) {
+                0 => {
+                    map[key as usize] = version;
+                    Call::Put(key, version)
+                }
+                1 | 2 => {
+                    let values = [version, version + 1].map(|v| v * u64::from(!random.one_in(4)));
+                    map = values;
+                    Call::Write(values[0], values[1])
+                }
+                3 => Call::Scan(map[0], map[1]),
+                _ => Call::Get(key, map[key as usize]),
+            };
+            // Ticks differ.
+            calls.push((call, (at - before) * 100 + n, (at + after) * 100 + 50 + n));
+        }
+        assert!(linear::check(&history(&calls)).is_ok(), "seed {seed}");
+        let at = random.below(24) as usize;
+        if let (Call::Get(key, version), invoke, end) = calls[at] {
+            let others = calls.iter().filter_map(|(call, ..)| match call {
+                Call::Write(a, b) => Some([*a, *b][key as usize]).filter(|v| *v > 0),
+                _ => None,
+            });
+            let others: Vec<u64> = others.filter(|other| *other != version).collect();
+            if !others.is_empty() {
+                let other = others[random.below(others.len() as u64) as usize];
+                calls[at] = (Call::Get(key, other), invoke, end);
+                let wrong = linear::check(&history(&calls)).err();
+                found += u64::from(wrong.is_some_and(|wrong| wrong.kind == Kind::BatchInPart));
+            }
+        }
+    }
+    assert!(found > 10, "{found} of them only by batches");
 }

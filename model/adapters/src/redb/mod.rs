@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use ::redb::{Builder, Database, Durability, ReadableDatabase, TableDefinition};
 use treering_engine::device::{BlockDevice, OverlayDevice};
-use treering_engine::{Error, Kv, Lsn, Result, Visitor};
+use treering_engine::{Batch, Error, Kv, Lsn, Result, Visitor};
 use treering_oracle::{Disk, DiskKind, Engine, Limits, Promise};
 
 use crate::adapter::Adapter;
@@ -64,6 +64,10 @@ impl Engine for Redb {
             max_record: LARGE_RECORD,
             empty_key: true,
         }
+    }
+
+    fn batch_bytes(&self) -> Option<u64> {
+        Some(u64::MAX)
     }
 
     fn open(&self, disk: &Disk) -> Result<Arc<dyn Kv>> {
@@ -114,16 +118,21 @@ struct Store {
 }
 
 impl Store {
-    /// A transaction of one change, not yet durable.
-    fn change(&self, key: &[u8], value: Option<&[u8]>) -> Result<Lsn> {
+    /// A transaction of these changes, not yet durable.
+    fn change<'c>(
+        &self,
+        changes: impl IntoIterator<Item = (&'c [u8], Option<&'c [u8]>)>,
+    ) -> Result<Lsn> {
         let mut txn = self.database.begin_write().map_err(told)?;
         txn.set_durability(Durability::None).map_err(told)?;
         {
             let mut records = txn.open_table(RECORDS).map_err(told)?;
-            match value {
-                Some(value) => records.insert(key, value).map_err(told)?,
-                None => records.remove(key).map_err(told)?,
-            };
+            for (key, value) in changes {
+                match value {
+                    Some(value) => records.insert(key, value).map_err(told)?,
+                    None => records.remove(key).map_err(told)?,
+                };
+            }
         }
         txn.commit().map_err(told)?;
         Ok(self.writes.next())
@@ -143,11 +152,15 @@ impl Kv for Store {
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<Lsn> {
-        self.change(key, Some(value))
+        self.change([(key, Some(value))])
     }
 
     fn delete(&self, key: &[u8]) -> Result<Lsn> {
-        self.change(key, None)
+        self.change([(key, None)])
+    }
+
+    fn write(&self, batch: &Batch) -> Result<Lsn> {
+        self.change(batch.iter())
     }
 
     fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()> {

@@ -195,6 +195,7 @@ fn judge(engine: &dyn Engine, built: &Built, harm: &Harm) -> Result<Judged, Find
         cut_at: None,
         judged: Judged::default(),
         except: judge::Later::new(),
+        batch: &[],
     };
     let store = match engine.open(&disk(&device)) {
         Ok(store) => store,
@@ -240,6 +241,7 @@ fn on(
         cut_at: None,
         judged: Judged::default(),
         except: later,
+        batch: &[],
     };
     again.gets(&*store)
 }

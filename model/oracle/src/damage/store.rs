@@ -10,10 +10,11 @@ use treering_engine::device::{
     Block, BlockDevice, CrashDevice, DeviceError, FileDevice, FileDiscards, FileIo, FileOptions,
     Image,
 };
-use treering_engine::{BLOCK_SIZE, Error, IoClass, Kv, Lba, Lsn, survey};
+use treering_engine::{BLOCK_SIZE, Batch, Error, IoClass, Kv, Lba, Lsn, survey};
 
 use super::state::State;
 use crate::deadline::Deadline;
+use crate::engine::size_in_batch;
 use crate::finding::{Check, Finding};
 use crate::random::Random;
 use crate::{Disk, DiskKind, Engine, LongValues, Write};
@@ -46,6 +47,8 @@ pub(super) struct Built {
     pub(super) in_use: Vec<Lba>,
     /// The log blocks that the last flush wrote, with the log position at which each begins.
     pub(super) last_flush: BTreeMap<u64, Lsn>,
+    /// The keys of the batch that the last flush wrote, if it was a batch.
+    pub(super) last_batch: Vec<Vec<u8>>,
 }
 
 impl Built {
@@ -242,6 +245,7 @@ pub(super) fn build(
         }
     }
     let mut last_flush = BTreeMap::new();
+    let mut last_batch = Vec::new();
     match state {
         State::AtRest => {
             store.checkpoint().map_err(failed)?;
@@ -254,7 +258,12 @@ pub(super) fn build(
             store.sync(Lsn(u64::MAX)).map_err(failed)?;
             let before = medium.image().map_err(in_memory)?;
             // A delete might change nothing, and so flush nothing.
-            program.put_something(&*store, random).map_err(failed)?;
+            if random.one_in(3) {
+                last_batch = program.write(&*store, random).map_err(failed)?;
+            }
+            if last_batch.is_empty() {
+                program.put_something(&*store, random).map_err(failed)?;
+            }
             store.sync(Lsn(u64::MAX)).map_err(failed)?;
             last_flush = flushed(&before, &medium.image().map_err(in_memory)?).map_err(failed)?;
         }
@@ -274,6 +283,7 @@ pub(super) fn build(
         keys: program.keys,
         in_use,
         last_flush,
+        last_batch,
     })
 }
 
@@ -321,6 +331,8 @@ pub(super) struct Program {
     long: Option<LongValues>,
     /// Whether the store may be full.
     may_be_full: bool,
+    /// The size that a batch may have, if there are batches.
+    batch_bytes: Option<u64>,
 }
 
 impl Program {
@@ -331,6 +343,7 @@ impl Program {
             syncs: true,
             long: engine.long_values(),
             may_be_full: engine.may_refuse(&Write::Put),
+            batch_bytes: engine.batch_bytes(),
         }
     }
 
@@ -341,7 +354,9 @@ impl Program {
     }
 
     pub(super) fn step(&mut self, store: &dyn Kv, random: &mut Random) -> Result<(), Error> {
-        if random.percent(25) {
+        if self.batch_bytes.is_some() && random.one_in(24) {
+            self.write(store, random)?;
+        } else if random.percent(25) {
             let name = key(random.below(KEYS));
             let lsn = store.delete(&name)?;
             // A write that changed nothing is not a version.
@@ -358,6 +373,38 @@ impl Program {
         }
         while random.one_in(2) && store.pump_due()? {}
         Ok(())
+    }
+
+    /// Writes a batch of a few changes. Returns its keys, of which there are none if there are no
+    /// batches, or if the store is full.
+    fn write(&mut self, store: &dyn Kv, random: &mut Random) -> Result<Vec<Vec<u8>>, Error> {
+        let Some(most) = self.batch_bytes else {
+            return Ok(Vec::new());
+        };
+        let (mut batch, mut bytes) = (Batch::new(), 0);
+        for _ in 0..2 + random.below(4) {
+            let name = key(random.below(KEYS));
+            let is_there = (self.keys.get(&name).and_then(|versions| versions.last()))
+                .is_some_and(|(_, value)| value.is_some());
+            // Each change changes something.
+            let value = (!is_there || random.below(3) > 0).then(|| self.value(random));
+            let len = value.as_ref().map(|value| value.len() as u32);
+            bytes += size_in_batch(name.len(), len, self.long);
+            match value {
+                _ if bytes > most || batch.change(&name).is_some() => break,
+                Some(value) => batch.put(name, value),
+                None => batch.delete(name),
+            };
+        }
+        let lsn = match store.write(&batch) {
+            Err(Error::Full { .. }) if self.may_be_full => return Ok(Vec::new()),
+            done => done?,
+        };
+        for (name, value) in batch.iter() {
+            let versions = self.keys.entry(name.to_vec()).or_default();
+            versions.push((lsn, value.map(<[u8]>::to_vec)));
+        }
+        Ok(batch.iter().map(|(name, _)| name.to_vec()).collect())
     }
 
     fn put(&mut self, store: &dyn Kv, random: &mut Random) -> Result<(), Error> {

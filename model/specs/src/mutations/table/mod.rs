@@ -1,5 +1,6 @@
 //! The table: each seeded bug with its recipe.
 
+mod batches;
 mod mini_pages;
 mod page_versions;
 mod persistent_memory;
@@ -9,8 +10,9 @@ mod trees;
 use super::recipe::Mutation;
 
 /// The areas, one file each.
-const AREAS: [&[Mutation]; 5] = [
+const AREAS: [&[Mutation]; 6] = [
     trees::TREES,
+    batches::BATCHES,
     mini_pages::MINI_PAGES,
     page_versions::PAGE_VERSIONS,
     persistent_memory::PERSISTENT_MEMORY,
