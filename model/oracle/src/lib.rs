@@ -82,6 +82,8 @@
 //! assert!(failure.program.ops.len() <= 3, "{:?}", failure.program); // a put, a scan
 //! ```
 //!
+//! If your engine has atomic batches, implement [`Kv::write`] and [`Engine::batch_bytes`] as well.
+//!
 //! `examples/judge.rs` is an engine on a device, judged with power cuts as well; `model/README.md`
 //! explains the modes and the program files.
 //!

@@ -75,8 +75,6 @@ pub(super) struct Reader<'a> {
     pub(super) judged: Judged,
     /// Keys that were written after the damage.
     pub(super) except: Later,
-    /// The keys of the batch that the last flush wrote. All of its changes are missing, or none.
-    pub(super) batch: &'a [Vec<u8>],
 }
 
 /// Keys that were written after the damage.
@@ -151,33 +149,7 @@ impl Reader<'_> {
                 }
             }
         }
-        self.batch(store)
-    }
-
-    /// Reads the keys of the batch.
-    fn batch(&mut self, store: &dyn Kv) -> Result<(), Finding> {
-        let (mut there, mut missing) = (0, 0);
-        let mut value = Vec::new();
-        for key in self.batch.iter().filter(|key| !self.except.contains(*key)) {
-            let last = self.keys[key].last().and_then(|(_, last)| last.as_deref());
-            // An error has been judged already.
-            if let Ok(found) = store.get(key, &mut value) {
-                let found = found.then_some(value.as_slice());
-                *(if found == last {
-                    &mut there
-                } else {
-                    &mut missing
-                }) += 1;
-            }
-        }
-        match there > 0 && missing > 0 {
-            false => Ok(()),
-            true => Err(wrong(
-                "get the keys of a batch",
-                "all of its changes or none",
-                format!("{there} of them, and not {missing}"),
-            )),
-        }
+        Ok(())
     }
 
     /// Scans everything, up and down. Rows before an error count.
@@ -253,7 +225,6 @@ pub(super) fn judge(
         cut_at,
         judged: Judged::default(),
         except: Later::new(),
-        batch: &built.last_batch,
     };
     let store = match engine.open(&medium.disk()) {
         Ok(store) => store,
@@ -325,7 +296,6 @@ fn on(
         cut_at,
         judged,
         except: later,
-        batch: &built.last_batch,
     };
     again.gets(&*store)
 }

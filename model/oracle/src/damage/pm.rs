@@ -195,7 +195,6 @@ fn judge(engine: &dyn Engine, built: &Built, harm: &Harm) -> Result<Judged, Find
         cut_at: None,
         judged: Judged::default(),
         except: judge::Later::new(),
-        batch: &[],
     };
     let store = match engine.open(&disk(&device)) {
         Ok(store) => store,
@@ -241,7 +240,6 @@ fn on(
         cut_at: None,
         judged: Judged::default(),
         except: later,
-        batch: &[],
     };
     again.gets(&*store)
 }

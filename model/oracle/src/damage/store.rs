@@ -47,8 +47,6 @@ pub(super) struct Built {
     pub(super) in_use: Vec<Lba>,
     /// The log blocks that the last flush wrote, with the log position at which each begins.
     pub(super) last_flush: BTreeMap<u64, Lsn>,
-    /// The keys of the batch that the last flush wrote, if it was a batch.
-    pub(super) last_batch: Vec<Vec<u8>>,
 }
 
 impl Built {
@@ -245,7 +243,6 @@ pub(super) fn build(
         }
     }
     let mut last_flush = BTreeMap::new();
-    let mut last_batch = Vec::new();
     match state {
         State::AtRest => {
             store.checkpoint().map_err(failed)?;
@@ -258,10 +255,8 @@ pub(super) fn build(
             store.sync(Lsn(u64::MAX)).map_err(failed)?;
             let before = medium.image().map_err(in_memory)?;
             // A delete might change nothing, and so flush nothing.
-            if random.one_in(3) {
-                last_batch = program.write(&*store, random).map_err(failed)?;
-            }
-            if last_batch.is_empty() {
+            let is_batch = random.one_in(3) && program.write(&*store, random).map_err(failed)?;
+            if !is_batch {
                 program.put_something(&*store, random).map_err(failed)?;
             }
             store.sync(Lsn(u64::MAX)).map_err(failed)?;
@@ -283,7 +278,6 @@ pub(super) fn build(
         keys: program.keys,
         in_use,
         last_flush,
-        last_batch,
     })
 }
 
@@ -375,11 +369,11 @@ impl Program {
         Ok(())
     }
 
-    /// Writes a batch of a few changes. Returns its keys, of which there are none if there are no
-    /// batches, or if the store is full.
-    fn write(&mut self, store: &dyn Kv, random: &mut Random) -> Result<Vec<Vec<u8>>, Error> {
+    /// Writes a batch of a few changes. Returns `false` if there are no batches, or if the store is
+    /// full.
+    fn write(&mut self, store: &dyn Kv, random: &mut Random) -> Result<bool, Error> {
         let Some(most) = self.batch_bytes else {
-            return Ok(Vec::new());
+            return Ok(false);
         };
         let (mut batch, mut bytes) = (Batch::new(), 0);
         for _ in 0..2 + random.below(4) {
@@ -397,14 +391,14 @@ impl Program {
             };
         }
         let lsn = match store.write(&batch) {
-            Err(Error::Full { .. }) if self.may_be_full => return Ok(Vec::new()),
+            Err(Error::Full { .. }) if self.may_be_full => return Ok(false),
             done => done?,
         };
         for (name, value) in batch.iter() {
             let versions = self.keys.entry(name.to_vec()).or_default();
             versions.push((lsn, value.map(<[u8]>::to_vec)));
         }
-        Ok(batch.iter().map(|(name, _)| name.to_vec()).collect())
+        Ok(!batch.is_empty())
     }
 
     fn put(&mut self, store: &dyn Kv, random: &mut Random) -> Result<(), Error> {

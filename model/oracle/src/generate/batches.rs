@@ -34,11 +34,11 @@ impl Batches<'_> {
         let (changes, most) = match random.below(32) {
             0 => (0, 0),
             1 | 2 => (1, self.most),
-            3..5 => (8 + random.below(24), self.most),
-            5 => (
-                MOST_CHANGES,
-                (2 * self.most.min(MOST_BYTES)).min(MOST_BYTES),
-            ),
+            3..6 => (8 + random.below(24), self.most),
+            6..9 => {
+                let most = self.most.min(MOST_BYTES / 3);
+                (MOST_CHANGES, most + random.below(2 * most))
+            }
             _ => (2 + random.below(5), self.most),
         };
         let is_large = changes == MOST_CHANGES;
@@ -78,7 +78,14 @@ impl Batches<'_> {
             None => room,
         };
         if is_large {
-            return room as u32;
+            // A few values out of line, whose space a refused batch must give back.
+            return match self.lengths.long {
+                Some(of) if *long < MOST_LONG && random.one_in(8) => {
+                    *long += 1;
+                    (of.above + 1 + random.below((of.to - of.above) as u64) as usize) as u32
+                }
+                _ => room as u32,
+            };
         }
         let len = self.shape.length(random.word() as u16, bytes, self.lengths);
         if len as usize > room {

@@ -90,8 +90,7 @@ impl Engine for BTree {
         // An eighth of the log, in which records and blocks have headers. But with sparse packing,
         // which any opening may choose, a batch that takes more than half of the log together with
         // what is reserved for it is refused while the other half is in use.
-        let half = (self.options.log_bytes / 8).saturating_sub(6 << 10);
-        Some(half / 4 * 3)
+        Some((self.options.log_bytes / 8).saturating_sub(6 << 10) / 4 * 3)
     }
 
     fn batches_completed(&self, store: &dyn Kv) -> Option<u64> {
