@@ -144,6 +144,8 @@ fn take_effect(draft: &mut Draft, call: usize, map: &mut BTreeMap<u32, u64>, ran
     match &mut draft.calls[call].action {
         Action::Put { key, version } => drop(map.insert(key.0, version.0)),
         Action::Delete { key } => drop(map.remove(&key.0)),
+        // `tests/batches.rs` has these.
+        Action::Write(_) => {}
         Action::Get { key, found } => *found = Version(map.get(&key.0).copied().unwrap_or(0)),
         Action::Scan(scan) => {
             let scan = &mut draft.scans[*scan as usize];

@@ -141,6 +141,24 @@ struct OfKey<'h> {
     vouched: Option<&'h Call>,
 }
 
+impl<'h> OfKey<'h> {
+    /// Whether the key may never have been there.
+    fn is_from_the_start(&self, found: Version) -> bool {
+        found == Version::ABSENT && self.vouched.is_none()
+    }
+
+    /// The writes that may have left this content. A failed one may take effect later.
+    fn leaves(&self, found: Version) -> impl Iterator<Item = &'h Call> {
+        let after = self.vouched.map_or(0, |call| call.invoke);
+        let late = move |call: &&Call| call.end >= after || call.outcome == Outcome::Failed;
+        let left = self
+            .writes
+            .iter()
+            .filter(move |(_, version)| *version == found);
+        left.map(|(call, _)| *call).filter(late)
+    }
+}
+
 /// Judges the content after the cut. Returns a sentence for each key that is wrong.
 pub(super) fn judge(
     history: &History,
@@ -166,29 +184,40 @@ pub(super) fn judge(
             }
         }
     }
-    // Invocations ascend, since calls are in their order.
-    whole.dedup();
     let told = power.vouched();
-    for key in &mut keys {
-        let vouched = |(call, _): &&(&Call, Version)| {
-            let returned = call.outcome == Outcome::Returned
-                && (promise == Promise::OnReturn
-                    || call.end < survived
-                    || told.binary_search(&call.invoke).is_ok());
-            returned || whole.binary_search(&call.invoke).is_ok()
-        };
-        let last = key.writes.iter().filter(vouched).map(|(call, _)| *call);
-        key.vouched = last.max_by_key(|call| call.invoke);
+    loop {
+        whole.sort_unstable();
+        whole.dedup();
+        for key in &mut keys {
+            let vouched = |(call, _): &&(&Call, Version)| {
+                let returned = call.outcome == Outcome::Returned
+                    && (promise == Promise::OnReturn
+                        || call.end < survived
+                        || told.binary_search(&call.invoke).is_ok());
+                returned || whole.binary_search(&call.invoke).is_ok()
+            };
+            let last = key.writes.iter().filter(vouched).map(|(call, _)| *call);
+            key.vouched = last.max_by_key(|call| call.invoke);
+        }
+        // Batches that alone can have deleted a key have happened as well.
+        let only = keys.iter().zip(found).filter_map(|(key, found)| {
+            let mut leaves = key.leaves(*found);
+            let first = leaves.next().filter(|_| !key.is_from_the_start(*found))?;
+            let only = leaves.next().is_none() && matches!(first.action, Action::Write(_));
+            only.then_some(first.invoke)
+        });
+        let more: Vec<u64> = only
+            .filter(|batch| whole.binary_search(batch).is_err())
+            .collect();
+        if more.is_empty() {
+            break;
+        }
+        survived = more.iter().copied().fold(survived, u64::max);
+        whole.extend(more);
     }
     let wrong = |(at, key): (usize, &OfKey<'_>)| {
         let found = found[at];
-        let after = key.vouched.map_or(0, |call| call.invoke);
-        let left = |(_, version): &&(&Call, Version)| *version == found;
-        let from_the_start = found == Version::ABSENT && key.vouched.is_none();
-        let mut leaves = key.writes.iter().filter(left).map(|(call, _)| *call);
-        // A failed call may take effect later.
-        let late = |call: &Call| call.end >= after || call.outcome == Outcome::Failed;
-        if from_the_start || leaves.any(late) {
+        if key.is_from_the_start(found) || key.leaves(found).next().is_some() {
             return None;
         }
         let name = show_key(&work.keys()[at]);

@@ -461,7 +461,15 @@ mod tests {
                 "the header of treering.history/1",
             ),
             ("\"complete\":true", "\"complete\":false", 1, "a complete"),
-            ("\"calls\":7", "\"calls\":8", 8, "8 calls before the end"),
+            ("\"calls\":8", "\"calls\":9", 9, "9 calls before the end"),
+            ("[\"q\",null]", "[\"a\",null]", 9, "one change for each key"),
+            ("[\"a\",4]", "[\"a\",0]", 9, "versions above 0"),
+            (
+                ",\"changes\":[",
+                ",\"rows\":[],\"changes\":[",
+                9,
+                "only what belongs",
+            ),
             ("\"return\":2", "\"return\":1", 2, "after the invocation"),
             ("\"version\":1", "\"version\":0", 2, "a \"version\" above 0"),
             (
