@@ -1,6 +1,9 @@
 //! Batches under the oracle: a right engine passes and is exercised, and each mistake with batches
 //! is found.
 
+// A failure carries its whole program, and is made once a test.
+#![allow(clippy::result_large_err)]
+
 mod batch_log;
 
 use std::sync::Arc;
