@@ -11,8 +11,8 @@ use treering_oracle::crash::{Phase, Point};
 use treering_oracle::differential::Failure as Found;
 use treering_oracle::edges::Edges;
 use treering_oracle::history::History;
-use treering_oracle::reach::{Area, Reach};
-use treering_oracle::{Finding, Program, Tally};
+use treering_oracle::reach::{Area, Reach, batches};
+use treering_oracle::{Engine, Finding, Program, Tally};
 
 use super::runs::Mode;
 
@@ -24,6 +24,9 @@ fn limits_want(mode: Mode) -> u64 {
         _ => 100,
     }
 }
+
+/// With this many operations, a run without batches has missed them.
+const BATCHES_WANTED: u64 = 2_000;
 
 /// Maximum width of the text.
 const WIDTH: usize = 100;
@@ -124,6 +127,25 @@ impl Row {
         self.runs = outcome.runs;
         self.interrupted = outcome.interrupted;
         self.elapsed = outcome.elapsed;
+    }
+
+    /// Adds what should have happened to batches and has not, if the engine has batches.
+    pub(super) fn note_batches(&mut self, engine: &dyn Engine) {
+        if engine.batch_bytes().is_none() || self.tally.operations < BATCHES_WANTED {
+            return;
+        }
+        let written = (Area::Step, batches::WRITTEN);
+        let wanted = match self.mode {
+            Mode::Differential | Mode::Concurrent => vec![written],
+            Mode::Crash => vec![written, (Area::Fault, batches::CUT)],
+            // The mirrors know no batches.
+            Mode::Events | Mode::Damage => Vec::new(),
+        };
+        for (area, what) in wanted {
+            if self.tally.reach.of(area, what).unwrap_or_default() == 0 {
+                self.never.push(what.to_owned());
+            }
+        }
     }
 
     /// The finding, if there is one.

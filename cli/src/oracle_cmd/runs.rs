@@ -12,7 +12,7 @@ use treering_oracle::damage::HarmKind;
 use treering_oracle::edges::Edges;
 use treering_oracle::engines::{BTree, Geometry, PmTree};
 use treering_oracle::medium::When;
-use treering_oracle::reach::{Area, Reach, batches};
+use treering_oracle::reach::{Area, Reach};
 use treering_oracle::{Check, DiskKind, Engine, Finding, Program, Tally, generate};
 use treering_specs::conformance::{
     self as events, Budget, Cast, Variant, mini, refused, ring, shadow,
@@ -319,29 +319,8 @@ pub(super) fn run(
         Mode::Events => by_events(engine, plan, kept, &mut row),
         Mode::Damage => by_damage(engine, plan, &watcher, &mut row),
     }
-    row.never.extend(never_in_a_batch(engine, &row));
+    row.note_batches(engine);
     row
-}
-
-/// With this many operations, a run without batches has missed them.
-const BATCHES_WANTED: u64 = 2_000;
-
-/// What should have happened to batches and has not, if the engine has batches.
-fn never_in_a_batch(engine: &dyn Engine, row: &Row) -> Vec<String> {
-    if engine.batch_bytes().is_none() || row.tally.operations < BATCHES_WANTED {
-        return Vec::new();
-    }
-    let wanted = match row.mode {
-        Mode::Differential | Mode::Concurrent => &[(Area::Step, batches::WRITTEN)][..],
-        Mode::Crash => &[(Area::Step, batches::WRITTEN), (Area::Fault, batches::CUT)],
-        // The mirrors know no batches.
-        Mode::Events | Mode::Damage => &[],
-    };
-    let never = wanted.iter().filter(|(area, what)| {
-        let n = row.tally.reach.of(*area, what);
-        n.unwrap_or_default() == 0
-    });
-    never.map(|(_, what)| (*what).to_owned()).collect()
 }
 
 /// Runs [`Mode::Damage`].

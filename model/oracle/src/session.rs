@@ -445,34 +445,6 @@ impl<'e> Session<'e> {
         }
     }
 
-    /// Judges a store that claims to be full. It may only do so if the live data would exceed its
-    /// promised capacity and all background work is done.
-    fn judge_refusal(
-        &mut self,
-        at: usize,
-        key: KeyNo,
-        written: Option<(u64, u32)>,
-        error: &Error,
-    ) -> Result<(), Finding> {
-        let Some(room) = self.engine.room() else {
-            return Ok(());
-        };
-        let to = written.map(|(version, len)| Written::new(version, len));
-        let live = self.reference.live_bytes_with(self.program, key, to);
-        // A delete may need space too, and doubtful writes may be live.
-        if to.is_none() || self.reference.doubtful() > 0 || live > room || self.trying {
-            return Ok(());
-        }
-        if self.try_write(at, key, written)? {
-            return Ok(());
-        }
-        let expected = format!(
-            "room for it: {live} bytes of keys and values would be live, and there is always room \
-             for {room}"
-        );
-        Err(self.finding(Check::Room, at, expected, error.to_string()))
-    }
-
     fn get(&mut self, at: usize, key: KeyNo) -> Result<(), Finding> {
         let store = self.store.as_ref().expect("a session has a store");
         let found = match store.get(self.program.key(key), &mut self.buffer) {

@@ -1,10 +1,13 @@
 //! Empties and refills a store that has refused writes for lack of space. It must accept writes
 //! again. If it does not, a refused write has kept space, or deletes have not released it.
 
+use treering_engine::Error;
+
 use super::{Session, version_of};
 use crate::finding::{Check, Finding};
 use crate::program::KeyNo;
 use crate::reach::Area;
+use crate::reference::Written;
 
 /// The number of rounds of background work after which more rounds release nothing.
 const ROUNDS: usize = 4;
@@ -90,6 +93,34 @@ impl Session<'_> {
             taken += takes;
         }
         Ok(())
+    }
+
+    /// Judges a store that claims to be full. It may only do so if the live data would exceed its
+    /// promised capacity and all background work is done.
+    pub(super) fn judge_refusal(
+        &mut self,
+        at: usize,
+        key: KeyNo,
+        written: Option<(u64, u32)>,
+        error: &Error,
+    ) -> Result<(), Finding> {
+        let Some(room) = self.engine.room() else {
+            return Ok(());
+        };
+        let to = written.map(|(version, len)| Written::new(version, len));
+        let live = self.reference.live_bytes_with(self.program, key, to);
+        // A delete may need space too, and doubtful writes may be live.
+        if to.is_none() || self.reference.doubtful() > 0 || live > room || self.trying {
+            return Ok(());
+        }
+        if self.try_write(at, key, written)? {
+            return Ok(());
+        }
+        let expected = format!(
+            "room for it: {live} bytes of keys and values would be live, and there is always room \
+             for {room}"
+        );
+        Err(self.finding(Check::Room, at, expected, error.to_string()))
     }
 
     /// Whether the store accepts a write, if necessary after all background work that is due.
