@@ -12,8 +12,9 @@ use batch_log::{BatchLog, Mistake};
 use treering_oracle::campaign::{self, Plan};
 use treering_oracle::concurrent;
 use treering_oracle::crash::Effort;
+use treering_oracle::differential::Failure;
 use treering_oracle::engines::{BTree, Geometry};
-use treering_oracle::finding::{Check, Finding};
+use treering_oracle::finding::Check;
 use treering_oracle::generate::Trouble;
 use treering_oracle::history::{Action, History, Key, KeyId, Recorder, Start, Version};
 use treering_oracle::linear::{self, Kind};
@@ -27,7 +28,7 @@ const CALM: Trouble = Trouble {
     failures: false,
 };
 
-fn beside(engine: &dyn Engine, trouble: Trouble, runs: u64) -> Result<Reach, (Program, Finding)> {
+fn beside(engine: &dyn Engine, trouble: Trouble, runs: u64) -> Result<Reach, Box<Failure>> {
     let plan = Plan {
         runs,
         trouble,
@@ -36,12 +37,12 @@ fn beside(engine: &dyn Engine, trouble: Trouble, runs: u64) -> Result<Reach, (Pr
     };
     let outcome = campaign::differential(engine, &plan, &|_| {});
     match outcome.failure {
-        Some((_, failure)) => Err((failure.program, failure.finding)),
+        Some((_, failure)) => Err(failure),
         None => Ok(outcome.done.reach),
     }
 }
 
-fn cut(engine: &dyn Engine, runs: u64) -> Result<Reach, (Program, Finding)> {
+fn cut(engine: &dyn Engine, runs: u64) -> Result<Reach, Box<Failure>> {
     let plan = Plan {
         runs,
         operations: 60,
@@ -49,7 +50,7 @@ fn cut(engine: &dyn Engine, runs: u64) -> Result<Reach, (Program, Finding)> {
     };
     let outcome = campaign::crashes(engine, &plan, Effort::default(), &|_| {});
     match outcome.failure {
-        Some((_, failure)) => Err((failure.program, failure.finding)),
+        Some((_, failure)) => Err(failure),
         None => Ok(outcome.done.tally.reach),
     }
 }
@@ -93,9 +94,9 @@ fn a_right_engine_passes_and_its_batches_are_exercised() {
         failures: false,
         ..Trouble::ANY
     };
-    let reach = beside(&engine, trouble, 30).unwrap_or_else(|(_, found)| panic!("{found}"));
+    let reach = beside(&engine, trouble, 30).unwrap_or_else(|wrong| panic!("{}", wrong.finding));
     met(&reach, Area::Step, &[batches::WRITTEN, batches::TOO_LARGE]);
-    let reach = cut(&engine, 8).unwrap_or_else(|(_, found)| panic!("{found}"));
+    let reach = cut(&engine, 8).unwrap_or_else(|wrong| panic!("{}", wrong.finding));
     met(
         &reach,
         Area::Fault,
@@ -120,9 +121,10 @@ fn a_right_engine_passes_and_its_batches_are_exercised() {
 #[test]
 fn our_engine_passes_and_completes_batches() {
     let engine = BTree::named("btree:cow", Geometry::Tiny).unwrap();
-    let reach = beside(&engine, Trouble::ANY, 40).unwrap_or_else(|(_, found)| panic!("{found}"));
+    let reach =
+        beside(&engine, Trouble::ANY, 40).unwrap_or_else(|wrong| panic!("{}", wrong.finding));
     met(&reach, Area::Step, &[batches::WRITTEN, batches::TOO_LARGE]);
-    let reach = cut(&engine, 20).unwrap_or_else(|(_, found)| panic!("{found}"));
+    let reach = cut(&engine, 20).unwrap_or_else(|wrong| panic!("{}", wrong.finding));
     let things = [
         batches::CUT,
         batches::KEPT,
@@ -134,7 +136,7 @@ fn our_engine_passes_and_completes_batches() {
 
 #[test]
 fn a_change_that_is_left_out_is_missed_and_only_the_batch_is_left_of_the_program() {
-    let (program, finding) = beside(&log(Mistake::LeavesOneOut), CALM, 60).unwrap_err();
+    let Failure { program, finding } = *beside(&log(Mistake::LeavesOneOut), CALM, 60).unwrap_err();
     assert_eq!(finding.check, Check::Reference, "{finding}");
     // Two changes: with one there is none to leave out.
     assert_eq!(batches_of(&program), [2], "{program:?}");
@@ -142,7 +144,7 @@ fn a_change_that_is_left_out_is_missed_and_only_the_batch_is_left_of_the_program
 
 #[test]
 fn a_batch_logged_in_parts_is_found_by_power_cuts() {
-    let (program, finding) = cut(&log(Mistake::LoggedInParts), 60).unwrap_err();
+    let Failure { program, finding } = *cut(&log(Mistake::LoggedInParts), 60).unwrap_err();
     assert_eq!(finding.check, Check::Crash, "{finding}");
     assert_eq!(batches_of(&program), [2], "{program:?}");
     assert!(finding.expected.contains("each batch whole"), "{finding}");
@@ -150,14 +152,14 @@ fn a_batch_logged_in_parts_is_found_by_power_cuts() {
 
 #[test]
 fn a_batch_logged_after_a_later_write_is_found_by_power_cuts() {
-    let (program, finding) = cut(&log(Mistake::LoggedLate), 60).unwrap_err();
+    let Failure { program, finding } = *cut(&log(Mistake::LoggedLate), 60).unwrap_err();
     assert_eq!(finding.check, Check::Crash, "{finding}");
     assert_eq!(batches_of(&program).len(), 1, "{program:?}");
 }
 
 #[test]
 fn a_refused_or_failed_batch_that_has_made_a_change_is_found() {
-    let (_, finding) = beside(&log(Mistake::RefusedInPart), CALM, 200).unwrap_err();
+    let Failure { finding, .. } = *beside(&log(Mistake::RefusedInPart), CALM, 200).unwrap_err();
     assert_eq!(finding.check, Check::Reference, "{finding}");
     // Without space, the block cannot be written.
     let text = r#"{"schema":"treering.program/1","engine":"batch-log"}
