@@ -329,20 +329,22 @@ impl Core {
         if bytes > max {
             return Err(Error::BatchTooLarge { bytes, max });
         }
+        // First, because what this merges is logged.
+        self.make_pages_for_batch(&batch.changes)?;
         let needed = bytes + log_reserve(self, bytes);
         for _ in 0..3 {
             if log.space_left() >= needed {
-                break;
+                return Ok(());
             }
             self.make_log_room()?;
         }
-        if log.space_left() < needed {
-            return Err(Error::LogFull {
-                capacity: log.capacity(),
-                redo_start: log.redo_start(),
-            });
+        if log.space_left() >= needed {
+            return Ok(());
         }
-        self.make_pages_for_batch(&batch.changes)
+        Err(Error::LogFull {
+            capacity: log.capacity(),
+            redo_start: log.redo_start(),
+        })
     }
 
     /// Makes room for the pages that the changes may split off.
