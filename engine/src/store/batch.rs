@@ -334,17 +334,17 @@ impl Core {
         let needed = bytes + log_reserve(self, bytes);
         for _ in 0..3 {
             if log.space_left() >= needed {
-                return Ok(());
+                break;
             }
             self.make_log_room()?;
         }
-        if log.space_left() >= needed {
-            return Ok(());
+        if log.space_left() < needed {
+            return Err(Error::LogFull {
+                capacity: log.capacity(),
+                redo_start: log.redo_start(),
+            });
         }
-        Err(Error::LogFull {
-            capacity: log.capacity(),
-            redo_start: log.redo_start(),
-        })
+        Ok(())
     }
 
     /// Makes room for the pages that the changes may split off.
