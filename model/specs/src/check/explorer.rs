@@ -10,7 +10,6 @@ use std::hash::{Hash, Hasher};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use rustc_hash::FxHasher;
 use stateright::{Expectation, Model, Property};
 
 use crate::{Mirror, Value};
@@ -23,7 +22,6 @@ struct Shown(Box<dyn Steps>);
 struct ShownState {
     /// The mirror's own state.
     packed: Arc<dyn Any + Send + Sync>,
-    hash: u64,
     variables: Arc<[(&'static str, Value)]>,
 }
 
@@ -35,7 +33,7 @@ impl PartialEq for ShownState {
 
 impl Hash for ShownState {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
-        self.hash.hash(hasher);
+        self.variables.hash(hasher);
     }
 }
 
@@ -79,10 +77,7 @@ struct Typed<M: Mirror> {
 
 impl<M: Mirror> Typed<M> {
     fn show(&self, state: M::State) -> ShownState {
-        let mut hasher = FxHasher::default();
-        state.hash(&mut hasher);
         ShownState {
-            hash: hasher.finish(),
             variables: self.mirror.variables(&state).into(),
             packed: Arc::new(state),
         }
@@ -196,15 +191,9 @@ impl Model for Shown {
 
 /// Serves Explorer for a mirror. Returns only when the process ends.
 pub(super) fn serve<M: Mirror>(mirror: &M, address: SocketAddr) {
-    serve_steps(
-        Box::new(Typed {
-            mirror: mirror.clone(),
-            properties: mirror.properties(),
-        }),
-        address,
-    );
-}
-
-fn serve_steps(steps: Box<dyn Steps>, address: SocketAddr) {
-    Shown(steps).checker().serve(address);
+    let steps = Typed {
+        mirror: mirror.clone(),
+        properties: mirror.properties(),
+    };
+    Shown(Box::new(steps)).checker().serve(address);
 }
