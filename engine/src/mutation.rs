@@ -60,6 +60,10 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("checkpoint-ignores-batch", "store_batch"),
     // The intent of a batch is freed before the one that replaces it is in the log.
     ("batch-moves-before-intent", "store_batch"),
+    // Recovery logs an intent once more although nothing follows it, each time that it crashes.
+    ("recovery-renews-each-time", "store_batch"),
+    // Recovery continues the log behind an intent that a crash cut short.
+    ("recovery-keeps-cut-parts", "store_batch"),
     // Recovery gives the places of long values away to which only an intent refers.
     ("batch-values-not-taken", "store_crash"),
     // A long value is put once more, and so retired as the value that it replaces.

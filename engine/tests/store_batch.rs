@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use support::{BF, IN_PLACE, LAZY, TREES, all, contents, tiny};
-use treering_engine::device::{BlockDevice, CrashDevice, MemDevice};
+use treering_engine::device::{BlockDevice, CrashDevice, Image, MemDevice, Request};
 use treering_engine::{
-    Batch, Durability, Error, Kv, Options, SalvageHints, Store, SystemClock, TreeKind,
+    Batch, Durability, Error, IoClass, Kv, Options, SalvageHints, Store, SystemClock, TreeKind,
     required_blocks, salvage, verify,
 };
 
@@ -332,8 +332,10 @@ fn a_batch_is_atomic_whichever_prefix_of_its_log_survives() {
     }
 }
 
-/// Cuts the power in the middle of a batch. Returns the device, and the contents with the batch.
-fn cut_in_mid_batch(options: &Options) -> (Arc<CrashDevice>, Map) {
+/// Cuts the power in the middle of a batch, at the first request that leaves the batch to recovery
+/// and at the last such request. Returns both devices, and the contents with the batch.
+fn cut_in_mid_batch(options: &Options) -> ([Arc<CrashDevice>; 2], Map) {
+    let (mut first, mut last) = (None, None);
     for at in 0.. {
         let device = Arc::new(CrashDevice::new(required_blocks(options, 600)));
         let store = open(&device, options);
@@ -348,12 +350,20 @@ fn cut_in_mid_batch(options: &Options) -> (Arc<CrashDevice>, Map) {
         batch.put(key(5), value(5, 9_000)).delete(key(6));
         apply(&mut map, &batch);
         device.cut_power_in(at);
-        assert!(store.write(&batch).is_err(), "no cut left a batch pending");
+        let written = store.write(&batch);
         store.abandon();
         let image = device.crash_seeded(at);
         let copy = Arc::new(CrashDevice::from_image(image.clone()));
         if open(&copy, options).recovery().batches_completed > 0 {
-            return (Arc::new(CrashDevice::from_image(image)), map);
+            first.get_or_insert_with(|| image.clone());
+            last = Some(image);
+        }
+        if written.is_ok() {
+            let images = [first, last].map(|image| image.expect("some cut leaves it pending"));
+            return (
+                images.map(|image| Arc::new(CrashDevice::from_image(image))),
+                map,
+            );
         }
     }
     unreachable!("the batch must succeed eventually");
@@ -367,7 +377,7 @@ fn every_reader_of_a_store_cut_in_mid_batch_sees_the_whole_batch() {
             durability: Durability::PerCommit,
             ..tiny(tree, pages)
         };
-        let (device, map) = cut_in_mid_batch(&options);
+        let ([device, _], map) = cut_in_mid_batch(&options);
         let before = device.writes();
         let read_only = Options {
             read_only: true,
@@ -407,6 +417,50 @@ fn every_reader_of_a_store_cut_in_mid_batch_sees_the_whole_batch() {
             Some(&b"later"[..])
         );
     }
+}
+
+/// A store that was cut in mid-batch is opened again and again, and each opening ends while it logs
+/// the intent once more: before the last block of the intent, or before the checkpoint that frees
+/// the log. Neither fills the log.
+#[test]
+fn openings_that_are_cut_again_and_again_do_not_fill_the_log() {
+    for (tree, pages) in all() {
+        let options = Options {
+            log_buffer_bytes: 8192,
+            durability: Durability::PerCommit,
+            ..tiny(tree, pages)
+        };
+        let (devices, map) = cut_in_mid_batch(&options);
+        for (device, cut_short) in devices.iter().flat_map(|d| [(d, false), (d, true)]) {
+            let mut image = device.crash_seeded(0);
+            for _ in 0..24 {
+                image = match open_and_cut(&image, cut_short, &options) {
+                    Some(image) => image,
+                    None => break,
+                };
+            }
+            let store = open(&Arc::new(CrashDevice::from_image(image)), &options);
+            assert_eq!(contents(&store), map, "{tree:?} on {pages:?}, {cut_short}");
+        }
+    }
+}
+
+/// Returns what an opening leaves that ends with its first write of an intent, or one block before
+/// that. `None` if it logs no intent.
+fn open_and_cut(image: &Image, cut_short: bool, options: &Options) -> Option<Image> {
+    let device = Arc::new(CrashDevice::from_image(image.clone()));
+    device.record();
+    open(&device, options).abandon();
+    let mut requests = device.take_recording();
+    // Nothing else in a recovery writes several blocks of the log at once.
+    let is_intent = |request: &Request| matches!(request, Request::Write { blocks, class: IoClass::Log, .. } if blocks.len() > 2);
+    requests.truncate(requests.iter().position(is_intent)? + 1);
+    if let Some(Request::Write { blocks, .. }) = requests.last_mut().filter(|_| cut_short) {
+        blocks.pop();
+    }
+    let device = CrashDevice::from_image(image.clone());
+    requests.iter().for_each(|request| device.apply(request));
+    Some(device.crash(&mut |outcomes| outcomes - 1))
 }
 
 /// The keys that the writer of a batch sets to the same number.

@@ -370,24 +370,26 @@ Redo ==
     /\ UNCHANGED <<clientVars, shown, version, log, durable, pin, checkpoint, crashes>>
     /\ UNCHANGED <<effects>>
 
-RECURSIVE BeforeParts(_)
-(* The end of the log up to n, without the parts at its end.               *)
-BeforeParts(n) == IF n = 0 \/ log[n].kind # "part" THEN n ELSE BeforeParts(n - 1)
+RECURSIVE WholeEnd(_)
+(* The end of the log up to n, without the parts of an incomplete intent.  *)
+(* Intents::whole.                                                         *)
+WholeEnd(n) ==
+    IF n = 0 \/ log[n].kind # "part" THEN n
+    ELSE IF log[n].last THEN n ELSE WholeEnd(n - 1)
 
 (* The new epoch is made durable on its own, before anything is appended   *)
-(* under it.  Then the intent is logged again, and the log before it       *)
-(* freed.  With Resumes, an intent that is the last thing in the log is    *)
-(* used as it is, and parts at the end without a last one are written      *)
-(* over: see FINDINGS.md.  Core::complete_pending,                         *)
-(* Checkpointer::write_epoch.                                              *)
+(* under it.  Parts at the end of the log without a last one are written   *)
+(* over.  An intent that nothing follows is used as it is; otherwise it is *)
+(* logged again.  Then the log before it is freed.  Without Resumes, the   *)
+(* log keeps the parts, and each intent is logged again: see FINDINGS.md.  *)
+(* Core::complete_pending, Checkpointer::write_epoch.                      *)
 WriteEpoch ==
     /\ batch.at = "epoch"
     /\ superEpoch' = IF Bug = "recovery-skips-epoch" THEN superEpoch ELSE epoch
-    /\ LET end   == Len(log)
-           whole == Resumes /\ log[end].kind = "part" /\ log[end].last
-           from  == IF Resumes /\ ~whole THEN BeforeParts(end) ELSE end
-           begin == IF whole THEN end - log[end].number ELSE from + 1
-       IN /\ log' = SubSeq(log, 1, from) /\ durable' = from
+    /\ LET end   == IF Resumes THEN WholeEnd(Len(log)) ELSE Len(log)
+           whole == Resumes /\ log[end].kind = "part"
+           begin == IF whole THEN end - log[end].number ELSE end + 1
+       IN /\ log' = SubSeq(log, 1, end) /\ durable' = end
           /\ batch' = [batch EXCEPT !.at = IF whole THEN "moving" ELSE "renewing",
                                     !.parts = IF whole THEN Len(batch.changes) ELSE 0,
                                     !.begin = begin]

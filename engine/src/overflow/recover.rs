@@ -40,7 +40,7 @@ use crate::mutation;
 use crate::node::{PageRef, records};
 use crate::pages::{Found, PageStore, SlotMap};
 use crate::types::{Lsn, PageId};
-use crate::wal::{Intents, Record};
+use crate::wal::{Intent, Record};
 
 /// The findings of the first pass over the log.
 pub(crate) struct Seen<'a> {
@@ -50,8 +50,6 @@ pub(crate) struct Seen<'a> {
     pages: BTreeMap<PageId, Named>,
     /// The last log entry for each key, if page names are not places.
     keys: HashMap<Box<[u8]>, (Lsn, Option<Pointer>)>,
-    /// The batches of the log.
-    intents: Intents,
     /// The values of the batch that recovery will complete.
     pending: Vec<Pointer>,
 }
@@ -73,7 +71,6 @@ impl<'a> Seen<'a> {
             layout,
             pages: BTreeMap::new(),
             keys: HashMap::new(),
-            intents: Intents::default(),
             pending: Vec::new(),
         }
     }
@@ -119,19 +116,13 @@ impl<'a> Seen<'a> {
                     marks.mark(page);
                 }
             }
-            // Damage is left for redo to report.
-            Record::Batch { .. } | Record::BatchEnd => drop(self.intents.take(lsn, record)),
-            Record::Relayout { .. } => {}
+            Record::Batch { .. } | Record::BatchEnd | Record::Relayout { .. } => {}
         }
     }
 
-    /// Takes what [`Seen::take`] knows only at the end of the log: the values of a batch that
-    /// recovery will complete. Their places are theirs, although no leaf may refer to them yet.
-    pub(crate) fn end(&mut self) {
-        let intents = std::mem::take(&mut self.intents);
-        let Some(intent) = intents.into_pending() else {
-            return;
-        };
+    /// Takes the values of the batch that recovery will complete. Their places are theirs, although
+    /// no leaf may refer to them yet. Called at the end of the log.
+    pub(crate) fn take_pending(&mut self, intent: &Intent) {
         self.pending = pointers(&intent.changes);
         for pointer in self.pending.clone() {
             self.names(intent.lsn, &pointer);

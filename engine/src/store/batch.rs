@@ -30,7 +30,9 @@
 //!
 //! Recovery completes a batch in the same way. First it makes the new epoch durable on its own
 //! ([`super::checkpoint::Checkpointer::write_epoch`]), because the new intent must be in the log
-//! before a checkpoint may free the old one.
+//! before a checkpoint may free the old one. So that openings which crash over and over do not fill
+//! the log, an intent that nothing follows is used where it is, and the parts of an incomplete one
+//! are overwritten.
 //!
 //! The cost: each change is logged twice, and each leaf is looked at once more.
 
@@ -284,10 +286,15 @@ impl Core {
         Ok(false)
     }
 
+    /// Returns the changes that are left as the parts of an intent.
+    fn intent(&self, batch: &Unfinished) -> Vec<Vec<u8>> {
+        parts(&batch.changes, batch.made, 2 * self.options.page_size)
+    }
+
     /// Logs the changes that are left as an intent.
     fn log_intent(&self, batch: &mut Unfinished) -> Result<()> {
         let leaves = self.tree.leaves();
-        let parts = parts(&batch.changes, batch.made, 2 * self.options.page_size);
+        let parts = self.intent(batch);
         batch.intent_bytes = 0;
         for (number, changes) in parts.iter().enumerate() {
             let record = Record::Batch {
@@ -322,7 +329,7 @@ impl Core {
     fn make_batch_room(&self, batch: &Unfinished) -> Result<()> {
         let leaves = self.tree.leaves();
         let log = &leaves.pager.log;
-        let parts = parts(&batch.changes, 0, 2 * self.options.page_size);
+        let parts = self.intent(batch);
         // Block headers and the heads of the parts take less than a sixteenth.
         let bytes = parts.iter().map(|part| part.len() as u64).sum::<u64>();
         let (bytes, max) = (bytes + bytes / 16 + 64, log.capacity() / LOG_SHARE);
@@ -332,19 +339,17 @@ impl Core {
         // First, because what this merges is logged.
         self.make_pages_for_batch(&batch.changes)?;
         let needed = bytes + log_reserve(self, bytes);
+        // Nobody else writes. Only merges by a checkpoint append, so the second one frees the log.
         for _ in 0..3 {
             if log.space_left() >= needed {
-                break;
+                return Ok(());
             }
-            self.make_log_room()?;
+            self.checkpointer.run(&self.tree)?;
         }
-        if log.space_left() < needed {
-            return Err(Error::LogFull {
-                capacity: log.capacity(),
-                redo_start: log.redo_start(),
-            });
-        }
-        Ok(())
+        Err(Error::LogFull {
+            capacity: log.capacity(),
+            redo_start: log.redo_start(),
+        })
     }
 
     /// Makes room for the pages that the changes may split off.
@@ -381,12 +386,22 @@ impl Core {
         Ok(())
     }
 
-    /// Completes the batch in whose intent the log ended. Called by recovery, once the tree is as
-    /// the log describes it and before anything is appended.
-    pub(super) fn complete_pending(&self, changes: Batch) -> Result<()> {
+    /// Completes the batch that the log has the intent of, but no end. `place` is the one of the
+    /// intent if nothing follows it ([`crate::wal::Intent::place`]). Called by recovery, once the
+    /// tree is as the log describes it and before anything is appended.
+    pub(super) fn complete_pending(&self, changes: Batch, place: Option<(Lsn, u32)>) -> Result<()> {
         self.checkpointer.write_epoch(&self.tree)?;
         let mut batch = Unfinished::new(changes);
-        self.renew_intent(&mut batch)?;
+        match place.filter(|_| !mutation::on("recovery-renews-each-time")) {
+            // Logged once more each time, it would fill the log if openings crash repeatedly.
+            Some((begin, epoch)) => {
+                let parts = self.intent(&batch);
+                batch.intent_bytes = parts.iter().map(|part| part.len() as u64).sum();
+                (self.tree.leaves().pager.log).resume_batch(begin, epoch);
+                self.checkpointer.run(&self.tree)?;
+            }
+            None => self.renew_intent(&mut batch)?,
+        }
         self.make_changes(&mut batch)?;
         self.tree.leaves().pager.log.close_batch();
         self.checkpointer.run(&self.tree).map(drop)

@@ -54,6 +54,8 @@ struct State {
 /// A checkpoint in progress.
 struct Run {
     begin: Lsn,
+    /// The log's epoch at `begin`.
+    epoch: u32,
     /// Next page whose buffered changes are pushed down to its leaf. `None` when all have been.
     buffered: Option<PageId>,
     /// Remaining merge steps. `None` until they have been counted.
@@ -134,11 +136,12 @@ impl Checkpointer {
             return Ok(Progress::Idle);
         }
         let Some(run) = &mut state.run else {
-            let begin = pager.log.begin_checkpoint();
+            let (begin, epoch) = pager.log.begin_checkpoint();
             self.last_begin.store(begin.0, Ordering::Relaxed);
             self.running.store(true, Ordering::Relaxed);
             state.run = Some(Run {
                 begin,
+                epoch,
                 buffered: Some(PageId(0)),
                 merges: None,
                 cursor: 0,
@@ -170,8 +173,8 @@ impl Checkpointer {
             }
             return Ok(Progress::More);
         }
-        let begin = run.begin;
-        let finished = self.finish(&mut state, tree, begin);
+        let redo_from = (run.begin, run.epoch);
+        let finished = self.finish(&mut state, tree, redo_from);
         if let Err(e) = &finished {
             pager.volume.tell(|| Event::CheckpointFailed);
             pager.poison(e);
@@ -196,7 +199,8 @@ impl Checkpointer {
         Ok(self.state.lock().superblock.redo_start)
     }
 
-    fn finish(&self, state: &mut State, tree: &Tree, begin: Lsn) -> Result<()> {
+    fn finish(&self, state: &mut State, tree: &Tree, redo_from: (Lsn, u32)) -> Result<()> {
+        let (begin, redo_epoch) = redo_from;
         let pager = &*tree.leaves().pager;
         // Free them before the table is written. It may name their places, which become free with
         // it.
@@ -236,7 +240,7 @@ impl Checkpointer {
         pager.volume.tell(|| Event::PagesFlushed { begin });
         let superblock = Superblock {
             sequence,
-            redo_epoch: state.superblock.epoch,
+            redo_epoch,
             redo_start: begin,
             snapshot_head: written.head,
             snapshot_entries: written.entries,

@@ -24,7 +24,7 @@ use crate::trees::Tree;
 use crate::trees::bf::BfTree;
 use crate::trees::btree::BTree;
 use crate::types::{BLOCK_SIZE, Clock, Lsn, PageId, StoreId};
-use crate::wal::{Log, LogStart};
+use crate::wal::{Intents, Log, LogStart, damaged_record};
 
 impl Core {
     /// Opens or formats the store; see [`super::Store::open_observed`].
@@ -168,12 +168,16 @@ impl Core {
         };
         let scan_volume = Arc::clone(&volume);
         let mut seen = Seen::new(&scan_volume, &layout);
+        let mut intents = Intents::new(from);
         let end = Log::scan_end(&volume, region, start, |lsn, record| {
             record.pages().for_each(|page| pages.named_in_log(page));
             seen.take(lsn, &record, &overflow);
-            Ok(())
+            let taken = intents.take(lsn, &record);
+            taken.map_err(|damage| damaged_record(region, lsn, &damage))
         })?;
-        seen.end();
+        let whole = intents.whole();
+        let pending = intents.into_pending();
+        pending.iter().for_each(|intent| seen.take_pending(intent));
         if let Some(page) = beyond.filter(|(version, _)| *version > end.end) {
             return Err(log_too_short(&layout, page, end.end));
         }
@@ -189,38 +193,44 @@ impl Core {
         }
         // Nothing is appended during replay, yet pages are written under the WAL rule. That is
         // sound because the replayed log is already durable.
-        let log = Log::create(Arc::clone(&volume), region, epoch, end.next_start, options)?;
+        let behind = match &pending {
+            // Parts of an incomplete intent are overwritten. Otherwise crashes that cut every new
+            // intent short would fill the log.
+            Some(_) if !mutation::on("recovery-keeps-cut-parts") => whole,
+            _ => end.end,
+        };
+        let log = Log::create(Arc::clone(&volume), region, epoch, behind, options)?;
+        let log_start = log.end();
         log.keep_from(from);
         volume.tell(|| Event::RecoveryBegins {
             epoch,
             redo_start: from,
-            log_start: end.next_start,
+            log_start,
         });
         let pager = new_pager(Arc::clone(&volume), layout, pages, (log, overflow), options);
-        let mut redo = Redo::new(&pager, &index, &chain, &seen);
+        let mut redo = Redo::new(&pager, &index, &chain, &seen, pending.as_ref());
         crate::wal::replay_to(&volume, region, start, &end, |lsn, record| {
             redo.take(lsn, &record)
         })?;
         redo.report.pages_repaired = repaired;
-        let Recovered {
-            report,
-            sparse,
-            pending,
-        } = redo.finish()?;
+        let Recovered { report, sparse } = redo.finish()?;
         let superblock = Superblock {
             epoch,
             ..superblock
         };
         let store = Core::assemble(
             tree(Arc::new(pager), index, options)?,
-            Checkpointer::new(superblock, chain, end.next_start),
+            Checkpointer::new(superblock, chain, log_start),
             clock,
             options,
             report,
         );
         // This also makes the new epoch durable, before anything is appended under it.
         match pending {
-            Some(batch) => store.complete_pending(batch.changes)?,
+            Some(intent) => {
+                let place = intent.place(whole, &end);
+                store.complete_pending(intent.changes, place)?;
+            }
             None => drop(store.checkpointer.run(&store.tree)?),
         }
         store.tree.leaves().pager.volume.tell(|| Event::Opened);

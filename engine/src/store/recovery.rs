@@ -66,7 +66,7 @@ use crate::overflow::recover::{Seen, Taken};
 use crate::pager::Pager;
 use crate::pages::{PageStore, SlotMap};
 use crate::types::{Lsn, PageId};
-use crate::wal::{Intent, Intents, Record};
+use crate::wal::{Intent, Record};
 
 /// Bytes of record content gathered before it is applied page by page.
 const GATHER_BYTES: usize = 32 << 20;
@@ -91,8 +91,6 @@ pub(crate) struct Recovered {
     pub(crate) report: RecoveryReport,
     /// The sparse pages that the log names.
     pub(crate) sparse: BTreeSet<PageId>,
-    /// The batch that the log ends in, which must be completed.
-    pub(crate) pending: Option<Intent>,
 }
 
 /// The effect of one record on one page.
@@ -150,8 +148,8 @@ pub(crate) struct Redo<'a> {
     lost: BTreeMap<PageId, Error>,
     /// Sparse pages that the log names. Nothing else records that they may need a merge.
     sparse: BTreeSet<PageId>,
-    /// The batches of the log.
-    intents: Intents,
+    /// The batch that the log ends in, which must be completed.
+    pending: Option<&'a Intent>,
     pub(crate) report: RecoveryReport,
 }
 
@@ -161,6 +159,7 @@ impl<'a> Redo<'a> {
         index: &'a Index,
         snapshot: &'a [Slot],
         seen: &'a Seen<'a>,
+        pending: Option<&'a Intent>,
     ) -> Redo<'a> {
         Redo {
             pager,
@@ -171,7 +170,7 @@ impl<'a> Redo<'a> {
             snapshot,
             lost: BTreeMap::new(),
             sparse: BTreeSet::new(),
-            intents: Intents::default(),
+            pending,
             report: RecoveryReport::default(),
         }
     }
@@ -236,10 +235,8 @@ impl<'a> Redo<'a> {
                 self.gather(left, lsn, Change::Absorb { upper, records });
                 self.gather(right, lsn, Change::Forget);
             }
-            Record::Batch { .. } | Record::BatchEnd => {
-                let taken = self.intents.take(lsn, record);
-                taken.map_err(|damage| self.bad_record("a batch", "changes", damage))?;
-            }
+            // The first pass has taken them.
+            Record::Batch { .. } | Record::BatchEnd => {}
             Record::Relayout { page, layout } => {
                 if !mutation::on("redo-skips-relayouts") {
                     self.gather(page, lsn, Change::Relayout { layout });
@@ -490,12 +487,10 @@ impl<'a> Redo<'a> {
         self.pager.pages.persist_table()?;
         self.pager.cache.set_live(&live);
         self.sparse.retain(|page| live.contains(page.0));
-        let pending = self.intents.into_pending();
-        self.report.batches_completed = pending.is_some().into();
+        self.report.batches_completed = self.pending.is_some().into();
         Ok(Recovered {
             report: self.report,
             sparse: self.sparse,
-            pending,
         })
     }
 
@@ -518,7 +513,7 @@ impl<'a> Redo<'a> {
                 overflow.unmark(page);
             }
         }
-        if let Some(intent) = self.intents.pending() {
+        if let Some(intent) = self.pending {
             taken.take_pending(&intent.changes);
         }
         overflow.found_places(taken.slots.used());

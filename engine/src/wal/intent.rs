@@ -22,6 +22,7 @@ use crate::batch::Batch;
 use crate::mutation;
 use crate::types::Lsn;
 
+use super::LogEnd;
 use super::record::{Fields, Record, RecordDamage, put_varint};
 
 /// Splits the changes of a batch into parts, each about `part_bytes` long, in their encoded form.
@@ -68,65 +69,119 @@ fn add_part(batch: &mut Batch, changes: &[u8]) -> Result<(), RecordDamage> {
 /// A batch whose intent is complete.
 #[derive(Debug)]
 pub(crate) struct Intent {
+    /// Where its first part begins.
+    pub(crate) begin: Lsn,
     /// LSN of its last part.
     pub(crate) lsn: Lsn,
     /// The changes. Values are as leaves store them: long ones are pointers.
     pub(crate) changes: Batch,
 }
 
+impl Intent {
+    /// Where redo can begin with this intent, and the epoch there, if it is the last thing in the
+    /// log. Then it need not be logged again.
+    ///
+    /// `whole` is [`Intents::whole`], and `end` the end of the same log.
+    pub(crate) fn place(&self, whole: Lsn, end: &LogEnd) -> Option<(Lsn, u32)> {
+        // All parts of an intent are of one epoch. The record before may be of an older one.
+        let is_last = self.lsn == whole && self.lsn > end.epoch_start;
+        let begin = self.begin.max(end.epoch_start);
+        is_last.then_some((begin, end.epoch))
+    }
+}
+
 /// Follows the batches of a log that is read from its beginning.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Intents {
-    /// The intent that is being read, and the number of its next part.
-    begun: Option<(u64, Batch)>,
+    begun: Option<Begun>,
     pending: Option<Intent>,
+    /// LSN of the last record.
+    end: Lsn,
+    /// LSN of the last record without the parts of an incomplete intent behind it.
+    whole: Lsn,
+}
+
+/// An intent of which some parts have been read.
+#[derive(Debug)]
+struct Begun {
+    begin: Lsn,
+    next_part: u64,
+    changes: Batch,
 }
 
 impl Intents {
-    /// Takes the next record of the log. Records that are not about batches change nothing.
+    /// Creates the state for a log that is read from `start`.
+    pub(crate) fn new(start: Lsn) -> Intents {
+        Intents {
+            begun: None,
+            pending: None,
+            end: start,
+            whole: start,
+        }
+    }
+
+    /// Takes the next record of the log.
     ///
     /// # Errors
     /// [`RecordDamage`] if a part does not hold changes.
     pub(crate) fn take(&mut self, lsn: Lsn, record: &Record<'_>) -> Result<(), RecordDamage> {
+        let begin = std::mem::replace(&mut self.end, lsn);
         match *record {
             Record::Batch {
                 part,
                 last,
                 changes,
-            } => {
-                let begun = match self.begun.take() {
-                    _ if part == 0 => Some((0, Batch::new())),
-                    begun => begun.filter(|(next, _)| *next == part),
-                };
-                // Without its first parts, because a crash cut them off, it never happens.
-                let Some((next, mut batch)) = begun else {
-                    return Ok(());
-                };
-                add_part(&mut batch, changes)?;
-                if last || mutation::on("batch-happens-incomplete") {
-                    self.pending = Some(Intent {
-                        lsn,
-                        changes: batch.clone(),
-                    });
-                }
-                self.begun = (!last).then_some((next + 1, batch));
+            } => self.take_part((begin, lsn), (part, last), changes)?,
+            Record::BatchEnd if !mutation::on("batch-never-ends") => {
+                self.pending = None;
+                self.whole = lsn;
             }
-            Record::BatchEnd if !mutation::on("batch-never-ends") => self.pending = None,
-            _ => {}
+            _ => self.whole = lsn,
         }
         Ok(())
+    }
+
+    fn take_part(
+        &mut self,
+        (begin, lsn): (Lsn, Lsn),
+        (part, last): (u64, bool),
+        changes: &[u8],
+    ) -> Result<(), RecordDamage> {
+        let begun = match self.begun.take() {
+            _ if part == 0 => Some(Begun {
+                begin,
+                next_part: 0,
+                changes: Batch::new(),
+            }),
+            begun => begun.filter(|begun| begun.next_part == part),
+        };
+        // Without its first parts, because a crash cut them off, it never happens.
+        let Some(mut begun) = begun else {
+            return Ok(());
+        };
+        add_part(&mut begun.changes, changes)?;
+        begun.next_part += 1;
+        if last || mutation::on("batch-happens-incomplete") {
+            self.whole = lsn;
+            self.pending = Some(Intent {
+                begin: begun.begin,
+                lsn,
+                changes: begun.changes.clone(),
+            });
+        }
+        self.begun = (!last).then_some(begun);
+        Ok(())
+    }
+
+    /// The end of the log without the parts of an incomplete intent: these have no effect, so the
+    /// log may continue in their place.
+    pub(crate) fn whole(&self) -> Lsn {
+        self.whole
     }
 
     /// The batch that has a complete intent, but no end.
     pub(crate) fn into_pending(self) -> Option<Intent> {
         self.pending
-            .filter(|_| !mutation::on("recovery-forgets-batch"))
-    }
-
-    /// See [`Intents::into_pending`].
-    pub(crate) fn pending(&self) -> Option<&Intent> {
-        self.pending
-            .as_ref()
             .filter(|_| !mutation::on("recovery-forgets-batch"))
     }
 }

@@ -55,8 +55,8 @@ struct State {
     refused: Option<Buffer>,
     /// Why nothing may be acknowledged any more.
     poisoned: Option<String>,
-    /// Where the intent of the open batch begins. A checkpoint must not free it.
-    batch: Option<Lsn>,
+    /// Where the intent of the open batch begins, and in which epoch. A checkpoint must not free it.
+    batch: Option<(Lsn, u32)>,
     records: u64,
     appended_bytes: u64,
     flushes: u64,
@@ -403,13 +403,15 @@ impl Log {
         state.active.bytes() + others.sum::<u64>()
     }
 
-    /// Returns the position at which redo will begin: the end of the log, or where the open batch
-    /// begins. No record can be appended while the event of the checkpoint's beginning is emitted.
-    pub(crate) fn begin_checkpoint(&self) -> Lsn {
+    /// Returns the position at which redo will begin, and the epoch there: the end of the log, or
+    /// where the open batch begins. No record can be appended while the event of the checkpoint's
+    /// beginning is emitted.
+    pub(crate) fn begin_checkpoint(&self) -> (Lsn, u32) {
         let state = self.state.lock();
         let pin = (state.batch).filter(|_| !mutation::on("checkpoint-ignores-batch"));
-        let begin = pin.unwrap_or_else(|| self.end());
-        self.volume.tell(|| Event::CheckpointBegins { begin });
+        let begin = pin.unwrap_or_else(|| (self.end(), self.epoch()));
+        self.volume
+            .tell(|| Event::CheckpointBegins { begin: begin.0 });
         begin
     }
 
@@ -417,12 +419,17 @@ impl Log {
     /// now on keep the log from there.
     pub(crate) fn open_batch(&self) {
         let mut state = self.state.lock();
-        state.batch = Some(self.end());
+        state.batch = Some((self.end(), self.epoch()));
     }
 
     /// Moves the beginning of the open batch to a newer intent of the same, which is complete.
     pub(crate) fn move_batch(&self, begin: Lsn) {
-        self.state.lock().batch = Some(begin);
+        self.resume_batch(begin, self.epoch());
+    }
+
+    /// Opens a batch whose intent was logged in an earlier epoch, or in this one.
+    pub(crate) fn resume_batch(&self, begin: Lsn, epoch: u32) {
+        self.state.lock().batch = Some((begin, epoch));
     }
 
     /// Closes the batch.

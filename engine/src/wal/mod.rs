@@ -62,6 +62,7 @@ pub use block::{BLOCK_HEADER, BLOCK_PAYLOAD};
 pub(crate) use intent::{Intent, Intents, parts};
 pub use log::Log;
 pub use record::{Frame, MAX_RECORD_BYTES, Record, RecordDamage, next_frame};
+pub(crate) use replay::damaged_record;
 pub use replay::{replay, replay_to};
 
 use crate::types::{Lba, Lsn, StoreId};
@@ -110,6 +111,8 @@ pub struct LogEnd {
     /// Epoch of the last block read, or the one at the start of reading. Never greater than the
     /// superblock's.
     pub epoch: u32,
+    /// Where that epoch begins, or the start of reading if it began before.
+    pub epoch_start: Lsn,
     /// The number of records.
     pub records: u64,
     /// Why the log ends there.

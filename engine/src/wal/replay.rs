@@ -75,10 +75,17 @@ fn decoded(
     mut visit: impl FnMut(Lsn, Record<'_>) -> Result<()>,
 ) -> impl FnMut(Lsn, &[u8]) -> Result<()> {
     move |lsn, body| {
-        let record =
-            Record::decode(body).map_err(|damage| damaged(region, block_of(lsn.0 - 1), &damage))?;
-        visit(lsn, record)
+        let record = Record::decode(body);
+        visit(
+            lsn,
+            record.map_err(|damage| damaged_record(region, lsn, &damage))?,
+        )
     }
+}
+
+/// The error for a record that ends at `lsn`.
+pub(crate) fn damaged_record(region: LogRegion, lsn: Lsn, damage: &RecordDamage) -> Error {
+    damaged(region, block_of(lsn.0 - 1), damage)
 }
 
 fn damaged(region: LogRegion, index: u64, damage: &RecordDamage) -> Error {
@@ -150,6 +157,7 @@ struct Walk<'v> {
     from: Lsn,
     visit: Visit<'v>,
     epoch: u32,
+    epoch_start: Lsn,
     /// Whether the last accepted block, if any, is full.
     full: bool,
     /// Whether that block is full or closed, so that the next one continues the log.
@@ -176,6 +184,7 @@ fn walk(mut blocks: Blocks<'_>, start: LogStart, end: End, visit: Visit<'_>) -> 
         from,
         visit,
         epoch,
+        epoch_start: from,
         full: true,
         ended: true,
         last_flush: block_of(from.0.next_multiple_of(B)),
@@ -212,6 +221,7 @@ fn walk(mut blocks: Blocks<'_>, start: LogStart, end: End, visit: Visit<'_>) -> 
         next_start: Lsn(next_start),
         doubtful: Lsn((walk.last_flush * B).min(next_start)),
         epoch: walk.epoch,
+        epoch_start: walk.epoch_start,
         records: walk.records,
         reason,
     })
@@ -228,6 +238,7 @@ impl Walk<'_> {
                 return Some(EndReason::EpochWithoutStart);
             }
             self.epoch = header.epoch;
+            self.epoch_start = Lsn(header.index * B);
             self.carry = Carry::None;
             return None;
         }

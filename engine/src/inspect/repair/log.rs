@@ -140,7 +140,7 @@ fn walk(
         alone,
         carry: Carry::None,
         hole: None,
-        intents: Intents::default(),
+        intents: Intents::new(start),
         log: &mut log,
     };
     walk.run();
