@@ -134,9 +134,8 @@ pub trait Engine: Send + Sync {
 
     /// The size that a batch ([`Kv::write`]) may always have: the bytes of its keys and values, and
     /// 32 more for each change. [Long values](Engine::long_values) do not count. A larger batch may
-    /// be refused, with [`treering_engine::Error::BatchTooLarge`] or
-    /// [`treering_engine::Error::LogFull`], and then changes nothing. `None` if the engine has no
-    /// batches: programs then contain none.
+    /// be refused, with [`treering_engine::Error::BatchTooLarge`], and then changes nothing. `None`
+    /// if the engine has no batches: programs then contain none.
     fn batch_bytes(&self) -> Option<u64> {
         None
     }

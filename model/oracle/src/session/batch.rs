@@ -82,7 +82,7 @@ impl Session<'_> {
                 self.returned(lsn);
                 Ok(())
             }
-            Err(e @ (Error::BatchTooLarge { .. } | Error::LogFull { .. })) => {
+            Err(e @ Error::BatchTooLarge { .. }) => {
                 let most = self.engine.batch_bytes().unwrap_or(0);
                 if bytes <= most {
                     let expected = format!(

@@ -87,10 +87,8 @@ impl Engine for BTree {
     }
 
     fn batch_bytes(&self) -> Option<u64> {
-        // An eighth of the log, in which records and blocks have headers. But with sparse packing,
-        // which any opening may choose, a batch that takes more than half of the log together with
-        // what is reserved for it is refused while the other half is in use.
-        Some((self.options.log_bytes / 8).saturating_sub(6 << 10) / 4 * 3)
+        // An eighth of the log, in which records and blocks have headers.
+        Some(self.options.log_bytes / 8 / 16 * 15 - 64)
     }
 
     fn batches_completed(&self, store: &dyn Kv) -> Option<u64> {

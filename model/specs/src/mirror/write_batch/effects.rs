@@ -189,26 +189,18 @@ impl WriteBatch {
         if self.bug != Bug::RecoverySkipsEpoch {
             s.super_epoch = s.epoch;
         }
-        let whole = match s.log.last().map(|record| record.kind) {
-            Some(Kind::Part { number, last: true }) if self.resumes => Some(s.end() - number),
-            _ => None,
-        };
-        if let Some(begin) = whole {
-            (batch.at, batch.parts, batch.begin) = (At::Moving, batch.len(), begin);
-            s.pin = begin;
-        } else {
-            while self.resumes && matches!(s.log.last(), Some(r) if r.kind.is_part()) {
-                s.log.pop();
-            }
-            (batch.at, batch.parts, batch.begin) = (At::Renewing, 0, s.end() + 1);
+        let last = |s: &State| s.log.last().map(|record| record.kind);
+        while self.resumes && matches!(last(s), Some(Kind::Part { last: false, .. })) {
+            s.log.pop();
         }
         s.durable = s.end();
-    }
-}
-
-impl Kind {
-    fn is_part(self) -> bool {
-        matches!(self, Kind::Part { .. })
+        match last(s) {
+            Some(Kind::Part { number, .. }) if self.resumes => {
+                s.pin = s.end() - number;
+                (batch.at, batch.parts, batch.begin) = (At::Moving, batch.len(), s.pin);
+            }
+            _ => (batch.at, batch.parts, batch.begin) = (At::Renewing, 0, s.end() + 1),
+        }
     }
 }
 
