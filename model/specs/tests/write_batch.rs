@@ -18,7 +18,7 @@ const BUGS: [(&str, &str, usize); 12] = [
     ("batch-shown-piecemeal", "VisibleInv", 7),
     ("checkpoint-ignores-batch", "IntentKeptInv", 7),
     ("recovery-forgets-batch", "RecoverInv", 6),
-    ("recovery-skips-epoch", "EpochInv", 10),
+    ("recovery-skips-epoch", "EpochInv", 11),
     ("unfinished-batch-forgotten", "AloneInv", 11),
     ("writers-pass-closed-gate", "AloneInv", 7),
 ];
