@@ -48,6 +48,11 @@ impl Value {
         Self::Str(text.into())
     }
 
+    /// The name that the spec has for an enum's variant.
+    pub fn variant(of: impl Into<&'static str>) -> Self {
+        Self::str(of.into())
+    }
+
     /// A model value.
     pub fn model(name: impl Into<Cow<'static, str>>) -> Self {
         Self::Model(name.into())

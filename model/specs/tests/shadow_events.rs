@@ -15,7 +15,7 @@ fn accepted(variant: Variant, seed: u64, budget: Budget) -> Report {
 #[test]
 fn pages_with_a_modification_log_are_accepted() {
     let report = accepted(Variant::BMinus, 1, Budget::Episodes(200));
-    let never = report.tally.never(&LABELS);
+    let never = report.tally.never(LABELS);
     assert!(
         never.is_empty(),
         "these actions were never taken: {never:?}"
@@ -38,7 +38,7 @@ fn episodes_take_every_action_within_a_few_hundred_operations() {
     let complete = (0..20).filter(|seed| {
         let (tally, refusal) = run_episode(&stores[0], *seed).unwrap();
         assert!(refusal.is_none(), "seed {seed}: {}", refusal.unwrap());
-        let never = tally.never(&LABELS);
+        let never = tally.never(LABELS);
         never.iter().all(|label| *label == "FailFlush")
     });
     let complete = complete.count();

@@ -199,7 +199,7 @@ impl Report {
     /// Actions of the spec that never occurred.
     #[must_use]
     pub fn never_taken(&self) -> Vec<&'static str> {
-        let labels = crate::mirror::wide::wal_recovery::LABELS.into_iter();
+        let labels = crate::mirror::wide::wal_recovery::LABELS.iter().copied();
         labels
             .filter(|label| !self.tally.taken.contains_key(label))
             .collect()

@@ -73,7 +73,7 @@ pub struct State {
 }
 
 /// A step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 pub enum Action {
     /// A client makes a call.
     Call(u8, Call),
@@ -96,20 +96,14 @@ pub enum Action {
 }
 
 /// The seeded bugs of the wrapper.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString)]
+#[strum(serialize_all = "kebab-case")]
 enum Bug {
     None,
     CallWhenDown,
     FailKeepsName,
     WriteTwice,
 }
-
-const BUGS: [(&str, Bug); 4] = [
-    ("none", Bug::None),
-    ("call-when-down", Bug::CallWhenDown),
-    ("fail-keeps-name", Bug::FailKeepsName),
-    ("write-twice", Bug::WriteTwice),
-];
 
 /// The module with its constants.
 #[derive(Clone, Debug)]
@@ -457,23 +451,13 @@ impl Mirror for DurableMap {
             pending: config.constant_value("Pending")?.clone(),
             // A write appends before the limit is checked.
             max_tail: config.int("MaxTail", TAIL as u8 - 1)?,
-            bug: named(config, "Bug", &BUGS)?,
+            bug: named(config, "Bug")?,
             invariants: invariants.into_iter().map(|(name, _)| *name).collect(),
         })
     }
 
     fn label(action: &Action) -> &'static str {
-        match action {
-            Action::Call(..) => "Call",
-            Action::Read(..) => "Read",
-            Action::ReadSome(..) => "ReadSome",
-            Action::Write(..) => "Write",
-            Action::Return(..) => "Return",
-            Action::Fail(..) => "Fail",
-            Action::Harden(..) => "Harden",
-            Action::Crash(..) => "Crash",
-            Action::Recover => "Recover",
-        }
+        action.into()
     }
 
     fn variables(&self, state: &State) -> Vec<(&'static str, Value)> {

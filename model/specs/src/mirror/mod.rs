@@ -28,6 +28,7 @@ pub mod write_batch;
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::ops::{BitOr, Shl};
+use std::str::FromStr;
 
 use stateright::{Model, Property};
 
@@ -119,21 +120,14 @@ pub fn bounded(config: &Config, operators: &[&str]) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// Looks up the value of a string constant among `known` names. A helper for
-/// [`Mirror::from_config`].
+/// The variant that a string constant names. A helper for [`Mirror::from_config`].
 ///
 /// # Errors
 /// The constant is missing, or has an unknown name.
-pub fn named<T: Copy>(
-    config: &Config,
-    constant: &str,
-    known: &[(&str, T)],
-) -> Result<T, ConfigError> {
-    let wanted = config.string(constant)?;
-    let found = known.iter().find(|(name, _)| *name == wanted);
-    found
-        .map(|(_, meaning)| *meaning)
-        .ok_or_else(|| config.wrong(constant, format!("the mirror does not know \"{wanted}\"")))
+pub fn named<T: FromStr>(config: &Config, constant: &str) -> Result<T, ConfigError> {
+    let name = config.string(constant)?;
+    let unknown = |_| config.wrong(constant, format!("the mirror does not know \"{name}\""));
+    name.parse().map_err(unknown)
 }
 
 /// The size of a constant set `{1, 2, ...}`. A helper for [`Mirror::from_config`].

@@ -36,7 +36,7 @@ impl CircularBuffer {
     }
 
     fn straddles(&self, s: &State, size: u8) -> bool {
-        self.bug != Bug::PublishedNoPadding && self.offset_of(s.tail) + size > self.capacity
+        self.bug != Bug::AsPublishedNoPadding && self.offset_of(s.tail) + size > self.capacity
     }
 
     fn move_tail(&self, s: &mut State, size: u8, new: Block) {
@@ -129,7 +129,7 @@ impl CircularBuffer {
     pub(super) fn skip_block(&self, s: &mut State, offset: u8) -> Option<()> {
         let Block { life, size, .. } = *s.at(offset);
         let skipped = match (life, self.bug) {
-            (Life::Tombstone, _) | (Life::Listed, Bug::PublishedFreeList) => true,
+            (Life::Tombstone, _) | (Life::Listed, Bug::AsPublishedFreeList) => true,
             (Life::Listed, Bug::PoppedBlockEvicted) => self.listed(s, size) >> offset & 1 == 0,
             _ => false,
         };
@@ -139,7 +139,7 @@ impl CircularBuffer {
 
     pub(super) fn unlist_block(&self, s: &mut State, offset: u8) -> Option<()> {
         let Block { life, size, .. } = *s.at(offset);
-        let waits = matches!(self.bug, Bug::PublishedFreeList | Bug::ListWaitedFor);
+        let waits = matches!(self.bug, Bug::AsPublishedFreeList | Bug::ListWaitedFor);
         if waits || life != Life::Listed || self.listed(s, size) >> offset & 1 == 0 {
             return None;
         }

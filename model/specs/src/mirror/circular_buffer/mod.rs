@@ -19,14 +19,14 @@ pub mod unbounded;
 use stateright::{Model, Property};
 
 use super::circular_buffer_room as room;
-use super::{Mirror, listed};
+use super::{Mirror, listed, named};
 use crate::{Config, ConfigError, Value};
 use invariants::INVARIANTS;
-use state::{ABSENT, CLASSES, CLIENTS, LIVES, NONE, PAGES, PENDING, PHASES, UNITS};
+use state::{ABSENT, CLASSES, CLIENTS, NONE, PAGES, PENDING, UNITS};
 pub use state::{Block, Call, Life, Phase, State, Thread, Word, Work};
 
 /// A step: the client, and its choices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 #[allow(missing_docs)] // The names are those of the spec, which explains them.
 pub enum Action {
     Close,
@@ -59,12 +59,13 @@ pub enum Action {
 }
 
 /// A seeded bug: `Bug` of the spec.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString)]
+#[strum(serialize_all = "kebab-case")]
 enum Bug {
     None,
-    PublishedNoPadding,
-    PublishedFreeList,
-    PublishedEvictUnderLock,
+    AsPublishedNoPadding,
+    AsPublishedFreeList,
+    AsPublishedEvictUnderLock,
     FullIgnored,
     PopUnchecked,
     CopyWithoutTombstone,
@@ -86,36 +87,6 @@ enum Bug {
     ListWaitedFor,
     UpgradeWaits,
 }
-
-const BUGS: [(&str, Bug); 24] = [
-    ("none", Bug::None),
-    ("as-published-no-padding", Bug::PublishedNoPadding),
-    ("as-published-free-list", Bug::PublishedFreeList),
-    (
-        "as-published-evict-under-lock",
-        Bug::PublishedEvictUnderLock,
-    ),
-    ("full-ignored", Bug::FullIgnored),
-    ("pop-unchecked", Bug::PopUnchecked),
-    ("copy-without-tombstone", Bug::CopyWithoutTombstone),
-    ("popped-block-evicted", Bug::PoppedBlockEvicted),
-    ("head-out-of-order", Bug::HeadOutOfOrder),
-    ("second-chance-left-behind", Bug::SecondChanceLeftBehind),
-    ("freed-before-published", Bug::FreedBeforePublished),
-    ("evicted-before-unmapped", Bug::EvictedBeforeUnmapped),
-    ("reader-without-lock", Bug::ReaderWithoutLock),
-    ("writer-ignores-readers", Bug::WriterIgnoresReaders),
-    ("unlocked-while-writing", Bug::UnlockedWhileWriting),
-    ("changed-while-written", Bug::ChangedWhileWritten),
-    ("dirty-bit-not-copied", Bug::DirtyBitNotCopied),
-    ("dirty-skipped", Bug::DirtySkipped),
-    ("victim-unchecked", Bug::VictimUnchecked),
-    ("stale-promotion", Bug::StalePromotion),
-    ("no-eviction", Bug::NoEviction),
-    ("lost-wake-up", Bug::LostWakeUp),
-    ("list-waited-for", Bug::ListWaitedFor),
-    ("upgrade-waits", Bug::UpgradeWaits),
-];
 
 /// `MayClose`: when clients may stop calling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,7 +170,7 @@ impl CircularBuffer {
 
     fn block_value(&self, block: &Block) -> Value {
         Value::record([
-            ("state", Value::str(LIVES[block.life as usize])),
+            ("state", Value::variant(block.life)),
             ("size", Value::int(block.size)),
             ("page", self.page(block.page)),
             ("rec", self.content(block.rec)),
@@ -347,8 +318,6 @@ impl Mirror for CircularBuffer {
             Some("Never") => MayClose::Never,
             Some(_) => return Err(config.wrong("MayClose", "expected AtRest or Never")),
         };
-        let name = config.string("Bug")?;
-        let bug = BUGS.iter().find(|(known, _)| *known == name);
         Ok(Self {
             requests: requests(config, &clients, &pages, values.len())?,
             clients,
@@ -360,44 +329,14 @@ impl Mirror for CircularBuffer {
             capacity,
             in_place: config.int("InPlace", capacity)?,
             sizes: sizes(config, capacity)?,
-            bug: bug
-                .ok_or_else(|| config.wrong("Bug", "is not known to the mirror"))?
-                .1,
+            bug: named(config, "Bug")?,
             may_close,
             invariants: invariants.into_iter().map(|(name, _)| *name).collect(),
         })
     }
 
     fn label(action: &Action) -> &'static str {
-        match action {
-            Action::Close => "Close",
-            Action::Call(..) => "Call",
-            Action::LockPage(_) => "LockPage",
-            Action::Read(_) => "Read",
-            Action::Write(_) => "Write",
-            Action::Return(_) => "Return",
-            Action::Create(..) => "Create",
-            Action::Grow(..) => "Grow",
-            Action::CopyToTail(..) => "CopyToTail",
-            Action::PopFreeList(..) => "PopFreeList",
-            Action::Reuse(_) => "Reuse",
-            Action::PassOver(_) => "PassOver",
-            Action::Allocate(_) => "Allocate",
-            Action::Pad(_) => "Pad",
-            Action::Full(_) => "Full",
-            Action::Copy(_) => "Copy",
-            Action::Publish(_) => "Publish",
-            Action::Deallocate(_) => "Deallocate",
-            Action::Claim(_) => "Claim",
-            Action::Retry(_) => "Retry",
-            Action::Skip(_) => "Skip",
-            Action::Unlist(_) => "Unlist",
-            Action::FindPage(_) => "FindPage",
-            Action::LockVictim(_) => "LockVictim",
-            Action::WriteLeaf(_) => "WriteLeaf",
-            Action::Unmap(_) => "Unmap",
-            Action::Finish(_) => "Finish",
-        }
+        action.into()
     }
 
     fn variables(&self, state: &State) -> Vec<(&'static str, Value)> {
@@ -413,10 +352,7 @@ impl Mirror for CircularBuffer {
             ("word", self.by_page(|p| self.word_value(&state.word[p]))),
             ("disk", self.by_page(|p| self.content(state.disk[p]))),
             ("call", self.by_client(state, |t| self.call_value(t.call))),
-            (
-                "phase",
-                self.by_client(state, |t| Value::str(PHASES[t.phase as usize])),
-            ),
+            ("phase", self.by_client(state, |t| Value::variant(t.phase))),
             ("work", self.by_client(state, |t| self.work_value(&t.work))),
             ("open", state.open.into()),
             ("written", self.by_page(|p| self.content(state.written[p]))),

@@ -5,7 +5,8 @@ use std::hash::{Hash, Hasher};
 pub(super) use super::room::{ABSENT, CLASSES, CLIENTS, NONE, PAGES, PENDING, Set, UNITS};
 
 /// `States` of a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Life {
     /// No block begins here.
     None,
@@ -20,16 +21,6 @@ pub enum Life {
     /// Evicted: the head may pass it.
     Evicted,
 }
-
-/// The names of [`Life`] in the spec, in its order.
-pub(super) const LIVES: [&str; 6] = [
-    "none",
-    "allocated",
-    "ready",
-    "listed",
-    "tombstone",
-    "evicted",
-];
 
 /// A block's header and contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,7 +118,8 @@ pub enum Call {
 }
 
 /// `Phases`: what a thread is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 #[allow(missing_docs)] // The spec draws how they follow each other.
 pub enum Phase {
     Idle,
@@ -147,12 +139,6 @@ pub enum Phase {
     Unmap,
     Finish,
 }
-
-/// The names of [`Phase`] in the spec, in its order.
-pub(super) const PHASES: [&str; 16] = [
-    "idle", "start", "look", "allocate", "popped", "copy", "publish", "free", "insert", "done",
-    "full", "victim", "lock", "merge", "unmap", "finish",
-];
 
 /// The pointers and sizes that a thread holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

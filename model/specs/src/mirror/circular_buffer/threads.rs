@@ -206,7 +206,7 @@ impl CircularBuffer {
     }
 
     fn after_eviction(&self) -> Phase {
-        if self.bug == Bug::PublishedEvictUnderLock {
+        if self.bug == Bug::AsPublishedEvictUnderLock {
             Phase::Allocate
         } else {
             Phase::Start
@@ -265,7 +265,7 @@ impl CircularBuffer {
 
     fn full(&self, s: &mut State, c: u8) {
         let key = thread(s, c).key();
-        if self.bug != Bug::PublishedEvictUnderLock {
+        if self.bug != Bug::AsPublishedEvictUnderLock {
             unlock(&mut s.word[key], c);
             thread(s, c).work = Work::NONE;
         }

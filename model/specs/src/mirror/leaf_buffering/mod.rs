@@ -24,7 +24,6 @@ use stateright::{Model, Property};
 
 use super::leaf_buffering_room as room;
 
-use self::constants::BUGS;
 pub use self::constants::{Bug, LeafBuffering};
 use self::invariants::INVARIANTS;
 pub use self::memory::{Child, Inner};
@@ -39,7 +38,7 @@ use crate::{Config, ConfigError, Value};
 
 /// A step. Clients are numbered from 0, and recovery comes after the last client. Keys and leaves
 /// are numbered from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 pub enum Action {
     /// A client calls a get of a key.
     CallGet(u8, u8),
@@ -164,7 +163,7 @@ impl Mirror for LeafBuffering {
             batch: usize::from(config.int("Batch", BATCH as u8)?),
             absent: config.constant_value("Absent")?.clone(),
             pending: config.constant_value("Pending")?.clone(),
-            bug: named(config, "Bug", &BUGS)?,
+            bug: named(config, "Bug")?,
             deletes: subset(config, "Deletes", &writes)?,
             plan: plan(config, keys)?,
             readers: subset(config, "Readers", &clients)?,
@@ -176,36 +175,7 @@ impl Mirror for LeafBuffering {
     }
 
     fn label(action: &Action) -> &'static str {
-        match action {
-            Action::CallGet(..) => "CallGet",
-            Action::CallWrite(..) => "CallWrite",
-            Action::ReadKey(..) => "ReadKey",
-            Action::AnswerGet(..) => "AnswerGet",
-            Action::Latch(..) => "Latch",
-            Action::Finish(..) => "Finish",
-            Action::AppendLog(..) => "AppendLog",
-            Action::FenceLog(..) => "FenceLog",
-            Action::StoreRecords(..) => "StoreRecords",
-            Action::StoreHeader(..) => "StoreHeader",
-            Action::FenceHeader(..) => "FenceHeader",
-            Action::StoreNewLeaf(..) => "StoreNewLeaf",
-            Action::StoreLink(..) => "StoreLink",
-            Action::FenceLink(..) => "FenceLink",
-            Action::LatchLeft(..) => "LatchLeft",
-            Action::MoveRecords(..) => "MoveRecords",
-            Action::StoreMerged(..) => "StoreMerged",
-            Action::FenceMerged(..) => "FenceMerged",
-            Action::FlipEpoch => "FlipEpoch",
-            Action::ScanBuffer(..) => "ScanBuffer",
-            Action::Reclaim => "Reclaim",
-            Action::FreeLogs => "FreeLogs",
-            Action::Crash => "Crash",
-            Action::Settle(..) => "Settle",
-            Action::Restart => "Restart",
-            Action::Replay => "Replay",
-            Action::DropLogs => "DropLogs",
-            Action::Open => "Open",
-        }
+        action.into()
     }
 
     fn variables(&self, state: &State) -> Vec<(&'static str, Value)> {

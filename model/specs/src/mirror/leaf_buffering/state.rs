@@ -38,7 +38,8 @@ pub enum Call {
 }
 
 /// The progress of a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum WriteAt {
     /// The write waits for the latch of its leaf.
     Called,
@@ -104,7 +105,8 @@ impl Batch {
 }
 
 /// The progress of a writer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 #[allow(missing_docs)]
 pub enum At {
     #[default]
@@ -144,7 +146,8 @@ pub struct LogEnd {
 }
 
 /// The progress of log cleaning.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum CleaningAt {
     /// No cleaning is in progress.
     #[default]
@@ -164,7 +167,8 @@ pub struct Cleaning {
 }
 
 /// Whether the power is on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Phase {
     /// The store is open.
     Up,

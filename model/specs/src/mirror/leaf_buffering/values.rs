@@ -4,8 +4,8 @@ use super::constants::LeafBuffering;
 use super::memory::{ABSENT, FIRST, Map, Place, Words, members};
 use super::memory::{chunk_of, header_of, kv_of, slot_of, stamp_of, time_of};
 use super::room::{Kv, Time, Word};
-use super::state::{At, Batch, Buffer, CLEANER, Call, CleaningAt, Job, LogEnd, N};
-use super::state::{PENDING, Phase, RECOVERER, Set, State, WriteAt};
+use super::state::{Batch, Buffer, CLEANER, Call, Job, LogEnd, N};
+use super::state::{PENDING, RECOVERER, Set, State};
 use crate::Value;
 
 fn number(n: usize) -> Value {
@@ -50,19 +50,12 @@ impl LeafBuffering {
                 ("key", Value::int(key)),
                 ("got", self.content(got)),
             ]),
-            Call::Write { key, value, at } => {
-                let at = match at {
-                    WriteAt::Called => "called",
-                    WriteAt::Begun => "begun",
-                    WriteAt::Done => "done",
-                };
-                Value::record([
-                    ("op", Value::str("write")),
-                    ("key", Value::int(key)),
-                    ("value", self.content(value)),
-                    ("at", Value::str(at)),
-                ])
-            }
+            Call::Write { key, value, at } => Value::record([
+                ("op", Value::str("write")),
+                ("key", Value::int(key)),
+                ("value", self.content(value)),
+                ("at", Value::variant(at)),
+            ]),
         }
     }
 
@@ -87,7 +80,7 @@ impl LeafBuffering {
 
     fn job_value(&self, job: &Job) -> Value {
         Value::record([
-            ("at", Value::str(step(job.at))),
+            ("at", Value::variant(job.at)),
             ("leaf", Value::int(job.leaf)),
             ("from", Value::int(job.from)),
             ("new", Value::int(job.new)),
@@ -148,16 +141,6 @@ impl LeafBuffering {
             ])
         });
         let buffers = s.buffer.iter().take(self.leaves);
-        let cleaning = match s.cleaning.at {
-            CleaningAt::Idle => "idle",
-            CleaningAt::Scan => "scan",
-            CleaningAt::Reclaim => "reclaim",
-        };
-        let phase = match s.phase {
-            Phase::Up => "up",
-            Phase::Failing => "failing",
-            Phase::Recovery => "recovery",
-        };
         let medium: Words = s.medium();
         vec![
             ("call", Value::fun(self.clients.iter().cloned().zip(calls))),
@@ -174,13 +157,13 @@ impl LeafBuffering {
             (
                 "cleaning",
                 Value::record([
-                    ("at", Value::str(cleaning)),
+                    ("at", Value::variant(s.cleaning.at)),
                     ("todo", numbers(s.cleaning.todo, 0)),
                     ("chunks", numbers(s.cleaning.chunks, 0)),
                 ]),
             ),
             ("pm", self.memory(&s.pm)),
-            ("phase", Value::str(phase)),
+            ("phase", Value::variant(s.phase)),
             ("crashes", Value::int(s.crashes)),
             ("found", self.map(&self.recovered(&medium))),
             ("written", self.map(&s.written)),
@@ -194,22 +177,4 @@ fn log_end(end: &LogEnd) -> Value {
         ("used", Value::int(end.used)),
         ("epoch", Value::int(end.epoch)),
     ])
-}
-
-fn step(at: At) -> &'static str {
-    match at {
-        At::None => "none",
-        At::Log => "log",
-        At::Logged => "logged",
-        At::Batch => "batch",
-        At::Records => "records",
-        At::Header => "header",
-        At::New => "new",
-        At::Link => "link",
-        At::Flushed => "flushed",
-        At::Move => "move",
-        At::Moved => "moved",
-        At::Merged => "merged",
-        At::Done => "done",
-    }
 }

@@ -1,7 +1,8 @@
 //! The seeded bugs.
 
 /// A seeded bug. The names are those of the constant `Bug`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumCount, strum::EnumString)]
+#[strum(serialize_all = "kebab-case")]
 #[allow(missing_docs)]
 pub enum Bug {
     None,
@@ -23,9 +24,9 @@ pub enum Bug {
     JoinDropsDirty,
     JoinLeavesSeparator,
     JoinKeepsVersion,
-    PublishedEarlyValidation,
-    PublishedColdMirror,
-    PublishedInsertAfterMerge,
-    PublishedOneSplit,
-    PublishedLatePromotion,
+    AsPublishedEarlyValidation,
+    AsPublishedColdMirror,
+    AsPublishedInsertAfterMerge,
+    AsPublishedOneSplit,
+    AsPublishedLatePromotion,
 }

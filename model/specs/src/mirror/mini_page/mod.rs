@@ -29,11 +29,11 @@ use self::room::{CLIENTS, KEYS, Set};
 pub use self::state::{Call, Client, Rows, State, Step};
 use self::state::{NO_PAGE, PAGES};
 use super::mini_page_room as room;
-use super::{Condition, Mirror, listed};
+use super::{Condition, Mirror, listed, named};
 use crate::{Config, ConfigError, Value};
 
 /// A step: an action of the module, with the client, page and other choices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 #[allow(missing_docs)]
 pub enum Action {
     Call(u8, Call),
@@ -228,35 +228,7 @@ impl Mirror for MiniPage {
             Action::Call(_, Call::Write { value: ABSENT, .. }) => "CallDelete",
             Action::Call(_, Call::Write { .. }) => "CallPut",
             Action::Call(..) => "CallScan",
-            Action::Return(..) => "Return",
-            Action::ReadVersion(..) => "ReadVersion",
-            Action::ReadChild(..) => "ReadChild",
-            Action::LockPage(..) => "LockPage",
-            Action::Restart(..) => "Restart",
-            Action::ReadMini(..) => "ReadMini",
-            Action::ReadLeaf(..) => "ReadLeaf",
-            Action::Decline(..) => "Decline",
-            Action::Upgrade(..) => "Upgrade",
-            Action::Promote(..) => "Promote",
-            Action::WriteRecord(..) => "WriteRecord",
-            Action::Grow(..) => "Grow",
-            Action::MergeToMirror(..) => "MergeToMirror",
-            Action::EvictMirror(..) => "EvictMirror",
-            Action::ScanPage(..) => "ScanPage",
-            Action::GrowToMirror(..) => "GrowToMirror",
-            Action::LockInner(..) => "LockInner",
-            Action::AllocateRight(..) => "AllocateRight",
-            Action::ShortenLeft(..) => "ShortenLeft",
-            Action::InsertSeparator(..) => "InsertSeparator",
-            Action::LockLeft(..) => "LockLeft",
-            Action::LockRight(..) => "LockRight",
-            Action::LockInnerToJoin(..) => "LockInnerToJoin",
-            Action::GiveUpJoin(..) => "GiveUpJoin",
-            Action::MoveRecords(..) => "MoveRecords",
-            Action::RemoveSeparator(..) => "RemoveSeparator",
-            Action::FindLeafFull(..) => "FindLeafFull",
-            Action::EvictMini(..) => "EvictMini",
-            Action::CopyToTail(..) => "CopyToTail",
+            _ => action.into(),
         }
     }
 

@@ -20,7 +20,8 @@ pub(super) const NOBODY: u8 = 0xff;
 pub type Image = [Content; KEYS];
 
 /// The kinds of record: those of Table 1, and "none".
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 #[repr(u8)]
 pub enum Kind {
     /// No record.
@@ -340,7 +341,7 @@ impl Page {
         let hot = count(&hot_only);
         if !self.mini.mirror {
             self.mini = sizes.shrunk(hot_only);
-        } else if bug == Bug::PublishedColdMirror {
+        } else if bug == Bug::AsPublishedColdMirror {
             self.mini.rec = hot_only;
         } else if hot == count(&all) || hot > sizes.largest() {
             self.mini.rec = all.map(keep);

@@ -78,7 +78,8 @@ impl Call {
 }
 
 /// A client's progress: the strings of `Steps`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 #[allow(missing_docs)]
 #[repr(u8)]
 pub enum Step {
@@ -98,6 +99,7 @@ pub enum Step {
     Shortened,
     Left,
     Both,
+    #[strum(serialize = "inner first")]
     InnerFirst,
     Join,
     Joined,

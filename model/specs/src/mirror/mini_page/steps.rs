@@ -129,7 +129,7 @@ impl MiniPage {
         let mut next = *s;
         Self::answer(&mut next, c, key, s.page(p).in_leaf(key));
         next.go(c, Step::Loaded);
-        if self.bug == Bug::PublishedLatePromotion {
+        if self.bug == Bug::AsPublishedLatePromotion {
             next.release(c, p);
         }
         Some(next)

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use stateright::{Checker, Model};
+use strum::EnumCount;
 
 use super::Mirror;
-use super::mini_page::values::BUGS;
 use super::mini_page::{Bug, MiniPage};
 use crate::{Config, graph};
 
@@ -41,7 +41,7 @@ fn every_seeded_bug_is_caught_by_the_invariant_that_its_model_names() {
         );
         caught += 1;
     }
-    assert_eq!(caught, BUGS.len() - 1, "each bug but none has a model");
+    assert_eq!(caught, Bug::COUNT - 1, "each bug but none has a model");
 }
 
 #[test]

@@ -34,7 +34,7 @@ impl MiniPage {
 
     pub(super) fn read_child(&self, s: &State, c: u8) -> Option<State> {
         guard(s.client(c).step == Step::Version)?;
-        guard(self.bug != Bug::PublishedEarlyValidation || s.is_current(c))?;
+        guard(self.bug != Bug::AsPublishedEarlyValidation || s.is_current(c))?;
         let mut next = *s;
         next.client_mut(c).at = s.child(s.client(c).call.target());
         next.go(c, Step::Child);
@@ -44,7 +44,7 @@ impl MiniPage {
     pub(super) fn validates(&self, s: &State, c: u8) -> bool {
         s.is_current(c)
             || match self.bug {
-                Bug::PublishedEarlyValidation => true,
+                Bug::AsPublishedEarlyValidation => true,
                 Bug::ScanTrustsNeighbour => {
                     matches!(s.client(c).call, Call::Scan { cursor: 2.., .. })
                 }
@@ -78,7 +78,7 @@ impl MiniPage {
     }
 
     pub(super) fn restart(&self, s: &State, c: u8) -> Option<State> {
-        let early = self.bug == Bug::PublishedEarlyValidation;
+        let early = self.bug == Bug::AsPublishedEarlyValidation;
         match s.client(c).step {
             Step::Child => guard(!self.validates(s, c))?,
             Step::Version => guard(early && !s.is_current(c))?,
@@ -116,7 +116,7 @@ impl MiniPage {
             _ => 0,
         };
         let merged = page.merged(self.bug);
-        let evenly = self.bug == Bug::PublishedOneSplit && present(&merged) > 1;
+        let evenly = self.bug == Bug::AsPublishedOneSplit && present(&merged) > 1;
         let held = |key: u8| {
             if evenly {
                 return merged[usize::from(key) - 1] != ABSENT;
@@ -133,7 +133,7 @@ impl MiniPage {
         let q = self.all_pages().find(unused)?;
         let left = s.page_of(c);
         let (whole, records) = match self.bug {
-            Bug::PublishedOneSplit => (left.merged(self.bug), [Record::NONE; super::KEYS]),
+            Bug::AsPublishedOneSplit => (left.merged(self.bug), [Record::NONE; super::KEYS]),
             Bug::SplitLosesRightRecords => (left.leaf, [Record::NONE; super::KEYS]),
             _ => (left.leaf, left.mini.rec),
         };
@@ -159,7 +159,7 @@ impl MiniPage {
         slot(split)?;
         let mut next = *s;
         let page = next.page_mut(s.client(c).at);
-        if self.bug == Bug::PublishedOneSplit {
+        if self.bug == Bug::AsPublishedOneSplit {
             page.leaf = page.merged(self.bug);
             page.mini = Mini::NONE;
         } else if self.bug != Bug::SplitKeepsRightRecords {
@@ -183,7 +183,7 @@ impl MiniPage {
         next.outdate();
         if client.call == Call::Idle {
             next.leave_both(c, Step::Idle);
-        } else if self.bug == Bug::PublishedInsertAfterMerge {
+        } else if self.bug == Bug::AsPublishedInsertAfterMerge {
             next.release(c, client.right);
             next.client_mut(c).right = NO_PAGE;
             next.go(c, Step::Write);

@@ -1,45 +1,11 @@
 //! Reads the model's constants from a configuration, and translates its states to TLA+.
 
-use super::bug::Bug;
 use super::invariants::INVARIANTS;
-use super::records::{ABSENT, Content, Image, Kind, NOBODY, PENDING, Page, Record, Sizes};
+use super::records::{ABSENT, Content, Image, NOBODY, PENDING, Page, Record, Sizes};
 use super::room::{CLIENTS, KEYS, Set};
-use super::state::{Call, Client, PAGES, Rows, State, Step};
-use super::{MiniPage, listed};
+use super::state::{Call, Client, PAGES, Rows, State};
+use super::{MiniPage, listed, named};
 use crate::{Config, ConfigError, Value};
-
-pub(in crate::mirror) const BUGS: [(&str, Bug); 24] = [
-    ("none", Bug::None),
-    ("merge-drops-tombstone", Bug::MergeDropsTombstone),
-    ("cold-dirty-dropped", Bug::ColdDirtyDropped),
-    ("hot-insert-not-merged", Bug::HotInsertNotMerged),
-    ("hot-tombstone-not-merged", Bug::HotTombstoneNotMerged),
-    ("tombstone-read-through", Bug::TombstoneReadThrough),
-    ("mirror-bypassed", Bug::MirrorBypassed),
-    ("upgrade-among-readers", Bug::UpgradeAmongReaders),
-    ("scan-reads-leaf", Bug::ScanReadsLeaf),
-    ("scan-from-low-fence", Bug::ScanFromLowFence),
-    ("scan-trusts-neighbour", Bug::ScanTrustsNeighbour),
-    ("split-loses-right-records", Bug::SplitLosesRightRecords),
-    ("split-keeps-right-records", Bug::SplitKeepsRightRecords),
-    ("separator-first", Bug::SeparatorFirst),
-    ("stale-high-fence", Bug::StaleHighFence),
-    ("inner-before-right", Bug::InnerBeforeRight),
-    ("join-drops-dirty", Bug::JoinDropsDirty),
-    ("join-leaves-separator", Bug::JoinLeavesSeparator),
-    ("join-keeps-version", Bug::JoinKeepsVersion),
-    (
-        "as-published-early-validation",
-        Bug::PublishedEarlyValidation,
-    ),
-    ("as-published-cold-mirror", Bug::PublishedColdMirror),
-    (
-        "as-published-insert-after-merge",
-        Bug::PublishedInsertAfterMerge,
-    ),
-    ("as-published-one-split", Bug::PublishedOneSplit),
-    ("as-published-late-promotion", Bug::PublishedLatePromotion),
-];
 
 /// A constant that is a set of small integers, in ascending order.
 fn integers(config: &Config, name: &str, most: usize) -> Result<Vec<u8>, ConfigError> {
@@ -59,11 +25,6 @@ fn integers(config: &Config, name: &str, most: usize) -> Result<Vec<u8>, ConfigE
 /// # Errors
 /// If a constant is missing, of another kind, or too large.
 pub(super) fn model(config: &Config) -> Result<MiniPage, ConfigError> {
-    let name = config.string("Bug")?;
-    let bug = BUGS.iter().find(|(known, _)| *known == name);
-    let Some((_, bug)) = bug else {
-        return Err(config.wrong("Bug", format!("the mirror does not know {name}")));
-    };
     let clients = config.members("Clients", CLIENTS)?;
     let values = config.members("Values", usize::from(PENDING) - 1)?;
     let among = |name: &str| -> Result<Set, ConfigError> {
@@ -101,37 +62,11 @@ pub(super) fn model(config: &Config) -> Result<MiniPage, ConfigError> {
         capacity: config.int("LeafCapacity", KEYS as u8)?,
         absent: config.constant_value("Absent")?.clone(),
         pending: config.constant_value("Pending")?.clone(),
-        bug: *bug,
+        bug: named(config, "Bug")?,
         invariants: listed(config, &INVARIANTS)?,
         clients,
         values,
     })
-}
-
-impl Step {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Idle => "idle",
-            Self::Descend => "descend",
-            Self::Version => "version",
-            Self::Child => "child",
-            Self::Answered => "answered",
-            Self::Get => "get",
-            Self::Loaded => "loaded",
-            Self::Promote => "promote",
-            Self::Write => "write",
-            Self::Scan => "scan",
-            Self::Full => "full",
-            Self::Split => "split",
-            Self::Divided => "divided",
-            Self::Shortened => "shortened",
-            Self::Left => "left",
-            Self::Both => "both",
-            Self::InnerFirst => "inner first",
-            Self::Join => "join",
-            Self::Joined => "joined",
-        }
-    }
 }
 
 impl MiniPage {
@@ -153,7 +88,7 @@ impl MiniPage {
             ("leaf", by_page(&|p| self.image_value(&p.leaf))),
             ("mini", by_page(&|p| self.mini_value(p))),
             ("call", by_client(&|c| self.call_value(&c.call))),
-            ("step", by_client(&|c| Value::str(c.step.name()))),
+            ("step", by_client(&|c| Value::variant(c.step))),
             ("at", by_client(&|c| Value::int(c.at))),
             ("right", by_client(&|c| Value::int(c.right))),
             ("outdated", self.client_set(state.outdated)),
@@ -195,15 +130,8 @@ impl MiniPage {
     }
 
     fn record_value(&self, record: Record) -> Value {
-        let kind = match record.kind() {
-            Kind::None => "none",
-            Kind::Insert => "insert",
-            Kind::Cache => "cache",
-            Kind::Tombstone => "tombstone",
-            Kind::Phantom => "phantom",
-        };
         Value::record([
-            ("kind", Value::str(kind)),
+            ("kind", Value::variant(record.kind())),
             ("value", self.content(record.value())),
             ("hot", record.hot().into()),
         ])

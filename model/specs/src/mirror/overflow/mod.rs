@@ -25,7 +25,7 @@ use crate::{Config, ConfigError, Value};
 use room::{BLOCKS, CLIENTS, KEYS, LOG, N, Set};
 
 /// A step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 pub enum Action {
     /// A client calls the next write, of this key.
     CallWrite(u8, u8),
@@ -69,7 +69,8 @@ pub enum Action {
 }
 
 /// The seeded bugs. See the configurations of the same names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Bug {
     /// The correct protocol.
     None,
@@ -102,24 +103,6 @@ pub enum Bug {
     /// Recovery takes every block that looks like a value's.
     TakesWhatLooksSo,
 }
-
-const BUGS: [(&str, Bug); 15] = [
-    ("none", Bug::None),
-    ("not-flushed-before-log", Bug::NotFlushedBeforeLog),
-    ("writes-what-came-later", Bug::WritesWhatCameLater),
-    ("freed-at-once", Bug::FreedAtOnce),
-    ("takes-late", Bug::TakesLate),
-    ("block-unchecked", Bug::BlockUnchecked),
-    ("only-first-checked", Bug::OnlyFirstChecked),
-    ("tells-at-once", Bug::TellsAtOnce),
-    ("names-again", Bug::NamesAgain),
-    ("page-before-log", Bug::PageBeforeLog),
-    ("checkpoint-skips-flush", Bug::CheckpointSkipsFlush),
-    ("redo-moves-over", Bug::RedoMovesOver),
-    ("stops-redo-early", Bug::StopsRedoEarly),
-    ("takes-redone-only", Bug::TakesRedoneOnly),
-    ("takes-what-looks-so", Bug::TakesWhatLooksSo),
-];
 
 /// The module with its constants. Sets of clients, keys, blocks and writes are bit sets.
 #[derive(Clone, Debug)]
@@ -196,7 +179,7 @@ impl Mirror for Overflow {
             blocks: blocks as u8,
             absent: config.constant_value("Absent")?.clone(),
             pending: config.constant_value("Pending")?.clone(),
-            bug: named(config, "Bug", &BUGS)?,
+            bug: named(config, "Bug")?,
             deletes: subset(config, "Deletes", &writes)?,
             shorts: subset(config, "Shorts", &writes)?,
             pairs: subset(config, "Pairs", &writes)?,
@@ -214,27 +197,7 @@ impl Mirror for Overflow {
     }
 
     fn label(action: &Action) -> &'static str {
-        match action {
-            Action::CallWrite(..) => "CallWrite",
-            Action::WriteBlocks(..) => "WriteBlocks",
-            Action::AppendRecord(..) => "AppendRecord",
-            Action::Acknowledge(..) => "Acknowledge",
-            Action::CallGet(..) => "CallGet",
-            Action::CopyRecord(..) => "CopyRecord",
-            Action::ReadBlock(..) => "ReadBlock",
-            Action::LookAgain(..) => "LookAgain",
-            Action::AnswerGet(..) => "AnswerGet",
-            Action::FreeValue(..) => "FreeValue",
-            Action::ForceValues => "ForceValues",
-            Action::WriteLog => "WriteLog",
-            Action::FlushLog => "FlushLog",
-            Action::WriteBack(..) => "WriteBack",
-            Action::Checkpoint => "Checkpoint",
-            Action::Crash(..) => "Crash",
-            Action::RedoRecord => "RedoRecord",
-            Action::RedoPage(..) => "RedoPage",
-            Action::FinishRedo => "FinishRedo",
-        }
+        action.into()
     }
 
     fn variables(&self, state: &State) -> Vec<(&'static str, Value)> {

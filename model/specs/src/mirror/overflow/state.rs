@@ -91,7 +91,8 @@ pub struct Retired {
 }
 
 /// The progress of a get.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Reading {
     /// The call was made, and has had no effect yet.
     Called,
@@ -106,7 +107,8 @@ pub enum Reading {
 }
 
 /// The progress of a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Writing {
     /// The call was made, and has had no effect yet.
     Called,

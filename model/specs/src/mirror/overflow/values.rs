@@ -2,8 +2,8 @@
 
 use super::Overflow;
 use super::room::Set;
-use super::state::{ABSENT, Block, Call, Content, Entry, Leaf, PENDING, Pointer, Reading};
-use super::state::{Record, State, Writing};
+use super::state::{ABSENT, Block, Call, Content, Entry, Leaf, PENDING, Pointer};
+use super::state::{Record, State};
 use crate::Value;
 
 fn pointer(at: Pointer) -> Value {
@@ -11,24 +11,6 @@ fn pointer(at: Pointer) -> Value {
         ("name", Value::int(at.name)),
         ("blocks", Value::seq(at.blocks().map(Value::int))),
     ])
-}
-
-fn reading(at: Reading) -> Value {
-    Value::str(match at {
-        Reading::Called => "called",
-        Reading::Reading => "reading",
-        Reading::Read => "read",
-        Reading::Again => "again",
-        Reading::Damaged => "damaged",
-    })
-}
-
-fn writing(at: Writing) -> Value {
-    Value::str(match at {
-        Writing::Called => "called",
-        Writing::Stored => "stored",
-        Writing::Waiting => "waiting",
-    })
 }
 
 impl Overflow {
@@ -85,7 +67,7 @@ impl Overflow {
             } => Value::record([
                 ("op", Value::str("get")),
                 ("key", self.key(key)),
-                ("at", reading(at)),
+                ("at", Value::variant(at)),
                 ("from", self.entry(from)),
                 ("parts", Value::int(parts)),
                 ("got", self.content(got)),
@@ -100,7 +82,7 @@ impl Overflow {
                 ("op", Value::str("write")),
                 ("key", self.key(key)),
                 ("value", self.content(value)),
-                ("at", writing(at)),
+                ("at", Value::variant(at)),
                 ("to", pointer(to)),
                 ("lsn", Value::int(lsn)),
             ]),

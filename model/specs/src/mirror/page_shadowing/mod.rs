@@ -33,7 +33,7 @@ use super::{Mirror, bounded, count, listed, named, properties, subset};
 use crate::{Config, ConfigError, Value};
 
 /// A step. Keys, LSNs and the numbers of choices are those of [`State`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr, strum::VariantNames)]
 pub enum Action {
     /// A client calls a get of a key.
     CallGet(u8, u8),
@@ -78,30 +78,11 @@ pub enum Action {
 }
 
 /// The names of all actions.
-pub const LABELS: [&str; 19] = [
-    "CallGet",
-    "CallWrite",
-    "ReadPage",
-    "AnswerGet",
-    "ChangePage",
-    "Acknowledge",
-    "CommitLog",
-    "WriteDelta",
-    "WriteWhole",
-    "Trim",
-    "Evict",
-    "Load",
-    "FlushDevice",
-    "FailFlush",
-    "Checkpoint",
-    "Crash",
-    "Restart",
-    "RedoRecord",
-    "FinishRedo",
-];
+pub const LABELS: &[&str] = <Action as strum::VariantNames>::VARIANTS;
 
 /// The seeded bugs. See the configurations of the same names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString)]
+#[strum(serialize_all = "kebab-case")]
 #[allow(missing_docs)]
 pub enum Bug {
     None,
@@ -133,38 +114,13 @@ pub enum Bug {
     JudgesEndLate,
 }
 
-const BUGS: [(&str, Bug); 27] = [
-    ("none", Bug::None),
-    ("trims-at-once", Bug::TrimsAtOnce),
-    ("resets-log-at-once", Bug::ResetsLogAtOnce),
-    ("nameless-log", Bug::NamelessLog),
-    ("ping-pong-at-once", Bug::PingPongAtOnce),
-    ("delta-at-once", Bug::DeltaAtOnce),
-    ("compares-images", Bug::ComparesImages),
-    ("trusts-what-it-reads", Bug::TrustsWhatItReads),
-    ("believes-torn-slot", Bug::BelievesTornSlot),
-    ("takes-first-slot", Bug::TakesFirstSlot),
-    ("names-slot", Bug::NamesSlot),
-    ("page-before-log", Bug::PageBeforeLog),
-    ("logs-last-changes", Bug::LogsLastChanges),
-    ("trims-late", Bug::TrimsLate),
-    ("trims-live-log", Bug::TrimsLiveLog),
-    ("checkpoint-skips-flush", Bug::CheckpointSkipsFlush),
-    ("evicts-dirty", Bug::EvictsDirty),
-    ("forgets-unflushed", Bug::ForgetsUnflushed),
-    ("forgets-dirty", Bug::ForgetsDirty),
-    ("restart-skips-flush", Bug::RestartSkipsFlush),
-    ("leaves-leftovers", Bug::LeavesLeftovers),
-    ("any-image-will-do", Bug::AnyImageWillDo),
-    ("bound-for-exact", Bug::BoundForExact),
-    ("believes-the-future", Bug::BelievesTheFuture),
-    ("forgets-version", Bug::ForgetsVersion),
-    ("snapshots-late", Bug::SnapshotsLate),
-    ("judges-end-late", Bug::JudgesEndLate),
-];
-
 /// Whether a trim writes zeros.
-const DISCARDS: [(&str, bool); 2] = [("act", true), ("inert", false)];
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString)]
+#[strum(serialize_all = "kebab-case")]
+enum Discards {
+    Act,
+    Inert,
+}
 
 /// The module with its constants. Sets of clients, pages and writes are bit sets.
 #[derive(Clone, Debug)]
@@ -179,7 +135,7 @@ pub struct PageShadowing {
     rotten: Value,
     threshold: u32,
     bug: Bug,
-    discards_act: bool,
+    discards: Discards,
     deletes: Set,
     narrow: Set,
     readers: Set,
@@ -223,7 +179,7 @@ impl Mirror for PageShadowing {
     }
 
     fn label(action: &Action) -> &'static str {
-        action.label()
+        action.into()
     }
 
     fn variables(&self, state: &State) -> Vec<(&'static str, Value)> {
@@ -258,8 +214,8 @@ impl PageShadowing {
             trimmed: config.constant_value("Trimmed")?.clone(),
             rotten: Value::model("Rotten"),
             threshold: u32::from(config.int("Threshold", SEGMENTS as u8)?),
-            bug: named(config, "Bug", &BUGS)?,
-            discards_act: named(config, "Discards", &DISCARDS)?,
+            bug: named(config, "Bug")?,
+            discards: named(config, "Discards")?,
             deletes: subset(config, "Deletes", &writes)?,
             narrow: subset(config, "Narrow", &writes)?,
             readers: subset(config, "Readers", &clients)?,
@@ -271,32 +227,5 @@ impl PageShadowing {
             clients,
             pages,
         })
-    }
-}
-
-impl Action {
-    /// Its name in the spec.
-    fn label(&self) -> &'static str {
-        match self {
-            Action::CallGet(..) => "CallGet",
-            Action::CallWrite(..) => "CallWrite",
-            Action::ReadPage(..) => "ReadPage",
-            Action::AnswerGet(..) => "AnswerGet",
-            Action::ChangePage(..) => "ChangePage",
-            Action::Acknowledge(..) => "Acknowledge",
-            Action::CommitLog(..) => "CommitLog",
-            Action::WriteDelta(..) => "WriteDelta",
-            Action::WriteWhole(..) => "WriteWhole",
-            Action::Trim(..) => "Trim",
-            Action::Evict(..) => "Evict",
-            Action::Load(..) => "Load",
-            Action::FlushDevice => "FlushDevice",
-            Action::FailFlush => "FailFlush",
-            Action::Checkpoint => "Checkpoint",
-            Action::Crash(..) => "Crash",
-            Action::Restart(..) => "Restart",
-            Action::RedoRecord => "RedoRecord",
-            Action::FinishRedo => "FinishRedo",
-        }
     }
 }

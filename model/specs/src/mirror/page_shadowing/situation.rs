@@ -103,12 +103,7 @@ impl PageShadowing {
             Is::Unknown => self.valid_slot(&newest(s, p)),
             _ => known.slot,
         };
-        let is = match known.is {
-            Is::Unknown => "unknown",
-            Is::Written => "written",
-            Is::Durable => "durable",
-            Is::Alone => "alone",
-        };
+        let is: &str = known.is.into();
         let memory = match &s.mem[p] {
             None => "out".to_owned(),
             Some(page) => {

@@ -90,7 +90,8 @@ impl Page {
 }
 
 /// The state of the valid slot's image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Is {
     /// Not read yet.
     Unknown,

@@ -8,7 +8,7 @@ use super::state::{
     ABSENT, Block, Blocks, Call, Is, Known, LOG_BLOCK, N, PENDING, Page, Place, Record,
 };
 use super::state::{SPOTS, Set, State, key, page_of, segment_of, spot};
-use super::{Action, Bug, PageShadowing};
+use super::{Action, Bug, Discards, PageShadowing};
 
 /// The members of a bit set of spots.
 fn members(set: Set) -> impl Iterator<Item = usize> {
@@ -260,7 +260,7 @@ impl PageShadowing {
         let keeps_log = known.logged && self.bug != Bug::TrimsLiveLog;
         let log = if keeps_log { 0 } else { LOG_SPOT };
         known.is = Is::Alone;
-        if !self.discards_act {
+        if self.discards == Discards::Inert {
             return;
         }
         for i in members(self.spots_of(1 - known.slot) | log) {

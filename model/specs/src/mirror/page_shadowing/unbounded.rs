@@ -11,7 +11,7 @@ use super::room::{CLIENTS, LOG, N, PAGES, SEGMENTS, Set};
 use super::state::{Block, Blocks, Call, Known, LOG_BLOCK, PENDING, Page, SPOTS, State};
 use super::state::{key, page_of, segment_of, spot};
 use super::steps::swept;
-use super::{Action, Bug, PageShadowing};
+use super::{Action, Bug, Discards, PageShadowing};
 use crate::Value;
 
 /// A version of a page's block, as a judge compares it.
@@ -83,7 +83,7 @@ impl PageShadowing {
             rotten: Value::model("Rotten"),
             threshold,
             bug: Bug::None,
-            discards_act: true,
+            discards: Discards::Act,
             deletes: 0,
             narrow: 0,
             readers: Set::MAX,

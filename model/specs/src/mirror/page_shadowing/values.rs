@@ -1,7 +1,7 @@
 //! A state as TLA+ values.
 
 use super::PageShadowing;
-use super::state::{ABSENT, Block, Call, Content, Is, Known, LOG_BLOCK, N, PENDING, Page, ROTTEN};
+use super::state::{ABSENT, Block, Call, Content, Known, LOG_BLOCK, N, PENDING, Page, ROTTEN};
 use super::state::{Places, SPOTS, Set, State, Values, page_of, segment_of, spot};
 use crate::Value;
 
@@ -151,15 +151,9 @@ impl PageShadowing {
 }
 
 fn known(known: &Known) -> Value {
-    let is = match known.is {
-        Is::Unknown => "unknown",
-        Is::Written => "written",
-        Is::Durable => "durable",
-        Is::Alone => "alone",
-    };
     Value::record([
         ("slot", Value::int(known.slot)),
-        ("is", Value::str(is)),
+        ("is", Value::variant(known.is)),
         ("logged", known.logged.into()),
     ])
 }

@@ -13,6 +13,7 @@ mod invariants;
 mod steps;
 
 use stateright::{Model, Property};
+use strum::EnumCount;
 
 use self::invariants::INVARIANTS;
 use super::state::{N, PAGES, Set, State as Shadow};
@@ -39,7 +40,8 @@ pub enum Action {
 }
 
 /// The content of a block after it has decayed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumCount, strum::EnumString)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Becomes {
     /// Its checksum fails.
     NotWhole,
@@ -48,12 +50,6 @@ pub enum Becomes {
     /// The version before the last write.
     Older,
 }
-
-const BECOMES: [(&str, Becomes); 3] = [
-    ("not-whole", Becomes::NotWhole),
-    ("zeros", Becomes::Zeros),
-    ("older", Becomes::Older),
-];
 
 /// A checkpoint in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -121,20 +117,20 @@ impl Mirror for PageVersions {
         bounded(config, &["MayRot", "MayBecome", "MayLoseEnd"])?;
         let invariants = listed(config, &INVARIANTS)?;
         let invariants = invariants.into_iter().map(|(name, _)| *name).collect();
-        let becomes = config.members("Becomes", BECOMES.len())?;
+        let becomes = config.members("Becomes", Becomes::COUNT)?;
         let of_name = |name: &Value| {
-            let mut all = BECOMES.iter();
-            let known = all.find(|(known, _)| *name == Value::str(*known));
-            known.map(|(_, becomes)| *becomes)
+            let known = match name {
+                Value::Str(name) => name.parse().ok(),
+                _ => None,
+            };
+            let unknown = || config.wrong("Becomes", format!("the mirror does not know {name}"));
+            known.ok_or_else(unknown)
         };
-        if let Some(unknown) = becomes.iter().find(|name| of_name(name).is_none()) {
-            return Err(config.wrong("Becomes", format!("the mirror does not know {unknown}")));
-        }
         let mut base = PageShadowing::of(config, invariants)?;
         base.rotten = config.constant_value("Rotten")?.clone();
         Ok(Self {
             base,
-            becomes: becomes.iter().filter_map(of_name).collect(),
+            becomes: becomes.iter().map(of_name).collect::<Result<_, _>>()?,
             max_rots: N::from(config.int("MaxRots", u8::MAX)?),
             max_lost_ends: N::from(config.int("MaxLostEnds", u8::MAX)?),
         })

@@ -4,7 +4,8 @@ use super::room::{N, Set};
 use crate::Value;
 
 /// The seeded bugs. See the configurations of the same names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString)]
+#[strum(serialize_all = "kebab-case")]
 #[allow(missing_docs)]
 pub enum Bug {
     None,
@@ -37,38 +38,6 @@ pub enum Bug {
     CountsFlushesOnly,
     CountsLeafAlone,
 }
-
-pub(super) const BUGS: [(&str, Bug); 29] = [
-    ("none", Bug::None),
-    ("buffers-before-fence", Bug::BuffersBeforeFence),
-    ("bitmap-before-pairs", Bug::BitmapBeforePairs),
-    ("links-before-fence", Bug::LinksBeforeFence),
-    ("switches-before-fence", Bug::SwitchesBeforeFence),
-    ("new-leaf-without-stamp", Bug::NewLeafWithoutStamp),
-    ("stamps-at-switch", Bug::StampsAtSwitch),
-    ("restarts-numbers", Bug::RestartsNumbers),
-    ("trusts-what-it-reads", Bug::TrustsWhatItReads),
-    ("leaves-torn-entries", Bug::LeavesTornEntries),
-    ("reuses-live-log", Bug::ReusesLiveLog),
-    ("believes-torn-entry", Bug::BelievesTornEntry),
-    ("split-forgets-version", Bug::SplitForgetsVersion),
-    ("replays-log-by-log", Bug::ReplaysLogByLog),
-    ("flushes-half-a-leaf", Bug::FlushesHalfALeaf),
-    ("no-designated-slot", Bug::NoDesignatedSlot),
-    ("forgets-new-leaf", Bug::ForgetsNewLeaf),
-    ("splits-among-others", Bug::SplitsAmongOthers),
-    ("replays-flushed", Bug::ReplaysFlushed),
-    ("replays-valid-logs", Bug::ReplaysValidLogs),
-    ("orders-by-version", Bug::OrdersByVersion),
-    ("believes-stale-entry", Bug::BelievesStaleEntry),
-    ("logs-before-lock", Bug::LogsBeforeLock),
-    ("replays-in-parallel", Bug::ReplaysInParallel),
-    ("separators-from-keys", Bug::SeparatorsFromKeys),
-    ("two-words", Bug::TwoWords),
-    ("only-sets-bits", Bug::OnlySetsBits),
-    ("counts-flushes-only", Bug::CountsFlushesOnly),
-    ("counts-leaf-alone", Bug::CountsLeafAlone),
-];
 
 /// The module with its constants. Sets of clients and writes are bit sets.
 #[derive(Clone, Debug)]

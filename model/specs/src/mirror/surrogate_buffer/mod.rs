@@ -27,7 +27,6 @@ use stateright::{Model, Property};
 
 use super::surrogate_buffer_room as room;
 
-use self::constants::BUGS;
 pub use self::constants::{Bug, SurrogateBuffer};
 use self::invariants::INVARIANTS;
 pub use self::row::Row;
@@ -39,7 +38,7 @@ use super::{Mirror, bounded, count, listed, named, properties, subset};
 use crate::{Config, ConfigError, Value};
 
 /// A step. Clients, nodes, logs and their entries are numbered from 0, keys from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 pub enum Action {
     /// A client calls a get of a key.
     CallGet(u8, u8),
@@ -161,7 +160,7 @@ impl Mirror for SurrogateBuffer {
             t_node: number("TNode", LEAVES)?,
             t_split: t_split as u32,
             lows: lows(config, keys)?,
-            bug: named(config, "Bug", &BUGS)?,
+            bug: named(config, "Bug")?,
             to: [to("To1")?, to("To2")?, to("To3")?],
             deletes: to("Deletes")?,
             readers: subset(config, "Readers", &clients)?,
@@ -175,31 +174,7 @@ impl Mirror for SurrogateBuffer {
     }
 
     fn label(action: &Action) -> &'static str {
-        match action {
-            Action::CallGet(..) => "CallGet",
-            Action::CallWrite(..) => "CallWrite",
-            Action::ReadKey(..) => "ReadKey",
-            Action::AnswerGet(..) => "AnswerGet",
-            Action::OpenLog(..) => "OpenLog",
-            Action::AppendEntry(..) => "AppendEntry",
-            Action::WriteBackEntry(..) => "WriteBackEntry",
-            Action::BufferPair(..) => "BufferPair",
-            Action::Acknowledge(..) => "Acknowledge",
-            Action::StartFlush(..) => "StartFlush",
-            Action::ClearSlots(..) => "ClearSlots",
-            Action::WritePairs(..) => "WritePairs",
-            Action::SetBitmap(..) => "SetBitmap",
-            Action::FinishMerge(..) => "FinishMerge",
-            Action::PrepareLeaf(..) => "PrepareLeaf",
-            Action::LinkLeaf(..) => "LinkLeaf",
-            Action::SwitchSibling(..) => "SwitchSibling",
-            Action::FinishSplit(..) => "FinishSplit",
-            Action::SplitNode(..) => "SplitNode",
-            Action::Crash(..) => "Crash",
-            Action::Restart => "Restart",
-            Action::ReplayEntry(..) => "ReplayEntry",
-            Action::FinishReplay => "FinishReplay",
-        }
+        action.into()
     }
 
     fn variables(&self, state: &State) -> Vec<(&'static str, Value)> {

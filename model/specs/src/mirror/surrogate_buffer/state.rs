@@ -13,7 +13,8 @@ use super::words::{LeafWords, Leaves, N, NO_LEAF, SPACES, Set, leaf_at, place};
 pub(super) const PENDING: Content = N::MAX;
 
 /// The progress of a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Step {
     /// The call was made, and has had no effect yet.
     Called,
@@ -72,7 +73,8 @@ pub enum Lock {
 }
 
 /// The progress of a flush with its first leaf.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum At {
     /// The flush has not started on the leaf.
     #[default]

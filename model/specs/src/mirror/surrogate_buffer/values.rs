@@ -1,7 +1,7 @@
 //! A state as TLA+ values.
 
 use super::constants::SurrogateBuffer;
-use super::state::{At, Buffered, Call, Lock, Node, PENDING, State, Step, Version};
+use super::state::{Buffered, Call, Lock, Node, PENDING, State, Version};
 use super::words::members;
 use super::words::{ABSENT, Content, EntryWords, Fence, Header, LeafWords, Meta, Pair, Set, Word};
 use crate::Value;
@@ -96,21 +96,13 @@ impl SurrogateBuffer {
                 value,
                 step,
                 space,
-            } => {
-                let at = match step {
-                    Step::Called => "called",
-                    Step::Appended => "appended",
-                    Step::Durable => "durable",
-                    Step::Done => "done",
-                };
-                Value::record([
-                    ("op", Value::str("write")),
-                    ("key", Value::int(key)),
-                    ("value", self.content(value)),
-                    ("at", Value::str(at)),
-                    ("space", Value::int(space)),
-                ])
-            }
+            } => Value::record([
+                ("op", Value::str("write")),
+                ("key", Value::int(key)),
+                ("value", self.content(value)),
+                ("at", Value::variant(step)),
+                ("space", Value::int(space)),
+            ]),
         }
     }
 
@@ -129,15 +121,6 @@ impl SurrogateBuffer {
             Lock::Flushing => Value::str("flush"),
             Lock::Client(c) => self.clients[usize::from(c)].clone(),
         };
-        let at = match node.at {
-            At::Idle => "idle",
-            At::Cleared => "cleared",
-            At::Written => "written",
-            At::Marked => "marked",
-            At::Prepared => "prepared",
-            At::Linked => "linked",
-            At::Switched => "switched",
-        };
         let buffer = node.buffer.iter().map(|pair| self.buffered(pair));
         let todo = node.todo.iter().map(|leaf| Value::int(*leaf));
         Value::record([
@@ -145,7 +128,7 @@ impl SurrogateBuffer {
             ("buffer", Value::seq(buffer)),
             ("lock", lock),
             ("todo", Value::seq(todo)),
-            ("at", Value::str(at)),
+            ("at", Value::variant(node.at)),
             ("fresh", Value::int(node.fresh)),
         ])
     }

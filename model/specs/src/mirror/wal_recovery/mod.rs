@@ -25,12 +25,12 @@ pub use self::state::{
     Versions,
 };
 use super::wal_recovery_room as room;
-use super::{Mirror, bounded, listed, properties, subset};
+use super::{Mirror, bounded, listed, named, properties, subset};
 use crate::{Config, ConfigError, Value};
 use room::{CLIENTS, KEYS, N, PER_BLOCK, PLACES, Set, VALUES};
 
 /// A step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr, strum::VariantNames)]
 pub enum Action {
     /// A client calls a get of a key.
     CallGet(u8, u8),
@@ -84,35 +84,11 @@ pub enum Action {
 }
 
 /// The names of all actions.
-pub const LABELS: [&str; 24] = [
-    "CallGet",
-    "CallWrite",
-    "ReadPage",
-    "AnswerGet",
-    "AppendLog",
-    "ChangePage",
-    "Acknowledge",
-    "ReportFailure",
-    "FlushLog",
-    "CompleteFlush",
-    "FailFlush",
-    "WriteBack",
-    "Reload",
-    "BeginCheckpoint",
-    "FlushPages",
-    "WriteSuperblock",
-    "FlushSuperblock",
-    "TruncateLog",
-    "Crash",
-    "Restart",
-    "LoadSuperblock",
-    "RedoRecord",
-    "FinishRedo",
-    "FinishRecovery",
-];
+pub const LABELS: &[&str] = <Action as strum::VariantNames>::VARIANTS;
 
 /// The seeded bugs. See the configurations of the same names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Bug {
     /// The correct protocol.
     None,
@@ -164,36 +140,10 @@ pub enum Bug {
     QuiescesWhoWaitsForRoom,
 }
 
-const BUGS: [(&str, Bug); 24] = [
-    ("none", Bug::None),
-    ("acks-before-flush", Bug::AcksBeforeFlush),
-    ("acks-what-came-later", Bug::AcksWhatCameLater),
-    ("retries-failed-flush", Bug::RetriesFailedFlush),
-    ("overruns-log", Bug::OverrunsLog),
-    ("page-before-log", Bug::PageBeforeLog),
-    ("clean-without-write", Bug::CleanWithoutWrite),
-    ("evicts-dirty", Bug::EvictsDirty),
-    ("dirtied-moves", Bug::DirtiedMoves),
-    ("skips-quiesce", Bug::SkipsQuiesce),
-    ("redo-starts-late", Bug::RedoStartsLate),
-    ("checkpoint-skips-flush", Bug::CheckpointSkipsFlush),
-    ("truncates-early", Bug::TruncatesEarly),
-    ("stops-before-last", Bug::StopsBeforeLast),
-    ("reads-past-hole", Bug::ReadsPastHole),
-    ("replays-old-lap", Bug::ReplaysOldLap),
-    ("keeps-epoch", Bug::KeepsEpoch),
-    ("recovery-skips-flush", Bug::RecoverySkipsFlush),
-    ("stops-redo-early", Bug::StopsRedoEarly),
-    ("trusts-what-it-reads", Bug::TrustsWhatItReads),
-    ("published-redo-always", Bug::PublishedRedoAlways),
-    ("sleeps-through", Bug::SleepsThrough),
-    ("waits-for-full-buffer", Bug::WaitsForFullBuffer),
-    ("quiesces-who-waits-for-room", Bug::QuiescesWhoWaitsForRoom),
-];
-
 /// Whether a get waits until what it returns is durable, and whether the loss of what it returned
 /// counts as an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Reads {
     /// A get does not wait, and a loss is no error.
     Free,
@@ -202,12 +152,6 @@ pub enum Reads {
     /// A get waits, and a loss is an error.
     Wait,
 }
-
-const READS: [(&str, Reads); 3] = [
-    ("free", Reads::Free),
-    ("judged", Reads::Judged),
-    ("wait", Reads::Wait),
-];
 
 /// The module with its constants. Sets of clients, keys and writes are bit sets.
 #[derive(Clone, Debug)]
@@ -254,15 +198,6 @@ impl Model for WalRecovery {
     }
 }
 
-fn named<T: Copy>(config: &Config, constant: &str, known: &[(&str, T)]) -> Result<T, ConfigError> {
-    let name = config.string(constant)?;
-    let found = known.iter().find(|(known, _)| *known == name);
-    found.map_or_else(
-        || Err(config.wrong(constant, format!("the mirror does not know {name}"))),
-        |(_, value)| Ok(*value),
-    )
-}
-
 impl Mirror for WalRecovery {
     const SPEC: &'static str = "WalRecovery";
 
@@ -291,8 +226,8 @@ impl Mirror for WalRecovery {
             pending: config.constant_value("Pending")?.clone(),
             per_block,
             ring_blocks,
-            reads: named(config, "Reads", &READS)?,
-            bug: named(config, "Bug", &BUGS)?,
+            reads: named(config, "Reads")?,
+            bug: named(config, "Bug")?,
             deletes: subset(config, "Deletes", &values)?,
             odd: subset(config, "Odd", &clients)?,
             odd_keys: subset(config, "OddKeys", &keys)?,
@@ -307,32 +242,7 @@ impl Mirror for WalRecovery {
     }
 
     fn label(action: &Action) -> &'static str {
-        match action {
-            Action::CallGet(..) => "CallGet",
-            Action::CallWrite(..) => "CallWrite",
-            Action::ReadPage(..) => "ReadPage",
-            Action::AnswerGet(..) => "AnswerGet",
-            Action::AppendLog(..) => "AppendLog",
-            Action::ChangePage(..) => "ChangePage",
-            Action::Acknowledge(..) => "Acknowledge",
-            Action::ReportFailure(..) => "ReportFailure",
-            Action::FlushLog(..) => "FlushLog",
-            Action::CompleteFlush => "CompleteFlush",
-            Action::FailFlush => "FailFlush",
-            Action::WriteBack(..) => "WriteBack",
-            Action::Reload(..) => "Reload",
-            Action::BeginCheckpoint => "BeginCheckpoint",
-            Action::FlushPages => "FlushPages",
-            Action::WriteSuperblock => "WriteSuperblock",
-            Action::FlushSuperblock => "FlushSuperblock",
-            Action::TruncateLog => "TruncateLog",
-            Action::Crash(..) => "Crash",
-            Action::Restart => "Restart",
-            Action::LoadSuperblock => "LoadSuperblock",
-            Action::RedoRecord => "RedoRecord",
-            Action::FinishRedo => "FinishRedo",
-            Action::FinishRecovery => "FinishRecovery",
-        }
+        action.into()
     }
 
     fn variables(&self, state: &State) -> Vec<(&'static str, Value)> {

@@ -14,7 +14,8 @@ pub(super) const ABSENT: Content = 0;
 pub(super) const PENDING: Content = N::MAX;
 
 /// The progress of a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum At {
     /// The call was made, and has had no effect yet.
     Called,
@@ -146,7 +147,8 @@ impl Hash for Superblock {
 }
 
 /// The last step that a checkpoint has taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Checkpoint {
     /// No checkpoint is in progress.
     Idle,
@@ -161,7 +163,8 @@ pub enum Checkpoint {
 }
 
 /// The phase of the store\'s life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Phase {
     /// The store serves clients.
     Up,
@@ -174,7 +177,8 @@ pub enum Phase {
 }
 
 /// The error that the last crash revealed, if any.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Verdict {
     /// No error was revealed.
     Fine,

@@ -2,8 +2,8 @@
 
 use super::WalRecovery;
 use super::room::Set;
-use super::state::{ABSENT, At, Block, Call, Checkpoint, Content, Image, PENDING, Phase, Record};
-use super::state::{State, Superblock, Verdict, Versions};
+use super::state::{ABSENT, Block, Call, Content, Image, PENDING, Record};
+use super::state::{State, Superblock, Versions};
 use crate::Value;
 
 fn versions<T: Copy + Default>(places: &Versions<T>, value: impl Fn(T) -> Value) -> Value {
@@ -47,7 +47,7 @@ impl WalRecovery {
                 ("op", Value::str("write")),
                 ("key", self.key(usize::from(key))),
                 ("value", self.content(value)),
-                ("at", at_value(at)),
+                ("at", Value::variant(at)),
                 ("lsn", Value::int(lsn)),
             ]),
         }
@@ -102,7 +102,7 @@ impl WalRecovery {
             .iter()
             .map(|place| versions(place, |b| self.block(b)));
         let checkpoint = Value::record([
-            ("at", checkpoint_value(it.checkpoint)),
+            ("at", Value::variant(it.checkpoint)),
             ("begin", Value::int(it.begin)),
         ]);
         vec![
@@ -117,7 +117,7 @@ impl WalRecovery {
             ("page", self.by_key(&s.page, |image| self.image(image))),
             ("dirtied", self.by_key(&s.dirtied, Value::int)),
             ("checkpoint", checkpoint),
-            ("phase", phase_value(it.phase)),
+            ("phase", Value::variant(it.phase)),
             ("redone", Value::int(it.redone)),
             ("logDev", Value::fun((0i64..).map(Value::Int).zip(log))),
             (
@@ -127,7 +127,7 @@ impl WalRecovery {
             ("superDev", versions(&s.super_dev, superblock)),
             ("lost", self.lost(s)),
             ("base", self.by_key(&s.base, |value| self.content(value))),
-            ("verdict", verdict_value(it.verdict)),
+            ("verdict", Value::variant(it.verdict)),
             ("crashes", Value::int(it.crashes)),
         ]
     }
@@ -138,42 +138,4 @@ fn superblock(superblock: Superblock) -> Value {
         ("epoch", Value::int(superblock.epoch)),
         ("redo", Value::int(superblock.redo)),
     ])
-}
-
-fn at_value(at: At) -> Value {
-    Value::str(match at {
-        At::Called => "called",
-        At::Logged => "logged",
-        At::Waiting => "waiting",
-        At::Asleep => "asleep",
-    })
-}
-
-fn checkpoint_value(at: Checkpoint) -> Value {
-    Value::str(match at {
-        Checkpoint::Idle => "idle",
-        Checkpoint::Sweep => "sweep",
-        Checkpoint::Forced => "forced",
-        Checkpoint::Written => "written",
-        Checkpoint::Recorded => "recorded",
-    })
-}
-
-fn phase_value(phase: Phase) -> Value {
-    Value::str(match phase {
-        Phase::Up => "up",
-        Phase::Down => "down",
-        Phase::Redo => "redo",
-        Phase::Opening => "opening",
-    })
-}
-
-fn verdict_value(verdict: Verdict) -> Value {
-    Value::str(match verdict {
-        Verdict::Fine => "fine",
-        Verdict::Lost => "lost",
-        Verdict::Mixed => "mixed",
-        Verdict::Changed => "changed",
-        Verdict::Vanished => "vanished",
-    })
 }

@@ -29,7 +29,7 @@ use crate::{Config, ConfigError, Value};
 type Set = u8;
 
 /// A step. Clients are numbered from 0, keys from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 pub enum Action {
     /// A client calls a get of a key.
     CallGet(u8, u8),
@@ -90,7 +90,8 @@ pub enum Action {
 }
 
 /// The seeded bugs. See the configurations of the same names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Bug {
     /// The correct protocol.
     None,
@@ -119,22 +120,6 @@ pub enum Bug {
     /// A batch does not wait for the writers that have passed.
     BatchDoesNotWait,
 }
-
-const BUGS: [(&str, Bug); 13] = [
-    ("none", Bug::None),
-    ("batch-made-before-intent", Bug::BatchMadeBeforeIntent),
-    ("batch-happens-incomplete", Bug::BatchHappensIncomplete),
-    ("batch-never-ends", Bug::BatchNeverEnds),
-    ("batch-ends-early", Bug::BatchEndsEarly),
-    ("recovery-forgets-batch", Bug::RecoveryForgetsBatch),
-    ("recovery-skips-epoch", Bug::RecoverySkipsEpoch),
-    ("checkpoint-ignores-batch", Bug::CheckpointIgnoresBatch),
-    ("batch-moves-before-intent", Bug::BatchMovesBeforeIntent),
-    ("batch-shown-piecemeal", Bug::BatchShownPiecemeal),
-    ("unfinished-batch-forgotten", Bug::UnfinishedBatchForgotten),
-    ("writers-pass-closed-gate", Bug::WritersPassClosedGate),
-    ("batch-does-not-wait", Bug::BatchDoesNotWait),
-];
 
 /// The module with its constants. Sets of clients, keys and writes are bit sets.
 #[derive(Clone, Debug)]
@@ -212,7 +197,7 @@ impl Mirror for WriteBatch {
             room: config.int("Room", u8::MAX)?,
             spare: config.int("Spare", u8::MAX)?,
             resumes: config.bool("Resumes")?,
-            bug: named(config, "Bug", &BUGS)?,
+            bug: named(config, "Bug")?,
             batched: subset(config, "Batched", &writes)?,
             deletes: subset(config, "Deletes", &writes)?,
             batchers: subset(config, "Batchers", &clients)?,
@@ -229,36 +214,7 @@ impl Mirror for WriteBatch {
     }
 
     fn label(action: &Action) -> &'static str {
-        match action {
-            Action::CallGet(..) => "CallGet",
-            Action::Look(..) => "Look",
-            Action::ReadLeaf(..) => "ReadLeaf",
-            Action::AnswerGet(..) => "AnswerGet",
-            Action::CallWrite(..) => "CallWrite",
-            Action::Pass(..) => "Pass",
-            Action::WriteOne(..) => "WriteOne",
-            Action::Acknowledge(..) => "Acknowledge",
-            Action::CallBatch(..) => "CallBatch",
-            Action::CloseGate(..) => "CloseGate",
-            Action::OpenBatch(..) => "OpenBatch",
-            Action::LogPart => "LogPart",
-            Action::Refuse(..) => "Refuse",
-            Action::Show => "Show",
-            Action::MakeChange => "MakeChange",
-            Action::RenewIntent => "RenewIntent",
-            Action::FreeOldIntent => "FreeOldIntent",
-            Action::LogEnd => "LogEnd",
-            Action::Hide(..) => "Hide",
-            Action::StopShort(..) => "StopShort",
-            Action::FlushLog => "FlushLog",
-            Action::WriteBack(..) => "WriteBack",
-            Action::BeginCheckpoint => "BeginCheckpoint",
-            Action::FinishCheckpoint => "FinishCheckpoint",
-            Action::Crash(..) => "Crash",
-            Action::Redo => "Redo",
-            Action::WriteEpoch => "WriteEpoch",
-            Action::FinishRecovery => "FinishRecovery",
-        }
+        action.into()
     }
 
     fn variables(&self, state: &State) -> Vec<(&'static str, Value)> {

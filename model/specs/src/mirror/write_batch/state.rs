@@ -80,7 +80,8 @@ pub struct Effect {
 }
 
 /// The progress of a get.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Reading {
     /// The call was made, and has had no effect yet.
     Called,
@@ -91,7 +92,8 @@ pub enum Reading {
 }
 
 /// The progress of a write or batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Writing {
     /// The call was made, and has had no effect yet.
     Called,
@@ -155,7 +157,8 @@ pub enum Gate {
 }
 
 /// The progress of the open batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum At {
     /// Recovery has not made its epoch durable yet.
     Epoch,
@@ -190,7 +193,8 @@ impl Batch {
 }
 
 /// Whether the store is open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Phase {
     /// The store is open.
     Up,

@@ -2,41 +2,9 @@
 
 use super::WriteBatch;
 use super::state::{
-    ABSENT, At, Call, Change, Content, Effect, Gate, Kind, Leaf, PENDING, Phase, Reading, Record,
-    State, Writing,
+    ABSENT, Call, Change, Content, Effect, Gate, Kind, Leaf, PENDING, Record, State,
 };
 use crate::Value;
-
-fn reading(at: Reading) -> Value {
-    Value::str(match at {
-        Reading::Called => "called",
-        Reading::Looked => "looked",
-        Reading::Read => "read",
-    })
-}
-
-fn writing(at: Writing) -> Value {
-    Value::str(match at {
-        Writing::Called => "called",
-        Writing::Finishing => "finishing",
-        Writing::Passing => "passing",
-        Writing::Closed => "closed",
-        Writing::Writing => "writing",
-        Writing::Waiting => "waiting",
-    })
-}
-
-fn progress(at: At) -> Value {
-    Value::str(match at {
-        At::Epoch => "epoch",
-        At::Logging => "logging",
-        At::Logged => "logged",
-        At::Making => "making",
-        At::Renewing => "renewing",
-        At::Moving => "moving",
-        At::Ended => "ended",
-    })
-}
 
 impl WriteBatch {
     fn content(&self, content: Content) -> Value {
@@ -79,7 +47,7 @@ impl WriteBatch {
             } => Value::record([
                 ("op", Value::str("get")),
                 ("key", Value::int(*key)),
-                ("at", reading(*at)),
+                ("at", Value::variant(*at)),
                 ("version", Value::int(*version)),
                 ("got", self.content(*got)),
             ]),
@@ -87,13 +55,13 @@ impl WriteBatch {
                 ("op", Value::str("write")),
                 ("key", Value::int(change.key)),
                 ("value", self.content(change.value)),
-                ("at", writing(*at)),
+                ("at", Value::variant(*at)),
                 ("lsn", Value::int(*lsn)),
             ]),
             Call::Batch { changes, at, lsn } => Value::record([
                 ("op", Value::str("batch")),
                 ("changes", self.changes(changes)),
-                ("at", writing(*at)),
+                ("at", Value::variant(*at)),
                 ("lsn", Value::int(*lsn)),
             ]),
         }
@@ -112,7 +80,7 @@ impl WriteBatch {
             return Value::record([("at", Value::str("none"))]);
         };
         Value::record([
-            ("at", progress(batch.at)),
+            ("at", Value::variant(batch.at)),
             ("changes", self.changes(&batch.changes)),
             ("made", Value::int(batch.made)),
             ("parts", Value::int(batch.parts)),
@@ -144,11 +112,6 @@ impl WriteBatch {
 
     pub(super) fn values_of(&self, s: &State) -> Vec<(&'static str, Value)> {
         let calls = s.call.iter().map(|call| self.call_value(call));
-        let phase = match s.phase {
-            Phase::Up => "up",
-            Phase::Down => "down",
-            Phase::Completing => "completing",
-        };
         vec![
             ("call", Value::fun(self.clients.iter().cloned().zip(calls))),
             ("asked", Value::int(s.asked)),
@@ -165,7 +128,7 @@ impl WriteBatch {
             ("leafDev", self.leaves(&s.leaf_dev)),
             ("epoch", Value::int(s.epoch)),
             ("superEpoch", Value::int(s.super_epoch)),
-            ("phase", Value::str(phase)),
+            ("phase", Value::variant(s.phase)),
             ("crashes", Value::int(s.crashes)),
             (
                 "effects",
