@@ -4,7 +4,7 @@ use std::hash::{Hash, Hasher};
 
 use stateright::{Model, Property};
 
-use super::{Mirror, listed, named};
+use super::{Mirror, listed, named, properties};
 use crate::{Config, ConfigError, Value};
 
 /// The sizes of a state. A configuration that needs more is refused.
@@ -425,11 +425,7 @@ impl Model for DurableMap {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        let known = INVARIANTS.iter();
-        known
-            .filter(|(name, _)| self.invariants.contains(name))
-            .map(|(name, condition)| Property::always(name, *condition))
-            .collect()
+        properties(&INVARIANTS, &self.invariants)
     }
 
     /// `TailLimit` of the wrapper.
@@ -442,7 +438,6 @@ impl Mirror for DurableMap {
     const SPEC: &'static str = "DurableMap";
 
     fn from_config(config: &Config) -> Result<Self, ConfigError> {
-        let invariants = listed(config, &INVARIANTS)?;
         Ok(Self {
             clients: config.members("Clients", CLIENTS)?,
             keys: config.members("Keys", KEYS)?,
@@ -452,7 +447,7 @@ impl Mirror for DurableMap {
             // A write appends before the limit is checked.
             max_tail: config.int("MaxTail", TAIL as u8 - 1)?,
             bug: named(config, "Bug")?,
-            invariants: invariants.into_iter().map(|(name, _)| *name).collect(),
+            invariants: listed(config, &INVARIANTS)?,
         })
     }
 

@@ -72,39 +72,79 @@ pub trait Mirror:
 
     /// The variables of the module in a state, as TLA+ values.
     fn variables(&self, state: &Self::State) -> Vec<(&'static str, Value)>;
-}
 
-/// Selects from `all` invariants of a mirror those that a configuration lists. A helper for
-/// [`Mirror::from_config`].
-///
-/// # Errors
-/// The configuration lists an invariant that the mirror does not have.
-pub fn listed<'a, T>(
-    config: &Config,
-    all: &'a [(&'static str, T)],
-) -> Result<Vec<&'a (&'static str, T)>, ConfigError> {
-    let find = |name: &String| {
-        all.iter()
-            .find(|(known, _)| known == name)
-            .ok_or_else(|| config.wrong(name, "is not an invariant of the mirror"))
-    };
-    config.invariants.iter().map(find).collect()
+    /// The name of the first of the model's invariants that does not hold in a state.
+    fn broken(&self, state: &Self::State) -> Option<&'static str> {
+        let mut invariants = self.properties().into_iter();
+        let broken = invariants.find(|invariant| !(invariant.condition)(self, state));
+        broken.map(|invariant| invariant.name)
+    }
 }
 
 /// An invariant of a mirror: whether it holds in a state.
 pub type Condition<M> = fn(&M, &<M as Model>::State) -> bool;
 
-/// Makes properties of those of `all` invariants whose names are in `listed`. A helper for
-/// [`Model::properties`].
+/// Selects from `all` invariants of a mirror the names that a configuration lists. A helper for
+/// [`Mirror::from_config`].
+///
+/// # Errors
+/// The configuration lists an invariant that the mirror does not have.
+pub fn listed<T>(
+    config: &Config,
+    all: &[(&'static str, T)],
+) -> Result<Vec<&'static str>, ConfigError> {
+    let find = |name: &String| {
+        let mut known = all.iter().map(|(known, _)| *known);
+        let unknown = || config.wrong(name, "is not an invariant of the mirror");
+        known.find(|known| known == name).ok_or_else(unknown)
+    };
+    config.invariants.iter().map(find).collect()
+}
+
+/// Makes properties of the `listed` ones of `all` invariants. They are in the configuration's order,
+/// because TLC reports the first that does not hold. A helper for [`Model::properties`].
 pub fn properties<M: Model>(
     all: &[(&'static str, Condition<M>)],
     listed: &[&'static str],
 ) -> Vec<Property<M>> {
-    let known = all.iter().filter(|(name, _)| listed.contains(name));
-    known
+    let known = |name| all.iter().find(|(known, _)| known == name);
+    let listed = listed.iter().filter_map(known);
+    listed
         .map(|(name, condition)| Property::always(name, *condition))
         .collect()
 }
+
+/// Implements [`Model`] for a mirror, given the function that makes its initial state. The mirror
+/// has the methods `enabled` and `take` and the field `invariants`; its module has the types
+/// `State` and `Action` and the constant `INVARIANTS`.
+macro_rules! model {
+    ($mirror:ty, $initial:expr) => {
+        impl stateright::Model for $mirror {
+            type State = State;
+            type Action = Action;
+
+            fn init_states(&self) -> Vec<State> {
+                let initial: fn(&Self) -> State = $initial;
+                vec![initial(self)]
+            }
+
+            fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+                self.enabled(state, actions);
+            }
+
+            fn next_state(&self, state: &State, action: Action) -> Option<State> {
+                let mut next = State::clone(state);
+                self.take(&mut next, action);
+                Some(next)
+            }
+
+            fn properties(&self) -> Vec<stateright::Property<Self>> {
+                $crate::mirror::properties(&INVARIANTS, &self.invariants)
+            }
+        }
+    };
+}
+use model;
 
 /// Checks that a configuration bounds each of these operators: it must override `Op` by `MCOp`. A
 /// helper for [`Mirror::from_config`].

@@ -8,7 +8,7 @@
 //! here, with the sizes of `wal_recovery_room`, `circular_buffer_room`, `mini_page_room` and
 //! `page_shadowing_room`, judges the engine's events.
 
-use super::{Condition, Mirror, bounded, count, listed, named, properties, subset};
+use super::{Mirror, bounded, count, listed, model, named, properties, subset};
 
 #[allow(clippy::duplicate_mod)] // On purpose, as the story says.
 #[path = "circular_buffer/mod.rs"]

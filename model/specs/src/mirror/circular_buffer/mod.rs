@@ -19,7 +19,7 @@ pub mod unbounded;
 use stateright::{Model, Property};
 
 use super::circular_buffer_room as room;
-use super::{Mirror, listed, named};
+use super::{Mirror, listed, named, properties};
 use crate::{Config, ConfigError, Value};
 use invariants::INVARIANTS;
 use state::{ABSENT, CLASSES, CLIENTS, NONE, PAGES, PENDING, UNITS};
@@ -245,10 +245,7 @@ impl Model for CircularBuffer {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        (INVARIANTS.iter())
-            .filter(|(name, _)| self.invariants.contains(name))
-            .map(|(name, condition)| Property::always(name, *condition))
-            .collect()
+        properties(&INVARIANTS, &self.invariants)
     }
 }
 
@@ -304,7 +301,6 @@ impl Mirror for CircularBuffer {
     const SPEC: &'static str = "CircularBuffer";
 
     fn from_config(config: &Config) -> Result<Self, ConfigError> {
-        let invariants = listed(config, &INVARIANTS)?;
         let clients = config.members("Clients", CLIENTS)?;
         let pages = config.members("Pages", PAGES)?;
         let values = config.members("Values", usize::from(ABSENT))?;
@@ -331,7 +327,7 @@ impl Mirror for CircularBuffer {
             sizes: sizes(config, capacity)?,
             bug: named(config, "Bug")?,
             may_close,
-            invariants: invariants.into_iter().map(|(name, _)| *name).collect(),
+            invariants: listed(config, &INVARIANTS)?,
         })
     }
 

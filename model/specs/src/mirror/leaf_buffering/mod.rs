@@ -20,8 +20,6 @@ mod state;
 mod steps;
 mod values;
 
-use stateright::{Model, Property};
-
 use super::leaf_buffering_room as room;
 
 pub use self::constants::{Bug, LeafBuffering};
@@ -33,7 +31,7 @@ pub use self::state::{
     At, Batch, Buffer, Call, Cleaning, CleaningAt, Job, LogEnd, Phase, Slot, WriteAt,
 };
 use self::state::{BATCH, CLIENTS, KEYS, LEAVES, N, Set};
-use super::{Mirror, bounded, count, listed, named, properties, subset};
+use super::{Mirror, bounded, count, listed, model, named, subset};
 use crate::{Config, ConfigError, Value};
 
 /// A step. Clients are numbered from 0, and recovery comes after the last client. Keys and leaves
@@ -98,28 +96,7 @@ pub enum Action {
     Open,
 }
 
-impl Model for LeafBuffering {
-    type State = State;
-    type Action = Action;
-
-    fn init_states(&self) -> Vec<State> {
-        vec![State::initial()]
-    }
-
-    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
-        self.enabled(state, actions);
-    }
-
-    fn next_state(&self, state: &State, action: Action) -> Option<State> {
-        let mut next = *state;
-        self.take(&mut next, action);
-        Some(next)
-    }
-
-    fn properties(&self) -> Vec<Property<Self>> {
-        properties(&INVARIANTS, &self.invariants)
-    }
-}
+model!(LeafBuffering, |_| State::initial());
 
 /// `Plan`, a set of `10 n + k`: for each write n, the keys k that it may go to.
 fn plan(config: &Config, keys: usize) -> Result<[Set; room::WRITES], ConfigError> {
@@ -152,7 +129,6 @@ impl Mirror for LeafBuffering {
         let values = count(config, "Values", room::WRITES)?;
         let writes: Vec<Value> = (1..=values as i64).map(Value::Int).collect();
         let epochs: Vec<Value> = (0..Set::BITS.into()).map(Value::Int).collect();
-        let invariants = listed(config, &INVARIANTS)?;
         Ok(Self {
             keys,
             values: values as N,
@@ -169,7 +145,7 @@ impl Mirror for LeafBuffering {
             readers: subset(config, "Readers", &clients)?,
             flips: subset(config, "Flips", &epochs)?,
             max_crashes: N::from(config.int("MaxCrashes", u8::MAX)?),
-            invariants: invariants.into_iter().map(|(name, _)| *name).collect(),
+            invariants: listed(config, &INVARIANTS)?,
             clients,
         })
     }

@@ -24,12 +24,13 @@ pub(in crate::mirror) mod values;
 use stateright::{Model, Property};
 
 pub use self::bug::Bug;
+use self::invariants::INVARIANTS;
 use self::records::{ABSENT, NOBODY, Page, Sizes};
 use self::room::{CLIENTS, KEYS, Set};
 pub use self::state::{Call, Client, Rows, State, Step};
 use self::state::{NO_PAGE, PAGES};
 use super::mini_page_room as room;
-use super::{Condition, Mirror, listed, named};
+use super::{Mirror, listed, named, properties};
 use crate::{Config, ConfigError, Value};
 
 /// A step: an action of the module, with the client, page and other choices.
@@ -85,7 +86,7 @@ pub struct MiniPage {
     requests: Vec<Vec<Call>>,
     /// The clients that maintain the tree, one bit each.
     keepers: Set,
-    invariants: Vec<&'static (&'static str, Condition<MiniPage>)>,
+    invariants: Vec<&'static str>,
 }
 
 impl MiniPage {
@@ -208,10 +209,7 @@ impl Model for MiniPage {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        let listed = self.invariants.iter();
-        listed
-            .map(|(name, condition)| Property::always(name, *condition))
-            .collect()
+        properties(&INVARIANTS, &self.invariants)
     }
 }
 

@@ -13,14 +13,12 @@ mod state;
 mod steps;
 mod values;
 
-use stateright::{Model, Property};
-
 use self::invariants::INVARIANTS;
 pub use self::state::{
     Block, Call, Entry, Leaf, Pointer, Reading, Record, Retired, State, Writing,
 };
 use super::overflow_room as room;
-use super::{Mirror, bounded, count, listed, named, properties, subset};
+use super::{Mirror, bounded, count, listed, model, named, subset};
 use crate::{Config, ConfigError, Value};
 use room::{BLOCKS, CLIENTS, KEYS, LOG, N, Set};
 
@@ -134,28 +132,7 @@ impl Overflow {
     }
 }
 
-impl Model for Overflow {
-    type State = State;
-    type Action = Action;
-
-    fn init_states(&self) -> Vec<State> {
-        vec![State::initial(self.all_blocks())]
-    }
-
-    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
-        self.enabled(state, actions);
-    }
-
-    fn next_state(&self, state: &State, action: Action) -> Option<State> {
-        let mut next = *state;
-        self.take(&mut next, action);
-        Some(next)
-    }
-
-    fn properties(&self) -> Vec<Property<Self>> {
-        properties(&INVARIANTS, &self.invariants)
-    }
-}
+model!(Overflow, |it| State::initial(it.all_blocks()));
 
 impl Mirror for Overflow {
     const SPEC: &'static str = "Overflow";
@@ -173,7 +150,6 @@ impl Mirror for Overflow {
         let (writes, places) = (numbers(values), numbers(blocks));
         let home = config.constant_value("Home")?;
         let home = keys.iter().position(|key| key == home);
-        let invariants = listed(config, &INVARIANTS)?;
         Ok(Self {
             values: values as N,
             blocks: blocks as u8,
@@ -190,7 +166,7 @@ impl Mirror for Overflow {
             read_keys: subset(config, "ReadKeys", &keys)?,
             moved: subset(config, "Moved", &places)?,
             max_crashes: config.int("MaxCrashes", u8::MAX)?,
-            invariants: invariants.into_iter().map(|(name, _)| *name).collect(),
+            invariants: listed(config, &INVARIANTS)?,
             clients,
             keys,
         })

@@ -22,14 +22,12 @@ pub mod unbounded;
 mod values;
 pub mod versions;
 
-use stateright::{Model, Property};
-
 use super::page_shadowing_room as room;
 
 use self::invariants::INVARIANTS;
 pub use self::state::{Block, Call, Image, Is, Known, Page, Record, State};
 use self::state::{CLIENTS, LOG, N, PAGES, SEGMENTS, Set};
-use super::{Mirror, bounded, count, listed, named, properties, subset};
+use super::{Mirror, bounded, count, listed, model, named, subset};
 use crate::{Config, ConfigError, Value};
 
 /// A step. Keys, LSNs and the numbers of choices are those of [`State`].
@@ -146,36 +144,13 @@ pub struct PageShadowing {
     invariants: Vec<&'static str>,
 }
 
-impl Model for PageShadowing {
-    type State = State;
-    type Action = Action;
-
-    fn init_states(&self) -> Vec<State> {
-        vec![State::initial()]
-    }
-
-    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
-        self.enabled(state, actions);
-    }
-
-    fn next_state(&self, state: &State, action: Action) -> Option<State> {
-        let mut next = *state;
-        self.take(&mut next, action);
-        Some(next)
-    }
-
-    fn properties(&self) -> Vec<Property<Self>> {
-        properties(&INVARIANTS, &self.invariants)
-    }
-}
+model!(PageShadowing, |_| State::initial());
 
 impl Mirror for PageShadowing {
     const SPEC: &'static str = "PageShadowing";
 
     fn from_config(config: &Config) -> Result<Self, ConfigError> {
-        let invariants = listed(config, &INVARIANTS)?;
-        let invariants = invariants.into_iter().map(|(name, _)| *name).collect();
-        Self::of(config, invariants)
+        Self::of(config, listed(config, &INVARIANTS)?)
     }
 
     fn label(action: &Action) -> &'static str {

@@ -91,7 +91,7 @@ impl PageShadowing {
             max_crashes: N::MAX,
             max_restarts: N::MAX,
             flushes_fail: true,
-            invariants: INVARIANTS.iter().map(|(name, _)| *name).collect(),
+            invariants: INVARIANTS.map(|(name, _)| name).into(),
         }
     }
 
@@ -228,14 +228,6 @@ impl PageShadowing {
         s.redone = s.log_len;
         self.take(s, Action::FinishRedo);
         Ok(())
-    }
-
-    /// The name of an invariant that does not hold, if any.
-    #[must_use]
-    pub fn broken(&self, s: &State) -> Option<&'static str> {
-        let mut all = INVARIANTS.iter();
-        all.find(|(_, holds)| !holds(self, s))
-            .map(|(name, _)| *name)
     }
 
     /// The places of a page's blocks.

@@ -17,7 +17,7 @@ use strum::EnumCount;
 
 use self::invariants::INVARIANTS;
 use super::state::{N, PAGES, Set, State as Shadow};
-use super::{Action as Shadowing, Mirror, PageShadowing, bounded, listed, properties};
+use super::{Action as Shadowing, Mirror, PageShadowing, bounded, listed};
 use crate::{Config, ConfigError, Value};
 
 /// A step. Pages, blocks and versions are numbered as in [`Shadow`].
@@ -106,7 +106,7 @@ impl Model for PageVersions {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        properties(&INVARIANTS, &self.base.invariants)
+        crate::mirror::properties(&INVARIANTS, &self.base.invariants)
     }
 }
 
@@ -115,8 +115,6 @@ impl Mirror for PageVersions {
 
     fn from_config(config: &Config) -> Result<Self, ConfigError> {
         bounded(config, &["MayRot", "MayBecome", "MayLoseEnd"])?;
-        let invariants = listed(config, &INVARIANTS)?;
-        let invariants = invariants.into_iter().map(|(name, _)| *name).collect();
         let becomes = config.members("Becomes", Becomes::COUNT)?;
         let of_name = |name: &Value| {
             let known = match name {
@@ -126,7 +124,7 @@ impl Mirror for PageVersions {
             let unknown = || config.wrong("Becomes", format!("the mirror does not know {name}"));
             known.ok_or_else(unknown)
         };
-        let mut base = PageShadowing::of(config, invariants)?;
+        let mut base = PageShadowing::of(config, listed(config, &INVARIANTS)?)?;
         base.rotten = config.constant_value("Rotten")?.clone();
         Ok(Self {
             base,

@@ -23,8 +23,6 @@ mod steps;
 mod values;
 mod words;
 
-use stateright::{Model, Property};
-
 use super::surrogate_buffer_room as room;
 
 pub use self::constants::{Bug, SurrogateBuffer};
@@ -34,7 +32,7 @@ use self::state::CLIENTS;
 pub use self::state::{At, Buffered, Call, Lock, Node, State, Step, Version};
 use self::words::{ENTRIES, KEYS, LEAVES, N, SLOTS, SPACES, Set};
 pub use self::words::{Entry, EntryWords, Fence, Header, Leaf, LeafWords, Meta, Pair};
-use super::{Mirror, bounded, count, listed, named, properties, subset};
+use super::{Mirror, bounded, count, listed, model, named, subset};
 use crate::{Config, ConfigError, Value};
 
 /// A step. Clients, nodes, logs and their entries are numbered from 0, keys from 1.
@@ -88,28 +86,7 @@ pub enum Action {
     FinishReplay,
 }
 
-impl Model for SurrogateBuffer {
-    type State = State;
-    type Action = Action;
-
-    fn init_states(&self) -> Vec<State> {
-        vec![self.initial()]
-    }
-
-    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
-        self.enabled(state, actions);
-    }
-
-    fn next_state(&self, state: &State, action: Action) -> Option<State> {
-        let mut next = *state;
-        self.take(&mut next, action);
-        Some(next)
-    }
-
-    fn properties(&self) -> Vec<Property<Self>> {
-        properties(&INVARIANTS, &self.invariants)
-    }
-}
+model!(SurrogateBuffer, SurrogateBuffer::initial);
 
 /// The lowest key of each of the first leaves.
 fn lows(config: &Config, keys: u8) -> Result<Vec<u8>, ConfigError> {
@@ -139,7 +116,6 @@ impl Mirror for SurrogateBuffer {
         let keys = count(config, "Keys", KEYS)? as u8;
         let to = |name| subset::<Set>(config, name, &writes);
         let number = |name, most: usize| Ok(usize::from(config.int(name, most as u8)?));
-        let invariants = listed(config, &INVARIANTS)?;
         let leaf_slots = number("LeafSlots", SLOTS)?;
         let slots = number("Slots", LEAVES + KEYS + 1)?;
         let t_split = number("TSplit", leaf_slots)?;
@@ -167,7 +143,7 @@ impl Mirror for SurrogateBuffer {
             any_space: config.bool("AnySpace")?,
             max_crashes: N::from(config.int("MaxCrashes", u8::MAX)?),
             max_restarts: N::from(config.int("MaxRestarts", u8::MAX)?),
-            invariants: invariants.into_iter().map(|(name, _)| *name).collect(),
+            invariants: listed(config, &INVARIANTS)?,
             clients,
             keys,
         })

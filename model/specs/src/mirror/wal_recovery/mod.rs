@@ -17,15 +17,13 @@ mod steps;
 pub mod unbounded;
 mod values;
 
-use stateright::{Model, Property};
-
 use self::invariants::INVARIANTS;
 pub use self::state::{
     At, Block, Call, Checkpoint, Image, Lost, Phase, Record, Scalars, State, Superblock, Verdict,
     Versions,
 };
 use super::wal_recovery_room as room;
-use super::{Mirror, bounded, listed, named, properties, subset};
+use super::{Mirror, bounded, listed, model, named, subset};
 use crate::{Config, ConfigError, Value};
 use room::{CLIENTS, KEYS, N, PER_BLOCK, PLACES, Set, VALUES};
 
@@ -175,28 +173,7 @@ pub struct WalRecovery {
     invariants: Vec<&'static str>,
 }
 
-impl Model for WalRecovery {
-    type State = State;
-    type Action = Action;
-
-    fn init_states(&self) -> Vec<State> {
-        vec![State::initial()]
-    }
-
-    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
-        self.enabled(state, actions);
-    }
-
-    fn next_state(&self, state: &State, action: Action) -> Option<State> {
-        let mut next = *state;
-        self.take(&mut next, action);
-        Some(next)
-    }
-
-    fn properties(&self) -> Vec<Property<Self>> {
-        properties(&INVARIANTS, &self.invariants)
-    }
-}
+model!(WalRecovery, |_| State::initial());
 
 impl Mirror for WalRecovery {
     const SPEC: &'static str = "WalRecovery";
@@ -219,7 +196,6 @@ impl Mirror for WalRecovery {
             let why = format!("the mirror takes {PLACES} blocks of 1 to {PER_BLOCK} records");
             return Err(config.wrong("RingBlocks", why));
         }
-        let invariants = listed(config, &INVARIANTS)?;
         Ok(Self {
             values: values.len() as N,
             absent: config.constant_value("Absent")?.clone(),
@@ -235,7 +211,7 @@ impl Mirror for WalRecovery {
             read_keys: subset(config, "ReadKeys", &keys)?,
             max_crashes: N::from(config.int("MaxCrashes", u8::MAX)?),
             flushes_fail: config.bool("FlushesFail")?,
-            invariants: invariants.into_iter().map(|(name, _)| *name).collect(),
+            invariants: listed(config, &INVARIANTS)?,
             clients,
             keys,
         })

@@ -59,7 +59,7 @@ impl WalRecovery {
             read_keys: !0,
             max_crashes: N::MAX,
             flushes_fail: true,
-            invariants: INVARIANTS.iter().map(|(name, _)| *name).collect(),
+            invariants: INVARIANTS.map(|(name, _)| name).into(),
         }
     }
 
@@ -136,14 +136,6 @@ impl WalRecovery {
         let mut actions = Vec::new();
         self.enabled_but_crashes(s, &mut actions);
         actions
-    }
-
-    /// The name of an invariant that does not hold, if any.
-    #[must_use]
-    pub fn broken(&self, s: &State) -> Option<&'static str> {
-        let mut all = INVARIANTS.iter();
-        all.find(|(_, holds)| !holds(self, s))
-            .map(|(name, _)| *name)
     }
 
     /// The end of the log, including the buffer.

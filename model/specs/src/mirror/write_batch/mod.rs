@@ -15,14 +15,12 @@ mod state;
 mod steps;
 mod values;
 
-use stateright::{Model, Property};
-
 use self::invariants::INVARIANTS;
 pub use self::state::{
     At, Batch, Call, Change, Effect, Gate, Kind, Leaf, Phase, Reading, Record, State, Writing,
 };
 use self::state::{CLIENTS, KEYS, N, WRITES};
-use super::{Mirror, bounded, count, listed, named, properties, subset};
+use super::{Mirror, bounded, count, listed, model, named, subset};
 use crate::{Config, ConfigError, Value};
 
 /// A set of clients, keys or writes.
@@ -146,28 +144,7 @@ pub struct WriteBatch {
     invariants: Vec<&'static str>,
 }
 
-impl Model for WriteBatch {
-    type State = State;
-    type Action = Action;
-
-    fn init_states(&self) -> Vec<State> {
-        vec![State::initial()]
-    }
-
-    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
-        self.enabled(state, actions);
-    }
-
-    fn next_state(&self, state: &State, action: Action) -> Option<State> {
-        let mut next = state.clone();
-        self.take(&mut next, action);
-        Some(next)
-    }
-
-    fn properties(&self) -> Vec<Property<Self>> {
-        properties(&INVARIANTS, &self.invariants)
-    }
-}
+model!(WriteBatch, |_| State::initial());
 
 impl Mirror for WriteBatch {
     const SPEC: &'static str = "WriteBatch";
@@ -188,7 +165,6 @@ impl Mirror for WriteBatch {
         let values = count(config, "Values", WRITES)?;
         let numbers = |most: usize| (1..=most as i64).map(Value::Int).collect::<Vec<_>>();
         let (writes, places) = (numbers(values), numbers(keys));
-        let invariants = listed(config, &INVARIANTS)?;
         Ok(Self {
             keys: keys as u8,
             values: values as N,
@@ -208,7 +184,7 @@ impl Mirror for WriteBatch {
             refused: config.bool("Refused")?,
             stopped: config.bool("Stopped")?,
             max_crashes: config.int("MaxCrashes", u8::MAX)?,
-            invariants: invariants.into_iter().map(|(name, _)| *name).collect(),
+            invariants: listed(config, &INVARIANTS)?,
             clients,
         })
     }
