@@ -94,10 +94,10 @@ pub use layout::{is_store_file, required_blocks};
 pub use mutation::choose as choose_mutation;
 pub use mutation::{HARMLESS, MUTATIONS};
 pub use open::{AnyDevice, open, open_with};
+pub use options::pm::*;
 pub use options::{
-    BfOptions, CclOptions, Cleaning, ContentionSplit, Durability, GlobalOptions, LodgeOptions,
-    LogPacking, Logging, MIN_CACHE_PAGES, ModLog, NodeSplit, Options, PageStoreKind, Param,
-    PmOptions, PmTreeKind, ResetRule, TablePersist, TreeKind,
+    BfOptions, ContentionSplit, Durability, LogPacking, MIN_CACHE_PAGES, ModLog, Options,
+    PageStoreKind, Param, ResetRule, TablePersist, TreeKind,
 };
 pub use overflow::{MAX_VALUE_BYTES, POINTER_BYTES, is_long, overflow_blocks};
 pub use pages::delta_block;

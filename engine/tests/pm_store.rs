@@ -192,7 +192,7 @@ fn programs_cause_structure_changes_flushes_and_cleanings() {
                 assert!(pm.cleanings > 10, "{pm:?}");
                 continue;
             }
-            PmTreeKind::Lodge(_) => unreachable!("lodge_store tests those"),
+            _ => unreachable!("`trees` has no other"),
         };
         assert!(pm.cleanings > 5, "{tree:?}: {pm:?}");
         assert!(pm.trigger_writes > 500, "{tree:?}: {pm:?}");

@@ -119,7 +119,7 @@ fn own_flags(tree: &PmTreeKind) -> &'static str {
         PmTreeKind::Lodge(_) => {
             "--slots, --t-node, --t-split, --node-split, --log-entries, --dimms or --eadr"
         }
-        PmTreeKind::PmTree | PmTreeKind::Global(_) => "--dimms or --eadr",
+        _ => "--dimms or --eadr",
     }
 }
 

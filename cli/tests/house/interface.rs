@@ -64,28 +64,37 @@ impl Listing {
             .into_iter()
             .zip(inner)
             .filter(|((visible, _), (crate_only, _))| *visible && !crate_only);
-        for ((_, tree), _) in exported {
-            for (_, name) in flatten(&tree) {
-                self.names.insert(format!("use {}", join(&name)));
-                self.name(&name, join(&name));
-            }
-        }
         let folder = match file.file_name().and_then(|name| name.to_str()) {
             Some("lib.rs" | "mod.rs") => file.parent().unwrap_or(file).to_owned(),
             _ => file.with_extension(""),
         };
+        for ((_, tree), _) in exported {
+            for (mut names, name) in flatten(&tree) {
+                // `a::b::*` exports what `b` does, under the path of this module.
+                let leads = names.pop().filter(|last| last == "*");
+                let inner = names.iter().fold(folder.clone(), |at, name| at.join(name));
+                if let Some(inner) = leads.and(source(&inner)) {
+                    self.module(&inner, path);
+                    continue;
+                }
+                self.names.insert(format!("use {}", join(&name)));
+                self.name(&name, join(&name));
+            }
+        }
         for line in text.lines().filter(|line| line.starts_with("pub mod ")) {
             let name: String = line[8..].chars().take_while(|c| is_name(*c)).collect();
             self.names.insert(format!("mod {}", join(&name)));
-            let found: [PathBuf; 2] = [
-                folder.join(format!("{name}.rs")),
-                folder.join(&name).join("mod.rs"),
-            ];
-            if let Some(found) = found.iter().find(|path| path.exists()) {
-                self.module(found, &join(&name));
+            if let Some(inner) = source(&folder.join(&name)) {
+                self.module(&inner, &join(&name));
             }
         }
     }
+}
+
+/// The file of the module at this path without an extension. `None` if it has no file of its own.
+fn source(module: &Path) -> Option<PathBuf> {
+    let files = [module.with_extension("rs"), module.join("mod.rs")];
+    files.into_iter().find(|file| file.exists())
 }
 
 /// The kind and name of the public item that begins on this line.

@@ -8,7 +8,7 @@ pub(crate) mod layout;
 pub(crate) mod limits;
 mod pages;
 pub(crate) mod param;
-mod pm;
+pub(crate) mod pm;
 mod tree;
 
 pub use contention::ContentionSplit;
@@ -17,10 +17,7 @@ pub use layout::{LayoutChoice, PageLayout};
 pub use limits::MIN_CACHE_PAGES;
 pub use pages::{ModLog, PageStoreKind, ResetRule, TablePersist};
 pub use param::Param;
-pub(crate) use pm::part;
-pub use pm::{
-    CclOptions, Cleaning, GlobalOptions, LodgeOptions, Logging, NodeSplit, PmOptions, PmTreeKind,
-};
+pub(crate) use pm::*;
 pub use tree::{BfOptions, TreeKind};
 
 /// How a store is made and run.

@@ -10,8 +10,8 @@
 //!
 //! A chunk holds leaves, log entries, or records that are too long for a leaf. Chunk 0 always holds
 //! leaves, and its first block is always the first leaf. The version determines the format of
-//! leaves ([`Format`]). A single store of its directory word changes what a chunk is used for, so
-//! no crash leaks a chunk. Which blocks *in* a chunk are in use is not recorded: recovery finds
+//! leaves ([`LeafFormat`]). A single store of its directory word changes what a chunk is used for,
+//! so no crash leaks a chunk. Which blocks *in* a chunk are in use is not recorded: recovery finds
 //! what is reachable from the first leaf.
 //!
 //! A flipped bit in these words is detected, and so is a line that reads as zeros: the checks are
@@ -24,8 +24,8 @@
 
 use crate::error::{Error, Result};
 use crate::mutation;
-use crate::options::PmTreeKind;
-use crate::options::limits::{CHUNK_BYTES, LODGE_LEAF_BYTES};
+use crate::options::LeafFormat;
+use crate::options::limits::CHUNK_BYTES;
 use crate::types::{IoClass, Lba};
 
 use super::medium::Medium;
@@ -38,43 +38,6 @@ pub(crate) const TIME_BITS: u32 = 48;
 const MAGIC: u64 = u64::from_le_bytes(*b"TREEPM\x00\x01");
 const FLOOR: u64 = 64;
 const DIRECTORY: u64 = 256;
-
-/// The format of a device's leaves. A store keeps the format it was created with, and opens only
-/// with trees of that format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
-    /// Leaves of 256 bytes ([`super::leaf`]).
-    Block,
-    /// The leaves of LodgeTree, of 512 bytes.
-    Lodge,
-}
-
-impl Format {
-    const ALL: [Format; 2] = [Format::Block, Format::Lodge];
-
-    /// Returns the format that a tree uses.
-    pub(crate) fn of(tree: PmTreeKind) -> Format {
-        match tree {
-            PmTreeKind::Lodge(_) => Format::Lodge,
-            _ => Format::Block,
-        }
-    }
-
-    fn version(self) -> u64 {
-        match self {
-            Format::Block => 3,
-            Format::Lodge => 4,
-        }
-    }
-
-    /// Returns the size of a leaf in bytes.
-    pub(crate) fn leaf_bytes(self) -> u64 {
-        match self {
-            Format::Block => BLOCK,
-            Format::Lodge => LODGE_LEAF_BYTES,
-        }
-    }
-}
 
 /// A moment of the store's logical clock, which continues across restarts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -162,7 +125,7 @@ pub(crate) struct Geometry {
     pub(crate) device_bytes: u64,
     pub(crate) chunk_bytes: u64,
     pub(crate) chunks: u32,
-    pub(crate) format: Format,
+    pub(crate) format: LeafFormat,
 }
 
 impl Geometry {
@@ -170,14 +133,18 @@ impl Geometry {
     pub(crate) const DIRECTORY: u64 = DIRECTORY;
 
     /// Plans as many chunks as fit.
-    pub(crate) fn plan(device_bytes: u64, chunk_bytes: u64, format: Format) -> Result<Geometry> {
+    pub(crate) fn plan(
+        device_bytes: u64,
+        chunk_bytes: u64,
+        format: LeafFormat,
+    ) -> Result<Geometry> {
         let of = |chunks: u64| Geometry {
             device_bytes,
             chunk_bytes,
             chunks: chunks as u32,
             format,
         };
-        let room = device_bytes.saturating_sub(DIRECTORY + format.leaf_bytes());
+        let room = device_bytes.saturating_sub(DIRECTORY + format.bytes());
         let chunks = (room / (chunk_bytes + 8)).min(1 << 31);
         // One for leaves, one for a log, and one to clean the log into.
         if chunks < 3 {
@@ -195,7 +162,7 @@ impl Geometry {
 
     /// Returns the offset of the first chunk.
     pub(crate) fn start(&self) -> u64 {
-        (DIRECTORY + 8 * u64::from(self.chunks)).next_multiple_of(self.format.leaf_bytes())
+        (DIRECTORY + 8 * u64::from(self.chunks)).next_multiple_of(self.format.bytes())
     }
 
     pub(crate) fn offset(&self, chunk: ChunkId) -> u64 {
@@ -214,12 +181,12 @@ impl Geometry {
     }
 
     pub(crate) fn leaves_in_chunk(&self) -> u64 {
-        self.chunk_bytes / self.format.leaf_bytes()
+        self.chunk_bytes / self.format.bytes()
     }
 
     /// Returns the number of blocks per leaf. A leaf is named by its first block.
     pub(crate) fn blocks_of_leaf(&self) -> u64 {
-        self.format.leaf_bytes() / BLOCK
+        self.format.bytes() / BLOCK
     }
 
     fn words(&self) -> [u64; 3] {
@@ -253,7 +220,7 @@ impl Geometry {
             self.store_use(medium, ChunkId(chunk), Use::Blank)?;
         }
         self.store_use(medium, ChunkId(0), Use::Leaves)?;
-        let leaf_bytes = self.format.leaf_bytes();
+        let leaf_bytes = self.format.bytes();
         medium.store(self.first_leaf().offset(), &vec![0; leaf_bytes as usize])?;
         medium.write_back(0..self.start() + leaf_bytes, IoClass::Extra)?;
         medium.fence();
@@ -272,7 +239,7 @@ impl Geometry {
             }
         }
         let leaf = self.first_leaf().offset();
-        for at in (leaf..leaf + self.format.leaf_bytes()).step_by(8) {
+        for at in (leaf..leaf + self.format.bytes()).step_by(8) {
             let word = medium.load_word(at, IoClass::Extra)?;
             if word != 0 {
                 return Err(Self::lost(at, word));
@@ -304,8 +271,8 @@ impl Geometry {
         let words = [word(16)?, word(24)?, word(32)?];
         let found = word(8)?;
         let sized = CHUNK_BYTES.contains(&words[1]);
-        let planned = Format::ALL.into_iter().filter_map(|format| {
-            let whole = words[1].is_multiple_of(format.leaf_bytes());
+        let planned = LeafFormat::ALL.into_iter().filter_map(|format| {
+            let whole = words[1].is_multiple_of(format.bytes());
             (sized && whole).then(|| Geometry::plan(words[0], words[1], format).ok())?
         });
         let said =
@@ -464,7 +431,7 @@ mod tests {
     #[test]
     fn a_store_that_lost_its_superblock_is_not_formatted_over() {
         let medium = Medium::new(Arc::new(MemPm::new(64 << 10)));
-        let geometry = Geometry::plan(medium.len(), 1024, Format::Block).unwrap();
+        let geometry = Geometry::plan(medium.len(), 1024, LeafFormat::Block).unwrap();
         geometry.check_blank(&medium).expect("all zeros");
         geometry.format(&medium).unwrap();
         let without = |medium: &Medium| {

@@ -296,8 +296,8 @@ impl Nodes {
 
 #[cfg(test)]
 mod tests {
-    use super::super::layout::Format;
     use super::*;
+    use crate::options::LeafFormat;
     use crate::options::limits::PM_BATCH;
 
     const MAX_BATCH: usize = *PM_BATCH.end();
@@ -305,7 +305,7 @@ mod tests {
     #[test]
     fn a_node_has_a_header_of_eight_bytes_and_sixteen_a_slot() {
         // CC-05.
-        let geometry = Geometry::plan(1 << 20, 4096, Format::Block).unwrap();
+        let geometry = Geometry::plan(1 << 20, 4096, LeafFormat::Block).unwrap();
         let bytes: Vec<u64> = (1..=5)
             .map(|batch| Nodes::new(geometry, batch, Time(0)).node_bytes())
             .collect();
@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     fn fields_do_not_touch_each_other() {
-        let geometry = Geometry::plan(1 << 20, 4096, Format::Block).unwrap();
+        let geometry = Geometry::plan(1 << 20, 4096, LeafFormat::Block).unwrap();
         let nodes = Nodes::new(geometry, MAX_BATCH, Time(9));
         let node = nodes.node(geometry.first_leaf());
         let before = node.begin();

@@ -15,7 +15,7 @@ use crate::kv::{Kv, Visitor};
 use crate::mutation;
 use crate::options::PmOptions;
 use crate::pm::entries::ENTRY_BYTES;
-use crate::pm::layout::{Format, Geometry};
+use crate::pm::layout::Geometry;
 use crate::pm::leaves::recover::PmRecoveryReport;
 use crate::pm::medium::Medium;
 use crate::pm::nodes::Change;
@@ -93,7 +93,7 @@ impl PmStore {
         let geometry = match Geometry::load(&medium)? {
             Some(geometry) => geometry,
             None if options.create => {
-                let format = Format::of(options.tree);
+                let format = options.tree.facts().leaves;
                 let geometry = Geometry::plan(medium.len(), options.chunk_bytes, format)?;
                 if !mutation::on("pm-blank-by-magic") {
                     geometry.check_blank(&medium)?;
@@ -103,13 +103,13 @@ impl PmStore {
             }
             None => return Err(Error::NotAStore { lba: Lba(0) }),
         };
-        if geometry.format != Format::of(options.tree) {
+        if geometry.format != options.tree.facts().leaves {
             return Err(Error::BadOption {
                 name: "tree",
                 why: format!(
                     "{}; expected one of leaves of {} bytes, as the store has them",
                     options.tree.name(),
-                    geometry.format.leaf_bytes()
+                    geometry.format.bytes()
                 ),
             });
         }

@@ -31,7 +31,7 @@ mod registry;
 mod show;
 mod table;
 
-pub use crate::options::part::Shown;
+pub use crate::options::pm::part::Shown;
 pub use pages::PageTree;
 pub use registry::{Family, TreeEntry, parts, trees};
 pub use show::parameters;

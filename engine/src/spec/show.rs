@@ -5,7 +5,7 @@ use std::fmt;
 use super::TreeSpec;
 use super::pages::PageTree;
 use crate::options::param::{differing, show_size};
-use crate::options::part::{Shown, shown};
+use crate::options::pm::part::{Shown, shown};
 use crate::options::{
     BfOptions, ContentionSplit, ModLog, PageStoreKind, PmTreeKind, TablePersist, TreeKind,
 };

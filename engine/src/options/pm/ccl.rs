@@ -1,8 +1,9 @@
 //! Options of the CCL-BTree.
 
+use super::facts::{LeafFormat, PmBuffer, PmFacts};
 use super::part::PmPart;
 use crate::error::{Error, Result};
-use crate::options::limits::PM_BATCH;
+use crate::options::limits::{PM_BATCH, PM_ENTRY_BYTES};
 use crate::options::param::{Param, choice, number, percent, show, show_choice, show_percent};
 
 /// Which writes of a CCL-BTree are logged.
@@ -103,12 +104,16 @@ impl PmPart for CclOptions {
         },
     ];
 
-    fn logs(&self) -> usize {
-        self.logs
-    }
-
-    fn batch(&self) -> usize {
-        self.batch
+    fn facts(&self) -> PmFacts {
+        // Four times what buffer nodes hold, or twice the share at which the log is cleaned.
+        let buffered = 4.0 * PM_ENTRY_BYTES * self.batch as f64 / LeafFormat::Block.bytes() as f64;
+        PmFacts {
+            buffer: PmBuffer::PerLeaf(self.batch),
+            cleaning: Some(self.cleaning),
+            logs: self.logs,
+            log_share: buffered.max(2.0 * f64::from(self.log_percent) / 100.0),
+            ..PmFacts::PLAIN
+        }
     }
 
     fn check(&self, _chunk_bytes: u64) -> Result<()> {

@@ -1,5 +1,7 @@
 //! Options of the tree with one buffer for all leaves.
 
+use super::ccl::Cleaning;
+use super::facts::{PmBuffer, PmFacts};
 use super::part::PmPart;
 use crate::error::{Error, Result};
 use crate::options::param::{Param, number, percent, show, show_percent};
@@ -33,8 +35,17 @@ impl PmPart for GlobalOptions {
         },
     ];
 
-    fn logs(&self) -> usize {
-        self.logs
+    fn facts(&self) -> PmFacts {
+        PmFacts {
+            buffer: PmBuffer::Shared,
+            // A flush of the whole buffer frees the log, and everybody waits for it (§3.2:
+            // "foreground threads can be stalled").
+            cleaning: Some(Cleaning::Naive),
+            logs: self.logs,
+            // One entry of 24 bytes for each change of sixteen.
+            log_share: 2.0 * 1.5 * f64::from(self.buffer_percent) / 100.0,
+            ..PmFacts::PLAIN
+        }
     }
 
     fn check(&self, _chunk_bytes: u64) -> Result<()> {

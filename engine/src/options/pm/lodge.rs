@@ -1,8 +1,10 @@
 //! Options of the LodgeTree.
 
+use super::ccl::Cleaning;
+use super::facts::{LeafFormat, PmBuffer, PmFacts};
 use super::part::PmPart;
 use crate::error::{Error, Result};
-use crate::options::limits::{LODGE_LEAF_BYTES, LODGE_LEAF_SLOTS, LODGE_SLOTS};
+use crate::options::limits::{LODGE_LEAF_BYTES, LODGE_LEAF_SLOTS, LODGE_SLOTS, PM_ENTRY_BYTES};
 use crate::options::param::{Param, choice, number, percent, show, show_choice, show_percent};
 
 /// Into how many nodes a LodgeTree splits a last-level inner node (LodgeTree §III-C).
@@ -119,8 +121,19 @@ impl PmPart for LodgeOptions {
         },
     ];
 
-    fn logs(&self) -> usize {
-        self.logs
+    fn facts(&self) -> PmFacts {
+        // A node has at most one entry per slot, and at least two leaves, which are twice as large
+        // as blocks.
+        let buffered =
+            PM_ENTRY_BYTES * self.slots as f64 / (4.0 * LeafFormat::Block.bytes() as f64);
+        PmFacts {
+            buffer: PmBuffer::PerNode,
+            cleaning: Some(Cleaning::LocalityAware),
+            logs: self.logs,
+            log_share: buffered.max(2.0 * f64::from(self.log_percent) / 100.0),
+            leaves: LeafFormat::Lodge,
+            split_above: Some(self.t_split),
+        }
     }
 
     fn check(&self, chunk_bytes: u64) -> Result<()> {

@@ -1,11 +1,13 @@
 //! Options of the trees in persistent memory. Each tree has its own file.
 
 mod ccl;
+mod facts;
 mod global;
 mod lodge;
 pub(crate) mod part;
 
 pub use ccl::{CclOptions, Cleaning, Logging};
+pub use facts::{LeafFormat, PmBuffer, PmFacts};
 pub use global::GlobalOptions;
 pub use lodge::{LodgeOptions, NodeSplit};
 
@@ -37,6 +39,10 @@ impl PmPart for Plain {
     const ABOUT: &'static str = "every write goes to its leaf, the baseline in persistent memory";
     const SOURCE: &'static str = "CCL-BTree §5.2";
     const PARAMS: &'static [Param<Plain>] = &[];
+
+    fn facts(&self) -> PmFacts {
+        PmFacts::PLAIN
+    }
 }
 
 impl PmTreeKind {
@@ -61,11 +67,11 @@ impl PmTreeKind {
         }
     }
 
-    /// Sets a parameter from text.
+    /// Sets a parameter from text, as in a [`crate::TreeSpec`].
     ///
     /// # Errors
     /// What was expected.
-    pub(crate) fn set(&mut self, name: &str, value: &str) -> std::result::Result<(), String> {
+    pub fn set(&mut self, name: &str, value: &str) -> std::result::Result<(), String> {
         match self {
             PmTreeKind::PmTree => Plain.set(name, value),
             PmTreeKind::Ccl(ccl) => ccl.set(name, value),
@@ -80,9 +86,10 @@ impl PmTreeKind {
         self.part().name()
     }
 
-    /// Returns the number of slots in its buffer nodes (N_batch), or 0 if it has none.
-    pub(crate) fn batch(self) -> usize {
-        self.part().batch()
+    /// Returns what the rest of the project asks of the tree.
+    #[must_use]
+    pub fn facts(self) -> PmFacts {
+        self.part().facts()
     }
 }
 
@@ -136,8 +143,9 @@ impl PmOptions {
         }
         check_index_entries(self.index_entries)?;
         let part = self.tree.part();
-        if !(1..=256).contains(&part.logs()) {
-            return bad("logs", format!("{}; expected 1 to 256", part.logs()));
+        let logs = part.facts().logs;
+        if !(1..=256).contains(&logs) {
+            return bad("logs", format!("{logs}; expected 1 to 256"));
         }
         part.check(self.chunk_bytes)
     }

@@ -1,6 +1,7 @@
 //! The interface through which the registry and the checks see a tree in persistent memory. Each
 //! tree implements it beside its options.
 
+use super::facts::PmFacts;
 use crate::error::Result;
 use crate::options::param::{self, Param};
 
@@ -15,15 +16,8 @@ pub(crate) trait PmPart: Default + 'static {
     /// The parameters.
     const PARAMS: &'static [Param<Self>];
 
-    /// Returns the number of logs.
-    fn logs(&self) -> usize {
-        1
-    }
-
-    /// Returns the number of slots in its buffer nodes, or 0 if it has none.
-    fn batch(&self) -> usize {
-        0
-    }
+    /// Returns what the rest of the project asks of the tree.
+    fn facts(&self) -> PmFacts;
 
     /// Returns an error that names the first option that cannot work.
     fn check(&self, chunk_bytes: u64) -> Result<()> {
@@ -50,8 +44,7 @@ pub(crate) trait AnyPart {
     fn name(&self) -> &'static str;
     fn about(&self) -> &'static str;
     fn source(&self) -> &'static str;
-    fn logs(&self) -> usize;
-    fn batch(&self) -> usize;
+    fn facts(&self) -> PmFacts;
     fn check(&self, chunk_bytes: u64) -> Result<()>;
     /// Sets a parameter from text. The error says what was expected.
     fn set(&mut self, name: &str, value: &str) -> std::result::Result<(), String>;
@@ -74,12 +67,8 @@ impl<T: PmPart> AnyPart for T {
         T::SOURCE
     }
 
-    fn logs(&self) -> usize {
-        PmPart::logs(self)
-    }
-
-    fn batch(&self) -> usize {
-        PmPart::batch(self)
+    fn facts(&self) -> PmFacts {
+        PmPart::facts(self)
     }
 
     fn check(&self, chunk_bytes: u64) -> Result<()> {

@@ -30,7 +30,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::mutation;
-use crate::options::{PmOptions, PmTreeKind};
+use crate::options::{PmBuffer, PmOptions};
 use crate::pm::bytes::Bytes;
 use crate::pm::entries::ENTRY_BYTES;
 use crate::pm::layout::{self, Geometry, LeafId, TIME_BITS, Time, damaged, set_floor};
@@ -99,7 +99,7 @@ pub(crate) fn recover(
     geometry: Geometry,
     options: &PmOptions,
 ) -> Result<Recovered> {
-    let (tree, threads) = (options.tree, options.recovery_threads);
+    let (tree, threads) = (options.tree.facts(), options.recovery_threads);
     let mut report = PmRecoveryReport::default();
     let old_floor = layout::load_floor(medium)?;
     let uses = geometry.load_uses(medium)?;
@@ -170,7 +170,7 @@ pub(crate) fn recover(
         counters: Default::default(),
         // The log still refers to records that replay replaces.
         logged: true,
-        stamped: matches!(tree, PmTreeKind::Ccl(_)),
+        stamped: matches!(tree.buffer, PmBuffer::PerLeaf(_)),
         sweep: Default::default(),
         sparse: Default::default(),
     };
@@ -182,8 +182,8 @@ pub(crate) fn recover(
     // A leaf stamped later may have changes that no log has. A global buffer, however, merges
     // leaves without stamping them, and its log overrides the leaves.
     let unlogged = facts.iter().any(|fact| fact.timestamp >= old_floor);
-    let above_leaves = matches!(tree, PmTreeKind::Global(_)) && !unlogged;
-    leaves.space.serve(tree != PmTreeKind::PmTree);
+    let above_leaves = tree.buffer == PmBuffer::Shared && !unlogged;
+    leaves.space.serve(tree.is_logged());
     let (replayed, without_room) = replay(&leaves, &mut found, above_leaves)?;
     report.replayed = replayed;
     if without_room.is_empty() {
@@ -205,7 +205,7 @@ pub(crate) fn recover(
         report.log_kept = found.entries;
         mark_records(&leaves, &restored, &found.indirect)?;
     }
-    leaves.logged = tree != PmTreeKind::PmTree;
+    leaves.logged = tree.is_logged();
     Ok(Recovered {
         leaves,
         above,

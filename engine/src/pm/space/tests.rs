@@ -1,13 +1,13 @@
 //! Tests of what a chunk holds when it changes its use.
 
-use super::super::layout::Format;
 use super::*;
 use crate::device::MemPm;
+use crate::options::LeafFormat;
 
 #[test]
 fn what_was_a_chunk_of_records_is_zeros_before_it_is_one_of_logs() {
     let medium = Arc::new(Medium::new(Arc::new(MemPm::new(1 << 14))));
-    let geometry = Geometry::plan(medium.len(), 1024, Format::Lodge).unwrap();
+    let geometry = Geometry::plan(medium.len(), 1024, LeafFormat::Lodge).unwrap();
     geometry.format(&medium).unwrap();
     let opened = || {
         let uses = geometry.load_uses(&medium).unwrap();

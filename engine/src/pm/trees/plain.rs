@@ -86,7 +86,7 @@ mod tests {
     use super::*;
     use crate::device::{MemPm, PmDevice};
     use crate::options::PmTreeKind;
-    use crate::pm::layout::{Format, LeafId};
+    use crate::pm::layout::LeafId;
     use crate::pm::space::Room;
 
     /// One thread is about to merge a leaf that another thread has merged away, while a third
@@ -101,7 +101,7 @@ mod tests {
             ..PmOptions::default()
         };
         let medium = Arc::new(Medium::new(shared));
-        let format = Format::of(options.tree);
+        let format = options.tree.facts().leaves;
         let geometry = Geometry::plan(medium.len(), options.chunk_bytes, format).expect("fits");
         geometry.format(&medium).expect("formats");
         let Recovered { leaves, .. } = recover(&medium, geometry, &options).expect("recovers");

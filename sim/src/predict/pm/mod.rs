@@ -17,6 +17,7 @@ use treering_engine::{CclOptions, Cleaning, LodgeOptions, Logging, NodeSplit, Pm
 
 use self::buffer::XpBuffer;
 use self::lodge::{LodgePrediction, LodgeShape};
+use crate::predict::tried::Family;
 use crate::predict::workload::Workload;
 
 pub use ccl::{LogCleaning, Logged, PmPrediction, PmTree, fits_leaves, predict};
@@ -37,6 +38,15 @@ impl TreePrediction {
         match self {
             TreePrediction::Ccl(pm) => pm,
             TreePrediction::Lodge(lodge) => &lodge.pm,
+        }
+    }
+
+    /// The family whose tests bound the prediction's errors.
+    #[must_use]
+    pub fn family(&self) -> Family {
+        match self {
+            TreePrediction::Ccl(_) => Family::Ccl,
+            TreePrediction::Lodge(_) => Family::Lodge,
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use treering_engine::{ClassBytes, Cleaning, Lsn, Nanos, PmOptions, PmStore, PmTreeKind};
+use treering_engine::{ClassBytes, Cleaning, Lsn, Nanos, PmOptions, PmStore};
 use treering_traces::OpKind;
 
 use crate::pm::{PmCounters, SimPm};
@@ -17,7 +17,7 @@ use crate::replay::virtual_time::{Backend, Free};
 pub(super) struct PmBackend {
     pm: Arc<SimPm>,
     store: PmStore,
-    /// Whether cleaning stops all other clients.
+    /// Whether cleaning stops all other clients, as naive cleaning does (CCL-BTree §3.4).
     stops_everybody: bool,
     /// Whether queues are modelled; then clients write while logs are cleaned.
     queued: bool,
@@ -53,7 +53,7 @@ impl PmBackend {
         Ok(PmBackend {
             pm,
             store,
-            stops_everybody: stops_everybody(&options.tree),
+            stops_everybody: options.tree.facts().cleaning == Some(Cleaning::Naive),
             queued: config.timing,
             background: config.clients,
             free: (0..config.clients)
@@ -84,16 +84,6 @@ impl PmBackend {
             self.cleaning = true;
         }
         Ok(())
-    }
-}
-
-/// Whether cleaning stops all clients, as naive cleaning does (CCL-BTree §3.4), and a flush of a
-/// global buffer (§3.2: "foreground threads can be stalled").
-fn stops_everybody(tree: &PmTreeKind) -> bool {
-    match tree {
-        PmTreeKind::PmTree | PmTreeKind::Lodge(_) => false,
-        PmTreeKind::Ccl(ccl) => ccl.cleaning == Cleaning::Naive,
-        PmTreeKind::Global(_) => true,
     }
 }
 

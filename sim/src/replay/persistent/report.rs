@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use treering_engine::{Cleaning, Logging, NodeSplit, PmOptions, PmStats, PmTreeKind};
 
-use super::plan::{ENTRY_BYTES, LODGE_SLOTS, batch};
+use super::plan::ENTRY_BYTES;
 use crate::pm::{PmCounters, PmProfile};
 use crate::predict::pm::{TreePrediction, fits_leaves};
-use crate::predict::tried::{Case, Family, untried};
+use crate::predict::tried::{Case, untried};
 use crate::replay::config::ReplayConfig;
 use crate::replay::frame::{Said, frame, named, over};
 use crate::replay::look::Looked;
@@ -18,9 +18,6 @@ use crate::report::{
     LifetimeReport, LodgePredicted, LodgeReport, PageCauses, PmReport, ReplayReport, SpaceReport,
     StoreReport, WaReport, Worn,
 };
-
-/// Slots of a leaf (CCL-BTree §3.3).
-const LEAF_SLOTS: f64 = 14.0;
 
 /// The inputs of a report besides the run.
 pub(super) struct Material<'a> {
@@ -48,7 +45,7 @@ pub(super) fn report(material: &Material<'_>, mut outcome: Outcome<PmCounters>) 
         predicted: unpredicted(config, looked),
     };
     let mut report = frame((config, looked), &mut outcome, said);
-    if config.clients > 1 && *tree != PmTreeKind::PmTree {
+    if config.clients > 1 && tree.facts().is_logged() {
         let shared = "All clients share a log: to the engine they are one thread.";
         report.warnings.push(shared.into());
     }
@@ -86,12 +83,8 @@ pub(super) fn report(material: &Material<'_>, mut outcome: Outcome<PmCounters>) 
             gc: 0.0,
             nand_over_host: media.total / host.total.max(1e-300),
         }),
-        untried: predicted.map_or(Vec::new(), |_| {
-            let family = match tree {
-                PmTreeKind::Lodge(_) => Family::Lodge,
-                _ => Family::Ccl,
-            };
-            untried(&Case::of_pm(&looked.workload, family))
+        untried: predicted.map_or(Vec::new(), |predicted| {
+            untried(&Case::of_pm(&looked.workload, predicted.family()))
         }),
         ..WaReport::default()
     };
@@ -154,10 +147,7 @@ fn space(
 ) -> SpaceReport {
     let leaves = after.stats.leaf_pages;
     let records = looked.workload.live_records();
-    let leaf_slots = match tree {
-        PmTreeKind::Lodge(_) => LODGE_SLOTS,
-        _ => LEAF_SLOTS,
-    };
+    let leaf_slots = tree.facts().leaves.slots() as f64;
     SpaceReport {
         logical_bytes: pm_stats.leaf_bytes,
         physical_bytes: pm_stats.leaf_bytes + pm_stats.log_chunk_bytes + pm_stats.record_bytes,
@@ -307,7 +297,7 @@ fn options(material: &Material<'_>) -> BTreeMap<String, Value> {
     };
     let log_percent = ccl.map(|c| c.log_percent).or(lodge.map(|l| l.log_percent));
     named([
-        ("nbatch", json!(batch(tree))),
+        ("nbatch", json!(tree.facts().batch())),
         (
             "logging",
             json!(ccl.map(|c| match c.logging {

@@ -333,8 +333,9 @@ mod tests {
     use super::super::recover::recover;
     use super::*;
     use crate::device::MemPm;
+    use crate::options::LeafFormat;
     use crate::options::{LodgeOptions, PmOptions};
-    use crate::pm::layout::{Format, Geometry};
+    use crate::pm::layout::Geometry;
     use crate::pm::medium::Medium;
     use crate::pm::nodes::Change;
     use crate::sync::Arc;
@@ -366,7 +367,7 @@ mod tests {
 
     fn lodge(t_split: usize) -> Lodge {
         let medium = Arc::new(Medium::new(Arc::new(MemPm::new(1 << 20))));
-        let geometry = Geometry::plan(medium.len(), 4096, Format::Lodge).unwrap();
+        let geometry = Geometry::plan(medium.len(), 4096, LeafFormat::Lodge).unwrap();
         geometry.format(&medium).unwrap();
         let options = LodgeOptions {
             t_split,
