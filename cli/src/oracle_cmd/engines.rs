@@ -50,18 +50,18 @@ pub(super) fn selected(
     tree: Option<&str>,
     engine: Option<&str>,
 ) -> Result<Vec<Box<dyn Engine>>, Failure> {
+    let ours = || BTree::names().chain(PmTree::names());
     match (tree, engine) {
         (_, Some(name)) => Ok(vec![named(name)?]),
-        (None, None) => BTree::names().chain(PmTree::names()).map(named).collect(),
-        // With every leaf layout.
-        (Some(tree @ ("btree" | "bf")), None) => (BTree::names())
-            .filter(|name| name.split([':', '+']).next() == Some(tree))
-            .map(named)
-            .collect(),
-        (Some("bminus"), None) => BTree::BMINUS_NAMES.into_iter().map(named).collect(),
-        (Some("ccl"), None) => PmTree::CCL_NAMES.into_iter().map(named).collect(),
-        (Some("lodge"), None) => PmTree::LODGE_NAMES.into_iter().map(named).collect(),
-        (Some("pmtree"), None) => PmTree::PMTREE_NAMES.into_iter().map(named).collect(),
+        (None, None) => ours().map(named).collect(),
+        // With every recipe.
+        (Some(tree), None) if TreeSpec::named(tree).is_some() => {
+            let recipes: Vec<_> = ours().filter(|name| is_of(name, tree)).collect();
+            match recipes.is_empty() {
+                true => Ok(vec![named(tree)?]),
+                false => recipes.into_iter().map(named).collect(),
+            }
+        }
         // Any other spec of the registry.
         (Some(spec), None) if TreeSpec::from_str(spec).is_ok() => Ok(vec![named(spec)?]),
         (Some(other), None) => Err(Failure::usage(format!(
@@ -69,4 +69,10 @@ pub(super) fn selected(
              btree+cow+hints"
         ))),
     }
+}
+
+/// Whether the engine's name begins with that of the tree: `bminus-small`, `bf+hints:in-place`.
+fn is_of(name: &str, tree: &str) -> bool {
+    let rest = name.strip_prefix(tree);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([':', '+', '-']))
 }

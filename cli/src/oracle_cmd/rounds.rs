@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn neighbours_differ_in_engine_and_mode_and_nobody_is_left_out() {
-        let engines: Vec<BTree> = (BTree::NAMES.into_iter())
+        let engines: Vec<BTree> = BTree::names()
             .filter_map(|name| BTree::named(name, Geometry::Tiny))
             .collect();
         let mut jobs: Vec<Job<'_>> = Vec::new();

@@ -96,8 +96,10 @@ fn engine(
     (calls, clients, seed): (u64, u32, u64),
     geometry: Geometry,
 ) -> Result<bool, Failure> {
-    let engine = BTree::named(name, geometry)
-        .ok_or_else(|| format!("no engine {name}; expected one of {:?}", BTree::NAMES))?;
+    let engine = BTree::named(name, geometry).ok_or_else(|| {
+        let names: Vec<_> = BTree::names().collect();
+        format!("no engine {name}; expected one of {}", names.join(", "))
+    })?;
     let plan = Plan {
         seed,
         clients,

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use treering_engine::{
-    CclOptions, Cleaning, GlobalOptions, Kv, LodgeOptions, Logging, NodeSplit, PmOptions, PmStore,
-    PmTreeKind, Result,
+    CclOptions, Cleaning, Family, GlobalOptions, Kv, LeafFormat, LodgeOptions, Logging, NodeSplit,
+    PmBuffer, PmOptions, PmStore, PmTreeKind, Result,
 };
 
 use super::btree::Geometry;
@@ -40,29 +40,9 @@ const CRAMPED_CHUNKS: u64 = 40;
 const TIGHT_CHUNKS: u64 = 20;
 
 impl PmTree {
-    /// The baselines: without a buffer, and with one buffer for all leaves.
-    pub const PMTREE_NAMES: [&str; 2] = ["pmtree", "pmtree:global"];
-
-    /// CCL-BTree: by default, with the smallest and the largest buffers, and with each switch.
-    pub const CCL_NAMES: [&str; 5] = ["ccl", "ccl:1", "ccl:6", "ccl:every-write", "ccl:naive"];
-
-    /// LodgeTree: by default; with small nodes and leaves that split early; with the smallest nodes;
-    /// with nodes that are only split in two; with full leaves, where updates find no empty slots.
-    /// Logs have few entries and are cleaned soon.
-    pub const LODGE_NAMES: [&str; 5] = [
-        "lodge",
-        "lodge:small",
-        "lodge:smallest",
-        "lodge:double",
-        "lodge:full",
-    ];
-
-    /// All names.
+    /// All names. A recipe says what is special about each.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        Self::PMTREE_NAMES
-            .into_iter()
-            .chain(Self::CCL_NAMES)
-            .chain(Self::LODGE_NAMES)
+        recipes::names(Family::Pm)
     }
 
     /// The engine of a name. `None` if there is no such engine.
@@ -85,13 +65,7 @@ impl PmTree {
         } else if variation == "tight" {
             (self.cramped, self.tight) = (true, true);
         } else if let Some(logs) = variation.strip_prefix("logs=") {
-            let to = logs.parse().ok()?;
-            match &mut self.options.tree {
-                PmTreeKind::PmTree => {}
-                PmTreeKind::Ccl(ccl) => ccl.logs = to,
-                PmTreeKind::Global(global) => global.logs = to,
-                PmTreeKind::Lodge(lodge) => lodge.logs = to,
-            }
+            set_logs(&mut self.options.tree, logs.parse().ok()?);
         } else if let Some(draw) = variation.strip_prefix("options=") {
             self.draw = draw.parse().ok()?;
         } else {
@@ -142,6 +116,11 @@ impl PmTree {
             draw: 0,
         })
     }
+}
+
+/// Sets the number of logs. A tree without a log has no such parameter and stays as it is.
+fn set_logs(tree: &mut PmTreeKind, logs: usize) {
+    let _ = tree.set("logs", &logs.to_string());
 }
 
 /// A tree of the same leaves: any but LodgeTree, or a LodgeTree told something else.
@@ -211,23 +190,25 @@ impl Engine for PmTree {
     }
 
     fn never_does(&self) -> Vec<&'static str> {
-        match &self.options.tree {
-            PmTreeKind::PmTree => vec![
+        let tree = self.options.tree.facts();
+        let mut never = match tree.buffer {
+            PmBuffer::Absent => vec![
                 steps::BUFFER_HIT,
                 steps::BUFFER_OVERWRITE,
                 steps::BUFFER_FULL,
-                steps::LOG_APPEND,
-                steps::LOG_CLEANED,
-                steps::CLEANING_COPY,
             ],
-            // One buffer for all is flushed as a whole, before it is full.
-            PmTreeKind::Global(_) => vec![steps::BUFFER_FULL, steps::CLEANING_COPY],
-            PmTreeKind::Ccl(ccl) if ccl.cleaning == Cleaning::Naive => vec![steps::CLEANING_COPY],
-            PmTreeKind::Ccl(_) => Vec::new(),
+            // It is flushed as a whole, before it is full.
+            PmBuffer::Shared => vec![steps::BUFFER_FULL],
             // Leaves that are split long before they are full have slots for updates.
-            PmTreeKind::Lodge(lodge) if lodge.t_split <= 6 => vec![steps::SLOTS_CLEARED],
-            PmTreeKind::Lodge(_) => Vec::new(),
+            _ if tree.split_above.is_some_and(|most| most <= 6) => vec![steps::SLOTS_CLEARED],
+            _ => Vec::new(),
+        };
+        match tree.cleaning {
+            None => never.extend([steps::LOG_APPEND, steps::LOG_CLEANED, steps::CLEANING_COPY]),
+            Some(Cleaning::Naive) => never.push(steps::CLEANING_COPY),
+            Some(Cleaning::LocalityAware) => {}
         }
+        never
     }
 
     fn vary(&self, seed: u64) -> Option<Box<dyn Engine>> {
@@ -249,12 +230,7 @@ impl Engine for PmTree {
             if random.one_in(2) && !self.cramped {
                 options.tree = other_tree(options.tree, &mut random);
             }
-            match &mut options.tree {
-                PmTreeKind::PmTree => {}
-                PmTreeKind::Ccl(ccl) => ccl.logs = logs,
-                PmTreeKind::Global(global) => global.logs = logs,
-                PmTreeKind::Lodge(lodge) => lodge.logs = logs,
-            }
+            set_logs(&mut options.tree, logs);
         }
         self.open_with(disk, &options)
     }
@@ -264,10 +240,7 @@ impl Engine for PmTree {
         let takes_no_room = matches!(write, Write::Delete(key) if key.len() <= 8);
         // A LodgeTree buffers deletes as it does puts, and its flush may have to split a leaf. A
         // global buffer logs them as it does puts, and leaves may have taken every chunk.
-        let buffers_all = matches!(
-            self.options.tree,
-            PmTreeKind::Lodge(_) | PmTreeKind::Global(_)
-        );
+        let buffers_all = matches!(self.buffer(), PmBuffer::PerNode | PmBuffer::Shared);
         // What a tight store keeps for deletes is one leaf, and a batch of them may split several.
         self.cramped && (buffers_all || self.tight || !takes_no_room)
     }
@@ -296,10 +269,10 @@ impl Engine for PmTree {
     fn room(&self) -> Option<u64> {
         // Leaves are two thirds full at least. The log and records take from that, and in a
         // LodgeTree leaves that are split early, and neighbours in different nodes.
-        let share = match &self.options.tree {
-            PmTreeKind::Lodge(lodge) if lodge.t_split < 6 => 40,
-            PmTreeKind::Lodge(_) => 10,
-            _ => 5,
+        let share = match self.options.tree.facts().split_above {
+            Some(most) if most < 6 => 40,
+            Some(_) => 10,
+            None => 5,
         };
         (self.cramped && !self.tight).then_some(self.bytes / share)
     }
@@ -307,14 +280,13 @@ impl Engine for PmTree {
     fn can_be_emptied(&self) -> bool {
         // What a global buffer has no leaves for must be logged anew, and that may take all that a
         // store of so few chunks has for a log.
-        !(self.cramped && matches!(self.options.tree, PmTreeKind::Global(_)))
+        !(self.cramped && self.buffer() == PmBuffer::Shared)
     }
 
     fn leaves_of_nothing(&self, before: u64) -> Option<u64> {
         // A LodgeTree's leaves merge within their node. Of others those are merged that a writer
         // finds sparse, which in the background is not each.
-        let lodge = matches!(self.options.tree, PmTreeKind::Lodge(_));
-        (!lodge).then_some(4 + before / 4)
+        (self.buffer() != PmBuffer::PerNode).then_some(4 + before / 4)
     }
 
     fn loads(&self) -> u16 {
@@ -328,6 +300,10 @@ impl Engine for PmTree {
 }
 
 impl PmTree {
+    fn buffer(&self) -> PmBuffer {
+        self.options.tree.facts().buffer
+    }
+
     fn drawn(&self, seed: u64, grown: bool) -> Option<Box<dyn Engine>> {
         let mut random = Random::part(seed, 2);
         let mut variations = Vec::new();
@@ -336,12 +312,14 @@ impl PmTree {
         }
         match self.geometry {
             // Chunks that are no power of two, too; a LodgeTree's leaves are larger.
-            Geometry::Tiny if random.one_in(4) => variations.push(match self.options.tree {
-                PmTreeKind::Lodge(_) => {
-                    ["chunk=1536", "chunk=2k", "chunk=2560", "chunk=5k"][random.below(4) as usize]
-                }
-                _ => ["chunk=1280", "chunk=2k", "chunk=1792", "chunk=3k"][random.below(4) as usize],
-            }),
+            Geometry::Tiny if random.one_in(4) => {
+                variations.push(match self.options.tree.facts().leaves {
+                    LeafFormat::Lodge => ["chunk=1536", "chunk=2k", "chunk=2560", "chunk=5k"]
+                        [random.below(4) as usize],
+                    LeafFormat::Block => ["chunk=1280", "chunk=2k", "chunk=1792", "chunk=3k"]
+                        [random.below(4) as usize],
+                })
+            }
             Geometry::Medium | Geometry::Small if random.one_in(2) => {
                 variations.push(["chunk=1k", "chunk=4k", "chunk=64k"][random.below(3) as usize]);
             }

@@ -1,10 +1,14 @@
 //! The engines of our own that the oracle judges, as names and specs.
 //!
-//! A name says what is special; the spec says the tree. Sizes (cache, log, device) are the
-//! [`super::Geometry`]'s. A spec is a name too, so every combination of the registry can be judged:
+//! A name says what is special; the spec says the tree. A tree or part of the registry that has no
+//! recipe is judged with its defaults. Sizes (cache, log, device) are the [`super::Geometry`]'s. A
+//! spec is a name too, so every combination of the registry can be judged:
 //! `btree+shadow(T=512,Ds=64)+fingerprint`.
 
-use treering_engine::TreeSpec;
+use std::sync::LazyLock;
+
+use treering_engine::spec::parts;
+use treering_engine::{Family, PageTree, TreeSpec};
 
 /// The names of page trees and their specs. Small modification logs: a few operations fill them.
 /// Pages of 16 KiB are written in several blocks, so they can be torn.
@@ -82,6 +86,39 @@ const MEMORY: &[(&str, &str)] = &[
     ),
 ];
 
+/// The names of all engines for this kind of device: those of the recipes, and trees and parts of
+/// the registry that no recipe has.
+pub(super) fn names(family: Family) -> impl Iterator<Item = &'static str> {
+    static NEW: LazyLock<Vec<String>> = LazyLock::new(without_recipe);
+    let (recipes, new) = match family {
+        Family::Pages => (PAGES, NEW.as_slice()),
+        Family::Pm => (MEMORY, NEW.as_slice()),
+    };
+    let new = new.iter().map(String::as_str);
+    let new = new.filter(move |name| spec(name).is_some_and(|spec| spec.family() == family));
+    recipes.iter().map(|(name, _)| *name).chain(new)
+}
+
+/// Specs of the trees and parts of the registry that no recipe has.
+fn without_recipe() -> Vec<String> {
+    let recipes = PAGES.iter().chain(MEMORY);
+    let recipes: Vec<_> = recipes.filter_map(|(name, _)| spec(name)).collect();
+    let lacking = |name: &&str| !recipes.iter().any(|spec| has(spec, name));
+    let parts = parts().into_iter().flat_map(|(_, names)| names);
+    let parts = parts.filter(lacking).map(|part| format!("btree+{part}"));
+    let trees = TreeSpec::names().filter(lacking).map(str::to_owned);
+    trees.chain(parts).collect()
+}
+
+/// Whether this is the name of the tree or of one of its parts.
+fn has(spec: &TreeSpec, name: &str) -> bool {
+    let part = |tree: &PageTree| {
+        let parts = [tree.store.name(), tree.log_packing.name()];
+        parts.contains(&name) || tree.layout.name() == name
+    };
+    spec.name() == name || spec.pages().is_some_and(part)
+}
+
 /// The spec of a name, or the spec that the name is.
 pub(super) fn spec(name: &str) -> Option<TreeSpec> {
     let known = PAGES.iter().chain(MEMORY);
@@ -104,18 +141,14 @@ mod tests {
     }
 
     #[test]
-    fn every_tree_and_part_of_the_registry_is_in_a_recipe() {
-        let texts: Vec<_> = PAGES.iter().chain(MEMORY).map(|(_, text)| *text).collect();
-        for name in TreeSpec::names() {
-            assert!(texts.iter().any(|text| text.starts_with(name)), "{name}");
-        }
-        for (part, names) in treering_engine::spec::parts() {
-            for name in names {
-                // A tree's own parts need not be said.
-                let own = ["in-place", "packed", "sparse"].contains(&name);
-                let said = texts.iter().any(|text| text.contains(&format!("+{name}")));
-                assert!(own || said, "{part} {name}");
-            }
+    fn every_tree_and_part_of_the_registry_is_judged() {
+        let judged = names(Family::Pages).chain(names(Family::Pm));
+        let judged: Vec<_> = judged
+            .map(|name| spec(name).unwrap_or_else(|| panic!("{name} is no tree")))
+            .collect();
+        let parts = parts().into_iter().flat_map(|(_, names)| names);
+        for name in TreeSpec::names().chain(parts) {
+            assert!(judged.iter().any(|spec| has(spec, name)), "{name}");
         }
     }
 }

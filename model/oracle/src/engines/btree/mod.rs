@@ -4,7 +4,9 @@ mod draw;
 mod judged;
 mod parts;
 
-use treering_engine::{BLOCK_SIZE, Durability, Options, TreeKind, TreeSpec, required_blocks};
+use treering_engine::{
+    BLOCK_SIZE, Durability, Family, Options, TreeKind, TreeSpec, required_blocks,
+};
 
 use self::parts::GROUPED;
 use super::recipes;
@@ -83,51 +85,6 @@ const HUGE_PAGES: u64 = 9_000;
 const LONG_LOG_BYTES: u64 = 16 << 20;
 
 impl BTree {
-    /// The B-tree on each page store.
-    pub const NAMES: [&str; 8] = [
-        "btree:in-place",
-        "btree:in-place-16k",
-        "btree:in-place-logged",
-        "btree:cow",
-        "btree:cow-lazy",
-        "btree:cow-logged",
-        "btree:shadow",
-        "btree:shadow-16k",
-    ];
-
-    /// The B⁻-tree: shadowed pages with modification logs, and a sparse redo log. With the paper's
-    /// sizes, and with small ones.
-    pub const BMINUS_NAMES: [&str; 2] = ["bminus", "bminus-small"];
-
-    /// The Bf-tree: mini-pages in a ring.
-    pub const BF_NAMES: [&str; 5] = [
-        "bf:in-place",
-        "bf:in-place-16k",
-        "bf:cow",
-        "bf:cow-lazy",
-        "bf:bminus",
-    ];
-
-    /// Trees with other leaf layouts, after a plus.
-    pub const LAYOUT_NAMES: [&str; 13] = [
-        "btree+baseline:in-place",
-        "btree+prefix:cow-logged",
-        "btree+compact:shadow",
-        "btree+hints:in-place",
-        "btree+fingerprint:cow",
-        "btree+semi-dense:in-place-logged",
-        "btree+fully-dense:cow",
-        "btree+adaptive:in-place",
-        "bf+hints:in-place",
-        "bf+fingerprint:cow",
-        "bf+semi-dense:cow-lazy",
-        "bf+fully-dense:in-place",
-        "bf+adaptive:in-place",
-    ];
-
-    /// A tree that splits leaves that writers wait for.
-    pub const CONTENTION_SPLIT: &str = "btree+contention-split:in-place";
-
     /// B-trees whose pages are so small that a few keys split and merge them.
     pub const SMALL_PAGES: [&str; 7] = [
         "btree:in-place",
@@ -142,11 +99,9 @@ impl BTree {
     /// Bf-trees with such small pages.
     pub const BF_SMALL_PAGES: [&str; 3] = ["bf:in-place", "bf:cow", "bf:cow-lazy"];
 
-    /// All names.
+    /// All names. A recipe says what is special about each.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        let trees = Self::NAMES.into_iter().chain(Self::BMINUS_NAMES);
-        let layouts = trees.chain(Self::BF_NAMES).chain(Self::LAYOUT_NAMES);
-        layouts.chain([Self::CONTENTION_SPLIT])
+        recipes::names(Family::Pages)
     }
 
     /// The engine of a name, with or without variations. `None` if there is no such engine.
