@@ -267,17 +267,17 @@ fn pm_report(
 }
 
 fn lodge_predicted(predicted: TreePrediction) -> Option<LodgePredicted> {
-    match predicted {
-        TreePrediction::Ccl(_) => None,
-        TreePrediction::Lodge(p) => Some(LodgePredicted {
-            flushes: p.node_flushes,
-            pairs_per_flush: p.pairs_per_flush,
-            pairs_per_leaf: p.pairs_per_leaf,
-            nodes: p.nodes,
-            free_share: p.free_share,
-            buffered_share: p.buffered_share,
-        }),
-    }
+    let TreePrediction::Lodge(p) = predicted else {
+        return None;
+    };
+    Some(LodgePredicted {
+        flushes: p.node_flushes,
+        pairs_per_flush: p.pairs_per_flush,
+        pairs_per_leaf: p.pairs_per_leaf,
+        nodes: p.nodes,
+        free_share: p.free_share,
+        buffered_share: p.buffered_share,
+    })
 }
 
 fn share(of: u64, all: u64) -> f64 {
