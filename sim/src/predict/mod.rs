@@ -10,6 +10,7 @@
 //! | `grow`, `grown` | how pages fill, split and become dense | the same, step by step |
 //! | [`space`] | bytes per record in each layout | the same, on a sample of key ranges |
 //! | [`cache`] | residence, dirtiness, evictions, checkpoints | renewal model of the clock |
+//! | [`policies`] | caches with other replacement policies | closed forms |
 //! | [`bf`] | mini-pages in their ring, above the frames | a Markov chain, played visit by visit |
 //! | [`log`] | flush group sizes, block rounding | closed form |
 //! | [`mod_log`] | growth and reset of Δ in a page's modification log | renewal process |
@@ -37,6 +38,7 @@ pub mod leaf;
 pub mod log;
 pub mod mod_log;
 pub mod pm;
+pub mod policies;
 mod prediction;
 pub mod recency;
 pub mod space;

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::bf::MiniPagesPrediction;
 use super::device::DeviceWa;
+use super::policies::OtherPolicies;
 use super::tried::Untried;
 
 /// Bytes that the engine writes, divided by user bytes.
@@ -49,8 +50,9 @@ pub struct Prediction {
     pub stored: Option<HostWa>,
     /// Share of page accesses that hit the cache.
     pub hit_ratio: f64,
-    /// Predicted hit ratio of an LRU cache of equal size, by Che's approximation.
-    pub lru_hit_ratio: f64,
+    /// The same for caches of equal size with other replacement policies.
+    #[serde(flatten)]
+    pub other_policies: OtherPolicies,
     /// Leaves at the end of the trace.
     pub leaves: f64,
     /// Mean number of records in a leaf.

@@ -34,6 +34,7 @@ use super::cache::CachePrediction;
 use super::device::{self, Before, DeviceParams};
 use super::leaf::LeafLevel;
 use super::log::Pace;
+use super::policies::OtherPolicies;
 use super::prediction::{HostWa, Prediction};
 use super::tried::{Case, untried};
 use super::workload::Workload;
@@ -79,7 +80,7 @@ pub fn predict(
 ) -> Prediction {
     let level = LeafLevel::grow(workload, options.page_size, options.leaf_layouts());
     let Settled {
-        lru_hit_ratio,
+        other_policies,
         run,
         cache,
         checkpoints,
@@ -130,7 +131,7 @@ pub fn predict(
         device: device::predict(&packed, &traffic, user),
         stored: compressed.map(|c| HostWa::new(c.bytes, user)),
         hit_ratio: run.hit_ratio(&cache),
-        lru_hit_ratio,
+        other_policies,
         leaves: level.count(),
         records_per_leaf: level.records_per_leaf(),
         rotation_ops: cache.rotation_ops,
@@ -145,7 +146,7 @@ pub fn predict(
 
 /// A run in which log growth, checkpoints and flushes are consistent.
 struct Settled<'a> {
-    lru_hit_ratio: f64,
+    other_policies: OtherPolicies,
     run: Run<'a>,
     cache: CachePrediction,
     checkpoints: Vec<Checkpoint>,
@@ -165,7 +166,7 @@ fn settle<'a>(
     let mut rounds = 0;
     loop {
         let run = Run::new(workload, options, level, stretch);
-        let lru_hit_ratio = run.lru_hit_ratio();
+        let other_policies = run.other_policies();
         let run = match BfShape::of(options) {
             Some(shape) => run.below_mini_pages(&shape),
             None => run,
@@ -181,7 +182,7 @@ fn settle<'a>(
         };
         if rounds == 4 || (next / stretch - 1.0).abs() < 0.005 {
             return Settled {
-                lru_hit_ratio,
+                other_policies,
                 run,
                 cache,
                 checkpoints,

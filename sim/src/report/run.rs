@@ -90,6 +90,7 @@ impl ReplayReport {
             return rows;
         }
         rows.extend(self.cache.rows());
+        rows.extend(self.hits_predicted().map(|said| ("", said)));
         rows.push(("Space:", self.space.said()));
         rows.push(("Store:", self.store.said()));
         rows.extend(self.durability().map(|said| ("Durability:", said)));
@@ -111,6 +112,18 @@ impl ReplayReport {
             ),
         };
         format!("{rate}, {} elapsed", duration(self.time.elapsed_ns as f64))
+    }
+
+    /// The predicted hit ratio, and that of other replacement policies; `None` without a prediction.
+    fn hits_predicted(&self) -> Option<String> {
+        let p = self.prediction.as_ref()?;
+        let others = p.other_policies.iter();
+        let others = others.map(|(name, ratio)| format!("{name} {:.1} %", ratio * 100.0));
+        Some(format!(
+            "predicted {:.1} %; a cache of frames alone, of this size: {}",
+            p.hit_ratio * 100.0,
+            others.collect::<Vec<_>>().join(", ")
+        ))
     }
 
     /// A sentence on the modification log, measured and predicted; `None` if pages have none.

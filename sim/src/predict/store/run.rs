@@ -7,6 +7,7 @@ use crate::predict::cache::{self, CachePrediction, CacheShape, ClassBuilder, Pag
 use crate::predict::device::DeviceParams;
 use crate::predict::leaf::LeafLevel;
 use crate::predict::log;
+use crate::predict::policies::OtherPolicies;
 use crate::predict::tried::{FEW_DELETES, FEW_RUNS, LITTLE_GROWTH};
 use crate::predict::workload::{Totals, Workload};
 
@@ -180,10 +181,10 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Hit ratio of an LRU cache of the same size that consists of frames only.
-    pub(super) fn lru_hit_ratio(&self) -> f64 {
+    /// Hit ratios of caches of the same size that consist of frames only.
+    pub(super) fn other_policies(&self) -> OtherPolicies {
         let frames = self.options.cache_bytes / self.options.page_size as u64;
-        cache::che_lru_hit_ratio(&self.classes, frames as f64)
+        OtherPolicies::predict(&self.classes, frames as f64)
     }
 
     /// Converts bytes of log records to log positions, which include block headers and padding.
