@@ -1,6 +1,12 @@
 //! The description of an adapter.
 
-use treering_oracle::Engine;
+use std::sync::Arc;
+
+use treering_engine::{Kv, Result};
+use treering_oracle::{Disk, DiskKind, Engine, Limits, Promise};
+
+/// Describes the damage to a closed store.
+type Damage = fn(&Disk) -> Result<Vec<String>>;
 
 /// The adapter of one engine in this build.
 pub(crate) struct Adapter {
@@ -8,6 +14,45 @@ pub(crate) struct Adapter {
     pub(crate) name: &'static str,
     /// What can be judged of the engine and what cannot, in one line.
     pub(crate) judged: &'static str,
-    /// Creates the engine.
-    pub(crate) engine: fn() -> Box<dyn Engine>,
+    /// The disk that the engine runs on.
+    pub(crate) disk: DiskKind,
+    /// The keys and values that it accepts.
+    pub(crate) limits: Limits,
+    /// Whether it writes batches, of any size.
+    pub(crate) batches: bool,
+    /// Opens a store, or makes one.
+    pub(crate) open: fn(&Disk) -> Result<Arc<dyn Kv>>,
+    /// The engine's own check, if it has one.
+    pub(crate) damage: Option<Damage>,
+}
+
+/// No engine here promises that a write is durable before `sync`.
+impl Engine for &'static Adapter {
+    fn name(&self) -> String {
+        self.name.into()
+    }
+
+    fn disk(&self) -> DiskKind {
+        self.disk
+    }
+
+    fn promise(&self) -> Promise {
+        Promise::OnSync
+    }
+
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    fn batch_bytes(&self) -> Option<u64> {
+        self.batches.then_some(u64::MAX)
+    }
+
+    fn open(&self, disk: &Disk) -> Result<Arc<dyn Kv>> {
+        (self.open)(disk)
+    }
+
+    fn damage(&self, disk: &Disk) -> Result<Vec<String>> {
+        self.damage.map_or(Ok(Vec::new()), |damage| damage(disk))
+    }
 }

@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ::bf_tree::{BfTree, Config, LeafInsertResult, LeafReadResult, ScanReturnField};
 use treering_engine::{Error, Kv, Lsn, Result, Visitor};
-use treering_oracle::{Disk, DiskKind, Engine, Limits, Promise};
+use treering_oracle::{Disk, DiskKind, Limits};
 
 use crate::adapter::Adapter;
 use crate::common::{Writes, folder, foreign};
@@ -33,7 +33,15 @@ pub(crate) const ADAPTER: Adapter = Adapter {
     name: NAME,
     judged: "differential and concurrent runs, reopening from snapshots; no crash runs, because it opens files itself and its \
              log is unfinished; no empty keys, which it refuses",
-    engine: || Box::new(Bf),
+    disk: DiskKind::Folder,
+    limits: Limits {
+        max_key: MAX_KEY,
+        max_record: MAX_RECORD,
+        empty_key: false,
+    },
+    batches: false,
+    open,
+    damage: None,
 };
 
 const MAX_KEY: usize = 128;
@@ -48,49 +56,25 @@ const BUFFER_BYTES: usize = 64 << 10;
 /// The number of records in a batch of a scan.
 const BATCH: usize = 64;
 
-struct Bf;
-
-impl Engine for Bf {
-    fn name(&self) -> String {
-        NAME.into()
-    }
-
-    fn disk(&self) -> DiskKind {
-        DiskKind::Folder
-    }
-
-    fn promise(&self) -> Promise {
-        Promise::OnSync
-    }
-
-    fn limits(&self) -> Limits {
-        Limits {
-            max_key: MAX_KEY,
-            max_record: MAX_RECORD,
-            empty_key: false,
+fn open(disk: &Disk) -> Result<Arc<dyn Kv>> {
+    let folder = folder(NAME, disk)?;
+    let (snapshot, pages) = (folder.join("snapshot"), folder.join("pages"));
+    let tree = if snapshot.exists() {
+        std::fs::copy(&snapshot, &pages).map_err(told)?;
+        BfTree::new_from_cpr_snapshot(&pages, true, None, None, None)
+    } else {
+        if pages.exists() {
+            std::fs::remove_file(&pages).map_err(told)?;
         }
-    }
-
-    fn open(&self, disk: &Disk) -> Result<Arc<dyn Kv>> {
-        let folder = folder(NAME, disk)?;
-        let (snapshot, pages) = (folder.join("snapshot"), folder.join("pages"));
-        let tree = if snapshot.exists() {
-            std::fs::copy(&snapshot, &pages).map_err(told)?;
-            BfTree::new_from_cpr_snapshot(&pages, true, None, None, None)
-        } else {
-            if pages.exists() {
-                std::fs::remove_file(&pages).map_err(told)?;
-            }
-            BfTree::with_config(config(&pages), None)
-        };
-        let tree = tree.map_err(|error| foreign(NAME, format!("{error:?}")))?;
-        Ok(Arc::new(Store {
-            tree,
-            snapshot,
-            one_snapshot: Mutex::new(()),
-            writes: Writes::default(),
-        }))
-    }
+        BfTree::with_config(config(&pages), None)
+    };
+    let tree = tree.map_err(|error| foreign(NAME, format!("{error:?}")))?;
+    Ok(Arc::new(Store {
+        tree,
+        snapshot,
+        one_snapshot: Mutex::new(()),
+        writes: Writes::default(),
+    }))
 }
 
 fn config(pages: &Path) -> Config {

@@ -1,13 +1,13 @@
 //! What all adapters need: the requested disk, errors in the engine's own words, and write numbers.
 
 use std::fmt::Display;
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use treering_engine::device::BlockDevice;
-use treering_engine::{Error, Lsn};
+use treering_engine::{Error, Lsn, Visitor};
 use treering_oracle::Disk;
 
 /// The longest key for engines that accept far longer ones: a quarter of a page, so that an inner
@@ -50,6 +50,20 @@ pub(crate) fn device(engine: &'static str, disk: &Disk) -> Result<Arc<dyn BlockD
 /// The start of a downward scan.
 pub(crate) fn below(before: Option<&[u8]>) -> Bound<&[u8]> {
     before.map_or(Bound::Unbounded, Bound::Excluded)
+}
+
+/// Visits records until `visit` breaks off.
+pub(crate) fn visit_all<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+    records: impl Iterator<Item = Result<(K, V), Error>>,
+    visit: &mut Visitor<'_>,
+) -> Result<(), Error> {
+    for record in records {
+        let (key, value) = record?;
+        if visit(key.as_ref(), value.as_ref()) == ControlFlow::Break(()) {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// Numbers the writes of an engine that has no LSNs. A number is drawn after the write has

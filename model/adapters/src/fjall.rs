@@ -6,67 +6,47 @@
 //!
 //! The engine refuses empty keys (it panics) and keys over 65,535 bytes. Values may be empty.
 
-use std::ops::{Bound, ControlFlow};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use ::fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use treering_engine::{Batch, Error, Kv, Lsn, Result, Visitor};
-use treering_oracle::{Disk, DiskKind, Engine, Limits, Promise};
+use treering_oracle::{Disk, DiskKind, Limits};
 
 use crate::adapter::Adapter;
-use crate::common::{LARGE_RECORD, LONG_KEY, Writes, below, folder, foreign};
+use crate::common::{LARGE_RECORD, LONG_KEY, Writes, below, folder, foreign, visit_all};
 
 const NAME: &str = "fjall";
 
 pub(crate) const ADAPTER: Adapter = Adapter {
     name: NAME,
     judged: "differential and concurrent runs; no crash runs, because it opens files itself; no empty keys, which it refuses",
-    engine: || Box::new(Fjall),
+    disk: DiskKind::Folder,
+    limits: Limits {
+        max_key: LONG_KEY,
+        max_record: LARGE_RECORD,
+        empty_key: false,
+    },
+    batches: true,
+    open,
+    damage: None,
 };
 
 /// Small enough that a few hundred writes flush it.
 const MEMTABLE_BYTES: u64 = 64 << 10;
 
-struct Fjall;
-
-impl Engine for Fjall {
-    fn name(&self) -> String {
-        NAME.into()
-    }
-
-    fn disk(&self) -> DiskKind {
-        DiskKind::Folder
-    }
-
-    fn promise(&self) -> Promise {
-        Promise::OnSync
-    }
-
-    fn limits(&self) -> Limits {
-        Limits {
-            max_key: LONG_KEY,
-            max_record: LARGE_RECORD,
-            empty_key: false,
-        }
-    }
-
-    fn batch_bytes(&self) -> Option<u64> {
-        Some(u64::MAX)
-    }
-
-    fn open(&self, disk: &Disk) -> Result<Arc<dyn Kv>> {
-        let database = Database::builder(folder(NAME, disk)?)
-            .cache_size(1 << 20)
-            .open()
-            .map_err(told)?;
-        let options = || KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES);
-        let records = database.keyspace("records", options).map_err(told)?;
-        Ok(Arc::new(Store {
-            records,
-            database,
-            writes: Writes::default(),
-        }))
-    }
+fn open(disk: &Disk) -> Result<Arc<dyn Kv>> {
+    let database = Database::builder(folder(NAME, disk)?)
+        .cache_size(1 << 20)
+        .open()
+        .map_err(told)?;
+    let options = || KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES);
+    let records = database.keyspace("records", options).map_err(told)?;
+    Ok(Arc::new(Store {
+        records,
+        database,
+        writes: Writes::default(),
+    }))
 }
 
 fn told(error: ::fjall::Error) -> Error {
@@ -114,24 +94,20 @@ impl Kv for Store {
 
     fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()> {
         let range = (Bound::Included(from), Bound::Unbounded);
-        for record in self.records.range::<&[u8], _>(range) {
-            let (key, value) = record.into_inner().map_err(told)?;
-            if visit(&key, &value) == ControlFlow::Break(()) {
-                break;
-            }
-        }
-        Ok(())
+        let records = self.records.range::<&[u8], _>(range);
+        visit_all(
+            records.map(|record| record.into_inner().map_err(told)),
+            visit,
+        )
     }
 
     fn scan_back(&self, before: Option<&[u8]>, visit: &mut Visitor<'_>) -> Result<()> {
         let range = (Bound::Unbounded, below(before));
-        for record in self.records.range::<&[u8], _>(range).rev() {
-            let (key, value) = record.into_inner().map_err(told)?;
-            if visit(&key, &value) == ControlFlow::Break(()) {
-                break;
-            }
-        }
-        Ok(())
+        let records = self.records.range::<&[u8], _>(range).rev();
+        visit_all(
+            records.map(|record| record.into_inner().map_err(told)),
+            visit,
+        )
     }
 
     fn sync(&self, _lsn: Lsn) -> Result<()> {

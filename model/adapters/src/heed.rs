@@ -8,23 +8,31 @@
 //! The engine refuses empty keys and keys longer than `mdb_env_get_maxkeysize`, which is 511 bytes
 //! in heed's build. Values may be empty.
 
-use std::ops::{Bound, ControlFlow};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use ::heed::types::Bytes;
 use ::heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, WithoutTls};
 use treering_engine::{Batch, Error, Kv, Lsn, Result, Visitor};
-use treering_oracle::{Disk, DiskKind, Engine, Limits, Promise};
+use treering_oracle::{Disk, DiskKind, Limits};
 
 use crate::adapter::Adapter;
-use crate::common::{LARGE_RECORD, Writes, below, folder, foreign};
+use crate::common::{LARGE_RECORD, Writes, below, folder, foreign, visit_all};
 
 const NAME: &str = "heed";
 
 pub(crate) const ADAPTER: Adapter = Adapter {
     name: NAME,
     judged: "differential and concurrent runs; no crash runs, because it writes through a memory map; no empty keys, which it refuses",
-    engine: || Box::new(Heed),
+    disk: DiskKind::Folder,
+    limits: Limits {
+        max_key: MAX_KEY,
+        max_record: LARGE_RECORD,
+        empty_key: false,
+    },
+    batches: true,
+    open,
+    damage: None,
 };
 
 /// LMDB's own limit. Checked against `Env::max_key_size` when a store is opened.
@@ -33,61 +41,33 @@ const MAX_KEY: usize = 511;
 /// This is address space, not memory. The file grows as pages are used.
 const MAP_BYTES: usize = 4 << 30;
 
-struct Heed;
-
-impl Engine for Heed {
-    fn name(&self) -> String {
-        NAME.into()
+fn open(disk: &Disk) -> Result<Arc<dyn Kv>> {
+    // Without TLS: a scan may call back into the store on its own thread.
+    let mut options = EnvOpenOptions::new().read_txn_without_tls();
+    options.map_size(MAP_BYTES);
+    // SAFETY: NO_SYNC puts only durability at stake, and only in a crash of the machine, until
+    // `sync`.
+    unsafe { options.flags(EnvFlags::NO_SYNC) };
+    // SAFETY: the folder is the run's own: nothing else writes the map's file, and it is on a
+    // local file system.
+    let env = unsafe { options.open(folder(NAME, disk)?) }.map_err(told)?;
+    if env.max_key_size() < MAX_KEY {
+        let why = format!("its longest key is {} bytes", env.max_key_size());
+        return Err(foreign(NAME, why));
     }
-
-    fn disk(&self) -> DiskKind {
-        DiskKind::Folder
-    }
-
-    fn promise(&self) -> Promise {
-        Promise::OnSync
-    }
-
-    fn limits(&self) -> Limits {
-        Limits {
-            max_key: MAX_KEY,
-            max_record: LARGE_RECORD,
-            empty_key: false,
-        }
-    }
-
-    fn batch_bytes(&self) -> Option<u64> {
-        Some(u64::MAX)
-    }
-
-    fn open(&self, disk: &Disk) -> Result<Arc<dyn Kv>> {
-        // Without TLS: a scan may call back into the store on its own thread.
-        let mut options = EnvOpenOptions::new().read_txn_without_tls();
-        options.map_size(MAP_BYTES);
-        // SAFETY: NO_SYNC puts only durability at stake, and only in a crash of the machine, until
-        // `sync`.
-        unsafe { options.flags(EnvFlags::NO_SYNC) };
-        // SAFETY: the folder is the run's own: nothing else writes the map's file, and it is on a
-        // local file system.
-        let env = unsafe { options.open(folder(NAME, disk)?) }.map_err(told)?;
-        if env.max_key_size() < MAX_KEY {
-            let why = format!("its longest key is {} bytes", env.max_key_size());
-            return Err(foreign(NAME, why));
-        }
-        let records = {
-            let txn = env.write_txn().map_err(told)?;
-            let made = env.create_databases_and_commit(txn, |opener, txn| {
-                let records = opener.create_database::<Bytes, Bytes>(txn, None)?;
-                Ok::<_, ::heed::Error>(CommitOrAbort::<_, ()>::Commit(records))
-            });
-            made.map_err(told)?.unwrap_commit()
-        };
-        Ok(Arc::new(Store {
-            env,
-            records,
-            writes: Writes::default(),
-        }))
-    }
+    let records = {
+        let txn = env.write_txn().map_err(told)?;
+        let made = env.create_databases_and_commit(txn, |opener, txn| {
+            let records = opener.create_database::<Bytes, Bytes>(txn, None)?;
+            Ok::<_, ::heed::Error>(CommitOrAbort::<_, ()>::Commit(records))
+        });
+        made.map_err(told)?.unwrap_commit()
+    };
+    Ok(Arc::new(Store {
+        env,
+        records,
+        writes: Writes::default(),
+    }))
 }
 
 fn told(error: ::heed::Error) -> Error {
@@ -143,13 +123,8 @@ impl Kv for Store {
         };
         let txn = self.env.read_txn().map_err(told)?;
         let range = (start, Bound::<&[u8]>::Unbounded);
-        for record in self.records.range(&txn, &range).map_err(told)? {
-            let (key, value) = record.map_err(told)?;
-            if visit(key, value) == ControlFlow::Break(()) {
-                break;
-            }
-        }
-        Ok(())
+        let records = self.records.range(&txn, &range).map_err(told)?;
+        visit_all(records.map(|record| record.map_err(told)), visit)
     }
 
     fn scan_back(&self, before: Option<&[u8]>, visit: &mut Visitor<'_>) -> Result<()> {
@@ -159,13 +134,8 @@ impl Kv for Store {
         }
         let txn = self.env.read_txn().map_err(told)?;
         let range = (Bound::Unbounded, below(before));
-        for record in self.records.rev_range(&txn, &range).map_err(told)? {
-            let (key, value) = record.map_err(told)?;
-            if visit(key, value) == ControlFlow::Break(()) {
-                break;
-            }
-        }
-        Ok(())
+        let records = self.records.rev_range(&txn, &range).map_err(told)?;
+        visit_all(records.map(|record| record.map_err(told)), visit)
     }
 
     fn sync(&self, _lsn: Lsn) -> Result<()> {

@@ -70,7 +70,7 @@ fn find(name: &str) -> Option<&'static Adapter> {
 /// The engine of that name, if it is in this build.
 #[must_use]
 pub fn engine(name: &str) -> Option<Box<dyn Engine>> {
-    find(name).map(|adapter| (adapter.engine)())
+    find(name).map(|adapter| Box::new(adapter) as Box<dyn Engine>)
 }
 
 /// What can be judged of that engine and what cannot, in one line.

@@ -9,24 +9,32 @@
 //! A dropped store keeps its lock on the file until its last page is reclaimed, on another thread,
 //! and an `open` fails until then (spacejam/sled#1234). The adapter retries it.
 
-use std::ops::{Bound, ControlFlow};
+use std::ops::Bound;
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use ::sled::{Config, Db};
 use treering_engine::{Batch, Error, Kv, Lsn, Result, Visitor};
-use treering_oracle::{Disk, DiskKind, Engine, Limits, Promise};
+use treering_oracle::{Disk, DiskKind, Limits};
 
 use crate::adapter::Adapter;
-use crate::common::{LARGE_RECORD, LONG_KEY, Writes, below, folder, foreign};
+use crate::common::{LARGE_RECORD, LONG_KEY, Writes, below, folder, foreign, visit_all};
 
 const NAME: &str = "sled";
 
 pub(crate) const ADAPTER: Adapter = Adapter {
     name: NAME,
     judged: "differential and concurrent runs; no crash runs, because it opens files itself",
-    engine: || Box::new(Sled),
+    disk: DiskKind::Folder,
+    limits: Limits {
+        max_key: LONG_KEY,
+        max_record: LARGE_RECORD,
+        empty_key: true,
+    },
+    batches: true,
+    open,
+    damage: None,
 };
 
 /// An eighth of the default. Records of [`LARGE_RECORD`] still fit.
@@ -36,52 +44,24 @@ const SEGMENT_BYTES: usize = 64 << 10;
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 const LOCK_PAUSE: Duration = Duration::from_millis(1);
 
-struct Sled;
-
-impl Engine for Sled {
-    fn name(&self) -> String {
-        NAME.into()
-    }
-
-    fn disk(&self) -> DiskKind {
-        DiskKind::Folder
-    }
-
-    fn promise(&self) -> Promise {
-        Promise::OnSync
-    }
-
-    fn limits(&self) -> Limits {
-        Limits {
-            max_key: LONG_KEY,
-            max_record: LARGE_RECORD,
-            empty_key: true,
+fn open(disk: &Disk) -> Result<Arc<dyn Kv>> {
+    let config = Config::new()
+        .path(folder(NAME, disk)?)
+        .segment_size(SEGMENT_BYTES)
+        .cache_capacity(1 << 20)
+        .flush_every_ms(None);
+    let patience = Instant::now() + LOCK_PATIENCE;
+    let db = loop {
+        match config.open() {
+            Ok(db) => break db,
+            Err(error) if is_lock(&error) && Instant::now() < patience => sleep(LOCK_PAUSE),
+            Err(error) => return Err(told(error)),
         }
-    }
-
-    fn batch_bytes(&self) -> Option<u64> {
-        Some(u64::MAX)
-    }
-
-    fn open(&self, disk: &Disk) -> Result<Arc<dyn Kv>> {
-        let config = Config::new()
-            .path(folder(NAME, disk)?)
-            .segment_size(SEGMENT_BYTES)
-            .cache_capacity(1 << 20)
-            .flush_every_ms(None);
-        let patience = Instant::now() + LOCK_PATIENCE;
-        let db = loop {
-            match config.open() {
-                Ok(db) => break db,
-                Err(error) if is_lock(&error) && Instant::now() < patience => sleep(LOCK_PAUSE),
-                Err(error) => return Err(told(error)),
-            }
-        };
-        Ok(Arc::new(Store {
-            db,
-            writes: Writes::default(),
-        }))
-    }
+    };
+    Ok(Arc::new(Store {
+        db,
+        writes: Writes::default(),
+    }))
 }
 
 fn told(error: ::sled::Error) -> Error {
@@ -131,24 +111,14 @@ impl Kv for Store {
     }
 
     fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()> {
-        for record in self.db.range(from..) {
-            let (key, value) = record.map_err(told)?;
-            if visit(&key, &value) == ControlFlow::Break(()) {
-                break;
-            }
-        }
-        Ok(())
+        let records = self.db.range(from..);
+        visit_all(records.map(|record| record.map_err(told)), visit)
     }
 
     fn scan_back(&self, before: Option<&[u8]>, visit: &mut Visitor<'_>) -> Result<()> {
         let range = (Bound::Unbounded, below(before));
-        for record in self.db.range::<&[u8], _>(range).rev() {
-            let (key, value) = record.map_err(told)?;
-            if visit(&key, &value) == ControlFlow::Break(()) {
-                break;
-            }
-        }
-        Ok(())
+        let records = self.db.range::<&[u8], _>(range).rev();
+        visit_all(records.map(|record| record.map_err(told)), visit)
     }
 
     fn sync(&self, _lsn: Lsn) -> Result<()> {

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use ::redb::{Builder, Database, Durability, ReadableDatabase, TableDefinition};
 use treering_engine::device::{BlockDevice, OverlayDevice};
 use treering_engine::{Batch, Error, Kv, Lsn, Result, Visitor};
-use treering_oracle::{Disk, DiskKind, Engine, Limits, Promise};
+use treering_oracle::{Disk, DiskKind, Limits};
 
 use crate::adapter::Adapter;
 use crate::common::{LARGE_RECORD, LONG_KEY, Writes, below, device, foreign};
@@ -31,7 +31,15 @@ pub(crate) const ADAPTER: Adapter = Adapter {
     name: NAME,
     judged: "differential, concurrent and crash runs, on a recording backend; writes torn within 4 KiB are not judged, nor is a \
              crash while the file is first made",
-    engine: || Box::new(Redb),
+    disk: DiskKind::Blocks(BLOCKS),
+    limits: Limits {
+        max_key: LONG_KEY,
+        max_record: LARGE_RECORD,
+        empty_key: true,
+    },
+    batches: true,
+    open,
+    damage: Some(damage),
 };
 
 /// A new file takes slightly more than 1 MiB, and doubles when it grows. There is space for growing
@@ -43,57 +51,29 @@ const CACHE_BYTES: usize = 256 << 10;
 
 const RECORDS: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("records");
 
-struct Redb;
+fn open(disk: &Disk) -> Result<Arc<dyn Kv>> {
+    Ok(Arc::new(Store {
+        database: database(device(NAME, disk)?)?,
+        writes: Writes::default(),
+    }))
+}
 
-impl Engine for Redb {
-    fn name(&self) -> String {
-        NAME.into()
-    }
-
-    fn disk(&self) -> DiskKind {
-        DiskKind::Blocks(BLOCKS)
-    }
-
-    fn promise(&self) -> Promise {
-        Promise::OnSync
-    }
-
-    fn limits(&self) -> Limits {
-        Limits {
-            max_key: LONG_KEY,
-            max_record: LARGE_RECORD,
-            empty_key: true,
-        }
-    }
-
-    fn batch_bytes(&self) -> Option<u64> {
-        Some(u64::MAX)
-    }
-
-    fn open(&self, disk: &Disk) -> Result<Arc<dyn Kv>> {
-        Ok(Arc::new(Store {
-            database: open(device(NAME, disk)?)?,
-            writes: Writes::default(),
-        }))
-    }
-
-    fn damage(&self, disk: &Disk) -> Result<Vec<String>> {
-        // Opening repairs, and checking commits. Neither may change the disk under test.
-        let overlay = Arc::new(OverlayDevice::new(device(NAME, disk)?));
-        let checked = open(overlay)?.check_integrity();
-        match checked.map_err(::redb::Error::from) {
-            Ok(true) => Ok(Vec::new()),
-            Ok(false) => Ok(vec![
-                "its integrity check found damage that it could repair".into(),
-            ]),
-            Err(::redb::Error::Corrupted(what)) => Ok(vec![what]),
-            Err(error) => Err(told(error)),
-        }
+fn damage(disk: &Disk) -> Result<Vec<String>> {
+    // Opening repairs, and checking commits. Neither may change the disk under test.
+    let overlay = Arc::new(OverlayDevice::new(device(NAME, disk)?));
+    let checked = database(overlay)?.check_integrity();
+    match checked.map_err(::redb::Error::from) {
+        Ok(true) => Ok(Vec::new()),
+        Ok(false) => Ok(vec![
+            "its integrity check found damage that it could repair".into(),
+        ]),
+        Err(::redb::Error::Corrupted(what)) => Ok(vec![what]),
+        Err(error) => Err(told(error)),
     }
 }
 
 /// Opens the database on `device`, or makes one with its table.
-fn open(device: Arc<dyn BlockDevice>) -> Result<Database> {
+fn database(device: Arc<dyn BlockDevice>) -> Result<Database> {
     let file = Arc::new(DeviceFile::open(device)?);
     let database = Builder::new()
         .set_cache_size(CACHE_BYTES)
