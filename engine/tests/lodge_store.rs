@@ -4,7 +4,6 @@
 //! Chunks have few leaves and leaves split early, so that a few thousand operations split nodes and
 //! reuse logs dozens of times.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -12,13 +11,13 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use treering_engine::device::{MemPm, PmDevice};
 use treering_engine::{
-    CclOptions, Error, Kv, LodgeOptions, NodeSplit, PmOptions, PmStore, PmTreeKind, Progress,
+    CclOptions, Error, Kv, LodgeOptions, NodeSplit, PmOptions, PmStore, PmTreeKind,
 };
 
 #[path = "support/pm.rs"]
 mod pm;
 
-use pm::{Map, assert_same, contents, downwards, key, value};
+use pm::{Map, assert_same, contents, key, operate, pump_all, value};
 
 /// Small nodes, so that every kind of event is frequent.
 fn small() -> LodgeOptions {
@@ -72,15 +71,6 @@ fn open(device: &Arc<MemPm>, lodge: LodgeOptions) -> PmStore {
     pm::open(device, &options(lodge))
 }
 
-fn pump_all(store: &PmStore) {
-    let mut steps = 0;
-    while let Some(task) = store.due() {
-        while store.pump(task).expect("pumps") == Progress::More {}
-        steps += 1;
-        assert!(steps < 10, "cleaning must end: {:?}", store.stats());
-    }
-}
-
 /// Checks FlushInv (LT-04, LT-05) for one operation: each flush changes at most `t_node` leaves, or
 /// one leaf that was split.
 fn check_flushes(lodge: LodgeOptions, before: &mut (u64, u64, u64), store: &PmStore, story: &str) {
@@ -108,49 +98,12 @@ fn run_program(lodge: LodgeOptions, seed: u64, operations: usize, reopen_every: 
     let mut rng = StdRng::seed_from_u64(seed);
     let mut store = open(&device, lodge);
     let mut map = Map::new();
-    let mut got = Vec::new();
     let mut flushes = (0, 0, 0);
     for i in 0..operations {
         let story = format!("{lodge:?}, seed {seed}, step {i}");
         let k = key(&mut rng);
         let growing = (i / 700) % 2 == 0;
-        match rng.random_range(0..10) {
-            0..=1 => {
-                let found = store.get(&k, &mut got).expect("gets");
-                assert_eq!(found.then_some(&got), map.get(&k), "{story}: get {k:?}");
-            }
-            2 => {
-                let mut seen = Vec::new();
-                store
-                    .scan(&k, &mut |k, v| {
-                        seen.push((k.to_vec(), v.to_vec()));
-                        match seen.len() < 5 {
-                            true => ControlFlow::Continue(()),
-                            false => ControlFlow::Break(()),
-                        }
-                    })
-                    .expect("scans");
-                let expected = map.range(k.clone()..).take(5);
-                let expected: Vec<_> = expected.map(|(k, v)| (k.clone(), v.clone())).collect();
-                assert_eq!(seen, expected, "{story}: scan from {k:?}");
-                let below = map.range(..k.clone()).rev();
-                let below: Vec<_> = below.map(|(k, _)| k.clone()).collect();
-                assert_eq!(
-                    downwards(&store, Some(&k)),
-                    below,
-                    "{story}: down from {k:?}"
-                );
-            }
-            n if (n <= 7) == growing => {
-                let v = value(&mut rng);
-                store.put(&k, &v).expect("puts");
-                map.insert(k, v);
-            }
-            _ => {
-                store.delete(&k).expect("deletes");
-                map.remove(&k);
-            }
-        }
+        operate((&store, &mut map), &mut rng, k, value, growing, &story);
         check_flushes(lodge, &mut flushes, &store, &story);
         if i % 3 == 0 {
             pump_all(&store);
@@ -446,50 +399,11 @@ fn bad_options_and_stores_of_other_trees_are_refused_by_name() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
-    /// Few keys, so that each of them is overwritten in the buffer, flushed, deleted, put again,
-    /// moved by a split, and cleaned.
     #[test]
     fn few_keys_in_any_order_agree_with_a_map(
         tree in 0usize..5,
-        steps in prop::collection::vec((0u8..40, 0u8..9, any::<u8>()), 1..250),
+        steps in pm::few_steps(),
     ) {
-        let lodge = trees()[tree];
-        let device = Arc::new(MemPm::new(256 << 10));
-        let mut store = open(&device, lodge);
-        let mut map = Map::new();
-        for (number, what, byte) in steps {
-            // Every third key has another length than eight bytes, and every fifth has its top bit
-            // set.
-            let mut key = vec![if number % 5 == 0 { 200 } else { 3 }; 8];
-            key[7] = number;
-            key.truncate(if number % 3 == 0 { 9 - usize::from(number % 2) * 4 } else { 8 });
-            key.push(number);
-            key.drain(..usize::from(key.len() == 9));
-            match what {
-                0..=3 => {
-                    let value = vec![byte; if byte % 4 == 0 { 11 } else { 8 }];
-                    store.put(&key, &value).unwrap();
-                    map.insert(key, value);
-                }
-                4..=6 => {
-                    store.delete(&key).unwrap();
-                    map.remove(&key);
-                }
-                7 => pump_all(&store),
-                _ if byte % 2 == 0 => drop(store.checkpoint().unwrap()),
-                _ => {
-                    drop(store);
-                    store = open(&device, lodge);
-                }
-            }
-            prop_assert_eq!(&contents(&store), &map);
-        }
-        let keys: Vec<_> = map.keys().rev().cloned().collect();
-        prop_assert_eq!(downwards(&store, None), keys);
-        let mut got = Vec::new();
-        for (key, value) in &map {
-            prop_assert!(store.get(key, &mut got).unwrap());
-            prop_assert_eq!(&got, value);
-        }
+        pm::few_keys(&options(trees()[tree]), steps)?;
     }
 }

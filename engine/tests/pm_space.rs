@@ -27,7 +27,7 @@ use treering_engine::{
 #[path = "support/pm.rs"]
 mod pm;
 
-use pm::{Map, assert_same, open};
+use pm::{Map, assert_same, open, pump_all};
 
 const CHUNK: u64 = 4096;
 
@@ -68,19 +68,6 @@ impl Between {
             Between::Dropped => drop(store),
         }
         open(device, &options)
-    }
-}
-
-fn pump_all(store: &PmStore) {
-    let mut steps = 0;
-    while let Some(task) = store.due() {
-        while store.pump(task).expect("pumps") == Progress::More {}
-        steps += 1;
-        assert!(
-            steps < 20,
-            "the background work must end: {:?}",
-            store.stats()
-        );
     }
 }
 

@@ -3,22 +3,21 @@
 //!
 //! Chunks have few leaves, so that a few thousand operations use, clean and reuse dozens of chunks.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use rand::SeedableRng;
 use rand::rngs::StdRng;
-use rand::{RngExt, SeedableRng};
 use treering_engine::device::{MemPm, PmDevice, PmImage};
 use treering_engine::{
     CclOptions, Cleaning, Error, GlobalOptions, Kv, Logging, MAX_VALUE_BYTES, PmOptions, PmStore,
-    PmTreeKind, Progress,
+    PmTreeKind,
 };
 
 #[path = "support/pm.rs"]
 mod pm;
 
-use pm::{Map, assert_same, contents, downwards, key, open, value};
+use pm::{Map, assert_same, contents, key, open, operate, pump_all, value};
 
 fn ccl(batch: usize, logging: Logging, cleaning: Cleaning) -> PmTreeKind {
     PmTreeKind::Ccl(CclOptions {
@@ -55,63 +54,17 @@ fn options(tree: PmTreeKind) -> PmOptions {
     }
 }
 
-fn pump_all(store: &PmStore) {
-    while let Some(task) = store.due() {
-        while store.pump(task).expect("pumps") == Progress::More {}
-    }
-}
-
 /// Runs a random program on a store that is opened as each of `kinds` in turn.
 fn run_program(kinds: &[PmTreeKind], seed: u64, operations: usize, reopen_every: usize) {
     let device = Arc::new(MemPm::new(1 << 20));
     let mut rng = StdRng::seed_from_u64(seed);
     let mut store = open(&device, &options(kinds[0]));
     let mut map = Map::new();
-    let mut got = Vec::new();
     for i in 0..operations {
         let story = format!("{:?}, seed {seed}, step {i}", store.options().tree);
         let k = key(&mut rng);
         let growing = (i / 700) % 2 == 0;
-        match rng.random_range(0..10) {
-            0..=1 => {
-                let found = store.get(&k, &mut got).expect("gets");
-                assert_eq!(found.then_some(&got), map.get(&k), "{story}: get {k:?}");
-            }
-            2 => {
-                let mut seen = Vec::new();
-                store
-                    .scan(&k, &mut |k, v| {
-                        seen.push((k.to_vec(), v.to_vec()));
-                        match seen.len() < 5 {
-                            true => ControlFlow::Continue(()),
-                            false => ControlFlow::Break(()),
-                        }
-                    })
-                    .expect("scans");
-                let expected = map.range(k.clone()..).take(5);
-                let expected: Vec<_> = expected.map(|(k, v)| (k.clone(), v.clone())).collect();
-                assert_eq!(seen, expected, "{story}: scan from {k:?}");
-                let below: Vec<_> = map
-                    .range(..k.clone())
-                    .rev()
-                    .map(|(k, _)| k.clone())
-                    .collect();
-                assert_eq!(
-                    downwards(&store, Some(&k)),
-                    below,
-                    "{story}: down from {k:?}"
-                );
-            }
-            n if (n <= 7) == growing => {
-                let v = value(&mut rng);
-                store.put(&k, &v).expect("puts");
-                map.insert(k, v);
-            }
-            _ => {
-                store.delete(&k).expect("deletes");
-                map.remove(&k);
-            }
-        }
+        operate((&store, &mut map), &mut rng, k, value, growing, &story);
         if i % 3 == 0 {
             pump_all(&store);
         }
@@ -500,53 +453,15 @@ fn oversized_keys_and_values_are_refused_and_nothing_changes() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
-    /// Few keys, so that each of them is overwritten in the buffer, flushed, deleted, put again,
-    /// moved by a split, merged, and cleaned.
     #[test]
     fn few_keys_in_any_order_agree_with_a_map(
         batch in 0usize..4,
-        steps in prop::collection::vec((0u8..40, 0u8..9, any::<u8>()), 1..250),
+        steps in pm::few_steps(),
     ) {
         let tree = match batch {
             0 => PmTreeKind::PmTree,
             n => ccl(n, Logging::WriteConservative, Cleaning::LocalityAware),
         };
-        let device = Arc::new(MemPm::new(256 << 10));
-        let mut store = open(&device, &options(tree));
-        let mut map = Map::new();
-        for (number, what, byte) in steps {
-            // Every third key has another length than eight bytes, and every fifth has its top bit
-            // set.
-            let mut key = vec![if number % 5 == 0 { 200 } else { 3 }; 8];
-            key[7] = number;
-            key.truncate(if number % 3 == 0 { 9 - usize::from(number % 2) * 4 } else { 8 });
-            key.push(number);
-            key.drain(..usize::from(key.len() == 9));
-            match what {
-                0..=3 => {
-                    let value = vec![byte; if byte % 4 == 0 { 11 } else { 8 }];
-                    store.put(&key, &value).unwrap();
-                    map.insert(key, value);
-                }
-                4..=6 => {
-                    store.delete(&key).unwrap();
-                    map.remove(&key);
-                }
-                7 => pump_all(&store),
-                _ if byte % 2 == 0 => drop(store.checkpoint().unwrap()),
-                _ => {
-                    drop(store);
-                    store = open(&device, &options(tree));
-                }
-            }
-            prop_assert_eq!(&contents(&store), &map);
-        }
-        let keys: Vec<_> = map.keys().rev().cloned().collect();
-        prop_assert_eq!(downwards(&store, None), keys);
-        let mut got = Vec::new();
-        for (key, value) in &map {
-            prop_assert!(store.get(key, &mut got).unwrap());
-            prop_assert_eq!(&got, value);
-        }
+        pm::few_keys(&options(tree), steps)?;
     }
 }

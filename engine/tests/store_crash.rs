@@ -9,24 +9,19 @@
 
 mod support;
 
-use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use support::{
-    BMINUS, EACH_FLUSH, IN_PLACE, IN_PLACE_LOGGED, LAZY, LAZY_LOGGED, Pages, SHADOW, STORES, TREES,
+    BMINUS, EACH_FLUSH, IN_PLACE, IN_PLACE_LOGGED, LAZY, LAZY_LOGGED, Map, Pages, SHADOW, STORES,
+    TREES, contents,
 };
 use treering_engine::device::{BlockDevice, CrashDevice};
 use treering_engine::node::LayoutChoice;
-use treering_engine::{
-    Batch, Durability, Kv, Lsn, Options, Progress, Store, SystemClock, TreeKind, verify,
-};
+use treering_engine::{Batch, Kv, Lsn, Options, Progress, Store, SystemClock, TreeKind, verify};
 
 const BLOCKS: u64 = 4_096;
-
-type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -56,14 +51,10 @@ fn perform(store: &Store, step: &Step) -> treering_engine::Result<Lsn> {
 }
 
 fn options(tree: TreeKind, store: Pages, page_size: usize) -> Options {
-    let log_bytes = 64 * page_size as u64;
+    let options = support::options(tree, store, page_size, 16, 4);
     Options {
-        durability: Durability::Deferred,
-        log_bytes,
-        checkpoint_log_bytes: log_bytes / 4,
-        log_buffer_bytes: log_bytes / 16,
         write_batch_pages: 3,
-        ..support::options(tree, store, page_size, 16, 4)
+        ..support::with_log(64 * page_size as u64, options)
     }
 }
 
@@ -185,17 +176,6 @@ fn run_until_cut(
         }
     }
     history
-}
-
-fn contents(store: &Store) -> Map {
-    let mut map = Map::new();
-    store
-        .scan(b"", &mut |k, v| {
-            map.insert(k.to_vec(), v.to_vec());
-            ControlFlow::Continue(())
-        })
-        .expect("recovered data must be readable");
-    map
 }
 
 /// Returns the number of steps, at least `acknowledged`, after which the state is `found`.
@@ -397,52 +377,52 @@ fn rounds() -> u64 {
 }
 
 /// Both trees, two page sizes, all seeds.
-fn each(kind: Pages, check: impl Fn(&Options, u64)) {
-    for tree in TREES {
-        for page_size in [4096, 16_384] {
-            let options = options(tree, kind, page_size);
-            (0..rounds()).for_each(|seed| check(&options, seed));
+fn each(kinds: &[Pages], check: impl Fn(&Options, u64)) {
+    for kind in kinds {
+        for tree in TREES {
+            for page_size in [4096, 16_384] {
+                let options = options(tree, *kind, page_size);
+                (0..rounds()).for_each(|seed| check(&options, seed));
+            }
         }
     }
 }
 
+fn crash_each(kinds: &[Pages], values: Values) {
+    each(kinds, |options, seed| {
+        crash_again_and_again((options, values), seed, 8);
+    });
+}
+
+fn fail_each(kinds: &[Pages], values: Values) {
+    each(kinds, |options, seed| {
+        fail_again_and_again((options, values), seed, 10);
+    });
+}
+
 #[test]
 fn in_place_recovers_a_prefix() {
-    each(IN_PLACE, |options, seed| {
-        crash_again_and_again((options, Values::Short), seed, 8);
-    });
+    crash_each(&[IN_PLACE], Values::Short);
 }
 
 #[test]
 fn copy_on_write_recovers_a_prefix() {
-    each(EACH_FLUSH, |options, seed| {
-        crash_again_and_again((options, Values::Short), seed, 8);
-    });
+    crash_each(&[EACH_FLUSH], Values::Short);
 }
 
 #[test]
 fn copy_on_write_with_a_lazy_table_recovers_a_prefix() {
-    each(LAZY, |options, seed| {
-        crash_again_and_again((options, Values::Short), seed, 8);
-    });
+    crash_each(&[LAZY], Values::Short);
 }
 
 #[test]
 fn shadowed_pages_recover_a_prefix() {
-    for kind in [SHADOW, BMINUS] {
-        each(kind, |options, seed| {
-            crash_again_and_again((options, Values::Short), seed, 8);
-        });
-    }
+    crash_each(&[SHADOW, BMINUS], Values::Short);
 }
 
 #[test]
 fn modification_logs_of_other_stores_recover_a_prefix() {
-    for kind in [IN_PLACE_LOGGED, LAZY_LOGGED] {
-        each(kind, |options, seed| {
-            crash_again_and_again((options, Values::Short), seed, 8);
-        });
-    }
+    crash_each(&[IN_PLACE_LOGGED, LAZY_LOGGED], Values::Short);
 }
 
 /// Pages change their layout and change back, and redo must know which layout they had.
@@ -468,49 +448,29 @@ fn leaves_of_every_layout_recover_a_prefix() {
 /// overwritten before the log records their removal, wherever the power is cut.
 #[test]
 fn stores_with_long_values_recover_a_prefix() {
-    for kind in STORES {
-        each(kind, |options, seed| {
-            crash_again_and_again((options, Values::Long), seed, 8);
-        });
-    }
+    crash_each(&STORES, Values::Long);
 }
 
 /// A batch is applied completely or not at all, wherever it is cut, and also if the recovery that
 /// completes it is cut.
 #[test]
 fn batches_are_recovered_completely_or_not_at_all() {
-    for kind in STORES {
-        each(kind, |options, seed| {
-            crash_again_and_again((options, Values::Batches), seed, 8);
-        });
-    }
+    crash_each(&STORES, Values::Batches);
 }
 
 #[test]
 fn batches_survive_failures_and_restarts() {
-    for kind in STORES {
-        each(kind, |options, seed| {
-            fail_again_and_again((options, Values::Batches), seed, 10);
-        });
-    }
+    fail_each(&STORES, Values::Batches);
 }
 
 #[test]
 fn long_values_survive_failures_and_restarts() {
-    for kind in STORES {
-        each(kind, |options, seed| {
-            fail_again_and_again((options, Values::Long), seed, 10);
-        });
-    }
+    fail_each(&STORES, Values::Long);
 }
 
 #[test]
 fn a_prefix_survives_failures_and_restarts() {
-    for kind in STORES {
-        each(kind, |options, seed| {
-            fail_again_and_again((options, Values::Short), seed, 10);
-        });
-    }
+    fail_each(&STORES, Values::Short);
 }
 
 #[test]

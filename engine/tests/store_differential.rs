@@ -8,27 +8,18 @@
 mod support;
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use support::{BF, EACH_FLUSH, IN_PLACE, LEAST_RING, Pages, STORES, TREES, bf};
+use support::{BF, EACH_FLUSH, IN_PLACE, LEAST_RING, Map, Pages, STORES, TREES, bf};
+use support::{assert_same, operate, pump_all};
 use treering_engine::device::{BlockDevice, MemDevice};
-use treering_engine::{
-    Durability, Kv, MAX_VALUE_BYTES, Options, Progress, Store, SystemClock, TreeKind, verify,
-};
+use treering_engine::{Kv, MAX_VALUE_BYTES, Options, Store, SystemClock, TreeKind, verify};
 
 fn tiny(tree: TreeKind, store: Pages, page_size: usize, frames: u64) -> Options {
-    let log_bytes = 64 * page_size as u64;
-    Options {
-        durability: Durability::Deferred,
-        log_bytes,
-        checkpoint_log_bytes: log_bytes / 4,
-        log_buffer_bytes: log_bytes / 16,
-        write_batch_pages: 4,
-        ..support::options(tree, store, page_size, frames, 4)
-    }
+    let options = support::options(tree, store, page_size, frames, 4);
+    support::with_log(64 * page_size as u64, options)
 }
 
 /// Opens a store that ends like a killed process, unless it is closed.
@@ -63,29 +54,6 @@ fn value(rng: &mut StdRng, max: usize) -> Vec<u8> {
     vec![byte; len]
 }
 
-fn pump_all(store: &Store) {
-    while let Some(task) = store.due() {
-        while store.pump(task).expect("pumps") == Progress::More {}
-    }
-}
-
-fn assert_same(store: &Store, map: &BTreeMap<Vec<u8>, Vec<u8>>, story: &str) {
-    let mut seen: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
-    store
-        .scan(b"", &mut |k, v| {
-            seen.push((k.to_vec(), v.to_vec()));
-            ControlFlow::Continue(())
-        })
-        .expect("scans");
-    let expected: Vec<_> = map.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
-    assert!(
-        seen == expected,
-        "{story}: {} records scanned, {} expected",
-        seen.len(),
-        expected.len()
-    );
-}
-
 fn run_program(options: &Options, seed: u64, operations: usize, reopen_every: usize) {
     run_program_and_reopen_as(
         options,
@@ -110,51 +78,15 @@ fn run_program_and_reopen_as(
     );
     let device = Arc::new(MemDevice::new(16_384));
     let mut store = open(&device, options);
-    let mut map: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
+    let mut map = Map::new();
     let mut rng = StdRng::seed_from_u64(seed);
-    let mut got = Vec::new();
     for i in 0..operations {
         let k = key(&mut rng);
         // Phases of growth and of shrinking, so that leaves split and merge.
         let growing = (i / 800) % 2 == 0;
-        match rng.random_range(0..10) {
-            0..=1 => {
-                let found = store.get(&k, &mut got).expect("gets");
-                assert_eq!(
-                    found.then_some(&got),
-                    map.get(&k),
-                    "{story}: get {k:?} at step {i}"
-                );
-            }
-            2 => {
-                let mut seen = Vec::new();
-                store
-                    .scan(&k, &mut |k, v| {
-                        seen.push((k.to_vec(), v.to_vec()));
-                        if seen.len() < 5 {
-                            ControlFlow::Continue(())
-                        } else {
-                            ControlFlow::Break(())
-                        }
-                    })
-                    .expect("scans");
-                let expected: Vec<_> = map
-                    .range(k.clone()..)
-                    .take(5)
-                    .map(|(k, v)| (k.clone(), v.clone()))
-                    .collect();
-                assert_eq!(seen, expected, "{story}: scan from {k:?} at step {i}");
-            }
-            n if (n <= 7) == growing => {
-                let v = value(&mut rng, options.page_size / 6);
-                store.put(&k, &v).expect("puts");
-                map.insert(k, v);
-            }
-            _ => {
-                store.delete(&k).expect("deletes");
-                map.remove(&k);
-            }
-        }
+        let value = |rng: &mut StdRng| value(rng, options.page_size / 6);
+        let story = format!("{story}, step {i}");
+        operate((&store, &mut map), &mut rng, k, value, growing, &story);
         if i % 3 == 0 {
             pump_all(&store);
         }

@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use support::{BF, BMINUS, IN_PLACE, LAZY_LOGGED, Pages, STORES, contents, layouts};
+use support::{BF, BMINUS, IN_PLACE, LAZY_LOGGED, Pages, STORES, contents, layouts, pump_all};
 use treering_engine::device::{BlockDevice, MemDevice};
 use treering_engine::node::{LayoutChoice, PageLayout};
-use treering_engine::{Kv, Lsn, Options, Progress, Store, SystemClock, TreeKind, verify};
+use treering_engine::{Kv, Lsn, Options, Store, SystemClock, TreeKind, verify};
 
 const BLOCKS: u64 = 8_192;
 
@@ -34,12 +34,6 @@ fn open(device: &Arc<MemDevice>, options: &Options) -> Store {
     Store::open(device, Arc::new(SystemClock::new()), options)
         .inspect(Store::abandon_on_drop)
         .expect("opens")
-}
-
-fn pump_all(store: &Store) {
-    while let Some(task) = store.due() {
-        while store.pump(task).expect("pumps") == Progress::More {}
-    }
 }
 
 /// Returns the next key of a program. `step` is the next ascending key.

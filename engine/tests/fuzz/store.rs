@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use treering_engine::device::{BlockDevice, MemDevice};
 use treering_engine::node::{ChangeMap, PageMut, PageRef, check_for};
-use treering_engine::{Durability, IoClass, Kv, Lba, Options, Store, SystemClock, verify};
+use treering_engine::{IoClass, Kv, Lba, Options, Store, SystemClock, verify};
 
 use super::Input;
 use crate::support::{self, STORES, TREES};
@@ -14,15 +14,8 @@ use crate::support::{self, STORES, TREES};
 const BLOCKS: u64 = 600;
 
 fn options(input: &mut Input<'_>) -> Options {
-    let log_bytes = 32 * 4096;
-    Options {
-        durability: Durability::Deferred,
-        log_bytes,
-        checkpoint_log_bytes: log_bytes / 4,
-        log_buffer_bytes: log_bytes / 16,
-        write_batch_pages: 4,
-        ..support::options(input.pick(&TREES), input.pick(&STORES), 4096, 16, 4)
-    }
+    let options = support::options(input.pick(&TREES), input.pick(&STORES), 4096, 16, 4);
+    support::with_log(32 * 4096, options)
 }
 
 fn key(n: usize) -> Vec<u8> {

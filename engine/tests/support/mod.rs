@@ -1,16 +1,19 @@
 //! Shared by the store tests: the trees and page stores that they cover.
-#![allow(dead_code)] // each test binary uses only a part
+#![allow(dead_code, unused_imports)] // each test binary uses only a part
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
+mod map;
+
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use treering_engine::device::{BlockDevice, DeviceError, MemDevice};
 use treering_engine::node::{LayoutChoice, PageLayout, PageRef, check_for};
 use treering_engine::{
-    BLOCK_SIZE, BfOptions, Durability, IoClass, Kv, Lba, LogPacking, ModLog, Options,
-    PageStoreKind, ResetRule, Store, StoreId, TablePersist, TreeKind,
+    BLOCK_SIZE, BfOptions, Durability, IoClass, Lba, LogPacking, ModLog, Options, PageStoreKind,
+    ResetRule, StoreId, TablePersist, TreeKind,
 };
+
+pub(crate) use map::{Map, assert_same, contents, operate, pump_all};
 
 /// Every tree, with default options.
 pub(crate) const TREES: [TreeKind; 2] = [TreeKind::BTree, BF];
@@ -148,30 +151,22 @@ pub(crate) fn options(
     }
 }
 
-/// Options for a store so small that logs wrap and rings soon fill up: the ring has as many pages
-/// as there are mini-pages of the largest size.
-pub(crate) fn tiny(tree: TreeKind, store: Pages) -> Options {
-    let log_bytes = 64 * 4096;
+/// These options with a log of `log_bytes`, which wraps after few operations.
+pub(crate) fn with_log(log_bytes: u64, options: Options) -> Options {
     Options {
         durability: Durability::Deferred,
         log_bytes,
         checkpoint_log_bytes: log_bytes / 4,
         log_buffer_bytes: log_bytes / 16,
         write_batch_pages: 4,
-        ..options(tree, store, 4096, 16, 4)
+        ..options
     }
 }
 
-/// Returns the contents found by a scan.
-pub(crate) fn contents(store: &Store) -> BTreeMap<Vec<u8>, Vec<u8>> {
-    let mut map = BTreeMap::new();
-    store
-        .scan(b"", &mut |k, v| {
-            map.insert(k.to_vec(), v.to_vec());
-            ControlFlow::Continue(())
-        })
-        .expect("scans");
-    map
+/// Options for a store so small that logs wrap and rings soon fill up: the ring has as many pages
+/// as there are mini-pages of the largest size.
+pub(crate) fn tiny(tree: TreeKind, store: Pages) -> Options {
+    with_log(64 * 4096, options(tree, store, 4096, 16, 4))
 }
 
 /// A memory device whose discards do nothing, as with some files: data stays until it is

@@ -1,44 +1,22 @@
 //! Shared by the tests of stores in persistent memory.
 #![allow(dead_code)] // each test binary uses only a part
 
-use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use proptest::prelude::*;
 use rand::RngExt;
 use rand::rngs::StdRng;
 use treering_engine::device::{MemPm, PmDevice};
 use treering_engine::{Kv, PmOptions, PmStore};
 
-pub(crate) type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+#[path = "map.rs"]
+mod map;
+
+pub(crate) use map::*;
 
 pub(crate) fn open(device: &Arc<MemPm>, options: &PmOptions) -> PmStore {
     let device: Arc<dyn PmDevice> = device.clone();
     PmStore::open(device, options).unwrap_or_else(|e| panic!("{:?}: {e}", options.tree))
-}
-
-/// Returns the contents found by a scan.
-pub(crate) fn contents(store: &PmStore) -> Map {
-    let mut map = Map::new();
-    store
-        .scan(b"", &mut |k, v| {
-            assert!(map.insert(k.to_vec(), v.to_vec()).is_none(), "{k:?} twice");
-            ControlFlow::Continue(())
-        })
-        .expect("scans");
-    map
-}
-
-/// Returns keys below `before`, descending.
-pub(crate) fn downwards(store: &PmStore, before: Option<&[u8]>) -> Vec<Vec<u8>> {
-    let mut keys = Vec::new();
-    store
-        .scan_back(before, &mut |k, _| {
-            keys.push(k.to_vec());
-            ControlFlow::Continue(())
-        })
-        .expect("scans back");
-    keys
 }
 
 /// Returns keys of eight bytes, with and without the top bit, and others: prefixes of each other,
@@ -63,14 +41,53 @@ pub(crate) fn value(rng: &mut StdRng) -> Vec<u8> {
     vec![rng.random(); len]
 }
 
-pub(crate) fn assert_same(store: &PmStore, map: &Map, story: &str) {
-    let found = contents(store);
-    assert!(
-        found == *map,
-        "{story}: {} records scanned, {} expected",
-        found.len(),
-        map.len()
-    );
-    let keys: Vec<_> = map.keys().rev().cloned().collect();
-    assert_eq!(downwards(store, None), keys, "{story}: downwards");
+/// One step of [`few_keys`]: the key, the operation and the value.
+pub(crate) type FewStep = (u8, u8, u8);
+
+pub(crate) fn few_steps() -> impl Strategy<Value = Vec<FewStep>> {
+    prop::collection::vec((0u8..40, 0u8..9, any::<u8>()), 1..250)
+}
+
+/// Runs a program on few keys, so that each of them is overwritten in the buffer, flushed, deleted,
+/// put again, moved by a split, merged, and cleaned. Reads every key at the end.
+pub(crate) fn few_keys(options: &PmOptions, steps: Vec<FewStep>) -> Result<(), TestCaseError> {
+    let device = Arc::new(MemPm::new(256 << 10));
+    let mut store = open(&device, options);
+    let mut map = Map::new();
+    for (number, what, byte) in steps {
+        // Every third key has another length than eight bytes, and every fifth has its top bit set.
+        let mut key = vec![if number % 5 == 0 { 200 } else { 3 }; 8];
+        key[7] = number;
+        key.truncate(if number % 3 == 0 {
+            9 - usize::from(number % 2) * 4
+        } else {
+            8
+        });
+        key.push(number);
+        key.drain(..usize::from(key.len() == 9));
+        match what {
+            0..=3 => {
+                let value = vec![byte; if byte % 4 == 0 { 11 } else { 8 }];
+                store.put(&key, &value).unwrap();
+                map.insert(key, value);
+            }
+            4..=6 => {
+                store.delete(&key).unwrap();
+                map.remove(&key);
+            }
+            7 => pump_all(&store),
+            _ if byte % 2 == 0 => drop(store.checkpoint().unwrap()),
+            _ => {
+                drop(store);
+                store = open(&device, options);
+            }
+        }
+        prop_assert_eq!(&contents(&store), &map);
+    }
+    assert_same(&store, &map, "at the end");
+    for (key, value) in &map {
+        let got = store.get_owned(key).unwrap();
+        prop_assert_eq!(got.as_ref(), Some(value));
+    }
+    Ok(())
 }
