@@ -36,7 +36,7 @@ use std::sync::Mutex;
 
 use treering_engine::{BfOptions, PageStoreKind, TablePersist, TreeKind};
 use treering_sim::predict::tried::Decides;
-use treering_sim::replay::{Precondition, ReplayConfig, Size, Target, run};
+use treering_sim::replay::{ReplayConfig, Size, Target, run};
 use treering_sim::report::ReplayReport;
 use treering_traces::generate::{GenParams, ValueSize, Workload, build};
 use treering_traces::{Op, Writer};
@@ -245,13 +245,7 @@ fn main() -> ExitCode {
 }
 
 fn replay(cell: &Cell, ops: u64, trace: &Path) -> ReplayReport {
-    let (_, profile) = treering_sim::ssd::builtin("ssd").expect("the built-in profile");
-    let target = Target::Ssd {
-        profile: Box::new(profile),
-        name: "ssd".into(),
-        capacity_bytes: None,
-        precondition: Precondition::None,
-    };
+    let target = Target::builtin("ssd").expect("the built-in profile");
     let mut config = ReplayConfig::new(trace.to_path_buf(), target);
     config.tree.pages_mut().store = cell.store.1;
     config.tree.pages_mut().tree = cell.tree;

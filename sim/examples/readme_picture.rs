@@ -9,19 +9,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use treering_engine::node::LayoutChoice;
-use treering_sim::replay::{Precondition, ReplayConfig, Target, run};
+use treering_sim::replay::{ReplayConfig, Target, run};
 use treering_sim::report::html;
-use treering_sim::ssd::builtin;
 
 fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let (_, profile) = builtin("ssd").expect("built in");
-    let target = Target::Ssd {
-        profile: Box::new(profile),
-        name: "ssd".into(),
-        capacity_bytes: None,
-        precondition: Precondition::None,
-    };
+    let target = Target::builtin("ssd").expect("built in");
     let mut config = ReplayConfig::new(root.join("traces/samples/zipf.trz"), target);
     // The default of the command.
     config.tree.pages_mut().layout = Some(LayoutChoice::ADAPTIVE);

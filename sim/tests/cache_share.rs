@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use treering_sim::replay::{Oversize, Precondition, Preload, ReplayConfig, Size, Target, run};
+use treering_sim::replay::{Oversize, Preload, ReplayConfig, Size, Target, run};
 use treering_sim::report::{ReplayReport, text};
 use treering_sim::ssd::builtin;
 use treering_traces::{Op, OpKind};
@@ -29,12 +29,7 @@ fn trace(folder: &Path, warmup_ops: u64, values: &[u32]) -> PathBuf {
 fn replay(trace: &Path, oversize: Oversize) -> ReplayReport {
     let (_, mut profile) = builtin("ssd").expect("it is built in");
     profile.pages_per_block = 32;
-    let target = Target::Ssd {
-        profile: Box::new(profile),
-        name: "ssd".into(),
-        capacity_bytes: None,
-        precondition: Precondition::None,
-    };
+    let target = Target::ssd(profile, "ssd");
     let mut config = ReplayConfig::new(trace.to_path_buf(), target);
     config.cache = Size::Share(0.25);
     config.preload = Preload::None;

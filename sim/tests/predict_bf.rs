@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use treering_engine::{BfOptions, Durability, Options, TreeKind};
 use treering_sim::predict::{self, Before, Cleaning, DeviceParams, Span};
-use treering_sim::replay::{Precondition, ReplayConfig, Size, Target, run};
+use treering_sim::replay::{ReplayConfig, Size, Target, run};
 use treering_sim::report::ReplayReport;
 use treering_traces::generate::{GenParams, ValueSize, Workload, build};
 use treering_traces::{Op, Writer};
@@ -28,13 +28,7 @@ fn trace(folder: &Path, theta: f64, writes: f64) -> PathBuf {
 }
 
 fn replay(trace: &Path, cache: f64, bf: BfOptions) -> ReplayReport {
-    let (_, profile) = treering_sim::ssd::builtin("ssd").expect("the built-in profile");
-    let target = Target::Ssd {
-        profile: Box::new(profile),
-        name: "ssd".into(),
-        capacity_bytes: None,
-        precondition: Precondition::None,
-    };
+    let target = Target::builtin("ssd").expect("the built-in profile");
     let mut config = ReplayConfig::new(trace.to_path_buf(), target);
     config.tree.pages_mut().tree = TreeKind::Bf(bf);
     config.cache = Size::Share(cache);

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use treering_sim::replay::{Precondition, Preload, ReplayConfig, Target, run};
+use treering_sim::replay::{Preload, ReplayConfig, Target, run};
 use treering_sim::report::ReplayReport;
 use treering_sim::ssd::builtin;
 use treering_traces::import::{Format, ImportOptions, import_file};
@@ -43,12 +43,7 @@ fn mostly_read() -> impl Iterator<Item = Op> {
 fn config(trace: &Path, preload: Preload) -> ReplayConfig {
     let (_, mut profile) = builtin("ssd").expect("it is built in");
     profile.pages_per_block = 32;
-    let target = Target::Ssd {
-        profile: Box::new(profile),
-        name: "ssd".into(),
-        capacity_bytes: None,
-        precondition: Precondition::None,
-    };
+    let target = Target::ssd(profile, "ssd");
     let mut config = ReplayConfig::new(trace.to_path_buf(), target);
     config.preload = preload;
     config

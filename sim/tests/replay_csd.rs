@@ -78,13 +78,7 @@ fn a_medium_too_small_for_its_data_ends_the_replay() {
 fn the_chart_of_a_compressing_drive_adds_up_to_the_programmed_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let path = trace(folder.path(), "zipf", small);
-    let (_, profile) = treering_sim::csd::builtin("csd").unwrap();
-    let target = Target::Csd {
-        profile: Box::new(profile),
-        name: "csd".into(),
-        capacity_bytes: None,
-        precondition: Precondition::None,
-    };
+    let target = Target::builtin("csd").unwrap();
     let report = replay(&ReplayConfig::new(path, target));
     let csd = report.wa.csd.as_ref().unwrap();
     let device = report.wa.device.as_ref().unwrap();

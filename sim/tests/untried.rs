@@ -4,9 +4,8 @@ use std::path::{Path, PathBuf};
 
 use treering_engine::{PageStoreKind, TreeKind};
 use treering_sim::predict::tried::Decides;
-use treering_sim::replay::{Precondition, ReplayConfig, Target, run};
+use treering_sim::replay::{ReplayConfig, Target, run};
 use treering_sim::report::{ReplayReport, html, text};
-use treering_sim::ssd::builtin;
 use treering_traces::generate::{GenParams, ValueSize, Workload};
 
 #[path = "support/mod.rs"]
@@ -27,24 +26,12 @@ fn trace(folder: &Path, workload: Workload) -> PathBuf {
 }
 
 fn on_ssd(trace: &Path) -> ReplayConfig {
-    let (_, profile) = builtin("ssd").expect("it is built in");
-    let target = Target::Ssd {
-        profile: Box::new(profile),
-        name: "ssd".into(),
-        capacity_bytes: None,
-        precondition: Precondition::None,
-    };
+    let target = Target::builtin("ssd").expect("it is built in");
     ReplayConfig::new(trace.to_path_buf(), target)
 }
 
 fn on_csd(trace: &Path) -> ReplayConfig {
-    let (_, profile) = treering_sim::csd::builtin("csd").expect("it is built in");
-    let target = Target::Csd {
-        profile: Box::new(profile),
-        name: "csd".into(),
-        capacity_bytes: None,
-        precondition: Precondition::None,
-    };
+    let target = Target::builtin("csd").expect("it is built in");
     let mut config = ReplayConfig::new(trace.to_path_buf(), target);
     config.tree.pages_mut().tree = TreeKind::BTree;
     config.tree.pages_mut().store = PageStoreKind::Shadow;

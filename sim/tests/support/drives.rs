@@ -63,12 +63,7 @@ pub(crate) fn config(
     // Erase blocks small enough for a drive of a few thousand pages.
     profile.pages_per_block = 32;
     change(&mut profile);
-    let target = Target::Ssd {
-        profile: Box::new(profile),
-        name: "ssd".into(),
-        capacity_bytes: None,
-        precondition: Precondition::None,
-    };
+    let target = Target::ssd(profile, "ssd");
     ReplayConfig::new(trace.to_path_buf(), target)
 }
 
@@ -100,11 +95,6 @@ pub(crate) fn compressing(trace: &Path, change: impl FnOnce(&mut CsdProfile)) ->
     let (_, mut profile) = treering_sim::csd::builtin("csd").unwrap();
     profile.flash.pages_per_block = 32;
     change(&mut profile);
-    let target = Target::Csd {
-        profile: Box::new(profile),
-        name: "csd".into(),
-        capacity_bytes: None,
-        precondition: Precondition::None,
-    };
+    let target = Target::csd(profile, "csd");
     ReplayConfig::new(trace.to_path_buf(), target)
 }
