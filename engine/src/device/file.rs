@@ -26,7 +26,8 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::{
-    Access, AlignedBuf, BlockDevice, BlockRead, BlockWrite, DeviceError, check_range, check_request,
+    Access, AlignedBuf, BlockDevice, BlockRead, BlockWrite, DeviceError, check_range, check_reads,
+    check_request, check_writes,
 };
 use crate::mutation;
 use crate::sync::atomic::{AtomicBool, Ordering};
@@ -492,9 +493,7 @@ impl BlockDevice for FileDevice {
     }
 
     fn read_batch(&self, reads: &mut [BlockRead<'_>]) -> Result<(), DeviceError> {
-        for r in reads.iter() {
-            check_request("read", r.lba, r.buf.len(), self.extent.capacity())?;
-        }
+        check_reads(reads, self.extent.capacity())?;
         let read = self.read_at_once(reads);
         let read = read.unwrap_or_else(|| vec![false; reads.len()]);
         // Pieces that were short, interrupted, refused or failed are read one by one, which either
@@ -513,9 +512,7 @@ impl BlockDevice for FileDevice {
     }
 
     fn write_batch(&self, writes: &[BlockWrite<'_>]) -> Result<(), DeviceError> {
-        for w in writes {
-            check_request("write", w.lba, w.bytes.len(), self.extent.capacity())?;
-        }
+        check_writes(writes, self.extent.capacity())?;
         self.about_to_write(writes.iter().map(|w| (w.lba, w.bytes)))?;
         if let Some(outcome) = self.write_at_once(writes) {
             return outcome;

@@ -309,3 +309,21 @@ pub fn check_request(
     check_range(what, lba, blocks, capacity)?;
     Ok(blocks)
 }
+
+/// Checks all reads of a batch by [`check_request`].
+///
+/// # Errors
+/// The first that is wrong.
+pub fn check_reads(reads: &[BlockRead<'_>], capacity: u64) -> Result<(), DeviceError> {
+    let check = |r: &BlockRead<'_>| check_request("read", r.lba, r.buf.len(), capacity).map(drop);
+    reads.iter().try_for_each(check)
+}
+
+/// Checks all writes of a batch by [`check_request`].
+///
+/// # Errors
+/// The first that is wrong.
+pub fn check_writes(writes: &[BlockWrite<'_>], capacity: u64) -> Result<(), DeviceError> {
+    let check = |w: &BlockWrite<'_>| check_request("write", w.lba, w.bytes.len(), capacity);
+    writes.iter().try_for_each(|w| check(w).map(drop))
+}

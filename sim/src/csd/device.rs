@@ -15,7 +15,7 @@
 
 use parking_lot::Mutex;
 use treering_engine::device::{
-    BlockDevice, BlockRead, BlockWrite, DeviceError, check_range, check_request,
+    BlockDevice, BlockRead, BlockWrite, DeviceError, check_range, check_reads, check_writes,
 };
 use treering_engine::{BLOCK_SIZE, IoClass, Lba, Nanos};
 
@@ -24,7 +24,7 @@ use super::ftl::{ExtentFtl, ExtentFtlConfig, FLASH_PAGE};
 use super::profile::CsdProfile;
 use super::sizes::Sizes;
 use super::timing::{Pipeline, Recorder};
-use crate::ssd::timing::Taken;
+use crate::drive::Mean;
 use crate::ssd::{CLASSES, GcPolicy, GeometryError, Served, SsdCounters, TimingMode, Wear};
 
 /// Allocation granularity of stored blocks, so that new content of similar length fits in place.
@@ -74,9 +74,8 @@ struct State {
     compression: CompressionCounters,
     pipeline: Pipeline,
     time: Time,
-    /// Sum of live bytes over the host's writes, and the number of writes, for the mean.
-    live_sum: u128,
-    live_samples: u64,
+    /// Live bytes after each of the host's writes.
+    live: Mean,
 }
 
 /// Completion time of the calls since the last `serve`.
@@ -122,8 +121,7 @@ impl SimCsd {
                     TimingMode::Counting => Time::Counting { ns: 0 },
                     TimingMode::Queued => Time::Queued(Recorder::default()),
                 },
-                live_sum: 0,
-                live_samples: 0,
+                live: Mean::default(),
             }),
         })
     }
@@ -137,25 +135,8 @@ impl SimCsd {
     pub fn serve(&self, at: Nanos) -> Served {
         let State { time, pipeline, .. } = &mut *self.state.lock();
         match time {
-            Time::Counting { ns } => {
-                let service_ns = std::mem::take(ns);
-                Served {
-                    done: Nanos(at.0 + service_ns),
-                    service_ns,
-                    queue_ns: 0,
-                }
-            }
-            Time::Queued(recorder) => {
-                let Taken {
-                    done_ns,
-                    service_ns,
-                } = pipeline.serve(recorder, at.0);
-                Served {
-                    done: Nanos(done_ns),
-                    service_ns,
-                    queue_ns: done_ns - at.0 - service_ns,
-                }
-            }
+            Time::Counting { ns } => Served::nominal(at, std::mem::take(ns)),
+            Time::Queued(recorder) => Served::queued(at, &pipeline.serve(recorder, at.0)),
         }
     }
 
@@ -229,16 +210,12 @@ impl SimCsd {
     /// current value if there were none.
     pub fn mean_live_bytes(&self) -> f64 {
         let state = self.state.lock();
-        if state.live_samples == 0 {
-            return state.ftl.live_bytes() as f64;
-        }
-        state.live_sum as f64 / state.live_samples as f64
+        state.live.or(state.ftl.live_bytes())
     }
 
     /// Restarts the average of live bytes.
     pub fn restart_live_mean(&self) {
-        let mut state = self.state.lock();
-        (state.live_sum, state.live_samples) = (0, 0);
+        self.state.lock().live = Mean::default();
     }
 
     /// Maximum bytes of live extents before the medium is full.
@@ -314,11 +291,7 @@ fn geometry(
     seed: u64,
 ) -> Result<ExtentFtlConfig, GeometryError> {
     let flash = &profile.flash;
-    let policy = GcPolicy::parse(&flash.gc).ok_or_else(|| GeometryError {
-        name: "GC policy",
-        found: flash.gc.clone(),
-        expected: "a policy that GcPolicy::parse reads".into(),
-    })?;
+    let policy = GcPolicy::named(&flash.gc)?;
     let max_extent = profile.max_extent();
     let nominal_blocks = logical_blocks as f64 / profile.logical_over_physical;
     let nominal = nominal_blocks * BLOCK_SIZE as f64;
@@ -375,8 +348,7 @@ impl State {
                 Time::Queued(recorder) => self.ftl.write(at as u32, len, class as u8, recorder),
             }
         }
-        self.live_sum += u128::from(self.ftl.live_bytes());
-        self.live_samples += 1;
+        self.live.add(self.ftl.live_bytes());
         Ok(())
     }
 
@@ -514,9 +486,7 @@ impl BlockDevice for SimCsd {
     }
 
     fn read_batch(&self, reads: &mut [BlockRead<'_>]) -> Result<(), DeviceError> {
-        reads
-            .iter()
-            .try_for_each(|r| check_request("read", r.lba, r.buf.len(), self.blocks).map(drop))?;
+        check_reads(reads, self.blocks)?;
         let mut state = self.state.lock();
         let mut cost = ReadCost::default();
         for read in reads {
@@ -533,9 +503,7 @@ impl BlockDevice for SimCsd {
     /// Each write of the batch is applied completely or not at all; if one does not fit, those
     /// before it stay applied.
     fn write_batch(&self, writes: &[BlockWrite<'_>]) -> Result<(), DeviceError> {
-        writes.iter().try_for_each(|w| {
-            check_request("write", w.lba, w.bytes.len(), self.blocks).map(drop)
-        })?;
+        check_writes(writes, self.blocks)?;
         let mut state = self.state.lock();
         let mut bytes = 0;
         let mut result = Ok(());

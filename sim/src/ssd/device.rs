@@ -7,10 +7,12 @@
 
 use parking_lot::Mutex;
 use treering_engine::device::{
-    BlockDevice, BlockRead, BlockWrite, DeviceError, check_range, check_request,
+    BlockDevice, BlockRead, BlockWrite, DeviceError, check_range, check_reads, check_request,
+    check_writes,
 };
 use treering_engine::{BLOCK_SIZE, IoClass, Lba, Nanos};
 
+use crate::drive::Mean;
 use crate::ssd::ftl::{CLASSES, Ftl, FtlConfig, GeometryError};
 use crate::ssd::gc::GcPolicy;
 use crate::ssd::profile::SsdProfile;
@@ -42,6 +44,26 @@ pub struct Served {
     pub service_ns: u64,
     /// Waiting time; 0 in counting mode.
     pub queue_ns: u64,
+}
+
+impl Served {
+    /// Requests that take this long one after another, on an idle drive.
+    pub(crate) fn nominal(at: Nanos, service_ns: u64) -> Served {
+        Served {
+            done: Nanos(at.0 + service_ns),
+            service_ns,
+            queue_ns: 0,
+        }
+    }
+
+    /// Requests that took their time in the queues.
+    pub(crate) fn queued(at: Nanos, taken: &Taken) -> Served {
+        Served {
+            done: Nanos(taken.done_ns),
+            service_ns: taken.service_ns,
+            queue_ns: taken.done_ns - at.0 - taken.service_ns,
+        }
+    }
 }
 
 /// Counters of a drive since they were reset. Arrays are indexed by `IoClass` in the order of
@@ -83,9 +105,8 @@ struct State {
     ftl: Ftl,
     counters: SsdCounters,
     time: Time,
-    /// Sum of pages in use over the host's writes, and the number of writes, for the mean.
-    in_use_sum: u128,
-    in_use_samples: u64,
+    /// Pages in use after each of the host's writes.
+    in_use: Mean,
 }
 
 /// Completion time of the calls since the last `serve`.
@@ -135,11 +156,7 @@ impl SimSsd {
         mode: TimingMode,
         seed: u64,
     ) -> Result<Self, SsdError> {
-        let policy = GcPolicy::parse(&profile.gc).ok_or_else(|| GeometryError {
-            name: "GC policy",
-            found: profile.gc.clone(),
-            expected: "a policy that GcPolicy::parse reads".into(),
-        })?;
+        let policy = GcPolicy::named(&profile.gc)?;
         let mut config = FtlConfig::new(
             logical_blocks,
             profile.pages_per_block,
@@ -163,8 +180,7 @@ impl SimSsd {
                         flash: Flash::new(profile),
                     },
                 },
-                in_use_sum: 0,
-                in_use_samples: 0,
+                in_use: Mean::default(),
             }),
             nominal: NominalTimes::new(profile),
         })
@@ -180,25 +196,8 @@ impl SimSsd {
     /// Serves the requests since the last call, beginning at `at`.
     pub fn serve(&self, at: Nanos) -> Served {
         match &mut self.state.lock().time {
-            Time::Counting { ns } => {
-                let service_ns = std::mem::take(ns);
-                Served {
-                    done: Nanos(at.0 + service_ns),
-                    service_ns,
-                    queue_ns: 0,
-                }
-            }
-            Time::Queued { recorder, flash } => {
-                let Taken {
-                    done_ns,
-                    service_ns,
-                } = flash.serve(recorder, at.0);
-                Served {
-                    done: Nanos(done_ns),
-                    service_ns,
-                    queue_ns: done_ns - at.0 - service_ns,
-                }
-            }
+            Time::Counting { ns } => Served::nominal(at, std::mem::take(ns)),
+            Time::Queued { recorder, flash } => Served::queued(at, &flash.serve(recorder, at.0)),
         }
     }
 
@@ -264,16 +263,12 @@ impl SimSsd {
     /// value if there were none.
     pub fn mean_in_use_pages(&self) -> f64 {
         let state = self.state.lock();
-        if state.in_use_samples == 0 {
-            return state.ftl.in_use() as f64;
-        }
-        state.in_use_sum as f64 / state.in_use_samples as f64
+        state.in_use.or(state.ftl.in_use())
     }
 
     /// Restarts the average of pages in use.
     pub fn restart_in_use_mean(&self) {
-        let mut state = self.state.lock();
-        (state.in_use_sum, state.in_use_samples) = (0, 0);
+        self.state.lock().in_use = Mean::default();
     }
 
     /// Effective α = T/U.
@@ -304,8 +299,7 @@ impl State {
                 }
             }
         }
-        self.in_use_sum += u128::from(self.ftl.in_use());
-        self.in_use_samples += 1;
+        self.in_use.add(self.ftl.in_use());
     }
 
     fn fetch(&mut self, lba: Lba, buf: &mut [u8], class: IoClass) {
@@ -382,9 +376,7 @@ impl BlockDevice for SimSsd {
     }
 
     fn read_batch(&self, reads: &mut [BlockRead<'_>]) -> Result<(), DeviceError> {
-        reads
-            .iter()
-            .try_for_each(|r| check_request("read", r.lba, r.buf.len(), self.blocks).map(drop))?;
+        check_reads(reads, self.blocks)?;
         let mut state = self.state.lock();
         let mut bytes = 0;
         for read in reads {
@@ -404,9 +396,7 @@ impl BlockDevice for SimSsd {
     }
 
     fn write_batch(&self, writes: &[BlockWrite<'_>]) -> Result<(), DeviceError> {
-        writes.iter().try_for_each(|w| {
-            check_request("write", w.lba, w.bytes.len(), self.blocks).map(drop)
-        })?;
+        check_writes(writes, self.blocks)?;
         let mut state = self.state.lock();
         let mut bytes = 0;
         for write in writes {

@@ -53,6 +53,15 @@ impl GcPolicy {
         }
     }
 
+    /// The policy that a profile names.
+    pub(crate) fn named(text: &str) -> Result<Self, GeometryError> {
+        GcPolicy::parse(text).ok_or_else(|| GeometryError {
+            name: "GC policy",
+            found: text.into(),
+            expected: "a policy that GcPolicy::parse reads".into(),
+        })
+    }
+
     pub(crate) fn check(self) -> Result<(), GeometryError> {
         match self {
             GcPolicy::DChoices(0) | GcPolicy::WindowedGreedy(0) => Err(GeometryError {
