@@ -9,12 +9,14 @@ mod buffering;
 mod device;
 mod durability;
 pub mod html;
+mod latency;
 mod lifetime;
 mod mini_pages;
 mod numbers;
 mod pm;
 mod preload;
 mod run;
+mod store;
 pub mod text;
 mod wa;
 
@@ -22,15 +24,14 @@ pub use buffering::Compared;
 pub(crate) use buffering::{PageIo, compared};
 pub(crate) use device::flat;
 pub use device::{CompressionReport, DeviceReport, KernelReport, WriteDifference};
+pub use latency::Latency;
 pub(crate) use lifetime::{Daily, Worn};
 pub use lifetime::{DailyFrom, LifetimeReport};
 pub use mini_pages::{HitsByKind, MergeBin, MergesByCause, MiniPagesReport, RingReport, SizeBin};
 pub use pm::{Amplification, LodgePredicted, LodgeReport, PmReport};
 pub use preload::{Evidence, PreloadReport};
-pub use run::{
-    ByOp, CacheReport, IoBytes, Latency, ReplayReport, SeriesPoint, SpaceReport, StoreReport,
-    TimeReport, TraceInfo,
-};
+pub use run::{ByOp, CacheReport, IoBytes, ReplayReport, SeriesPoint, TimeReport, TraceInfo};
+pub use store::{SpaceReport, StoreReport};
 pub use wa::{
     CsdWa, DeviceWa, HostReport, HostWa, LEAST_SHARE, PageCauses, WaReport, WaSide, error,
 };

@@ -7,11 +7,13 @@ use treering_traces::Blocks;
 
 use super::buffering::Compared;
 use super::device::{DeviceReport, KernelReport};
+use super::latency::Latency;
 use super::lifetime::LifetimeReport;
 use super::mini_pages::MiniPagesReport;
 use super::numbers::{bytes, duration, grouped};
 use super::pm::PmReport;
 use super::preload::PreloadReport;
+use super::store::{SpaceReport, StoreReport};
 use super::wa::{HostWa, WaReport};
 use crate::predict::Prediction;
 
@@ -210,29 +212,6 @@ pub struct IoBytes {
     pub trimmed: u64,
 }
 
-/// Latency percentiles of one kind of operation.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Latency {
-    /// Number of operations measured.
-    pub count: u64,
-    /// Mean.
-    pub mean: f64,
-    /// Median.
-    pub p50: u64,
-    /// 99th percentile.
-    pub p99: u64,
-    /// 99.9th percentile.
-    pub p999: u64,
-    /// Largest.
-    pub max: u64,
-    /// Mean time spent waiting for the busy device (and, with `commit`, for the previous flush).
-    pub queue_mean: f64,
-    /// 99th percentile of the waiting time.
-    pub queue_p99: u64,
-    /// Points of the cumulative distribution: nanoseconds, and share of operations at or below.
-    pub cdf: Vec<(u64, f64)>,
-}
-
 /// Elapsed time and throughput.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct TimeReport {
@@ -242,97 +221,6 @@ pub struct TimeReport {
     pub ops_per_second: f64,
     /// Whether queues were modelled (`--timing`), or each I/O took its nominal time.
     pub queued: bool,
-}
-
-/// Space used at the end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct SpaceReport {
-    /// Bytes of all leaf pages.
-    pub logical_bytes: u64,
-    /// Bytes in use on the device: pages, log, journal, table.
-    pub physical_bytes: u64,
-    /// Leaves.
-    pub leaves: u64,
-    /// Records in leaves; records that are only in mini-pages are not counted.
-    pub records: u64,
-    /// Mean number of records in a leaf.
-    pub records_per_leaf: f64,
-    /// Mean used share of a leaf, including header and fence keys.
-    pub fill: f64,
-    /// Bytes of the in-memory index.
-    pub index_bytes: u64,
-}
-
-impl SpaceReport {
-    fn said(&self) -> String {
-        format!(
-            "{} leaves, {:.1} records each, {:.0} % full; {} in pages, {} in use on the device",
-            grouped(self.leaves),
-            self.records_per_leaf,
-            self.fill * 100.0,
-            bytes(self.logical_bytes as f64),
-            bytes(self.physical_bytes as f64)
-        )
-    }
-}
-
-/// The activity of the page store in the measured part.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct StoreReport {
-    /// `in-place`, `cow` or `shadow`.
-    pub kind: String,
-    /// Pages written by eviction.
-    pub pages_written_back: u64,
-    /// Pages written by checkpoints.
-    pub pages_checkpointed: u64,
-    /// Checkpoints completed.
-    pub checkpoints: u64,
-    /// Leaf splits.
-    pub splits: u64,
-    /// Leaf splits that were made because writers waited for the same leaf.
-    pub contention_splits: u64,
-    /// Writes that waited for their leaf's latch; files only, as simulated clients never wait.
-    pub contended_writes: u64,
-    /// Leaf merges.
-    pub merges: u64,
-    /// Log flushes.
-    pub log_flushes: u64,
-    /// Log bytes appended, before rounding to blocks.
-    pub log_appended_bytes: u64,
-    /// Device flushes.
-    pub flushes: u64,
-    /// B⁻-tree eq. (4): bytes of Δ in the log blocks of pages over the bytes of these pages, at the
-    /// end; `null` without a modification log.
-    pub beta: Option<f64>,
-    /// Mean |Δ| of a page at the end, in bytes.
-    pub delta_bytes_mean: Option<f64>,
-    /// Share of page writes that wrote the whole page.
-    pub full_flush_share: Option<f64>,
-}
-
-impl StoreReport {
-    fn said(&self) -> String {
-        format!(
-            "{} pages written by eviction, {} by {} checkpoints; {} log flushes; {} splits, {} merges",
-            grouped(self.pages_written_back),
-            grouped(self.pages_checkpointed),
-            grouped(self.checkpoints),
-            grouped(self.log_flushes),
-            grouped(self.splits),
-            grouped(self.merges)
-        )
-    }
-
-    /// A sentence on waiting writers; `None` if none waited.
-    fn latches(&self) -> Option<String> {
-        (self.contended_writes > 0).then(|| {
-            format!(
-                "{} writes waited for their leaf's latch; {} splits relieved such contention",
-                grouped(self.contended_writes),
-                grouped(self.contention_splits)
-            )
-        })
-    }
 }
 
 /// The cache in the measured part.

@@ -147,32 +147,21 @@ fn operations(r: &ReplayReport, out: &mut String) {
         out.push('\n');
         return;
     };
-    line(
-        out,
-        "Operation       count       mean        p50        p99      p99.9        max  waiting share",
-    );
-    for (name, latency) in latency.iter() {
-        let Some(l) = latency else { continue };
-        let Latency {
-            count,
-            mean,
-            p50,
-            p99,
-            p999,
-            max,
-            queue_mean,
-            ..
-        } = l;
-        let mut row = format!("  {name:<8} {:>10}", grouped(*count));
-        for ns in [*mean, *p50 as f64, *p99 as f64, *p999 as f64, *max as f64] {
+    let kinds = latency.iter().into_iter();
+    let kinds: Vec<_> = kinds
+        .filter_map(|(name, l)| Some((name, l.as_ref()?)))
+        .collect();
+    let mut head = format!("{:<10} {:>10}", "Operation", "count");
+    for (name, _) in Latency::default().columns() {
+        let _ = write!(head, " {name:>10}");
+    }
+    line(out, &(head + "  waiting share"));
+    for (name, latency) in kinds {
+        let mut row = format!("  {name:<8} {:>10}", grouped(latency.count));
+        for (_, ns) in latency.columns() {
             let _ = write!(row, " {:>10}", duration(ns));
         }
-        let share = if *mean > 0.0 {
-            100.0 * queue_mean / mean
-        } else {
-            0.0
-        };
-        let _ = write!(row, " {share:>12.0} %");
+        let _ = write!(row, " {:>12.0} %", 100.0 * latency.waiting_share());
         line(out, &row);
     }
     if r.kernel.is_none() {

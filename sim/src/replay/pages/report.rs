@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use treering_engine::{BLOCK_SIZE, ClassBytes, LeafFill, ModLogStats, Stats};
+use treering_engine::{BLOCK_SIZE, ClassBytes, LeafFill, Stats};
 
 use super::options::options;
 use super::plan::PagePlan;
@@ -290,35 +290,19 @@ fn space(
         logical_bytes: logical,
         physical_bytes: drive.map_or(device_bytes, |d| d.drive.in_use_bytes()),
         leaves: leaves.len() as u64,
-        records,
-        records_per_leaf: records as f64 / count,
         fill: used as f64 / (count * page as f64),
         index_bytes: after.index_bytes,
+        ..SpaceReport::default()
     }
+    .with_records(records as f64)
 }
 
 fn store(before: &Stats, after: &Stats, plan: &PagePlan) -> StoreReport {
-    let mod_log = after.mod_log.zip(before.mod_log);
-    let mod_log = mod_log.map(|(after, before)| after.since(&before));
-    let delta_mean = |log: ModLogStats| log.delta_bytes as f64 / log.pages.max(1) as f64;
+    let store = StoreReport::new(plan.engine.store.name(), (before, after));
+    let page_bytes = plan.engine.page_size as f64;
     StoreReport {
-        kind: plan.engine.store.name().into(),
-        pages_written_back: after.pages_written_back - before.pages_written_back,
-        pages_checkpointed: after.pages_checkpointed - before.pages_checkpointed,
-        checkpoints: after.checkpoints - before.checkpoints,
-        splits: after.splits - before.splits,
-        contention_splits: after.contention_splits - before.contention_splits,
-        contended_writes: after.contended_writes - before.contended_writes,
-        merges: after.merges - before.merges,
-        log_flushes: after.log_flushes - before.log_flushes,
-        log_appended_bytes: after.log_appended_bytes - before.log_appended_bytes,
-        flushes: after.flushes - before.flushes,
-        beta: mod_log.map(|log| delta_mean(log) / plan.engine.page_size as f64),
-        delta_bytes_mean: mod_log.map(delta_mean),
-        full_flush_share: mod_log.map(|log| {
-            let writes = log.whole_writes + log.delta_writes;
-            log.whole_writes as f64 / writes.max(1) as f64
-        }),
+        beta: store.delta_bytes_mean.map(|delta| delta / page_bytes),
+        ..store
     }
 }
 

@@ -98,12 +98,9 @@ pub(super) fn report(material: &Material<'_>, mut outcome: Outcome<PmCounters>) 
     };
     report.space = space(tree, looked, (after, &pm_stats));
     report.store = StoreReport {
-        kind: "persistent memory".into(),
-        splits: after.stats.splits - before.stats.splits,
-        merges: after.stats.merges - before.stats.merges,
         log_appended_bytes: pm_stats.log_appends * ENTRY_BYTES as u64,
         flushes: device.fences,
-        ..StoreReport::default()
+        ..StoreReport::new("persistent memory", (&before.stats, &after.stats))
     };
     let reads = pm_stats.buffer_hits + pm_stats.buffer_misses;
     report.cache = CacheReport {
@@ -152,11 +149,11 @@ fn space(
         logical_bytes: pm_stats.leaf_bytes,
         physical_bytes: pm_stats.leaf_bytes + pm_stats.log_chunk_bytes + pm_stats.record_bytes,
         leaves,
-        records: records.round() as u64,
-        records_per_leaf: records / leaves.max(1) as f64,
         fill: records / (leaves.max(1) as f64 * leaf_slots),
         index_bytes: after.stats.index_bytes,
+        ..SpaceReport::default()
     }
+    .with_records(records)
 }
 
 /// The part of the page bytes due to values longer than a chunk, if there are any.

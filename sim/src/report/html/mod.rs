@@ -25,7 +25,7 @@ mod tables;
 use super::numbers::{bytes, duration, grouped, percent};
 use super::preload::preloaded;
 use super::wa::Row;
-use super::{MiniPagesReport, ReplayReport};
+use super::{Latency, MiniPagesReport, ReplayReport};
 use crate::predict::tried::Decides;
 
 use page::{heading, sentences};
@@ -57,6 +57,8 @@ pub fn render(r: &ReplayReport, command: Option<&str>) -> String {
         out += &pictures::latency(latency).figure("Latency");
         out += &table_latency(r);
     }
+    out += &heading("Throughput, cache, space and store");
+    out += &named("Throughput, cache, space and store", joined(r.state()));
     out += &heading("Lifetime");
     out += &match &r.lifetime {
         Some(life) => named("Lifetime", life.rows()),
@@ -199,6 +201,18 @@ fn section_mini_pages(m: &MiniPagesReport) -> String {
     out + &named("Mini-pages", m.rows())
 }
 
+/// Joins a row without a label to the one above it.
+fn joined(rows: Vec<(&'static str, String)>) -> Vec<(&'static str, String)> {
+    let mut joined: Vec<(&'static str, String)> = Vec::new();
+    for (label, said) in rows {
+        match joined.last_mut() {
+            Some((_, above)) if label.is_empty() => *above = format!("{above}; {said}"),
+            _ => joined.push((label.trim_end_matches(':'), said)),
+        }
+    }
+    joined
+}
+
 fn named(title: &str, rows: Vec<(&'static str, String)>) -> String {
     let rows = rows.into_iter();
     let rows = rows.map(|(name, value)| (name.trim().to_string(), value));
@@ -215,29 +229,15 @@ fn table_latency(r: &ReplayReport) -> String {
         .iter()
         .filter_map(|(name, l)| Some((name, l.as_ref()?)));
     let rows = kinds.map(|(name, l)| {
-        vec![
-            Cell::text(*name),
-            Cell::count(l.count),
-            time(l.mean),
-            time(l.p50 as f64),
-            time(l.p99 as f64),
-            time(l.p999 as f64),
-            time(l.max as f64),
-            time(l.queue_mean),
-        ]
+        let mut row = vec![Cell::text(*name), Cell::count(l.count)];
+        row.extend(l.columns().map(|(_, ns)| time(ns)));
+        row.push(time(l.queue_mean));
+        row
     });
+    let times = Latency::default().columns().map(|(name, _)| name);
     let table = Table {
         label: "Latency",
-        head: vec![
-            "operation",
-            "count",
-            "mean",
-            "p50",
-            "p99",
-            "p99.9",
-            "max",
-            "mean waiting",
-        ],
+        head: [&["operation", "count"][..], &times, &["mean waiting"]].concat(),
         rows: rows.collect(),
     };
     let left_out = "Latency is device and queueing time, without CPU time and waits for latches.";

@@ -301,13 +301,10 @@ fn distributions(area: &Area<'_>, kinds: &[(&str, &Latency, RGBColor)]) -> Drawn
             height = *share;
         }
         stairs.push((most, height));
-        let title = format!(
-            "{name}: p50 {}, p99 {}, p99.9 {}, max {}",
-            duration(l.p50 as f64),
-            duration(l.p99 as f64),
-            duration(l.p999 as f64),
-            duration(l.max as f64)
-        );
+        let times = l
+            .columns()
+            .map(|(what, ns)| format!("{what} {}", duration(ns)));
+        let title = format!("{name}: {}", times.join(", "));
         // Later curves are thinner, so that equal curves are both visible.
         let width = 2 * (kinds.len() - i) as u32;
         mark(area, Some(i), &title, || {
