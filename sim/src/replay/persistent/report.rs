@@ -80,8 +80,8 @@ pub(super) fn report(material: &Material<'_>, mut outcome: Outcome<PmCounters>) 
         },
         device: Some(DeviceWa {
             total: media.total,
-            gc: 0.0,
             nand_over_host: media.total / host.total.max(1e-300),
+            ..DeviceWa::default()
         }),
         untried: predicted.map_or(Vec::new(), |predicted| {
             untried(&Case::of_pm(&looked.workload, predicted.family()))
