@@ -25,8 +25,7 @@ use treering_bench::peers::data::{Choose, Data, Shuffle};
 use treering_bench::peers::measure;
 use treering_engine::device::{FileDevice, FileIo};
 use treering_engine::{
-    BfOptions, Durability, Kv, Nanos, Options, PageStoreKind, Store, SystemClock, TablePersist,
-    TreeKind, required_blocks,
+    Durability, Kv, Nanos, Options, SpecError, Store, SystemClock, required_blocks,
 };
 
 /// A store on a file under a long mixed load: the slowest operations, and the memory
@@ -81,24 +80,20 @@ fn main() -> ExitCode {
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-fn options(args: &Args) -> Options {
-    Options {
-        tree: if args.btree {
-            TreeKind::BTree
-        } else {
-            TreeKind::Bf(BfOptions::default())
-        },
-        store: PageStoreKind::CopyOnWrite {
-            table: TablePersist::Checkpoint,
-        },
+fn options(args: &Args) -> Result<Options, SpecError> {
+    let tree = match args.btree {
+        true => "btree+cow(table=checkpoint)",
+        false => "bf+cow(table=checkpoint)",
+    };
+    Ok(Options {
         cache_bytes: args.cache << 20,
         durability: Durability::Grouped(Nanos(1_000_000)),
         log_bytes: 512 << 20,
         log_buffer_bytes: 64 << 10,
         checkpoint_log_bytes: 64 << 20,
         write_batch_pages: 64,
-        ..Options::default()
-    }
+        ..Options::of_tree(tree)?
+    })
 }
 
 /// The state that the clients share.
@@ -121,7 +116,7 @@ fn run(args: &Args) -> Result<bool, Failure> {
 }
 
 fn run_in(args: &Args, path: &Path) -> Result<bool, Failure> {
-    let options = options(args);
+    let options = options(args)?;
     // Leaves of `bf` have room for ninety such records and are more than half full. Those of
     // `btree` hold fewer.
     let least_in_a_leaf = if args.btree { 30 } else { 50 };

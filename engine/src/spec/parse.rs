@@ -7,8 +7,8 @@ use super::registry::parts;
 use super::{SpecError, TreeSpec, reason};
 use crate::options::param::{self, choice, size};
 use crate::options::{
-    BfOptions, ContentionSplit, LayoutChoice, LogPacking, ModLog, PageStoreKind, TablePersist,
-    TreeKind,
+    BfOptions, ContentionSplit, LayoutChoice, LogPacking, ModLog, Options, PageStoreKind,
+    TablePersist, TreeKind,
 };
 
 /// A name with its parameters.
@@ -65,6 +65,29 @@ impl FromStr for TreeSpec {
         let spec = read(text).map_err(error)?;
         spec.check().map_err(|e| error(reason(&e)))?;
         Ok(spec)
+    }
+}
+
+impl Options {
+    /// The options of a store with the tree of pages that a spec names; the rest are defaults.
+    ///
+    /// ```
+    /// use treering_engine::Options;
+    ///
+    /// let options = Options { cache_bytes: 8 << 20, ..Options::of_tree("bf+cow")? };
+    /// assert_eq!(options.spec().to_string(), "bf+cow");
+    /// assert!(Options::of_tree("lodge").is_err());
+    /// # Ok::<(), treering_engine::SpecError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A spec that names no tree of pages.
+    pub fn of_tree(spec: &str) -> Result<Options, SpecError> {
+        let options = spec.parse::<TreeSpec>()?.options();
+        options.ok_or_else(|| SpecError {
+            spec: spec.into(),
+            why: "expected a tree on a block device".into(),
+        })
     }
 }
 

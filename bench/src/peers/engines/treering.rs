@@ -9,8 +9,7 @@ use treering_engine::device::{
     Access, BlockDevice, BlockRead, BlockWrite, DeviceError, FileDevice, FileIo,
 };
 use treering_engine::{
-    BfOptions, Durability as Acknowledge, IoClass, Kv, Lba, Lsn, Options, PageStoreKind, Store,
-    SystemClock, TablePersist, TreeKind, required_blocks,
+    Durability as Acknowledge, IoClass, Kv, Lba, Lsn, Options, Store, SystemClock, required_blocks,
 };
 
 use super::peer::{Backing, Durability, Open, Peer, Spec, failed};
@@ -32,7 +31,7 @@ pub(super) const BF: Spec = Spec {
     grouped: "on the drive: a group is acknowledged after fdatasync of the log, \
               which concurrent groups share",
     groups: super::peer::singly_if_relaxed,
-    open: |open| Ours::open(open, bf(), FileIo::Direct),
+    open: |open| Ours::open(open, "bf", FileIo::Direct),
 };
 
 /// Uses the page cache, for comparison with engines that do.
@@ -40,7 +39,7 @@ pub(super) const BF_BUFFERED: Spec = Spec {
     name: "bf-buffered",
     backing: Backing::PageCache,
     settings: "as bf, without O_DIRECT",
-    open: |open| Ours::open(open, bf(), FileIo::Buffered),
+    open: |open| Ours::open(open, "bf", FileIo::Buffered),
     ..BF
 };
 
@@ -57,13 +56,9 @@ pub(super) const BF_EACH: Spec = Spec {
 
 pub(super) const BTREE: Spec = Spec {
     name: "btree",
-    open: |open| Ours::open(open, TreeKind::BTree, FileIo::Direct),
+    open: |open| Ours::open(open, "btree", FileIo::Direct),
     ..BF
 };
-
-fn bf() -> TreeKind {
-    TreeKind::Bf(BfOptions::default())
-}
 
 /// A file that may never be synced. A crash of the machine may then leave a store that does not
 /// open, as with the other engines in that table.
@@ -131,21 +126,17 @@ struct Ours {
 }
 
 impl Ours {
-    fn open(open: &Open, tree: TreeKind, io: FileIo) -> Result<Box<dyn Peer>> {
+    fn open(open: &Open, tree: &str, io: FileIo) -> Result<Box<dyn Peer>> {
         let options = Options {
-            tree,
             cache_bytes: open.cache_bytes,
             durability: Acknowledge::Deferred,
-            store: PageStoreKind::CopyOnWrite {
-                table: TablePersist::Checkpoint,
-            },
             log_bytes: 512 << 20,
             log_buffer_bytes: 1 << 20,
             write_batch_pages: usize::try_from(open.cache_bytes >> 18)
                 .map_err(told)?
                 .clamp(8, 512),
             checkpoint_log_bytes: 256 << 20,
-            ..Options::default()
+            ..Options::of_tree(&format!("{tree}+cow(table=checkpoint)")).map_err(told)?
         };
         // A leaf has room for about ninety such records and is more than a third full.
         let blocks = required_blocks(&options, open.records / 30 + 1024);
