@@ -54,6 +54,7 @@ pub mod clock;
 pub mod csd;
 pub mod drive;
 pub mod layouts;
+mod mean;
 pub mod pm;
 pub mod predict;
 mod profiles;

@@ -24,7 +24,7 @@ use super::ftl::{ExtentFtl, ExtentFtlConfig, FLASH_PAGE};
 use super::profile::CsdProfile;
 use super::sizes::Sizes;
 use super::timing::{Pipeline, Recorder};
-use crate::drive::Mean;
+use crate::mean::Mean;
 use crate::ssd::{CLASSES, GcPolicy, GeometryError, Served, SsdCounters, TimingMode, Wear};
 
 /// Allocation granularity of stored blocks, so that new content of similar length fits in place.

@@ -12,7 +12,7 @@ use treering_engine::device::{
 };
 use treering_engine::{BLOCK_SIZE, IoClass, Lba, Nanos};
 
-use crate::drive::Mean;
+use crate::mean::Mean;
 use crate::ssd::ftl::{CLASSES, Ftl, FtlConfig, GeometryError};
 use crate::ssd::gc::GcPolicy;
 use crate::ssd::profile::SsdProfile;
