@@ -5,15 +5,12 @@ mod support;
 
 use std::path::Path;
 
-use support::{listing, ok, treering};
+use support::{listing, ok, treering, words};
 
 /// Creates good and bad input files in `folder`.
 fn furnish(folder: &Path) {
     let put = |name: &str, bytes: &[u8]| std::fs::write(folder.join(name), bytes).expect("written");
-    ok(
-        folder,
-        &["gen", "zipf", "--records", "2k", "-o", "good.trz"],
-    );
+    ok(folder, &words("gen zipf --records 2k -o good.trz"));
     let good = std::fs::read(folder.join("good.trz")).expect("read");
     put("cut.trz", &good[..good.len() - good.len() / 3]);
     let mut corrupt = good.clone();
@@ -54,16 +51,7 @@ fn furnish(folder: &Path) {
     // A record too large for a 4 KiB page.
     ok(
         folder,
-        &[
-            "gen",
-            "uniform",
-            "--records",
-            "50",
-            "--key-size",
-            "1000",
-            "-o",
-            "large.trz",
-        ],
+        &words("gen uniform --records 50 --key-size 1000 -o large.trz"),
     );
 }
 
@@ -392,20 +380,10 @@ fn bad_input_gives_status_2_and_one_sentence_and_leaves_no_files() {
 fn a_damaged_store_gives_status_1_and_names_the_damage() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
+    ok(folder, &words("gen uniform --records 5k -o t.trz"));
     ok(
         folder,
-        &["gen", "uniform", "--records", "5k", "-o", "t.trz"],
-    );
-    ok(
-        folder,
-        &[
-            "replay",
-            "t.trz",
-            "--device",
-            "file:store",
-            "--log-size",
-            "1MiB",
-        ],
+        &words("replay t.trz --device file:store --log-size 1MiB"),
     );
     assert!(ok(folder, &["verify", "store"]).contains("sound"));
     let mut bytes = std::fs::read(folder.join("store")).expect("read");

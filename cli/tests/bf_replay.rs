@@ -3,7 +3,7 @@
 mod support;
 
 use serde_json::Value;
-use support::{ok, treering};
+use support::{ok, treering, words};
 
 const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../traces/samples/zipf.trz");
 
@@ -142,16 +142,7 @@ fn predictions_are_shown_beside_measurements_unless_disabled() {
 fn flags_of_the_bf_tree_take_effect() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    let args = [
-        "gen",
-        "ycsb-b",
-        "--records",
-        "20k",
-        "--ops",
-        "40k",
-        "-o",
-        "b.trz",
-    ];
+    let args = words("gen ycsb-b --records 20k --ops 40k -o b.trz");
     ok(folder, &args);
     let mini = |flags: &[&str]| {
         let mut args = vec!["replay", "b.trz", "--tree", "bf", "--json", "-"];
@@ -177,20 +168,9 @@ fn flags_of_the_bf_tree_take_effect() {
 fn strict_gives_status_4_if_no_mini_page_was_evicted() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    let args = [
-        "gen",
-        "uniform",
-        "--records",
-        "5k",
-        "--ops",
-        "60k",
-        "-o",
-        "u.trz",
-    ];
+    let args = words("gen uniform --records 5k --ops 60k -o u.trz");
     ok(folder, &args);
-    let args = [
-        "replay", "u.trz", "--tree", "bf", "--cache", "64MiB", "--strict",
-    ];
+    let args = words("replay u.trz --tree bf --cache 64MiB --strict");
     let large = [&args[..], &["--precondition", "steady"]].concat();
     let output = treering(folder, &large);
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -203,7 +183,7 @@ fn strict_gives_status_4_if_no_mini_page_was_evicted() {
 fn a_bf_replay_on_a_file_leaves_a_sound_store() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    ok(folder, &["gen", "ycsb-a", "--records", "2k", "-o", "a.trz"]);
+    ok(folder, &words("gen ycsb-a --records 2k -o a.trz"));
     for (store, page, durability) in [
         ("in-place", "4KiB", "interval:10ms"),
         ("cow", "8KiB", "deferred"),

@@ -3,7 +3,7 @@
 mod support;
 
 use serde_json::Value;
-use support::{listing, ok, real_trace, treering};
+use support::{listing, ok, real_trace, treering, words};
 
 fn json(text: &str) -> Value {
     serde_json::from_str(text).expect("JSON")
@@ -13,24 +13,12 @@ fn json(text: &str) -> Value {
 fn generated_traces_can_be_inspected_and_replayed() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    let said = ok(
-        folder,
-        &[
-            "gen",
-            "ycsb-a",
-            "--records",
-            "5k",
-            "--ops",
-            "10k",
-            "-o",
-            "a.trz",
-        ],
-    );
+    let said = ok(folder, &words("gen ycsb-a --records 5k --ops 10k -o a.trz"));
     assert!(
         said.contains("15000 operations, 5000 of them warm-up"),
         "{said}"
     );
-    let info = json(&ok(folder, &["trace", "info", "a.trz", "--json", "-"]));
+    let info = json(&ok(folder, &words("trace info a.trz --json -")));
     assert_eq!(info["schema"], "treering.trace-info/1");
     assert_eq!(
         (&info["ops"], &info["distinct_keys"]),
@@ -47,23 +35,8 @@ fn generated_traces_can_be_inspected_and_replayed() {
 fn a_replay_document_has_the_promised_fields() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    ok(
-        folder,
-        &[
-            "gen",
-            "zipf",
-            "--records",
-            "5k",
-            "--writes",
-            "1",
-            "-o",
-            "z.trz",
-        ],
-    );
-    let report = json(&ok(
-        folder,
-        &["replay", "z.trz", "--store", "cow", "--json", "-"],
-    ));
+    ok(folder, &words("gen zipf --records 5k --writes 1 -o z.trz"));
+    let report = json(&ok(folder, &words("replay z.trz --store cow --json -")));
     assert_eq!(report["schema"], "treering.replay/1");
     let missing: Vec<&str> = [
         "/complete",
@@ -103,10 +76,7 @@ fn a_replay_document_has_the_promised_fields() {
     .collect();
     assert!(missing.is_empty(), "missing: {missing:?}");
     assert!(report["wa"]["host"]["total"].as_f64().expect("a number") > 1.0);
-    let report = json(&ok(
-        folder,
-        &["replay", "z.trz", "--device", "csd", "--json", "-"],
-    ));
+    let report = json(&ok(folder, &words("replay z.trz --device csd --json -")));
     assert_eq!(report["device"]["kind"], "csd");
     let part = |field: &str| report.pointer(field).and_then(serde_json::Value::as_f64);
     for class in ["log", "page", "extra"] {
@@ -174,10 +144,7 @@ fn runs_are_deterministic_and_seeds_change_figures_only_slightly() {
 fn strict_gives_status_4_if_nothing_was_reached() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    ok(
-        folder,
-        &["gen", "uniform", "--records", "200", "-o", "u.trz"],
-    );
+    ok(folder, &words("gen uniform --records 200 -o u.trz"));
     let output = treering(folder, &["replay", "u.trz", "--strict"]);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(4), "{stderr}");
@@ -195,7 +162,7 @@ fn strict_gives_status_4_if_nothing_was_reached() {
 fn a_replay_on_a_file_leaves_a_sound_store() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    ok(folder, &["gen", "ycsb-a", "--records", "2k", "-o", "a.trz"]);
+    ok(folder, &words("gen ycsb-a --records 2k -o a.trz"));
     for store in ["in-place", "cow"] {
         let device = format!("file:{store}");
         ok(
@@ -238,10 +205,7 @@ fn completions_and_devices_print_usable_output() {
     let csd = json(&ok(folder, &["devices", "csd", "--json", "-"]));
     assert_eq!(csd["devices"][0]["codec"], "zlib");
     std::fs::write(folder.join("mine.toml"), ok(folder, &["devices", "ssd"])).expect("written");
-    ok(
-        folder,
-        &["gen", "uniform", "--records", "500", "-o", "u.trz"],
-    );
+    ok(folder, &words("gen uniform --records 500 -o u.trz"));
     ok(folder, &["replay", "u.trz", "--device", "mine.toml"]);
     let help = ok(folder, &["--help"]);
     assert!(
@@ -281,18 +245,7 @@ fn real_traces_are_imported_and_replayed() {
         let folder = folder.path();
         let input = input.to_str().expect("a path of text");
         ok(folder, &["import", format, input, "-o", "t.trz"]);
-        let args = [
-            "replay",
-            "t.trz",
-            "--limit",
-            "50k",
-            "--warmup",
-            "10%",
-            "--oversize",
-            "clamp",
-            "--json",
-            "-",
-        ];
+        let args = words("replay t.trz --limit 50k --warmup 10% --oversize clamp --json -");
         let report = json(&ok(folder, &args));
         assert_eq!(report["complete"], true, "{name}");
     }
@@ -397,7 +350,7 @@ fn values_up_to_the_limit_are_replayed_and_longer_ones_truncated_with_a_warning(
 fn a_durability_interval_names_its_clock() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    ok(folder, &["gen", "zipf", "--records", "2k", "-o", "z.trz"]);
+    ok(folder, &words("gen zipf --records 2k -o z.trz"));
     let said = ok(folder, &["replay", "z.trz", "--html", "z.html"]);
     let sentence = "interval of 60.0 s in the device's virtual time, not in the trace's times";
     let line = format!("Durability: {sentence}\n");
@@ -408,14 +361,7 @@ fn a_durability_interval_names_its_clock() {
         page.contains(sentence) || page.contains(&escaped),
         "the page must say: {sentence}"
     );
-    let args = [
-        "replay",
-        "z.trz",
-        "--device",
-        "file:store",
-        "--durability",
-        "interval:2s",
-    ];
+    let args = words("replay z.trz --device file:store --durability interval:2s");
     let said = ok(folder, &args);
     let line = "Durability: interval of 2.0 s in real time, not in the trace's times\n";
     assert!(said.contains(line), "expected `{line}`, found\n{said}");

@@ -12,7 +12,7 @@ use std::process::Command;
 
 use browser::View;
 use serde_json::Value;
-use support::{ok, treering};
+use support::{ok, treering, words};
 
 const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../traces/samples/zipf.trz");
 const PROBE: &str = include_str!("support/probe.js");
@@ -183,11 +183,8 @@ fn report_pages_work_in_a_browser_and_fetch_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let replays: [(&str, &[&str]); 4] = [
         ("ssd.html", &["--timing", "--limit", "20k"]),
-        (
-            "csd.html",
-            &["--device", "csd", "--tree", "bminus", "--limit", "20k"],
-        ),
-        ("pm.html", &["--tree", "ccl", "--timing", "--limit", "20k"]),
+        ("csd.html", &words("--device csd --tree bminus --limit 20k")),
+        ("pm.html", &words("--tree ccl --timing --limit 20k")),
         ("bf.html", &["--tree", "bf", "--limit", "20k"]),
     ];
     for (name, flags) in replays {
@@ -202,7 +199,7 @@ fn the_layout_page_works_in_a_browser_and_fetches_nothing() {
         return;
     };
     let folder = tempfile::tempdir().expect("a folder");
-    let args = ["layout", "dense", "--records", "5k", "--order", "sorted"];
+    let args = words("layout dense --records 5k --order sorted");
     check_in_browser(&browser, &page_of(folder.path(), "layout.html", &args));
 }
 
@@ -285,17 +282,7 @@ fn the_command_on_a_page_reproduces_its_report() {
             "commit",
             "--timing",
         ],
-        &[
-            "--tree",
-            "lodge",
-            "--t-node",
-            "4",
-            "--node-split",
-            "double",
-            "--clients",
-            "3",
-            "--eadr",
-        ],
+        &words("--tree lodge --t-node 4 --node-split double --clients 3 --eadr"),
     ];
     let binaries = Path::new(env!("CARGO_BIN_EXE_treering"))
         .parent()

@@ -4,7 +4,7 @@ mod support;
 
 use std::path::Path;
 
-use support::{listing, ok, treering};
+use support::{listing, ok, treering, words};
 
 /// The path of a file in `traces/samples`.
 fn sample(name: &str) -> String {
@@ -103,7 +103,7 @@ fn trace_descriptions_state_how_blocks_are_mapped() {
         let args = ["import", "alibaba", &blocks, "--value-size", &size];
         let mut said = ok(folder, &[&args[..], &["-o", "b.trz"]].concat());
         assert!(said.contains(&sentence), "import: {said}");
-        said = ok(folder, &["trace", "info", "b.trz", "--json", "info.json"]);
+        said = ok(folder, &words("trace info b.trz --json info.json"));
         assert!(said.contains(&sentence), "trace info: {said}");
         let args = ["replay", "b.trz", "--json", "replay.json"];
         said = ok(folder, &[&args[..], &["--html", "page.html"]].concat());
@@ -123,7 +123,7 @@ fn trace_descriptions_state_how_blocks_are_mapped() {
     let keys = sample("twitter.csv");
     let said = ok(folder, &["import", "twitter", &keys, "-o", "k.trz"]);
     assert!(!said.contains("a block of"), "{said}");
-    let said = ok(folder, &["trace", "info", "k.trz", "--json", "-"]);
+    let said = ok(folder, &words("trace info k.trz --json -"));
     assert!(!said.contains("\"blocks\""), "{said}");
     let said = ok(folder, &["replay", "k.trz", "--json", "-"]);
     assert!(!said.contains("\"blocks\""), "{said}");

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use support::{listing, ok};
+use support::{listing, ok, words};
 
 /// The time limit for a command to end: one second, plus a margin for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -85,17 +85,7 @@ impl Stopped {
 }
 
 fn long_trace(folder: &Path) {
-    let args = [
-        "gen",
-        "zipf",
-        "--records",
-        "20k",
-        "--ops",
-        "3M",
-        "--no-load",
-        "-o",
-        "long.trz",
-    ];
+    let args = words("gen zipf --records 20k --ops 3M --no-load -o long.trz");
     ok(folder, &args);
 }
 
@@ -116,14 +106,7 @@ fn a_stopped_replay_reports_the_completed_operations() {
         ),
     ];
     for (flags, signal, status) in devices {
-        let args = [
-            "replay",
-            "long.trz",
-            "--preload",
-            "none",
-            "--json",
-            "so-far.json",
-        ];
+        let args = words("replay long.trz --preload none --json so-far.json");
         let stopped = while_replaying(folder, &[&args, flags].concat(), signal);
         stopped.expect(status, "operations were replayed");
         assert!(
@@ -236,16 +219,7 @@ fn told_early(folder: &Path, args: &[&str], phase: &str, signal: &str, status: i
 fn stopped_commands_create_no_partial_traces() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    let args = [
-        "gen",
-        "uniform",
-        "--records",
-        "100k",
-        "--ops",
-        "500M",
-        "-o",
-        "new.trz",
-    ];
+    let args = words("gen uniform --records 100k --ops 500M -o new.trz");
     let child = spawn(folder, &args, Stdio::null());
     let stopped = stop(child, "INT", || hidden(folder));
     stopped.expect(130, "operations were generated; new.trz was not written");
@@ -307,14 +281,7 @@ fn a_stopped_load_removes_its_store_and_a_stopped_dump_ends_with_a_whole_line() 
     let child = spawn(folder, &["dump", "store", "-o", "out.jsonl"], Stdio::null());
     let stopped = stop(child, "INT", || hidden(folder));
     stopped.expect(130, "records of store were written");
-    let args = [
-        "repair",
-        "store",
-        "-o",
-        "saved.store",
-        "--json",
-        "repair.json",
-    ];
+    let args = words("repair store -o saved.store --json repair.json");
     let child = spawn(folder, &args, Stdio::null());
     let stopped = stop(child, "INT", || hidden(folder));
     stopped.expect(130, "saved.store was not written");
@@ -337,16 +304,7 @@ fn a_stopped_load_removes_its_store_and_a_stopped_dump_ends_with_a_whole_line() 
 fn a_stopped_layout_reports_the_completed_layouts() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    let args = [
-        "layout",
-        "sparse",
-        "--records",
-        "1M",
-        "--sample",
-        "1%",
-        "--json",
-        "layout.json",
-    ];
+    let args = words("layout sparse --records 1M --sample 1% --json layout.json");
     let child = spawn(folder, &args, Stdio::null());
     let stopped = stop(child, "INT", after(Duration::from_secs(4)));
     stopped.expect(130, "layouts were laid out");
@@ -359,17 +317,7 @@ fn a_stopped_layout_reports_the_completed_layouts() {
 fn a_stopped_oracle_reports_the_completed_programs() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    let args = [
-        "oracle",
-        "--tree",
-        "btree",
-        "--mode",
-        "differential",
-        "--budget",
-        "10m",
-        "--json",
-        "oracle.json",
-    ];
+    let args = words("oracle --tree btree --mode differential --budget 10m --json oracle.json");
     let child = spawn(folder, &args, Stdio::null());
     let stopped = stop(child, "INT", after(Duration::from_secs(3)));
     assert_eq!(stopped.status, Some(130), "{}", stopped.stderr);

@@ -3,7 +3,7 @@
 mod support;
 
 use serde_json::Value;
-use support::{ok, treering};
+use support::{ok, treering, words};
 
 const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../traces/samples/zipf.trz");
 
@@ -43,16 +43,7 @@ fn bytes(row: &Value) -> f64 {
 #[test]
 fn fully_dense_leaves_take_least_space_for_dense_keys() {
     let folder = tempfile::tempdir().expect("a folder");
-    let args = [
-        "layout",
-        "dense",
-        "--records",
-        "20k",
-        "--order",
-        "sorted",
-        "--json",
-        "-",
-    ];
+    let args = words("layout dense --records 20k --order sorted --json -");
     let document = json(&ok(folder.path(), &args));
     let rows = rows(&document);
     let names: Vec<_> = rows.iter().map(|(name, _)| *name).collect();
@@ -209,7 +200,7 @@ fn all_layouts_with_equal_space_are_named() {
         let line = said.lines().find(|line| line.starts_with("Least space: "));
         line.expect("a verdict").to_owned()
     };
-    let dense = said(&["dense", "--records", "20k", "--order", "sorted"]);
+    let dense = said(&words("dense --records 20k --order sorted"));
     assert_eq!(dense, "Least space: fully-dense, adaptive (equal).");
     std::fs::write(folder.join("few"), "one\ntwo\nthree\n").expect("written");
     let few = said(&["few"]);

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use support::{listing, ok, treering};
+use support::{listing, ok, treering, words};
 
 fn json(text: &str) -> Value {
     serde_json::from_str(text).expect("JSON")
@@ -161,7 +161,7 @@ fn repair_saves_all_but_the_reported_gaps() {
     let folder = folder.path();
     std::fs::write(folder.join("rows.jsonl"), lines(2_000)).expect("writes");
     ok(folder, &["load", "store", "rows.jsonl"]);
-    let whole = ok(folder, &["repair", "store", "-o", "same", "--json", "-"]);
+    let whole = ok(folder, &words("repair store -o same --json -"));
     let document = json(&whole);
     assert_eq!(document["schema"], "treering.repair/1");
     assert_eq!(
@@ -186,10 +186,7 @@ fn repair_saves_all_but_the_reported_gaps() {
     let said = String::from_utf8_lossy(&refused.stderr);
     assert!(said.contains("treering repair store -o NEW"), "{said}");
 
-    let done = treering(
-        folder,
-        &["repair", "store", "-o", "saved", "--json", "report.json"],
-    );
+    let done = treering(folder, &words("repair store -o saved --json report.json"));
     let said = String::from_utf8_lossy(&done.stdout).into_owned();
     assert_eq!(done.status.code(), Some(1), "{said}");
     assert!(said.contains("missing: keys from "), "{said}");

@@ -14,7 +14,7 @@ mod told;
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use support::ok;
+use support::{ok, words};
 use tables::Document;
 use told::{read, root};
 
@@ -132,10 +132,7 @@ fn last_span(text: &str) -> Option<&str> {
 #[test]
 fn versions_and_counts_in_documents_match_the_project() {
     let folder = tempfile::tempdir().expect("a folder");
-    let layouts = ok(
-        folder.path(),
-        &["layout", "dense", "--records", "2k", "--json", "-"],
-    );
+    let layouts = ok(folder.path(), &words("layout dense --records 2k --json -"));
     let layouts: Value = serde_json::from_str(&layouts).expect("JSON");
     let fixed = layouts["layouts"].as_array().expect("layouts").len() - 1;
     assert_eq!(

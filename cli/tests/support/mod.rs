@@ -4,6 +4,11 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+/// The words of a command line. None of them contains a space.
+pub(crate) fn words(line: &str) -> Vec<&str> {
+    line.split(' ').collect()
+}
+
 /// The command, to be run in `folder`.
 pub(crate) fn treering(folder: &Path, args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_treering"))
