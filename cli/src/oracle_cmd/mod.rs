@@ -189,6 +189,15 @@ fn replay_history(name: &str, text: &str, json: Option<&Output>) -> Result<(), F
         let violation = concurrent::Finding::Violation(violation);
         row.finding = Some(violation.in_words(name));
     }
+    one_row(row, json, |finding| report::tale(finding, Some(name)))
+}
+
+/// Reports the only run. `tell` describes its finding, if there is one.
+fn one_row(
+    row: Row,
+    json: Option<&Output>,
+    tell: impl FnOnce(&Finding) -> String,
+) -> Result<(), Failure> {
     say(row.line().as_bytes())?;
     let report = Report {
         rows: vec![row],
@@ -198,7 +207,7 @@ fn replay_history(name: &str, text: &str, json: Option<&Output>) -> Result<(), F
         json.write(&report.json())?;
     }
     if let Some(finding) = &report.rows[0].finding {
-        say(report::tale(finding, Some(name)).as_bytes())?;
+        say(tell(finding).as_bytes())?;
     }
     verdict(&report)
 }
@@ -271,16 +280,5 @@ fn replay(file: &Path, other: Option<&str>, json: Option<&Output>) -> Result<(),
         crash::replay(engine.as_ref(), program)
     };
     let row = Row::replayed(engine.name(), program, result.err());
-    say(row.line().as_bytes())?;
-    let report = Report {
-        rows: vec![row],
-        budget: None,
-    };
-    if let Some(json) = json {
-        json.write(&report.json())?;
-    }
-    if let Some(finding) = &report.rows[0].finding {
-        say(report::story(program, finding, &name).as_bytes())?;
-    }
-    verdict(&report)
+    one_row(row, json, |finding| report::story(program, finding, &name))
 }

@@ -14,7 +14,7 @@ use super::slow::SlowDevice;
 use super::threads;
 use super::workload::{Shape, Workload};
 use crate::deadline::Deadline;
-use crate::engine::{Disk, DiskKind, Engine, Write};
+use crate::engine::{Disk, DiskKind, Engine};
 use crate::history::History;
 use crate::medium::{Medium, When};
 use crate::program::Keep;
@@ -30,15 +30,7 @@ pub(super) fn run(
     report: &mut Report,
 ) -> Result<(), RunError> {
     let shape = Shape::of(number, plan.cut_every);
-    let work = Workload::new(
-        shape,
-        engine.limits(),
-        engine.disk(),
-        u64::from(plan.clients),
-        engine.may_refuse(&Write::Put),
-    )
-    .with_long(engine.long_values())
-    .with_batches(engine.batch_bytes());
+    let work = Workload::of(engine, plan, shape);
     let disk = match medium.disk() {
         Disk::Blocks(device) => Disk::Blocks(Arc::new(SlowDevice::over(device))),
         other => other,

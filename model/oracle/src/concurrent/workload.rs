@@ -5,8 +5,9 @@
 
 use std::sync::Arc;
 
+use super::plan::Plan;
 use crate::edges;
-use crate::engine::{DiskKind, Limits, LongValues, size_in_batch};
+use crate::engine::{DiskKind, Engine, Limits, LongValues, Write, size_in_batch};
 use crate::history::{Key, KeyId, Start, Version};
 use crate::random::Random;
 use crate::value::{self, VERSION_BYTES};
@@ -137,6 +138,19 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// The workload of one of a plan's histories, within the engine's limits.
+    pub(super) fn of(engine: &dyn Engine, plan: &Plan, shape: Shape) -> Workload {
+        Workload::new(
+            shape,
+            engine.limits(),
+            engine.disk(),
+            u64::from(plan.clients),
+            engine.may_refuse(&Write::Put),
+        )
+        .with_long(engine.long_values())
+        .with_batches(engine.batch_bytes())
+    }
+
     /// The same workload, in which a few hot keys have values out of line, if the engine has such.
     #[must_use]
     pub fn with_long(self, long: Option<LongValues>) -> Workload {
