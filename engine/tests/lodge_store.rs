@@ -10,14 +10,12 @@ use proptest::prelude::*;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use treering_engine::device::{MemPm, PmDevice};
-use treering_engine::{
-    CclOptions, Error, Kv, LodgeOptions, NodeSplit, PmOptions, PmStore, PmTreeKind,
-};
+use treering_engine::{CclOptions, Kv, LodgeOptions, NodeSplit, PmOptions, PmStore, PmTreeKind};
 
 #[path = "support/pm.rs"]
 mod pm;
 
-use pm::{Map, assert_same, contents, key, operate, pump_all, value};
+use pm::{Map, assert_same, contents, empty, fill, key, operate, pump_all, value};
 
 /// Small nodes, so that every kind of event is frequent.
 fn small() -> LodgeOptions {
@@ -262,27 +260,7 @@ fn a_full_lodge_refuses_puts_keeps_its_data_and_reopens() {
     for lodge in trees() {
         let device = Arc::new(MemPm::new(96 << 10));
         let mut store = open(&device, lodge);
-        let mut map = Map::new();
-        let mut refused = 0;
-        for i in 0..20_000u64 {
-            let key = i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
-            let value = vec![i as u8; if i % 4 == 0 { 40 } else { 8 }];
-            match store.put(&key, &value) {
-                Ok(_) => drop(map.insert(key.to_vec(), value)),
-                Err(Error::PmFull { .. }) => refused += 1,
-                Err(e) => panic!("{lodge:?}: {e}"),
-            }
-            if let Some(task) = store.due() {
-                match store.pump(task) {
-                    Ok(_) | Err(Error::PmFull { .. }) => {}
-                    Err(e) => panic!("{lodge:?}: {e}"),
-                }
-            }
-            if refused > 50 {
-                break;
-            }
-        }
-        assert!(refused > 50, "{lodge:?}: the store never became full");
+        let mut map = fill(&store);
         assert!(map.len() > 200, "{lodge:?}: {} records fit", map.len());
         for round in 0..2 {
             assert_same(&store, &map, &format!("{lodge:?}, full, round {round}"));
@@ -290,18 +268,7 @@ fn a_full_lodge_refuses_puts_keeps_its_data_and_reopens() {
             store = open(&device, lodge);
         }
         assert_same(&store, &map, &format!("{lodge:?}, opened again"));
-        for _ in 0..20 {
-            let keys: Vec<_> = map.keys().cloned().collect();
-            for key in keys {
-                match store.delete(&key) {
-                    Ok(_) => drop(map.remove(&key)),
-                    Err(Error::PmFull { .. }) => {}
-                    Err(e) => panic!("{lodge:?}: {e}"),
-                }
-            }
-            assert_same(&store, &map, &format!("{lodge:?}, being emptied"));
-        }
-        assert_eq!(map, Map::new(), "{lodge:?}: all keys must be deletable");
+        empty(&store, &mut map);
         // Its leaves stay, so there is room for keys similar to the previous ones.
         for i in 0..100u64 {
             let key = i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();

@@ -17,7 +17,7 @@ use treering_engine::{
 #[path = "support/pm.rs"]
 mod pm;
 
-use pm::{Map, assert_same, contents, key, open, operate, pump_all, value};
+use pm::{Map, assert_same, contents, empty, fill, key, open, operate, pump_all, value};
 
 fn ccl(batch: usize, logging: Logging, cleaning: Cleaning) -> PmTreeKind {
     PmTreeKind::Ccl(CclOptions {
@@ -163,32 +163,6 @@ fn programs_cause_structure_changes_flushes_and_cleanings() {
     }
 }
 
-/// Puts keys until the store has refused 50. One in four has a record of its own.
-fn fill(store: &PmStore) -> Map {
-    let tree = store.options().tree;
-    let mut map = Map::new();
-    let mut refused = 0;
-    for i in 0..20_000u64 {
-        let key = i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
-        let value = vec![i as u8; if i % 4 == 0 { 40 } else { 8 }];
-        match store.put(&key, &value) {
-            Ok(_) => drop(map.insert(key.to_vec(), value)),
-            Err(Error::PmFull { .. }) => refused += 1,
-            Err(e) => panic!("{tree:?}: {e}"),
-        }
-        if let Some(task) = store.due() {
-            match store.pump(task) {
-                Ok(_) | Err(Error::PmFull { .. }) => {}
-                Err(e) => panic!("{tree:?}: {e}"),
-            }
-        }
-        if refused > 50 {
-            return map;
-        }
-    }
-    panic!("{tree:?}: the store never became full");
-}
-
 #[test]
 fn a_full_store_refuses_puts_keeps_its_data_and_reopens() {
     for tree in trees() {
@@ -206,19 +180,7 @@ fn a_full_store_refuses_puts_keeps_its_data_and_reopens() {
             // Its deletes wait in the buffer, whose merge waits for a free leaf.
             continue;
         }
-        // Changes that do not fit into a leaf wait for its neighbours.
-        for _ in 0..20 {
-            let keys: Vec<_> = map.keys().cloned().collect();
-            for key in keys {
-                match store.delete(&key) {
-                    Ok(_) => drop(map.remove(&key)),
-                    Err(Error::PmFull { .. }) => {}
-                    Err(e) => panic!("{tree:?}: {e}"),
-                }
-            }
-            assert_same(&store, &map, &format!("{tree:?}, being emptied"));
-        }
-        assert_eq!(map, Map::new(), "{tree:?}: all keys must be deletable");
+        empty(&store, &mut map);
         for i in 0..500u64 {
             let done = store.put(&i.to_be_bytes(), &[1; 8]);
             done.unwrap_or_else(|e| panic!("{tree:?}: {e} at {i}: {:?}", store.stats()));

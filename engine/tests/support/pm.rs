@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use rand::RngExt;
 use rand::rngs::StdRng;
 use treering_engine::device::{MemPm, PmDevice};
-use treering_engine::{Kv, PmOptions, PmStore};
+use treering_engine::{Error, Kv, PmOptions, PmStore};
 
 #[path = "map.rs"]
 mod map;
@@ -39,6 +39,49 @@ pub(crate) fn value(rng: &mut StdRng) -> Vec<u8> {
         _ => rng.random_range(0..300),
     };
     vec![rng.random(); len]
+}
+
+/// Puts keys until the store has refused 50. One in four has a record of its own.
+pub(crate) fn fill(store: &PmStore) -> Map {
+    let tree = store.options().tree;
+    let mut map = Map::new();
+    let mut refused = 0;
+    for i in 0..20_000u64 {
+        let key = i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+        let value = vec![i as u8; if i % 4 == 0 { 40 } else { 8 }];
+        match store.put(&key, &value) {
+            Ok(_) => drop(map.insert(key.to_vec(), value)),
+            Err(Error::PmFull { .. }) => refused += 1,
+            Err(e) => panic!("{tree:?}: {e}"),
+        }
+        if let Some(task) = store.due() {
+            match store.pump(task) {
+                Ok(_) | Err(Error::PmFull { .. }) => {}
+                Err(e) => panic!("{tree:?}: {e}"),
+            }
+        }
+        if refused > 50 {
+            return map;
+        }
+    }
+    panic!("{tree:?}: the store never became full");
+}
+
+/// Deletes all keys of a full store. Changes that do not fit into a leaf wait for its neighbours.
+pub(crate) fn empty(store: &PmStore, map: &mut Map) {
+    let tree = store.options().tree;
+    for _ in 0..20 {
+        let keys: Vec<_> = map.keys().cloned().collect();
+        for key in keys {
+            match store.delete(&key) {
+                Ok(_) => drop(map.remove(&key)),
+                Err(Error::PmFull { .. }) => {}
+                Err(e) => panic!("{tree:?}: {e}"),
+            }
+        }
+        assert_same(store, map, &format!("{tree:?}, being emptied"));
+    }
+    assert_eq!(*map, Map::new(), "{tree:?}: all keys must be deletable");
 }
 
 /// One step of [`few_keys`]: the key, the operation and the value.
