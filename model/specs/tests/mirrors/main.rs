@@ -1,19 +1,15 @@
 //! Checks mirrors on their configurations: the bugs that they must find, the invariants that the
 //! bugs violate, and the correct models.
 
-mod leaf_buffering;
-mod overflow;
-mod page_shadowing;
-mod page_versions;
-mod surrogate_buffer;
-mod wal_recovery;
-mod write_batch;
+mod expected;
 
 use std::path::PathBuf;
 use std::thread;
 
 use treering_specs::check::mirrors;
 use treering_specs::{Config, ConfigError, Value};
+
+use expected::ALL;
 
 /// What a mirror must find in the configurations of its spec.
 struct Expected {
@@ -29,15 +25,11 @@ struct Expected {
     bounded: &'static str,
 }
 
-const ALL: [Expected; 7] = [
-    leaf_buffering::EXPECTED,
-    overflow::EXPECTED,
-    page_shadowing::EXPECTED,
-    page_versions::EXPECTED,
-    surrogate_buffer::EXPECTED,
-    wal_recovery::EXPECTED,
-    write_batch::EXPECTED,
-];
+/// What the mirror of a spec must find.
+fn of(spec: &str) -> &'static Expected {
+    let mut all = ALL.iter();
+    all.find(|expected| expected.spec == spec).expect(spec)
+}
 
 impl Expected {
     fn config(&self, name: &str) -> Result<Config, ConfigError> {
@@ -106,4 +98,43 @@ fn a_configuration_without_bounds_is_refused() {
         config.overrides.remove(operator);
         expected.refuses(&config, &format!("{operator} <- MC{operator}"));
     }
+}
+
+#[test]
+fn an_impossible_plan_is_refused() {
+    let plan = Value::set([Value::Int(19)]);
+    of("LeafBuffering").refuses_constant("Plan", plan, "10 n + k");
+}
+
+#[test]
+fn a_home_that_is_not_a_key_is_refused() {
+    of("Overflow").refuses_constant("Home", Value::model("k9"), "Home");
+}
+
+#[test]
+fn an_unknown_kind_of_damage_is_refused() {
+    let unknown = Value::set([Value::str("molten")]);
+    of("PageVersions").refuses_constant("Becomes", unknown, "molten");
+}
+
+#[test]
+fn a_configuration_where_one_split_frees_too_little_is_refused() {
+    let mut config = of("SurrogateBuffer").config("recovery").unwrap();
+    let one = Value::int(1);
+    config.constants.insert("LeafSlots".into(), one.clone());
+    config.constants.insert("TSplit".into(), one);
+    of("SurrogateBuffer").refuses(&config, "one split");
+}
+
+/// What must be reachable, so that the models show it.
+const PROBES: [(&str, &str, usize); 4] = [
+    ("reach-help", "ReachHelp", 15),
+    ("reach-renewal", "ReachRenewal", 10),
+    ("reach-second-crash", "ReachSecondCrash", 22),
+    ("renews-each-time", "RoomInv", 19),
+];
+
+#[test]
+fn renewal_help_and_repeated_crashes_are_reached() {
+    of("WriteBatch").violates(&PROBES);
 }
