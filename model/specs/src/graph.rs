@@ -353,7 +353,7 @@ pub fn missing(one: &Graph, other: &Graph) -> Option<Difference> {
 }
 
 /// The text of a mirror's state with this hash.
-pub fn mirror_text<M: Mirror>(model: &M, wanted: u128) -> Option<String> {
+pub(crate) fn mirror_text<M: Mirror>(model: &M, wanted: u128) -> Option<String> {
     let mut found = None;
     search(model, |state| {
         let variables = model.variables(state);

@@ -208,13 +208,13 @@ impl SimCsd {
 
     /// Bytes of live extents, averaged over the host's writes since the mean was restarted; the
     /// current value if there were none.
-    pub fn mean_live_bytes(&self) -> f64 {
+    pub(crate) fn mean_live_bytes(&self) -> f64 {
         let state = self.state.lock();
         state.live.or(state.ftl.live_bytes())
     }
 
     /// Restarts the average of live bytes.
-    pub fn restart_live_mean(&self) {
+    pub(crate) fn restart_live_mean(&self) {
         self.state.lock().live = Mean::default();
     }
 
@@ -279,7 +279,7 @@ pub(super) fn foreign_extent(profile: &CsdProfile) -> u16 {
 }
 
 /// Flash that a logical block with foreign data takes, in units of 4 KiB.
-pub fn foreign_share(profile: &CsdProfile) -> f64 {
+pub(crate) fn foreign_share(profile: &CsdProfile) -> f64 {
     f64::from(foreign_extent(profile)) / FLASH_PAGE as f64
 }
 

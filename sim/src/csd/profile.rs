@@ -60,7 +60,7 @@ pub fn builtin(name: &str) -> Option<(&'static str, CsdProfile)> {
 
 impl CsdProfile {
     /// Whether a profile's text describes a compressing drive.
-    pub fn is_one(text: &str) -> bool {
+    pub(crate) fn is_one(text: &str) -> bool {
         is_of_kind(text, KIND)
     }
 

@@ -114,7 +114,7 @@ pub fn builtin(name: &str) -> Option<(&'static str, PmProfile)> {
 
 impl PmProfile {
     /// Whether a profile's text describes a persistent memory.
-    pub fn is_one(text: &str) -> bool {
+    pub(crate) fn is_one(text: &str) -> bool {
         is_of_kind(text, KIND)
     }
 

@@ -261,13 +261,13 @@ impl SimSsd {
 
     /// Pages in use, averaged over the host's writes since the counters were reset; the current
     /// value if there were none.
-    pub fn mean_in_use_pages(&self) -> f64 {
+    pub(crate) fn mean_in_use_pages(&self) -> f64 {
         let state = self.state.lock();
         state.in_use.or(state.ftl.in_use())
     }
 
     /// Restarts the average of pages in use.
-    pub fn restart_in_use_mean(&self) {
+    pub(crate) fn restart_in_use_mean(&self) {
         self.state.lock().in_use = Mean::default();
     }
 

@@ -48,14 +48,14 @@ impl BoundedModel {
 
     /// Whether the property that must be violated is temporal. Only TLC's verdict counts for those.
     #[must_use]
-    pub fn is_temporal(&self) -> bool {
+    pub(crate) fn is_temporal(&self) -> bool {
         let property = self.must_violate();
         property.is_some_and(|name| !self.config.invariants.iter().any(|i| i == name))
     }
 
     /// Whether the model has a seeded bug.
     #[must_use]
-    pub fn is_mutation(&self) -> bool {
+    pub(crate) fn is_mutation(&self) -> bool {
         self.lane == Lane::Mutation && self.must_violate().is_some()
     }
 }

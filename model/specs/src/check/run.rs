@@ -314,14 +314,14 @@ pub fn mirror(model: &BoundedModel) -> Result<(Outcome, Box<dyn AnyMirror>), cra
 /// Whether the mirror can check a model. It cannot check temporal properties, and needs an
 /// invariant.
 #[must_use]
-pub fn mirror_applies(model: &BoundedModel) -> bool {
+pub(crate) fn mirror_applies(model: &BoundedModel) -> bool {
     !model.is_temporal() && !model.config.invariants.is_empty()
 }
 
 /// Whether to compare the model's state graph edge by edge. Other lanes are too large, and with
 /// temporal properties TLC dumps a product graph.
 #[must_use]
-pub fn graph_applies(model: &BoundedModel) -> bool {
+pub(crate) fn graph_applies(model: &BoundedModel) -> bool {
     let temporal = (model.config.properties.iter()).any(|name| !name.starts_with("Contract"));
     model.lane == Lane::Smoke && model.must_violate().is_none() && !temporal
 }

@@ -212,7 +212,7 @@ impl Judge {
     }
 
     /// Records every step from now on.
-    pub fn keep_trace(&mut self) {
+    pub(crate) fn keep_trace(&mut self) {
         self.trace = Some(Vec::new());
     }
 
@@ -244,7 +244,7 @@ impl Judge {
     ///
     /// # Errors
     /// The first entry that is refused.
-    pub fn hear(&mut self, entries: Vec<Entry>) -> Result<(), Box<Refusal>> {
+    pub(crate) fn hear(&mut self, entries: Vec<Entry>) -> Result<(), Box<Refusal>> {
         for entry in entries {
             self.number += 1;
             self.before = None;

@@ -151,7 +151,7 @@ thread_local! {
 }
 
 /// Runs `work` on behalf of `client`.
-pub fn on_behalf_of<T>(client: u8, work: impl FnOnce() -> T) -> T {
+pub(crate) fn on_behalf_of<T>(client: u8, work: impl FnOnce() -> T) -> T {
     CLIENT.set(Some(client));
     let done = work();
     CLIENT.set(None);
@@ -188,20 +188,20 @@ pub struct Recorder {
 impl Recorder {
     /// A recorder that also records [`Event::Shadow`].
     #[must_use]
-    pub fn of_shadows() -> Recorder {
+    pub(crate) fn of_shadows() -> Recorder {
         let recorder = Recorder::default();
         recorder.state.lock().shadows = true;
         recorder
     }
 
     /// Records an event that the engine cannot report.
-    pub fn hear(&self, client: Option<u8>, heard: Heard) {
+    pub(crate) fn hear(&self, client: Option<u8>, heard: Heard) {
         self.state.lock().hear(client, heard);
     }
 
     /// From now on, sometimes delays a thread that reports an event, with whatever latch it holds,
     /// so that threads interleave in more ways.
-    pub fn dawdle(&self, seed: u64) {
+    pub(crate) fn dawdle(&self, seed: u64) {
         self.state.lock().dawdle = Some(Random::new(seed));
     }
 
@@ -217,7 +217,7 @@ impl Recorder {
     }
 
     /// Records that a client calls a write. Returns the number of the write, which is its version.
-    pub fn call_write(&self, client: u8, key: u8, absent: bool) -> u64 {
+    pub(crate) fn call_write(&self, client: u8, key: u8, absent: bool) -> u64 {
         let mut state = self.state.lock();
         if state.image.is_none() {
             state.writes += 1;
@@ -229,7 +229,7 @@ impl Recorder {
     /// Makes the power of `device` fail after `events` more events. The recorder then takes one of
     /// the possible contents, chosen by `seed`, and records nothing more until
     /// [`Recorder::sprung`].
-    pub fn set_trap(&self, events: u64, device: Arc<CrashDevice>, seed: u64) {
+    pub(crate) fn set_trap(&self, events: u64, device: Arc<CrashDevice>, seed: u64) {
         self.state.lock().trap = Some(Trap {
             left: events,
             device,
@@ -244,7 +244,7 @@ impl Recorder {
     }
 
     /// Removes the trap.
-    pub fn clear_trap(&self) {
+    pub(crate) fn clear_trap(&self) {
         self.state.lock().trap = None;
     }
 

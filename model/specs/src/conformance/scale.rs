@@ -58,7 +58,7 @@ impl Scale {
     ///
     /// # Errors
     /// As [`Scale::position`].
-    pub fn page_lsn(&self, lsn: Lsn) -> Result<u64, String> {
+    pub(crate) fn page_lsn(&self, lsn: Lsn) -> Result<u64, String> {
         if lsn.0 <= self.first_block * BLOCK {
             return Ok(0);
         }

@@ -80,7 +80,7 @@ impl Judge {
     ///
     /// # Errors
     /// If the mirror has no such steps, or an invariant does not hold after them.
-    pub fn hear(&mut self, client: u8, heard: Heard) -> Result<(), Box<Refusal>> {
+    pub(crate) fn hear(&mut self, client: u8, heard: Heard) -> Result<(), Box<Refusal>> {
         let before = self.state;
         let judged = self.judge(client, heard).and_then(|()| {
             let broken = self.mirror.broken(&self.state);

@@ -174,7 +174,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Notes the situations of steps from now on.
-    pub fn note_situations(&mut self) {
+    pub(crate) fn note_situations(&mut self) {
         self.situations = Some(Situations::new());
     }
 
@@ -194,7 +194,7 @@ impl<'a> Judge<'a> {
     ///
     /// # Errors
     /// The first entry that is refused.
-    pub fn hear(&mut self, entries: Vec<Entry>) -> Result<(), Box<Refusal>> {
+    pub(crate) fn hear(&mut self, entries: Vec<Entry>) -> Result<(), Box<Refusal>> {
         for Entry { client, heard } in entries {
             self.before = None;
             if let Err(why) = self.accept(client, &heard).and_then(|()| self.check()) {

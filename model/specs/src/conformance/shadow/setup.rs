@@ -182,7 +182,7 @@ impl Setup {
 
     /// Whether pages have log blocks.
     #[must_use]
-    pub fn has_log_blocks(&self) -> bool {
+    pub(crate) fn has_log_blocks(&self) -> bool {
         self.options.mod_log.is_some()
     }
 
@@ -195,7 +195,7 @@ impl Setup {
 
     /// The version that a key had before the episode.
     #[must_use]
-    pub fn first_version(&self, key_of_spec: u8) -> u64 {
+    pub(crate) fn first_version(&self, key_of_spec: u8) -> u64 {
         let (page, segment) = PageShadowing::page_and_segment(key_of_spec);
         BUILT + self.pages[page].records[segment].0 as u64
     }
