@@ -42,6 +42,22 @@ pub(crate) fn expect_kind(found: &str, expected: &str) -> Result<(), String> {
     Err(format!("kind = {found:?}, expected \"{expected}\""))
 }
 
+/// Checks that a profile is refused after each of these changes: what is replaced, by what, and the
+/// key that the error must name.
+#[cfg(test)]
+pub(crate) fn assert_refused<T: std::fmt::Debug>(
+    read: impl Fn(&str, &str) -> Result<T, ProfileError>,
+    good: &str,
+    changes: &[(&str, &str, &str)],
+) {
+    for (from, to, key) in changes {
+        assert!(good.contains(from), "{from}");
+        let told = read("x.toml", &good.replacen(from, to, 1)).unwrap_err();
+        let told = told.to_string();
+        assert!(told.starts_with("x.toml: ") && told.contains(key), "{told}");
+    }
+}
+
 /// Fails at the first number out of range; given are key, number, minimum and maximum.
 pub(crate) fn within(ranges: &[(&str, f64, f64, f64)]) -> Result<(), String> {
     for (key, found, least, most) in ranges {

@@ -326,17 +326,6 @@ pub(crate) fn read_chunk(
 mod tests {
     use super::*;
 
-    fn put(key: u64, value: u64) -> Change {
-        Change {
-            slot: Slot {
-                key,
-                value,
-                indirect: false,
-            },
-            delete: false,
-        }
-    }
-
     #[test]
     fn an_entry_is_24_bytes_and_a_chunk_of_4_mib_holds_174762() {
         // CC-06.
@@ -347,7 +336,7 @@ mod tests {
     #[test]
     fn entries_say_what_they_are_and_stale_ones_do_not_count() {
         for (indirect, delete) in [(false, false), (true, false), (false, true), (true, true)] {
-            let mut change = put(u64::MAX, 3);
+            let mut change = Change::put(u64::MAX, 3);
             change.slot.indirect = indirect;
             change.delete = delete;
             let words = encode(change, Time(77));
@@ -363,9 +352,12 @@ mod tests {
         let begun = Time(1_000);
         let (mut refused, mut taken) = (0, 0);
         for old in 0..40u64 {
-            let old = encode(put(old.wrapping_mul(0x1234_5678_9abc), old), Time(old));
+            let old = encode(
+                Change::put(old.wrapping_mul(0x1234_5678_9abc), old),
+                Time(old),
+            );
             for time in 1_001..3_000 {
-                let new = encode(put(7, time), Time(time));
+                let new = encode(Change::put(7, time), Time(time));
                 if !is_distinct(old, new, begun) {
                     refused += 1;
                     continue;

@@ -100,6 +100,21 @@ pub(crate) struct Change {
     pub(crate) delete: bool,
 }
 
+#[cfg(test)]
+impl Change {
+    /// A put of a value of eight bytes.
+    pub(crate) fn put(key: u64, value: u64) -> Change {
+        Change {
+            slot: Slot {
+                key,
+                value,
+                indirect: false,
+            },
+            delete: false,
+        }
+    }
+}
+
 /// A buffer node.
 #[derive(Clone, Copy)]
 pub(crate) struct Node<'a> {

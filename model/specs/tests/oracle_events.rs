@@ -47,12 +47,7 @@ fn walks(limit: Duration) -> cover::Cover {
     let config = Config::read(&specs.join("MCWalRecovery_smoke.cfg")).unwrap();
     let cover = cover::run(&WalRecovery::from_config(&config).unwrap(), limit).unwrap();
     if let Some(mismatch) = &cover.mismatch {
-        panic!(
-            "{}\nafter {}\nin\n{}",
-            mismatch.why,
-            mismatch.walk.join(", "),
-            mismatch.state
-        );
+        panic!("{mismatch}");
     }
     cover
 }

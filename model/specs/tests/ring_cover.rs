@@ -15,12 +15,7 @@ fn walks(limit: Duration) -> Cover {
     let mirror = CircularBuffer::from_config(&config).expect("a mirror");
     let cover = cover::run(&mirror, limit).expect("a ring");
     if let Some(mismatch) = &cover.mismatch {
-        panic!(
-            "{}\nafter {}\nin\n{}",
-            mismatch.why,
-            mismatch.walk.join(", "),
-            mismatch.state
-        );
+        panic!("{mismatch}");
     }
     cover
 }

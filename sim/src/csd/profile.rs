@@ -127,6 +127,7 @@ impl CsdProfile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profiles::assert_refused;
 
     #[test]
     fn every_built_in_profile_is_read_under_its_name() {
@@ -161,12 +162,6 @@ mod tests {
                 "pages_per_block",
             ),
         ];
-        for (from, to, key) in bad {
-            assert!(good.contains(from), "{from}");
-            let told = CsdProfile::from_toml("x.toml", &good.replacen(from, to, 1))
-                .unwrap_err()
-                .to_string();
-            assert!(told.starts_with("x.toml: ") && told.contains(key), "{told}");
-        }
+        assert_refused(CsdProfile::from_toml, good, &bad);
     }
 }

@@ -242,6 +242,7 @@ impl PmProfile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profiles::assert_refused;
 
     #[test]
     fn every_built_in_profile_is_read_under_its_name() {
@@ -314,12 +315,6 @@ mod tests {
                 "wear_stall_writes",
             ),
         ];
-        for (from, to, key) in bad {
-            assert!(good.contains(from), "{from}");
-            let told = PmProfile::from_toml("x.toml", &good.replacen(from, to, 1))
-                .unwrap_err()
-                .to_string();
-            assert!(told.starts_with("x.toml: ") && told.contains(key), "{told}");
-        }
+        assert_refused(PmProfile::from_toml, good, &bad);
     }
 }

@@ -403,22 +403,11 @@ pub(crate) fn read_chunk(
 mod tests {
     use super::*;
 
-    fn put(key: u64, value: u64) -> Change {
-        Change {
-            slot: Slot {
-                key,
-                value,
-                indirect: false,
-            },
-            delete: false,
-        }
-    }
-
     #[test]
     fn entries_say_what_they_are() {
         assert_eq!(size_of::<Words>() as u64, ENTRY_BYTES);
         for (indirect, delete) in [(false, false), (true, false), (false, true), (true, true)] {
-            let mut change = put(u64::MAX, 3);
+            let mut change = Change::put(u64::MAX, 3);
             change.slot.indirect = indirect;
             change.delete = delete;
             let most = Time((1 << NUMBER_BITS) - 1);
@@ -427,19 +416,23 @@ mod tests {
             assert_eq!(decode([words[0], 4, words[2]]), None, "torn");
         }
         assert_eq!(decode([0; 3]), None, "zeros");
-        assert_eq!(decode(encode(put(1, 1), Time(0))), None, "no number");
+        assert_eq!(
+            decode(encode(Change::put(1, 1), Time(0))),
+            None,
+            "no number"
+        );
     }
 
     #[test]
     fn a_mix_of_old_and_new_words_is_seen_before_it_is_written() {
-        let old = encode(put(1, 2), Time(3));
-        assert_eq!(mixes(old, encode(put(4, 5), Time(6))), Mix::None);
-        assert_eq!(mixes([0; 3], encode(put(4, 5), Time(6))), Mix::None);
+        let old = encode(Change::put(1, 2), Time(3));
+        assert_eq!(mixes(old, encode(Change::put(4, 5), Time(6))), Mix::None);
+        assert_eq!(mixes([0; 3], encode(Change::put(4, 5), Time(6))), Mix::None);
         // The same pair, logged again where it was torn, becomes whole with its old number.
         let torn = [9, old[1], old[2]];
-        assert_eq!(mixes(torn, encode(put(1, 2), Time(7))), Mix::Old);
+        assert_eq!(mixes(torn, encode(Change::put(1, 2), Time(7))), Mix::Old);
         // A check that matches by chance.
-        let new = encode(put(4, 5), Time(6));
+        let new = encode(Change::put(4, 5), Time(6));
         let chance = (0..1u64 << 34).find(|key| decode([*key, 5, new[2]]).is_some() && *key != 4);
         assert_eq!(mixes([chance.unwrap(), 5, 0], new), Mix::New);
     }

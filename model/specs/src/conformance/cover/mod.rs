@@ -28,6 +28,7 @@ mod keeper;
 mod rig;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -52,6 +53,13 @@ pub struct Mismatch {
     pub walk: Vec<String>,
     /// The mirror's state before that, as TLA+.
     pub state: String,
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Mismatch { why, walk, state } = self;
+        write!(f, "{why}\nafter {}\nin\n{state}", walk.join(", "))
+    }
 }
 
 /// What the walks have covered.
