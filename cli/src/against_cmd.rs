@@ -47,7 +47,7 @@ struct Outcome {
 
 /// Runs the command.
 pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
-    let json = (args.json.as_deref().map(|path| Output::new("--json", path))).transpose()?;
+    let json = Output::if_given("--json", args.json.as_deref(), &[])?;
     if let Some(other) = (args.specs.iter()).find(|name| !WITH_ENGINE.contains(&name.as_str())) {
         return Err(Failure::usage(format!(
             "--against-engine {other}: expected a spec whose code the engine has: {}",

@@ -112,12 +112,8 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     if args.against_engine {
         return crate::against_cmd::run(args);
     }
-    let json = (args.json.as_deref().map(|path| Output::new("--json", path))).transpose()?;
-    let test = (args
-        .save_test
-        .as_deref()
-        .map(|path| Output::new("--save-test", path)))
-    .transpose()?;
+    let json = Output::if_given("--json", args.json.as_deref(), &[])?;
+    let test = Output::if_given("--save-test", args.save_test.as_deref(), &[])?;
     let request = request(args)?;
     if request.checkers.contains(&Checker::Tlc) {
         // TLC keeps its state files and graphs there.

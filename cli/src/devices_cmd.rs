@@ -99,10 +99,7 @@ struct Document<'a> {
 
 /// Lists all drives, or prints one.
 pub(crate) fn run(args: &DevicesArgs) -> Result<(), Failure> {
-    let json = match &args.json {
-        Some(path) => Some(Output::new("--json", path)?),
-        None => None,
-    };
+    let json = Output::if_given("--json", args.json.as_deref(), &[])?;
     let names: Vec<&str> = match &args.name {
         Some(name) => vec![name],
         None => names().collect(),

@@ -9,13 +9,7 @@ use crate::progress::Progress;
 
 /// Reads the trace once and reports its properties.
 pub(crate) fn run(args: &InfoArgs) -> Result<(), Failure> {
-    let json = match &args.json {
-        Some(path) => {
-            output::check_not_input("--json", path, &args.trace)?;
-            Some(Output::new("--json", path)?)
-        }
-        None => None,
-    };
+    let json = Output::if_given("--json", args.json.as_deref(), &[&args.trace])?;
     let mut reader = treering_traces::open(&args.trace)?;
     let header = reader.header().clone();
     let mut counted = Counted {

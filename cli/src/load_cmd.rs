@@ -38,13 +38,7 @@ struct Document {
 
 /// Creates a store from lines; if that fails, nothing is left.
 pub(crate) fn run(args: &LoadArgs) -> Result<(), Failure> {
-    let json = match &args.json {
-        Some(path) => {
-            output::check_not_input("--json", path, &args.input)?;
-            Some(Output::new("--json", path)?)
-        }
-        None => None,
-    };
+    let json = Output::if_given("--json", args.json.as_deref(), &[&args.input])?;
     let options = new_store::options(&args.tree, &args.new)?;
     let (input, name, bytes) = open(args)?;
     let new = NewStore::begin("STORE", &args.store, options, bytes)?;

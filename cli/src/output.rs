@@ -33,6 +33,20 @@ impl Output {
         Ok(Output::File(value.into()))
     }
 
+    /// Parses `--flag VALUE` if it was given, as [`Output::new`] does. The output must be none of the
+    /// inputs.
+    pub(crate) fn if_given(
+        flag: &str,
+        value: Option<&Path>,
+        inputs: &[&Path],
+    ) -> Result<Option<Output>, Failure> {
+        let Some(value) = value else { return Ok(None) };
+        for input in inputs {
+            check_not_input(flag, value, input)?;
+        }
+        Output::new(flag, value).map(Some)
+    }
+
     /// Writes all of `bytes`.
     pub(crate) fn write(&self, bytes: &[u8]) -> Result<(), Failure> {
         match self {

@@ -46,13 +46,7 @@ struct Range<'a> {
 /// Saves what is intact and reports what is not.
 pub(crate) fn run(args: &RepairArgs) -> Result<(), Failure> {
     output::check_not_input("--output", &args.output, &args.store)?;
-    let json = match &args.json {
-        Some(path) => {
-            output::check_not_input("--json", path, &args.store)?;
-            Some(Output::new("--json", path)?)
-        }
-        None => None,
-    };
+    let json = Output::if_given("--json", args.json.as_deref(), &[&args.store])?;
     let name = args.store.display().to_string();
     let new_name = args.output.display().to_string();
     let so_far = Arc::new((AtomicU64::new(0), AtomicU64::new(0)));

@@ -1,7 +1,5 @@
 //! `treering replay`: runs a replay and writes its report.
 
-use std::path::Path;
-
 use treering_sim::replay::{self, Target};
 use treering_sim::report::{ReplayReport, html, text};
 
@@ -75,20 +73,9 @@ fn watched<T>(
 }
 
 fn outputs(args: &ReplayArgs) -> Result<Outputs, Failure> {
-    let open = |flag: &str, path: &Path| {
-        output::check_not_input(flag, path, &args.trace)?;
-        Output::new(flag, path)
-    };
-    let json = args
-        .json
-        .as_deref()
-        .map(|path| open("--json", path))
-        .transpose()?;
-    let html = args
-        .html
-        .as_deref()
-        .map(|path| open("--html", path))
-        .transpose()?;
+    let open = |flag, path| Output::if_given(flag, path, &[&args.trace]);
+    let json = open("--json", args.json.as_deref())?;
+    let html = open("--html", args.html.as_deref())?;
     if html == Some(Output::Stdout) {
         return Err(Failure::usage(
             "--html -: expected a file name, as HTML cannot go to stdout",

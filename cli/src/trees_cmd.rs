@@ -45,9 +45,7 @@ struct Parameter {
 
 /// Prints the registry, or the shortest form of a spec.
 pub(crate) fn run(args: &TreesArgs) -> Result<(), Failure> {
-    let json = (args.json.as_deref())
-        .map(|path| Output::new("--json", path))
-        .transpose()?;
+    let json = Output::if_given("--json", args.json.as_deref(), &[])?;
     let document = document(args.spec.as_ref());
     if let Some(to) = &json {
         to.write(&output::json(&document)?)?;

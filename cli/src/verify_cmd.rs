@@ -34,13 +34,7 @@ struct Document<'a> {
 
 /// Checks the store; damage is listed on stdout, and counted on stderr.
 pub(crate) fn run(args: &VerifyArgs) -> Result<(), Failure> {
-    let json = match &args.json {
-        Some(path) => {
-            output::check_not_input("--json", path, &args.store)?;
-            Some(Output::new("--json", path)?)
-        }
-        None => None,
-    };
+    let json = Output::if_given("--json", args.json.as_deref(), &[&args.store])?;
     let name = args.store.display().to_string();
     let (to, store) = (json.clone(), name.clone());
     interrupt::at_end(move || {

@@ -164,20 +164,15 @@ fn count(
 }
 
 fn outputs(args: &LayoutArgs) -> Result<Outputs, Failure> {
-    let inputs = [&args.keys, &args.trace];
-    let open = |flag: &str, path: &Option<std::path::PathBuf>| {
-        let Some(path) = path else {
-            return Ok(None);
-        };
-        for input in inputs.into_iter().flatten() {
-            output::check_not_input(flag, path, input)?;
-        }
-        Output::new(flag, path).map(Some)
-    };
+    let inputs: Vec<_> = [args.keys.as_deref(), args.trace.as_deref()]
+        .into_iter()
+        .flatten()
+        .collect();
+    let open = |flag, path| Output::if_given(flag, path, &inputs);
     let outputs = Outputs {
-        json: open("--json", &args.json)?,
-        html: open("--html", &args.html)?,
-        svg: open("--svg", &args.svg)?,
+        json: open("--json", args.json.as_deref())?,
+        html: open("--html", args.html.as_deref())?,
+        svg: open("--svg", args.svg.as_deref())?,
     };
     for (flag, output) in [("--html", &outputs.html), ("--svg", &outputs.svg)] {
         if *output == Some(Output::Stdout) {

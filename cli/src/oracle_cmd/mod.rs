@@ -37,11 +37,9 @@ use report::{Report, Row, Spent};
 pub(crate) fn run(args: &OracleArgs) -> Result<(), Failure> {
     treering_oracle::deadline::end_with(interrupt::flag());
     let began = Instant::now();
-    let json = (args.json.as_deref().map(|path| Output::new("--json", path))).transpose()?;
-    let coverage = (args.coverage.as_deref())
-        .map(|path| Output::new("--coverage", path))
-        .transpose()?;
-    let save = (args.save.as_deref().map(|path| Output::new("--save", path))).transpose()?;
+    let json = Output::if_given("--json", args.json.as_deref(), &[])?;
+    let coverage = Output::if_given("--coverage", args.coverage.as_deref(), &[])?;
+    let save = Output::if_given("--save", args.save.as_deref(), &[])?;
     if let Some(file) = &args.replay {
         return replay(file, args.engine.as_deref(), json.as_ref());
     }
