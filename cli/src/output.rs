@@ -33,8 +33,8 @@ impl Output {
         Ok(Output::File(value.into()))
     }
 
-    /// Parses `--flag VALUE` if it was given, as [`Output::new`] does. The output must be none of the
-    /// inputs.
+    /// Parses `--flag VALUE` if it was given, as [`Output::new`] does. The output must be none of
+    /// the inputs.
     pub(crate) fn if_given(
         flag: &str,
         value: Option<&Path>,

@@ -39,10 +39,10 @@ impl From<Arc<dyn PmDevice>> for AnyDevice {
 /// Opens the tree that `spec` names on `device`, recovering it if need be, or makes one on a blank
 /// device.
 ///
-/// The two families are two types, because they share no part below the tree: a [`Store`] has pages,
-/// a cache and a log, a [`PmStore`] has none of them. Both are a [`Kv`]. Open one of them directly
-/// for options beyond the spec, or for background work: nobody pumps here but the operations
-/// themselves.
+/// The two families are two types, because they share no part below the tree: a [`Store`] has
+/// pages, a cache and a log, a [`PmStore`] has none of them. Both are a [`Kv`]. Open one of them
+/// directly for options beyond the spec, or for background work: nobody pumps here but the
+/// operations themselves.
 ///
 /// ```
 /// use std::sync::Arc;

@@ -6,9 +6,10 @@
 //! tree    part   parameters       part        a part that is left out is the tree's own
 //! ```
 //!
-//! A [`TreeSpec`] is read from and printed as one line. The command line, the replay, the oracle and
-//! the predictors name trees by it, and it is the only place with defaults: what a spec leaves out is
-//! what its entry in the registry ([`trees`]) says. [`table`] prints the registry as documentation.
+//! A [`TreeSpec`] is read from and printed as one line. The command line, the replay, the oracle
+//! and the predictors name trees by it, and it is the only place with defaults: what a spec leaves
+//! out is what its entry in the registry ([`trees`]) says. [`table`] prints the registry as
+//! documentation.
 //!
 //! ```
 //! use treering_engine::{PageStoreKind, TreeSpec};

@@ -27,8 +27,8 @@ fn with(name: &str, parameters: &[String]) -> String {
     }
 }
 
-/// The shortest of the names that the tree has: a B⁻-tree is a composition of parts, and may be said
-/// as what differs from `bminus` or from `btree`.
+/// The shortest of the names that the tree has: a B⁻-tree is a composition of parts, and may be
+/// said as what differs from `bminus` or from `btree`.
 fn show_pages(tree: &PageTree) -> String {
     let names = match tree.tree {
         TreeKind::Bf(_) => vec![("bf", PageTree::bf())],

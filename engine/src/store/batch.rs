@@ -20,9 +20,10 @@
 //! - **A log that runs short** is not held up by the batch: what is left of the batch is logged as
 //!   a new intent, and then the log before that can be freed. So a batch may be an eighth of the
 //!   log, however many pages its changes split.
-//! - **Readers** see all changes or none. A point read that finds the tree in a state that the batch
-//!   has changed meanwhile is repeated (the version below). A scan that begins while the changes
-//!   are shown merges them in; one that is under way may meet some of the changes and not others.
+//! - **Readers** see all changes or none. A point read that finds the tree in a state that the
+//!   batch has changed meanwhile is repeated (the version below). A scan that begins while the
+//!   changes are shown merges them in; one that is under way may meet some of the changes and not
+//!   others.
 //! - **Failures** before the intent change nothing. After it, the batch is bound to happen. If it
 //!   cannot be completed at once, for example because the file system is full, the changes stay
 //!   shown, and the next writer completes them before its own. If the store stops taking writes
@@ -142,8 +143,9 @@ impl Core {
         }
     }
 
-    /// Writes the long values of a batch to places of their own. Returns the changes as leaves store
-    /// them, and the pointers among them. Deletes of keys that no store can hold are left out.
+    /// Writes the long values of a batch to places of their own. Returns the changes as leaves
+    /// store them, and the pointers among them. Deletes of keys that no store can hold are left
+    /// out.
     fn store_values(&self, batch: &Batch) -> Result<(Batch, Vec<Pointer>)> {
         let leaves = self.tree.leaves();
         let (mut changes, mut values) = (Batch::new(), Vec::new());
@@ -362,7 +364,8 @@ impl Core {
             (count + 1, bytes + key.len() + value.len() + 16)
         });
         let touched = leaves.check_leaves(changes.iter().map(|(key, _)| key))?;
-        // A split leaves at least a quarter of a page on each side. One change splits at most twice.
+        // A split leaves at least a quarter of a page on each side. One change splits at most
+        // twice.
         let by_bytes = touched + (4 * bytes).div_ceil(self.options.page_size) as u64;
         let pages = by_bytes.min(2 * count);
         if leaves.has_room_for(pages + self.tree.pages_owed()) {

@@ -10,8 +10,8 @@
 //! share: each thread counts itself in one of [`STRIPES`] counters, which lie in cache lines of
 //! their own. Closing costs a change of every counter.
 //!
-//! The mark and the count are one word. So either a passing thread sees the mark in the very step in
-//! which it counts itself, or the closing one sees it counted.
+//! The mark and the count are one word. So either a passing thread sees the mark in the very step
+//! in which it counts itself, or the closing one sees it counted.
 //!
 //! ```
 //! use treering_engine::sync::Gate;

@@ -55,7 +55,8 @@ struct State {
     refused: Option<Buffer>,
     /// Why nothing may be acknowledged any more.
     poisoned: Option<String>,
-    /// Where the intent of the open batch begins, and in which epoch. A checkpoint must not free it.
+    /// Where the intent of the open batch begins, and in which epoch. A checkpoint must not free
+    /// it.
     batch: Option<(Lsn, u32)>,
     records: u64,
     appended_bytes: u64,

@@ -94,8 +94,8 @@ pub fn run(
     }
 }
 
-/// Removes changes of batches that the failure does not need. The state machine reduces steps, and a
-/// step is a whole batch.
+/// Removes changes of batches that the failure does not need. The state machine reduces steps, and
+/// a step is a whole batch.
 fn without_changes(engine: &dyn Engine, failure: &mut Failure, until: &Deadline) {
     let mut program = failure.program.clone();
     let check = failure.finding.check;

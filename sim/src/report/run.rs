@@ -116,7 +116,8 @@ impl ReplayReport {
         format!("{rate}, {} elapsed", duration(self.time.elapsed_ns as f64))
     }
 
-    /// The predicted hit ratio, and that of other replacement policies; `None` without a prediction.
+    /// The predicted hit ratio, and that of other replacement policies; `None` without a
+    /// prediction.
     fn hits_predicted(&self) -> Option<String> {
         let p = self.prediction.as_ref()?;
         let others = p.other_policies.iter();

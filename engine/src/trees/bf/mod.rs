@@ -580,8 +580,8 @@ impl BfTree {
         self.evict_bytes(full.short.max(SPARE_ROOM))
     }
 
-    /// The most pages that merging all mini-pages may split off: one for each mini-page, and as many
-    /// as the bytes fill, for a split leaves at least a quarter of a page on each side.
+    /// The most pages that merging all mini-pages may split off: one for each mini-page, and as
+    /// many as the bytes fill, for a split leaves at least a quarter of a page on each side.
     pub(crate) fn pages_owed(&self) -> u64 {
         let page = self.leaves.pager.layout.page_size as u64;
         let bytes: u64 = self.free_goal * ahead::FREE_SHARE;

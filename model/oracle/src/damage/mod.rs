@@ -17,10 +17,11 @@
 //! Right answers are allowed, and errors that report the damage. One case cannot be detected
 //! (`engine/src/pages/versioned.rs` lists it): damage to the last flush of a log that was not
 //! closed looks like a flush that the power cut interrupted. Records of that flush may then be
-//! missing, those of a batch one by one: a page may have one of its changes already. In persistent memory (`pm`) the papers' leaves have no checksums; wrong answers after
-//! damage to those are counted, not reported. If no error was returned, the store is written to,
-//! crashed and read again: damage must not show late. One store in three is written to, and
-//! checkpointed, before it is read.
+//! missing, those of a batch one by one: a page may have one of its changes already. In persistent
+//! memory (`pm`) the papers' leaves have no checksums; wrong answers after damage to those are
+//! counted, not reported. If no error was returned, the store is written to, crashed and read
+//! again: damage must not show late. One store in three is written to, and checkpointed, before it
+//! is read.
 
 mod blocks;
 mod harm;

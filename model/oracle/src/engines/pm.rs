@@ -15,7 +15,8 @@ use crate::random::Random;
 use crate::reach::steps;
 use crate::{Disk, DiskKind, Engine, Limits, LongValues, Promise, Write};
 
-/// Treering's [`PmStore`] as an [`Engine`]. A name may be followed by variations, each after a slash:
+/// Treering's [`PmStore`] as an [`Engine`]. A name may be followed by variations, each after a
+/// slash:
 /// `lodge:small/logs=3/chunk=2k/cramped`, `ccl/tight`. `options=N` chooses all other options.
 #[derive(Clone, Debug)]
 pub struct PmTree {

@@ -1,7 +1,7 @@
 //! Puts writes in order, or finds some that are before one another.
 //!
-//! One write is before another if its interval ends before the other's begins, or if a read says so.
-//! Writes are taken one by one: one that no remaining write is before. If none is left to take,
+//! One write is before another if its interval ends before the other's begins, or if a read says
+//! so. Writes are taken one by one: one that no remaining write is before. If none is left to take,
 //! there is a circle. O(n log n) for n writes and reads.
 
 use std::collections::BTreeSet;

@@ -17,11 +17,11 @@
 //! - If a write is certainly before a read that found another one, it is before that one.
 //!
 //! What narrows a batch on one key holds on its other keys. This goes on until nothing changes any
-//! more, or an interval is empty. Then the writes are put in order: by their intervals, and by reads
-//! that say which of two concurrent writes came first (`order`). Each step follows from the calls,
-//! so an empty interval or a circle is a violation. The converse is not true, because writes whose
-//! order is open are not tried in each order: that would take exponential time. O(n log n) for each
-//! round over the reads and writes of a key.
+//! more, or an interval is empty. Then the writes are put in order: by their intervals, and by
+//! reads that say which of two concurrent writes came first (`order`). Each step follows from the
+//! calls, so an empty interval or a circle is a violation. The converse is not true, because writes
+//! whose order is open are not tried in each order: that would take exponential time. O(n log n)
+//! for each round over the reads and writes of a key.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 

@@ -101,8 +101,8 @@ pub fn listed<T>(
     config.invariants.iter().map(find).collect()
 }
 
-/// Makes properties of the `listed` ones of `all` invariants. They are in the configuration's order,
-/// because TLC reports the first that does not hold. A helper for [`Model::properties`].
+/// Makes properties of the `listed` ones of `all` invariants. They are in the configuration's
+/// order, because TLC reports the first that does not hold. A helper for [`Model::properties`].
 pub fn properties<M: Model>(
     all: &[(&'static str, Condition<M>)],
     listed: &[&'static str],

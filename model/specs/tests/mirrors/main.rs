@@ -130,7 +130,7 @@ fn a_configuration_where_one_split_frees_too_little_is_refused() {
 const PROBES: [(&str, &str, usize); 4] = [
     ("reach-help", "ReachHelp", 15),
     ("reach-renewal", "ReachRenewal", 10),
-    ("reach-second-crash", "ReachSecondCrash", 22),
+    ("reach-second-crash", "ReachSecondCrash", 21),
     ("renews-each-time", "RoomInv", 19),
 ];
 

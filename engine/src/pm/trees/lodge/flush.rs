@@ -5,7 +5,8 @@
 //! choose   leaves in the order of the buffer, at most t_node, until one would split;
 //!          or that one alone, if it is the first
 //! merge    pairs to empty slots ─▶ fence
-//!          ─▶ header word: new bits on, the keys' old bits off, stamp ─▶ fence ─▶ out of the buffer, counts of the log down
+//!          ─▶ header word: new bits on, the keys' old bits off, stamp ─▶ fence
+//!          ─▶ out of the buffer, counts of the log down
 //! ```
 //!
 //! - t_node limits leaves, not pairs: a leaf gets **all** of its buffered pairs, because only then

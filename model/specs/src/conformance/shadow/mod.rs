@@ -56,8 +56,8 @@
 //!   spec's pages change one record at a time. The store of pages is the same.
 //!
 //! Two steps of the mirror are finer than the spec's, and do less. A checkpoint may free less of
-//! the log than it could ([`try_checkpoint`]), since the engine's redo start is where its checkpoint
-//! began. And redo goes page by page ([`try_redo`]).
+//! the log than it could ([`try_checkpoint`]), since the engine's redo start is where its
+//! checkpoint began. And redo goes page by page ([`try_redo`]).
 //!
 //! [`try_checkpoint`]: crate::mirror::wide::page_shadowing::PageShadowing::try_checkpoint
 //! [`try_redo`]: crate::mirror::wide::page_shadowing::PageShadowing::try_redo
