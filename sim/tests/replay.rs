@@ -300,7 +300,7 @@ fn runs_of_neighbouring_keys_give_a_warning() {
         report
             .warnings
             .iter()
-            .any(|w| w.contains("a trace of runs")),
+            .any(|w| w.contains("follow one on the preceding key")),
         "{:?}",
         report.warnings
     );

@@ -65,7 +65,7 @@ pub(crate) use run::blocks_per_place;
 ///     let drive = profile.build(blocks, TimingMode::Counting, 0)?;
 ///     Ok(predict(&workload, &options, &drive.params(), None).host.extra)
 /// };
-/// A page journal writes each page once more.
+/// // A page journal writes each page once more.
 /// let shadow = extra(PageStoreKind::Shadow).expect("a drive");
 /// assert!(extra(PageStoreKind::InPlace).expect("a drive") > shadow);
 /// # Ok(())
