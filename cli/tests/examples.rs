@@ -41,7 +41,7 @@ const SMALLER: &[(&str, &str, &str, &str)] = &[
         "5k",
         "a million takes a minute in a test build",
     ),
-    ("oracle", "--budget", "2s", "minutes"),
+    ("oracle", "--budget", "1s", "minutes"),
     (
         "oracle",
         "--runs",
@@ -61,7 +61,7 @@ const SMALLER: &[(&str, &str, &str, &str)] = &[
         "mirror",
         "TLC and tla-mc are downloaded and take minutes",
     ),
-    ("check", "--budget", "2s", "minutes"),
+    ("check", "--budget", "1s", "minutes"),
 ];
 
 /// Flags that are added: command (unless it has one of these flags), flag, reason.
