@@ -64,6 +64,8 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("recovery-renews-each-time", "store_batch"),
     // Recovery continues the log behind an intent that a crash cut short.
     ("recovery-keeps-cut-parts", "store_batch"),
+    // What an older epoch left behind a new one's beginning counts as proof of damage.
+    ("older-epoch-proves", "store_batch"),
     // Recovery gives the places of long values away to which only an intent refers.
     ("batch-values-not-taken", "store_crash"),
     // A long value is put once more, and so retired as the value that it replaces.

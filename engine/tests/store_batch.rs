@@ -346,7 +346,7 @@ fn cut_in_mid_batch(options: &Options) -> ([Arc<CrashDevice>; 2], Map) {
         }
         store.checkpoint().expect("checkpoints");
         let mut batch = Batch::new();
-        fill(&mut batch, (0..190).map(|n| (4 * n + 1, n, 100)));
+        fill(&mut batch, (0..250).map(|n| (4 * n + 1, n, 100)));
         batch.put(key(5), value(5, 9_000)).delete(key(6));
         apply(&mut map, &batch);
         device.cut_power_in(at);
@@ -419,11 +419,27 @@ fn every_reader_of_a_store_cut_in_mid_batch_sees_the_whole_batch() {
     }
 }
 
+/// How an opening ends while it logs an intent.
+#[derive(Clone, Copy, Debug)]
+enum Cut {
+    /// After the second and last write of the intent.
+    Whole,
+    /// One block before the end of this write, counted from 0.
+    Short(usize),
+    /// After the first write, of which the first block is lost.
+    WithoutFirst,
+}
+
 /// A store that was cut in mid-batch is opened again and again, and each opening ends while it logs
-/// the intent once more: before the last block of the intent, or before the checkpoint that frees
-/// the log. Neither fills the log.
+/// the intent once more. This neither fills the log nor makes it look damaged.
 #[test]
-fn openings_that_are_cut_again_and_again_do_not_fill_the_log() {
+fn openings_that_are_cut_again_and_again_do_not_harm_the_log() {
+    let ways: [&[Cut]; 4] = [
+        &[Cut::Whole],
+        &[Cut::Short(0)],
+        &[Cut::Short(1)],
+        &[Cut::Short(1), Cut::WithoutFirst],
+    ];
     for (tree, pages) in all() {
         let options = Options {
             log_buffer_bytes: 8192,
@@ -431,32 +447,44 @@ fn openings_that_are_cut_again_and_again_do_not_fill_the_log() {
             ..tiny(tree, pages)
         };
         let (devices, map) = cut_in_mid_batch(&options);
-        for (device, cut_short) in devices.iter().flat_map(|d| [(d, false), (d, true)]) {
+        for (device, way) in devices.iter().flat_map(|d| ways.map(|way| (d, way))) {
             let mut image = device.crash_seeded(0);
-            for _ in 0..24 {
-                image = match open_and_cut(&image, cut_short, &options) {
+            for cut in way.iter().cycle().take(24) {
+                image = match open_and_cut(&image, *cut, &options) {
                     Some(image) => image,
                     None => break,
                 };
             }
             let store = open(&Arc::new(CrashDevice::from_image(image)), &options);
-            assert_eq!(contents(&store), map, "{tree:?} on {pages:?}, {cut_short}");
+            assert_eq!(contents(&store), map, "{tree:?} on {pages:?}, {way:?}");
         }
     }
 }
 
-/// Returns what an opening leaves that ends with its first write of an intent, or one block before
-/// that. `None` if it logs no intent.
-fn open_and_cut(image: &Image, cut_short: bool, options: &Options) -> Option<Image> {
+/// Returns what an opening leaves that is cut. `None` if it does not log an intent in that way.
+fn open_and_cut(image: &Image, cut: Cut, options: &Options) -> Option<Image> {
     let device = Arc::new(CrashDevice::from_image(image.clone()));
     device.record();
     open(&device, options).abandon();
     let mut requests = device.take_recording();
     // Nothing else in a recovery writes several blocks of the log at once.
     let is_intent = |request: &Request| matches!(request, Request::Write { blocks, class: IoClass::Log, .. } if blocks.len() > 2);
-    requests.truncate(requests.iter().position(is_intent)? + 1);
-    if let Some(Request::Write { blocks, .. }) = requests.last_mut().filter(|_| cut_short) {
-        blocks.pop();
+    let mut writes = (0..requests.len()).filter(|i| is_intent(&requests[*i]));
+    let last = match cut {
+        Cut::Whole => writes.nth(1)?,
+        Cut::Short(number) => writes.nth(number)?,
+        Cut::WithoutFirst => writes.next()?,
+    };
+    requests.truncate(last + 1);
+    if let Some(Request::Write { lba, blocks, .. }) = requests.last_mut() {
+        match cut {
+            Cut::Whole => {}
+            Cut::Short(_) => drop(blocks.pop()),
+            Cut::WithoutFirst => {
+                blocks.remove(0);
+                lba.0 += 1;
+            }
+        }
     }
     let device = CrashDevice::from_image(image.clone());
     requests.iter().for_each(|request| device.apply(request));

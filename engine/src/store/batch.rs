@@ -341,12 +341,15 @@ impl Core {
         // First, because what this merges is logged.
         self.make_pages_for_batch(&batch.changes)?;
         let needed = bytes + log_reserve(self, bytes);
-        // Nobody else writes. Only merges by a checkpoint append, so the second one frees the log.
-        for _ in 0..3 {
-            if log.space_left() >= needed {
-                return Ok(());
-            }
+        // Nobody else writes, and little is appended by merges and changes of layout. So the second
+        // checkpoint frees the log.
+        let mut tries = 0;
+        while log.space_left() < needed && tries < 3 {
             self.checkpointer.run(&self.tree)?;
+            tries += 1;
+        }
+        if log.space_left() >= needed {
+            return Ok(());
         }
         Err(Error::LogFull {
             capacity: log.capacity(),

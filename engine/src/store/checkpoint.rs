@@ -96,6 +96,8 @@ impl Checkpointer {
         let volume = &tree.leaves().pager.volume;
         let superblock = &mut self.state.lock().superblock;
         superblock.sequence += 1;
+        let flush_blocks = tree.leaves().pager.log.flush_blocks() as u32;
+        superblock.flush_blocks = superblock.flush_blocks.max(flush_blocks);
         let (epoch, redo_start) = (superblock.epoch, superblock.redo_start);
         volume.tell(|| Event::SuperblockWriting { epoch, redo_start });
         volume.write(superblock.lba(), &superblock.encode(), IoClass::Extra)?;
@@ -245,7 +247,11 @@ impl Checkpointer {
             snapshot_head: written.head,
             snapshot_entries: written.entries,
             snapshot_number: sequence,
-            flush_blocks: pager.log.flush_blocks() as u32,
+            flush_blocks: match state.superblock.epoch == redo_epoch {
+                true => pager.log.flush_blocks() as u32,
+                // What is read first was written in the flushes of an older epoch.
+                false => (state.superblock.flush_blocks).max(pager.log.flush_blocks() as u32),
+            },
             high_water: pager.pages.high_water(),
             grown_blocks: match state.superblock.grown_blocks {
                 0 => 0,

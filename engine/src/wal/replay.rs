@@ -370,12 +370,18 @@ impl Walk<'_> {
     }
 
     /// Searches behind the end for a block which proves that the block at the end was once durable.
+    ///
+    /// Only blocks of the newest epoch there can prove it. A new epoch may begin before the end of
+    /// an older one (see [`super::Intents::whole`]). If it lost its first block, the old version of
+    /// that block is the end here, and what is left of the older epoch behind proves that blocks
+    /// were durable which the new epoch was right to overwrite.
     fn look_ahead(&self, blocks: &mut Blocks<'_>, end: u64, ahead: u64) -> Result<()> {
         let ahead = if mutation::on("looks-ahead-a-mebibyte") {
             256
         } else {
             ahead
         };
+        let (mut newest, mut proof) = (self.epoch, None);
         for index in end..end.saturating_add(ahead) {
             let Some(block) = blocks.get(index)? else {
                 break;
@@ -383,8 +389,11 @@ impl Walk<'_> {
             let Ok(header) = Header::read(block, index, self.region.store) else {
                 continue;
             };
-            if header.epoch < self.epoch {
+            if header.epoch < newest {
                 continue;
+            }
+            if header.epoch > newest && !mutation::on("older-epoch-proves") {
+                (newest, proof) = (header.epoch, None);
             }
             // Within an epoch, a block that is not full is rewritten before a later one is written.
             let ended = self.ended && !mutation::on("sparse-closed-block-suspected");
@@ -395,10 +404,13 @@ impl Walk<'_> {
             };
             let durable_before = index - u64::from(header.unforced).min(index);
             if durable_before > lost {
-                let proof = format!("no valid block, although block {index} was written later");
-                return Err(self.missing(lost, proof));
+                proof.get_or_insert((lost, index));
             }
         }
-        Ok(())
+        let Some((lost, index)) = proof else {
+            return Ok(());
+        };
+        let found = format!("no valid block, although block {index} was written later");
+        Err(self.missing(lost, found))
     }
 }

@@ -228,8 +228,13 @@ impl Walk<'_> {
             let whole = self.blocks.values();
             whole.filter(|b| b.header.index >= index && b.header.epoch >= self.epoch)
         };
+        // As when the log is read for recovery: an older epoch proves nothing.
+        let newest = later().map(|block| block.header.epoch).max();
         let proves = |block: &LogBlock| {
             let header = &block.header;
+            if Some(header.epoch) != newest {
+                return false;
+            }
             // Within an epoch, a block that is not full is written again before any later block, so
             // what was lost may be the newer version of the block before `index`.
             let lost = if header.epoch == self.epoch && !self.ended {
