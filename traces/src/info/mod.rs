@@ -6,6 +6,7 @@
 //! | counts, bytes, time | sums | |
 //! | distinct keys | a table of key hashes; exact to 3.6 M keys, then within 0.1 % | `count` |
 //! | working set | distinct keys among the first 1, 2, 5, 10, … operations | 60 points |
+//! | cache curve | depths of accesses in the order of last use; sampled above 65,536 keys | `reuse` |
 //! | popularity | Zipf exponent by maximum likelihood on the frequencies of counts | `fit` |
 //! | sizes | counts by length, exact below 64 KiB | `sizes` |
 //!
@@ -16,16 +17,20 @@
 mod count;
 mod fit;
 mod render;
+mod reuse;
 mod sizes;
 
+pub use reuse::{CacheCurve, CachePoint};
 pub use sizes::{SizeBin, SizeStats};
 
 use rustc_hash::FxHashSet;
 use serde::Serialize;
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::import::ImportOptions;
 use crate::{Blocks, Header, Op, OpKind, OpSource, TraceError};
 use count::{EXACT_KEYS, KeyCounts};
+use reuse::Reuse;
 use sizes::Sizes;
 
 /// The statistics of a trace. All except `all` are about the operations after the warm-up.
@@ -75,6 +80,8 @@ pub struct TraceInfo {
     pub reads_of_unwritten: u64,
     /// Distinct keys as a function of operations.
     pub working_set: Vec<WorkingSet>,
+    /// Misses and write-backs of caches of any size, after the warm-up; `None` without operations.
+    pub cache: Option<CacheCurve>,
     /// How unevenly keys are accessed; `None` if there are fewer than two keys or none is accessed
     /// twice.
     pub popularity: Option<Popularity>,
@@ -222,6 +229,7 @@ fn collect_with(
 /// The sums in progress.
 struct Collector {
     keys: KeyCounts,
+    reuse: Reuse,
     all: OpCounts,
     measured: OpCounts,
     user_bytes: u64,
@@ -241,6 +249,7 @@ impl Collector {
     fn new(exact_keys: usize) -> Self {
         Collector {
             keys: KeyCounts::new(exact_keys),
+            reuse: Reuse::new(reuse::MOST_KEYS),
             all: OpCounts::default(),
             measured: OpCounts::default(),
             user_bytes: 0,
@@ -265,7 +274,10 @@ impl Collector {
     fn measure(&mut self, op: &Op, default_zeros: f64) {
         self.all.add(op.kind);
         self.measured.add(op.kind);
-        self.keys.access(op);
+        let hash = xxh3_64(&op.key);
+        self.keys.access(hash, op.kind);
+        let is_write = matches!(op.kind, OpKind::Put | OpKind::Delete);
+        self.reuse.access(hash, is_write);
         self.user_bytes += op.user_bytes();
         self.key_sizes
             .add(u32::try_from(op.key.len()).unwrap_or(u32::MAX));
@@ -340,6 +352,7 @@ impl Collector {
             reads_of_unwritten: self.keys.unwritten_reads(),
             popularity: self.popularity(header),
             working_set: self.working_set,
+            cache: self.reuse.finish(),
             key_bytes: self.key_sizes.stats(),
             value_bytes,
             scan_records: self.scan_sizes.stats(),

@@ -77,6 +77,7 @@ pub(super) fn text(info: &TraceInfo) -> String {
         histogram(&mut out, values);
     }
     working_set(&mut out, info);
+    cache(&mut out, info);
     out
 }
 
@@ -197,6 +198,33 @@ fn working_set(out: &mut String, info: &TraceInfo) {
                 count(point.distinct_keys)
             },
             point.distinct_keys as f64 / point.ops as f64 * 100.0
+        );
+    }
+}
+
+fn cache(out: &mut String, info: &TraceInfo) {
+    let Some(curve) = &info.cache else {
+        return;
+    };
+    let about = match curve.estimated {
+        true => format!(
+            " (estimated from {:.2} % of the keys)",
+            curve.sampled * 100.0
+        ),
+        false => String::new(),
+    };
+    line!(
+        out,
+        "\nleast-recently-used caches of keys{about}\n          keys       misses  write-backs per write"
+    );
+    for point in &curve.points {
+        let back = point.written_back.map(|back| format!("{back:>23.3}"));
+        line!(
+            out,
+            "{:>14} {:>10.2} %{}",
+            count(point.keys),
+            point.misses * 100.0,
+            back.unwrap_or_default()
         );
     }
 }
