@@ -16,7 +16,7 @@ use crate::find::{Mutant, mutants};
 use crate::splice::{splice, switches};
 
 /// The files and folders that get mutants, below `engine/src`.
-const ROOMS: [&str; 17] = [
+const ROOMS: [&str; 18] = [
     "trees",
     "pages",
     "wal",
@@ -29,10 +29,11 @@ const ROOMS: [&str; 17] = [
     "node",
     "device/file.rs",
     "device/file/punch.rs",
-    "recovery.rs",
+    "store/recovery.rs",
     "snapshot.rs",
-    "checkpoint.rs",
-    "room.rs",
+    "store/batch.rs",
+    "store/checkpoint.rs",
+    "store/room.rs",
     "layout.rs",
 ];
 
