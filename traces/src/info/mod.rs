@@ -19,6 +19,7 @@ mod fit;
 mod render;
 mod reuse;
 mod sizes;
+mod steps;
 
 pub use reuse::{CacheCurve, CachePoint};
 pub use sizes::{SizeBin, SizeStats};
@@ -32,6 +33,7 @@ use crate::{Blocks, Header, Op, OpKind, OpSource, TraceError};
 use count::{EXACT_KEYS, KeyCounts};
 use reuse::Reuse;
 use sizes::Sizes;
+use steps::next_point;
 
 /// The statistics of a trace. All except `all` are about the operations after the warm-up.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -413,15 +415,6 @@ fn accesses_of_hottest(frequencies: &std::collections::BTreeMap<u32, u64>, most:
         left -= taken;
     }
     sum
-}
-
-/// 1, 2, 5, 10, 20, 50, …
-fn next_point(point: u64) -> u64 {
-    let leading = point / 10u64.pow(point.ilog10());
-    match leading {
-        2 => point / 2 * 5,
-        _ => point.saturating_mul(2),
-    }
 }
 
 #[cfg(test)]

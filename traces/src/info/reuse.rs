@@ -29,6 +29,8 @@
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
+use super::steps::next_point;
+
 /// Maximum number of tracked keys: about 4 MiB.
 pub(super) const MOST_KEYS: usize = 1 << 16;
 /// Number of sampled keys in the smallest cache of a sampled curve.
@@ -210,7 +212,7 @@ fn is_tracked(level: u32, hash: u64) -> bool {
 
 /// 1, 2, 5, 10, … below the number of keys, and that number.
 fn sizes(keys: u64) -> impl Iterator<Item = u64> {
-    let below = std::iter::successors(Some(1), |&size| Some(super::next_point(size)));
+    let below = std::iter::successors(Some(1), |&size| Some(next_point(size)));
     below
         .take_while(move |&size| size < keys)
         .chain((keys > 0).then_some(keys))
