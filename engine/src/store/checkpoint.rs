@@ -247,10 +247,10 @@ impl Checkpointer {
             snapshot_head: written.head,
             snapshot_entries: written.entries,
             snapshot_number: sequence,
-            flush_blocks: match state.superblock.epoch == redo_epoch {
+            flush_blocks: match redo_epoch == state.superblock.epoch {
                 true => pager.log.flush_blocks() as u32,
-                // What is read first was written in the flushes of an older epoch.
-                false => (state.superblock.flush_blocks).max(pager.log.flush_blocks() as u32),
+                // An older epoch is read first. `write_epoch` has noted the longer of both flushes.
+                false => state.superblock.flush_blocks,
             },
             high_water: pager.pages.high_water(),
             grown_blocks: match state.superblock.grown_blocks {

@@ -73,6 +73,11 @@ pub(crate) enum NotMine {
 }
 
 impl Header {
+    /// The first block of the flush that wrote this one: everything before was durable by then.
+    pub(crate) fn flush_start(&self) -> u64 {
+        self.index.saturating_sub(u64::from(self.unforced))
+    }
+
     /// Writes the header into `block` and zeroes the unused rest. The checksum covers everything
     /// but itself.
     pub(crate) fn seal(&self, block: &mut [u8], store: StoreId) {

@@ -35,9 +35,11 @@
 //!
 //! # Epochs
 //!
-//! Every opening begins a new epoch at a fresh block ([`LogEnd::next_start`]), and the epoch is
-//! durable in the superblock before anything is written under it. So what a crash left behind the
-//! end is never joined with what is written later (BUGS D9, D11). A block of a smaller epoch ends
+//! Every opening begins a new epoch at a fresh block, and the epoch is durable in the superblock
+//! before anything is written under it. The block is the first one behind the log's end
+//! ([`LogEnd::next_start`]), or behind the last record that has an effect, if a batch must be
+//! completed (`intent`). So what a crash left behind is never joined with what is written later
+//! (BUGS D9, D11). A block of a smaller epoch ends
 //! the log, a greater epoch must begin with its first block, and a record that is cut by the end of
 //! an epoch is dead. The reader must know the epoch at its start: as long as a new epoch has
 //! written nothing, a left-over block may be exactly there.

@@ -253,10 +253,7 @@ impl Walk<'_> {
         self.full = header.used == BLOCK_SIZE;
         let closed = header.closed && !mutation::on("sparse-reader-knows-no-closed");
         self.ended = self.full || closed;
-        self.last_flush = header
-            .index
-            .saturating_sub(u64::from(header.unforced))
-            .max(block_of(self.from.0));
+        self.last_flush = header.flush_start().max(block_of(self.from.0));
         let base = header.index * B;
         let mut at = BLOCK_HEADER;
         if header.index == block_of(self.from.0) {
@@ -402,8 +399,7 @@ impl Walk<'_> {
             } else {
                 end
             };
-            let durable_before = index - u64::from(header.unforced).min(index);
-            if durable_before > lost {
+            if header.flush_start() > lost {
                 proof.get_or_insert((lost, index));
             }
         }

@@ -242,7 +242,7 @@ impl Walk<'_> {
             } else {
                 index
             };
-            header.index.saturating_sub(u64::from(header.unforced)) > lost
+            header.flush_start() > lost
         };
         if !self.alone && !later().any(proves) {
             return None;
