@@ -155,7 +155,13 @@ impl Workload {
     #[must_use]
     pub fn with_long(self, long: Option<LongValues>) -> Workload {
         let with = Workload { long, ..self };
-        with.with_long_values(long)
+        match long {
+            Some(long) if with.shape == Shape::Hot => Workload {
+                longest: long.to,
+                ..with
+            },
+            _ => with,
+        }
     }
 
     /// The same workload with batches of up to `bytes` bytes; see
@@ -165,16 +171,6 @@ impl Workload {
         Workload {
             batch_bytes: bytes,
             ..self
-        }
-    }
-
-    fn with_long_values(self, long: Option<LongValues>) -> Workload {
-        match long {
-            Some(long) if self.shape == Shape::Hot => Workload {
-                longest: long.to,
-                ..self
-            },
-            _ => self,
         }
     }
 

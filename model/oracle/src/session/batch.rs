@@ -21,13 +21,12 @@ fn version_in(at: usize, place: usize) -> u64 {
 
 /// What the changes of the batch with index `at` write.
 pub(super) fn contents(at: usize, changes: &[Change]) -> Vec<(KeyNo, Content)> {
-    let written = |(place, change): (usize, &Change)| {
-        let len = change.len?;
-        Some(Written::new(version_in(at, place), len))
-    };
     let each = changes.iter().enumerate();
-    each.map(|(place, change)| (change.key, written((place, change))))
-        .collect()
+    each.map(|(place, change)| {
+        let written = |len| Written::new(version_in(at, place), len);
+        (change.key, change.len.map(written))
+    })
+    .collect()
 }
 
 impl Session<'_> {
