@@ -21,8 +21,8 @@ pub(crate) const INDEX_ENTRIES: RangeInclusive<usize> = 3..=170;
 /// Bounds of a chunk of persistent memory, in bytes: from a few leaves to 8 MiB.
 pub(crate) const CHUNK_BYTES: RangeInclusive<u64> = 1 << 10..=8 << 20;
 
-/// Bytes of a log entry in persistent memory (CCL-BTree §3.3), to estimate the size of a log.
-pub(crate) const PM_ENTRY_BYTES: f64 = 24.0;
+/// Bytes of a log entry in persistent memory (CCL-BTree §3.3).
+pub(crate) const PM_ENTRY_BYTES: u64 = 24;
 
 /// Bounds of the slots in a CCL-BTree's buffer node (CCL-BTree §3.2).
 pub(crate) const PM_BATCH: RangeInclusive<usize> = 1..=6;

@@ -5,13 +5,14 @@
 //! has to know what it overwrites; [`Ahead`] loads that, a few entries at a time.
 
 use crate::error::Result;
+use crate::options::limits::PM_ENTRY_BYTES;
 use crate::types::IoClass;
 
 use super::layout::{ChunkId, Geometry};
 use super::medium::Medium;
 
 /// Bytes of an entry.
-pub(crate) const ENTRY_BYTES: u64 = 24;
+pub(crate) const ENTRY_BYTES: u64 = PM_ENTRY_BYTES;
 /// The number of entries that are loaded together to see what is overwritten.
 const AHEAD: u64 = 10;
 

@@ -106,7 +106,8 @@ impl PmPart for CclOptions {
 
     fn facts(&self) -> PmFacts {
         // Four times what buffer nodes hold, or twice the share at which the log is cleaned.
-        let buffered = 4.0 * PM_ENTRY_BYTES * self.batch as f64 / LeafFormat::Block.bytes() as f64;
+        let buffered =
+            4.0 * PM_ENTRY_BYTES as f64 * self.batch as f64 / LeafFormat::Block.bytes() as f64;
         PmFacts {
             buffer: PmBuffer::PerLeaf(self.batch),
             cleaning: Some(self.cleaning),

@@ -125,7 +125,7 @@ impl PmPart for LodgeOptions {
         // A node has at most one entry per slot, and at least two leaves, which are twice as large
         // as blocks.
         let buffered =
-            PM_ENTRY_BYTES * self.slots as f64 / (4.0 * LeafFormat::Block.bytes() as f64);
+            PM_ENTRY_BYTES as f64 * self.slots as f64 / (4.0 * LeafFormat::Block.bytes() as f64);
         PmFacts {
             buffer: PmBuffer::PerNode,
             cleaning: Some(Cleaning::LocalityAware),
