@@ -90,11 +90,11 @@ const MEMORY: &[(&str, &str)] = &[
 /// the registry that no recipe has.
 pub(super) fn names(family: Family) -> impl Iterator<Item = &'static str> {
     static NEW: LazyLock<Vec<String>> = LazyLock::new(without_recipe);
-    let (recipes, new) = match family {
-        Family::Pages => (PAGES, NEW.as_slice()),
-        Family::Pm => (MEMORY, NEW.as_slice()),
+    let recipes = match family {
+        Family::Pages => PAGES,
+        Family::Pm => MEMORY,
     };
-    let new = new.iter().map(String::as_str);
+    let new = NEW.iter().map(String::as_str);
     let new = new.filter(move |name| spec(name).is_some_and(|spec| spec.family() == family));
     recipes.iter().map(|(name, _)| *name).chain(new)
 }
