@@ -479,10 +479,13 @@ impl<'a> Growth<'a> {
         let (at, separator) = (plan.at, &plan.separator);
         let high = present.get(at).copied().unwrap_or(self.order.len() as u32);
         let boundary = self.first_rank_from(separator, present[at - 1] + 1, high);
-        let moved = present[at..].iter();
-        let moved: usize = moved.map(|&r| self.moved_bytes(r, page.prefix)).sum();
+        let moved: usize = (present[at..].iter())
+            .map(|&r| self.moved_bytes(r, page.prefix))
+            .sum();
         self.splits.push(Split {
             time: self.first_put(keys[present.len()]),
+            from: boundary,
+            moved: (present.len() - at) as u32,
             moved_bytes: (page.prefix + moved) as u32,
             separator_len: separator.len() as u32,
         });

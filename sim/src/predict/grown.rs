@@ -38,6 +38,10 @@ pub struct Leaf {
 pub struct Split {
     /// Operation number at which it happened, in ticks.
     pub time: u32,
+    /// Rank of the first key that moved to the new page, or would have if it existed then.
+    pub from: u32,
+    /// Records that moved.
+    pub moved: u32,
     /// Bytes of the moved records: lengths as varints, keys, values. The common prefix of all keys
     /// counts once.
     pub moved_bytes: u32,

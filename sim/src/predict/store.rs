@@ -78,6 +78,35 @@ pub fn predict(
     device: &DeviceParams,
     pace: Option<&Pace>,
 ) -> Prediction {
+    let mut prediction = independent(workload, options, device, pace);
+    if options.mod_log.is_none() && BfShape::of(options).is_none() {
+        let level = LeafLevel::grow(workload, options.page_size, options.leaf_layouts());
+        let run = super::played::play(
+            (workload, &level),
+            options,
+            device,
+            pace,
+            (
+                &mut super::played::NoFlash,
+                super::played::StoredSizes::whole(),
+            ),
+        );
+        if let Ok(run) = run {
+            let user = (workload.measured.user_bytes as f64).max(1.0);
+            prediction.host = HostWa::new(run.counts.bytes.host, user);
+        }
+    }
+    prediction
+}
+
+/// As [`predict`], from popularity alone: accesses to pages are taken for independent draws.
+#[must_use]
+pub fn independent(
+    workload: &Workload,
+    options: &Options,
+    device: &DeviceParams,
+    pace: Option<&Pace>,
+) -> Prediction {
     let level = LeafLevel::grow(workload, options.page_size, options.leaf_layouts());
     let Settled {
         other_policies,

@@ -18,6 +18,7 @@
 //! same phase of its growth wave as one of `N` (see [`super::leaf`]), so the leaf fill of the
 //! sample is that of the whole.
 
+mod accesses;
 mod keys;
 mod order;
 mod pass;
@@ -31,6 +32,7 @@ use treering_engine::node;
 use treering_engine::{BLOCK_SIZE, POINTER_BYTES, is_long, overflow_blocks};
 use treering_traces::{Op, OpSource, TraceError};
 
+pub(crate) use self::accesses::{Accesses, Step};
 use self::keys::Keys;
 pub(crate) use self::keys::{KeyStats, NEVER};
 use self::pass::Pass;
@@ -112,6 +114,8 @@ pub struct Workload {
     /// Operations per unit of [`KeyStats::first_put`]: 1 for up to 4 billion operations.
     pub(crate) tick: u64,
     pub(crate) keys: Keys,
+    /// The operations on them, in order.
+    pub(crate) accesses: Accesses,
 }
 
 impl Workload {
@@ -143,7 +147,7 @@ impl Workload {
             if stored(&mut op, pass.seen + 1)? {
                 pass.take(&op);
             } else {
-                pass.seen += 1;
+                pass.skip();
             }
         }
         Ok(pass.finish())

@@ -3,6 +3,7 @@
 use treering_traces::{Op, OpKind};
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::accesses::Accesses;
 use super::keys::{Access, Keys, MOST_KEYS, NEVER};
 use super::order::head;
 use super::table::Table;
@@ -34,6 +35,9 @@ pub(super) struct Pass {
     shift: u32,
     table: Table,
     keys: Keys,
+    accesses: Accesses,
+    /// Operations outside the sample since the last one in it.
+    passed: u64,
     waiting: Vec<Waiting>,
     waiting_keys: Vec<u8>,
     recency: Recency,
@@ -50,6 +54,10 @@ struct Waiting {
     /// The first key with this tag.
     candidate: Option<u32>,
     access: Access,
+    /// Value length of a put, records of a scan.
+    len: u32,
+    /// Operations outside the sample between the previous one in it and this.
+    passed: u64,
 }
 
 impl Pass {
@@ -64,6 +72,8 @@ impl Pass {
             shift: 0,
             table: Table::new(),
             keys: Keys::default(),
+            accesses: Accesses::default(),
+            passed: 0,
             waiting: Vec::with_capacity(BATCH),
             waiting_keys: Vec::new(),
             recency: Recency::default(),
@@ -101,6 +111,7 @@ impl Pass {
             self.recency.note(hash, self.seen);
         }
         if !sampled(hash, self.shift) {
+            self.passed += 1;
             return;
         }
         let key_at = self.waiting_keys.len() as u32;
@@ -117,10 +128,21 @@ impl Pass {
                 value_len: op.value_len,
                 time,
             },
+            len: match op.kind {
+                OpKind::Put => op.value_len,
+                _ => op.scan_len,
+            },
+            passed: std::mem::take(&mut self.passed),
         });
         if self.waiting.len() == BATCH {
             self.count_waiting();
         }
+    }
+
+    /// Counts an operation that the store skips.
+    pub(super) fn skip(&mut self) {
+        self.seen += 1;
+        self.passed += 1;
     }
 
     /// Doubles the tick, so that operation numbers fit into 32 bits.
@@ -160,6 +182,8 @@ impl Pass {
                 }
             };
             self.keys.note(index, &w.access);
+            let kind = w.access.kind;
+            self.accesses.push(w.passed, kind, index, w.len);
         }
         self.waiting.clear();
         self.waiting_keys.clear();
@@ -173,7 +197,7 @@ impl Pass {
         // Evaluating the result needs key order and leaves, but no table.
         let leaves = self.leaf_bytes / (self.span.page_size / 2);
         let later = self.keys.len() * ORDER_BYTES + leaves * LEAF_BYTES;
-        self.keys.bytes() + self.table.bytes().max(later)
+        self.keys.bytes() + self.accesses.bytes() + self.table.bytes().max(later)
     }
 
     /// Number of keys in the sample, and the bytes that they take during the pass.
@@ -188,12 +212,22 @@ impl Pass {
         self.leaf_bytes /= 2;
         let shift = self.shift;
         self.table = Table::new();
-        self.keys.retain(|key| sampled(xxh3_64(key), shift));
+        let mut numbers = Vec::with_capacity(self.keys.len());
+        let mut kept = 0;
+        self.keys.retain(|key| {
+            let keep = sampled(xxh3_64(key), shift);
+            numbers.push(keep.then_some(kept).unwrap_or(NEVER));
+            kept += u32::from(keep);
+            keep
+        });
+        let to = |key: u32| Some(numbers[key as usize]).filter(|number| *number != NEVER);
+        self.accesses.renumber(to);
         self.table.fill(&self.keys);
     }
 
     pub(super) fn finish(mut self) -> Workload {
         self.count_waiting();
+        self.accesses.pass(self.passed);
         let rewrites: u64 = (self.keys.iter()).map(|k| u64::from(k.warmup_writes)).sum();
         Workload {
             rewrites_before: rewrites as f64 * (1u64 << self.shift) as f64,
@@ -205,6 +239,7 @@ impl Pass {
             warmup_bytes: self.warmup_bytes,
             tick: self.tick,
             keys: self.keys,
+            accesses: self.accesses,
         }
     }
 }

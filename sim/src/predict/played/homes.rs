@@ -1,0 +1,278 @@
+//! The page stores of a played run: which blocks a batch of pages writes and gives up.
+//!
+//! | store | a page written whole | with it |
+//! |---|---|---|
+//! | in place | journal, then its place | – |
+//! | copy-on-write, table at each flush | the lowest free place | its table block; the old place is trimmed |
+//! | copy-on-write, table at checkpoints | the lowest free place | the old place is kept if the table on the drive names it |
+//! | shadowing | the other half of its place | the old half and the log block are trimmed |
+//!
+//! With a modification log, a page that differs little from its image writes its log block only
+//! (B⁻-tree §3.2). These are the rules of `engine/src/pages`, without bytes, flushes and crashes.
+
+use treering_engine::{IoClass, Options, PageStoreKind, TablePersist};
+
+use super::blocks::Blocks;
+use super::layout::{Places, Regions, TABLE_ENTRIES};
+
+/// Marks a page that has no place yet.
+const NOWHERE: u64 = u64::MAX;
+
+/// A page to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PageWrite {
+    pub(super) page: u32,
+    /// Segments in its log block, or `None` if the page is written whole.
+    pub(super) segments: Option<u32>,
+}
+
+/// The pages on the drive.
+pub(super) struct Homes {
+    kind: PageStoreKind,
+    has_mod_log: bool,
+    regions: Regions,
+    places: Places,
+    /// Place of each page's image; for shadowing, twice the place and which half.
+    at: Vec<u64>,
+    /// Names of pages in the order of their creation, for the page table.
+    names: Vec<u32>,
+    named: u32,
+    journal_half: u64,
+    /// Copy-on-write with a table at checkpoints: places that the table on the drive names.
+    persisted: Vec<bool>,
+    held: Vec<u64>,
+    /// Table blocks that changed since they were written.
+    changed_blocks: Vec<bool>,
+    snapshot: Vec<u64>,
+    superblock: u64,
+}
+
+impl Homes {
+    /// An empty store for pages `0..pages`.
+    pub(super) fn new(options: &Options, regions: Regions, pages: usize) -> Homes {
+        let lazily = options.store.table() == Some(TablePersist::Checkpoint);
+        let table_blocks = match lazily {
+            true => pages as u64 / TABLE_ENTRIES + 1,
+            false => 0,
+        };
+        Homes {
+            kind: options.store,
+            has_mod_log: options.mod_log.is_some(),
+            regions,
+            places: Places::new(regions.places),
+            at: vec![NOWHERE; pages],
+            names: vec![0; pages],
+            named: 0,
+            journal_half: 0,
+            persisted: vec![
+                false;
+                if lazily {
+                    regions.places as usize + 1
+                } else {
+                    0
+                }
+            ],
+            held: Vec::new(),
+            changed_blocks: vec![false; table_blocks as usize],
+            snapshot: Vec::new(),
+            superblock: 0,
+        }
+    }
+
+    /// Names a new page. Where the name is the place, that is taken now.
+    pub(super) fn create(&mut self, page: u32) {
+        self.names[page as usize] = self.named;
+        self.named += 1;
+        match self.kind {
+            PageStoreKind::InPlace => self.at[page as usize] = self.places.take(),
+            PageStoreKind::Shadow => self.at[page as usize] = 2 * self.places.take(),
+            PageStoreKind::CopyOnWrite { .. } => {}
+        }
+    }
+
+    /// Number that stands for the page in log records.
+    pub(super) fn name(&self, page: u32) -> u64 {
+        match self.kind {
+            PageStoreKind::InPlace => self.at[page as usize],
+            PageStoreKind::Shadow => self.at[page as usize] / 2,
+            PageStoreKind::CopyOnWrite { .. } => u64::from(self.names[page as usize]),
+        }
+    }
+
+    /// Writes a batch: whole pages first, then log blocks.
+    pub(super) fn write(&mut self, batch: &[PageWrite], blocks: &mut Blocks<'_>) {
+        let whole = || batch.iter().filter(|write| write.segments.is_none());
+        match self.kind {
+            PageStoreKind::InPlace => {
+                let pages: Vec<u32> = whole().map(|write| write.page).collect();
+                let half = self.regions.journal_pages.max(1) as usize;
+                pages
+                    .chunks(half)
+                    .for_each(|pages| self.write_in_place(pages, blocks));
+            }
+            PageStoreKind::CopyOnWrite { table } => {
+                let pages: Vec<u32> = whole().map(|write| write.page).collect();
+                self.write_copies(&pages, table, blocks);
+            }
+            PageStoreKind::Shadow => whole().for_each(|w| self.write_shadow(w.page, blocks)),
+        }
+        for write in batch {
+            if let Some(segments) = write.segments {
+                let size = blocks.sizes.delta(segments as usize);
+                blocks.write(self.log_block(write.page), 1, IoClass::Page, size);
+            }
+        }
+    }
+
+    fn image(&self, page: u32) -> u64 {
+        let at = self.at[page as usize];
+        match self.kind {
+            PageStoreKind::Shadow => {
+                let behind = self.regions.per_page + u64::from(self.has_mod_log);
+                self.regions.place(at / 2) + at % 2 * behind
+            }
+            _ => self.regions.place(at),
+        }
+    }
+
+    fn log_block(&self, page: u32) -> u64 {
+        let at = self.at[page as usize];
+        self.regions.log_block(match self.kind {
+            PageStoreKind::Shadow => at / 2,
+            _ => at,
+        })
+    }
+
+    fn write_in_place(&mut self, pages: &[u32], blocks: &mut Blocks<'_>) {
+        let Regions {
+            per_page, middle, ..
+        } = self.regions;
+        let size = blocks.sizes.page;
+        let start = middle + self.journal_half * self.regions.journal_pages * per_page;
+        for i in 0..pages.len() as u64 {
+            blocks.write(start + i * per_page, per_page, IoClass::Extra, size);
+        }
+        for page in pages {
+            blocks.write(self.image(*page), per_page, IoClass::Page, size);
+        }
+        if self.has_mod_log {
+            pages
+                .iter()
+                .for_each(|page| blocks.trim(self.log_block(*page), 1));
+        }
+        self.journal_half = 1 - self.journal_half;
+    }
+
+    fn write_copies(&mut self, pages: &[u32], table: TablePersist, blocks: &mut Blocks<'_>) {
+        if self.places.left() < pages.len() as u64 && !self.held.is_empty() {
+            self.write_table(blocks);
+        }
+        let Regions {
+            per_page,
+            per_place,
+            ..
+        } = self.regions;
+        let new: Vec<u64> = pages.iter().map(|_| self.places.take()).collect();
+        for place in &new {
+            let lba = self.regions.place(*place);
+            blocks.write(lba, per_page, IoClass::Page, blocks.sizes.page);
+        }
+        for (page, place) in pages.iter().zip(new) {
+            let old = std::mem::replace(&mut self.at[*page as usize], place);
+            let block = self.name(*page) / TABLE_ENTRIES;
+            match table {
+                TablePersist::EachFlush => {
+                    let size = blocks.sizes.table;
+                    blocks.write(self.regions.middle + block, 1, IoClass::Extra, size);
+                }
+                TablePersist::Checkpoint => self.changed_blocks[block as usize] = true,
+            }
+            if old == NOWHERE {
+                continue;
+            }
+            if self.persisted.get(old as usize) == Some(&true) {
+                self.held.push(old);
+            } else {
+                blocks.trim(self.regions.place(old), per_place);
+                self.places.give_back(old);
+            }
+        }
+    }
+
+    /// Writes the changed blocks of the page table, and frees what the old table named.
+    fn write_table(&mut self, blocks: &mut Blocks<'_>) {
+        for (block, changed) in self.changed_blocks.iter_mut().enumerate() {
+            if std::mem::take(changed) {
+                let size = blocks.sizes.table;
+                blocks.write(self.regions.middle + block as u64, 1, IoClass::Extra, size);
+            }
+        }
+        self.persisted.fill(false);
+        for at in self.at.iter().filter(|at| **at != NOWHERE) {
+            if let Some(named) = self.persisted.get_mut(*at as usize) {
+                *named = true;
+            }
+        }
+        for place in std::mem::take(&mut self.held) {
+            blocks.trim(self.regions.place(place), self.regions.per_place);
+            self.places.give_back(place);
+        }
+    }
+
+    fn write_shadow(&mut self, page: u32, blocks: &mut Blocks<'_>) {
+        let old = self.image(page);
+        self.at[page as usize] ^= 1;
+        let per_page = self.regions.per_page;
+        blocks.write(self.image(page), per_page, IoClass::Page, blocks.sizes.page);
+        blocks.trim(old, per_page);
+        if self.has_mod_log {
+            blocks.trim(self.log_block(page), 1);
+        }
+    }
+
+    /// Ends a checkpoint before its last log flush: `chunks` pages of an index snapshot, and the
+    /// page table.
+    pub(super) fn write_snapshot(&mut self, chunks: u64, blocks: &mut Blocks<'_>) -> Vec<u64> {
+        let new: Vec<u64> = (0..chunks).map(|_| self.places.take()).collect();
+        for place in &new {
+            let lba = self.regions.place(*place);
+            blocks.write(
+                lba,
+                self.regions.per_page,
+                IoClass::Extra,
+                blocks.sizes.snapshot,
+            );
+        }
+        if self.kind.table() == Some(TablePersist::Checkpoint) {
+            self.write_table(blocks);
+        }
+        std::mem::replace(&mut self.snapshot, new)
+    }
+
+    /// Writes a superblock; the old snapshot is free then.
+    pub(super) fn write_superblock(&mut self, old: Vec<u64>, blocks: &mut Blocks<'_>) {
+        self.superblock = 1 - self.superblock;
+        blocks.write(self.superblock, 1, IoClass::Extra, blocks.sizes.superblock);
+        old.into_iter().for_each(|place| self.free(place, blocks));
+    }
+
+    /// Takes places for a long value of `count` blocks, and writes it.
+    pub(super) fn write_value(&mut self, count: u64, blocks: &mut Blocks<'_>) -> Vec<u64> {
+        let places = count.div_ceil(self.regions.per_place);
+        let taken: Vec<u64> = (0..places).map(|_| self.places.take()).collect();
+        let mut left = count;
+        for place in &taken {
+            let some = left.min(self.regions.per_place);
+            let lba = self.regions.place(*place);
+            blocks.write(lba, some, IoClass::Page, blocks.sizes.overflow);
+            left -= some;
+        }
+        taken
+    }
+
+    /// Frees a place of a snapshot or a long value.
+    pub(super) fn free(&mut self, place: u64, blocks: &mut Blocks<'_>) {
+        blocks.trim(self.regions.place(place), self.regions.per_place);
+        self.places.give_back(place);
+    }
+}
