@@ -184,6 +184,7 @@ pub trait SimDrive: BlockDevice {
             before_block: 1.0,
             cleaning: Cleaning::Greedy,
             compression: None,
+            flash: None,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Running means.
 
 /// The mean of a quantity, from a sample after each of the host's writes.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Mean {
     sum: u128,
     samples: u64,

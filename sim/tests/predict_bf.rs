@@ -126,6 +126,7 @@ fn a_sample_of_the_keys_predicts_what_all_of_them_do() {
         before_block: 1.0,
         cleaning: Cleaning::Greedy,
         compression: None,
+        flash: None,
     };
     let predicted = |memory_bytes| {
         let (_, mut source) = build(&params).expect("good parameters");

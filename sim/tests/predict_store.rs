@@ -51,6 +51,7 @@ fn device(options: &Options, pages: u64) -> DeviceParams {
         before_block: 1.0,
         cleaning: Cleaning::Greedy,
         compression: None,
+        flash: None,
     }
 }
 

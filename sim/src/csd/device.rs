@@ -25,6 +25,7 @@ use super::profile::CsdProfile;
 use super::sizes::Sizes;
 use super::timing::{Pipeline, Recorder};
 use crate::mean::Mean;
+use crate::predict::flash::{Extents, FlashShape};
 use crate::ssd::{CLASSES, GcPolicy, GeometryError, Served, SsdCounters, TimingMode, Wear};
 
 /// Allocation granularity of stored blocks, so that new content of similar length fits in place.
@@ -235,6 +236,17 @@ impl SimCsd {
         kept.map_or(0, |kept| u64::from(kept.payload))
     }
 
+    /// The flash, for a miniature of it.
+    pub(super) fn shape(&self) -> FlashShape {
+        let profile = &self.profile;
+        self.state.lock().ftl.shape(Extents {
+            header: profile.extent_header_bytes,
+            granularity: profile.extent_granularity_bytes,
+            largest: profile.max_extent(),
+            foreign: foreign_extent(profile),
+        })
+    }
+
     /// The seed of all randomness in the drive.
     pub(super) fn seed(&self) -> u64 {
         self.seed
@@ -307,6 +319,7 @@ fn geometry(
         log_blocks: wanted.max(least).max(3.0) as u32,
         reserve_blocks: flash.reserve_blocks,
         max_extent,
+        must_fit: 1.0,
         policy,
         seed,
     })

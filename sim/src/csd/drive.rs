@@ -73,6 +73,7 @@ impl SimDrive for SimCsd {
                 extent_header: f64::from(profile.extent_header_bytes),
                 seed: self.seed(),
             }),
+            flash: Some(self.shape()),
         }
     }
 

@@ -22,8 +22,9 @@
 
 use std::collections::VecDeque;
 
+use crate::predict::flash::{Extents, FlashShape};
 use crate::ssd::gc::SplitMix;
-use crate::ssd::{CLASSES, GcPolicy, GeometryError};
+use crate::ssd::{CLASSES, Frontiers, GcPolicy, GeometryError};
 
 /// Bytes of a flash page.
 pub(super) const FLASH_PAGE: u64 = 4096;
@@ -41,6 +42,10 @@ pub struct ExtentFtlConfig {
     pub reserve_blocks: u32,
     /// Size of the largest extent.
     pub max_extent: u32,
+    /// Share of an extent that must fit before the end of an erase block: 1 on a drive. In a
+    /// miniature, whose erase blocks hold few extents, padding would take more of each; there an
+    /// extent may exceed its block, so that blocks hold their share of bytes on average.
+    pub must_fit: f64,
     /// The victim selection policy.
     pub policy: GcPolicy,
     /// Seed of the randomised policies.
@@ -104,7 +109,11 @@ struct Unit {
 /// A flash translation layer for extents; see the [module](self).
 #[derive(Debug)]
 pub struct ExtentFtl {
+    /// Flash bytes of an erase block.
     block_bytes: u64,
+    /// Distance of the addresses of two erase blocks: `block_bytes`, and what an extent may exceed it.
+    stride: u64,
+    must_fit: f64,
     max_extent: u32,
     log_blocks: u32,
     reserve: u32,
@@ -129,8 +138,12 @@ impl ExtentFtl {
     pub fn new(config: &ExtentFtlConfig) -> Result<Self, GeometryError> {
         check(config)?;
         let blocks = config.log_blocks + config.reserve_blocks;
+        let block_bytes = u64::from(config.pages_per_block) * FLASH_PAGE;
+        let exceeding = 1.0 - config.must_fit;
         Ok(ExtentFtl {
-            block_bytes: u64::from(config.pages_per_block) * FLASH_PAGE,
+            block_bytes,
+            stride: block_bytes + (exceeding * f64::from(config.max_extent)).ceil() as u64,
+            must_fit: config.must_fit,
             max_extent: config.max_extent,
             log_blocks: config.log_blocks,
             reserve: config.reserve_blocks,
@@ -155,12 +168,25 @@ impl ExtentFtl {
         // Invalidate first, so that the old extent needs no space: the write buffer has the new
         // data.
         self.invalidate(lba);
-        while self.room() < u32::from(len) {
-            self.next_frontier(ops);
-        }
+        self.make_room(len, ops);
         self.append(lba, len, class, ops);
         self.live += u64::from(len);
         self.counters.host += u64::from(len);
+    }
+
+    /// Programs `len` bytes for the host that are invalid at once: an extent that is overwritten
+    /// before garbage collection can meet it.
+    pub(crate) fn waste<O: ExtentOps>(&mut self, len: u16, ops: &mut O) {
+        self.make_room(len, ops);
+        self.program(len, ops);
+        self.counters.host += u64::from(len);
+    }
+
+    /// Opens frontiers until one has room for an extent of `len` bytes.
+    fn make_room<O: ExtentOps>(&mut self, len: u16, ops: &mut O) {
+        while !self.fits(len) {
+            self.next_frontier(ops);
+        }
     }
 
     /// Drops the extent of `lba`; returns its length.
@@ -191,7 +217,7 @@ impl ExtentFtl {
         let open = self.frontier.and_then(|block| {
             let used = u64::from(self.units[block as usize].used);
             (!used.is_multiple_of(FLASH_PAGE))
-                .then(|| (u64::from(block) * self.block_bytes + used) / FLASH_PAGE)
+                .then(|| (u64::from(block) * self.stride + used) / FLASH_PAGE)
         });
         match open {
             Some(open) if open == first => None,
@@ -203,33 +229,42 @@ impl ExtentFtl {
     fn invalidate(&mut self, lba: u32) -> u16 {
         let Extent { at, len, .. } = std::mem::take(&mut self.map[lba as usize]);
         if len > 0 {
-            self.units[(at / self.block_bytes) as usize].live -= u32::from(len);
+            self.units[(at / self.stride) as usize].live -= u32::from(len);
             self.live -= u64::from(len);
         }
         len
     }
 
-    /// Bytes left in the frontier.
-    fn room(&self) -> u32 {
-        self.frontier.map_or(0, |block| {
-            self.block_bytes as u32 - self.units[block as usize].used
+    /// Whether the frontier has room for an extent of `len` bytes.
+    fn fits(&self, len: u16) -> bool {
+        self.frontier.is_some_and(|block| {
+            let room = self.block_bytes as i64 - i64::from(self.units[block as usize].used);
+            f64::from(len) * self.must_fit <= room as f64
         })
     }
 
     fn append<O: ExtentOps>(&mut self, lba: u32, len: u16, class: u8, ops: &mut O) {
-        // invariant: callers of append have checked the free space.
-        let block = self.frontier.expect("an open frontier");
+        let at = self.program(len, ops);
+        let block = (at / self.stride) as u32;
         let unit = &mut self.units[block as usize];
-        let offset = unit.used;
-        let start = u64::from(block) * self.block_bytes;
-        let at = start + u64::from(offset);
-        unit.used += u32::from(len);
         unit.live += u32::from(len);
+        let offset = (at - u64::from(block) * self.stride) as u32;
         unit.appended.push((lba, offset));
         self.map[lba as usize] = Extent { at, len, class };
+    }
+
+    /// Programs `len` bytes at the frontier and returns their address.
+    fn program<O: ExtentOps>(&mut self, len: u16, ops: &mut O) -> u64 {
+        // invariant: callers have made room.
+        let block = self.frontier.expect("an open frontier");
+        let unit = &mut self.units[block as usize];
+        let start = u64::from(block) * self.stride;
+        let at = start + u64::from(unit.used);
+        unit.used += u32::from(len);
         for page in at / FLASH_PAGE..(start + u64::from(unit.used)) / FLASH_PAGE {
             ops.program(page);
         }
+        at
     }
 
     /// Seals the frontier, opens the next one and collects garbage until the reserve is complete
@@ -237,9 +272,9 @@ impl ExtentFtl {
     fn next_frontier<O: ExtentOps>(&mut self, ops: &mut O) {
         if let Some(full) = self.frontier.take() {
             let used = u64::from(self.units[full as usize].used);
-            self.counters.padding += self.block_bytes - used;
+            self.counters.padding += self.block_bytes.saturating_sub(used);
             if !used.is_multiple_of(FLASH_PAGE) {
-                ops.program((u64::from(full) * self.block_bytes + used) / FLASH_PAGE);
+                ops.program((u64::from(full) * self.stride + used) / FLASH_PAGE);
             }
             self.seals += 1;
             self.sealed.push_back((full, self.seals));
@@ -255,7 +290,7 @@ impl ExtentFtl {
     /// them, and erases the victim.
     fn collect<O: ExtentOps>(&mut self, ops: &mut O) {
         let victim = self.victim();
-        let start = u64::from(victim) * self.block_bytes;
+        let start = u64::from(victim) * self.stride;
         let mut appended = std::mem::take(&mut self.units[victim as usize].appended);
         let mut read = None;
         for &(lba, offset) in &appended {
@@ -269,7 +304,8 @@ impl ExtentFtl {
                 }
                 read = Some(page);
             }
-            debug_assert!(self.room() >= u32::from(len));
+            // invariant: the frontier began empty, and no victim holds more than it does.
+            debug_assert!(self.units[victim as usize].live <= self.stride as u32);
             self.append(lba, len, class, ops);
             self.counters.gc += u64::from(len);
             if let Some(bytes) = self.counters.gc_by_class.get_mut(usize::from(class)) {
@@ -325,6 +361,20 @@ impl ExtentFtl {
         self.map.len() as u64
     }
 
+    /// The geometry, for a miniature of it.
+    #[must_use]
+    pub fn shape(&self, extents: Extents) -> FlashShape {
+        FlashShape {
+            logical_blocks: self.logical_blocks(),
+            pages_per_block: (self.block_bytes / FLASH_PAGE) as u32,
+            log_blocks: self.log_blocks,
+            reserve_blocks: self.reserve,
+            policy: self.policy,
+            frontiers: Frontiers::Shared,
+            extents: Some(extents),
+        }
+    }
+
     /// Bytes of live extents.
     pub fn live_bytes(&self) -> u64 {
         self.live
@@ -332,7 +382,8 @@ impl ExtentFtl {
 
     /// Maximum bytes that may be live at once.
     pub fn capacity_bytes(&self) -> u64 {
-        u64::from(self.log_blocks - 1) * (self.block_bytes - u64::from(self.max_extent))
+        let padding = (f64::from(self.max_extent) * self.must_fit).ceil() as u64;
+        u64::from(self.log_blocks - 1) * (self.block_bytes - padding)
     }
 
     /// Bytes of the log, T.
@@ -376,8 +427,8 @@ impl ExtentFtl {
         }
         let mut by_unit = vec![0u64; self.units.len()];
         for extent in &live {
-            let block = extent.at / self.block_bytes;
-            let end = (extent.at + u64::from(extent.len) - 1) / self.block_bytes;
+            let block = extent.at / self.stride;
+            let end = (extent.at + u64::from(extent.len) - 1) / self.stride;
             if block != end {
                 return Err(format!(
                     "the extent at {} crosses its erase block",

@@ -16,7 +16,7 @@ mod codec;
 pub mod device;
 mod drive;
 pub mod ftl;
-mod precondition;
+pub(crate) mod precondition;
 mod profile;
 mod sizes;
 mod timing;

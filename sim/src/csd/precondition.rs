@@ -12,9 +12,9 @@ use super::ftl::ExtentFtl;
 use crate::ssd::precondition::{FOREIGN, Foreign, fill, overwrite_until_steady};
 
 /// The FTL, with the size of foreign extents.
-struct Prepared<'a> {
-    ftl: &'a mut ExtentFtl,
-    extent: u16,
+pub(crate) struct Prepared<'a> {
+    pub(crate) ftl: &'a mut ExtentFtl,
+    pub(crate) extent: u16,
 }
 
 impl Foreign for Prepared<'_> {

@@ -26,6 +26,7 @@ use serde::Serialize;
 use treering_engine::BLOCK_SIZE;
 
 use super::content::Compression;
+use super::flash::FlashShape;
 use super::ftl;
 
 /// The policy that chooses which erase block to clean next.
@@ -69,6 +70,8 @@ pub struct DeviceParams {
     pub cleaning: Cleaning,
     /// How the drive compresses, if it does.
     pub compression: Option<Compression>,
+    /// The flash, if the drive has any that a miniature can play ([`super::flash`]).
+    pub flash: Option<FlashShape>,
 }
 
 /// Bytes that the drive writes, divided by user bytes.
@@ -295,6 +298,7 @@ mod tests {
             before_block: 1.0,
             cleaning,
             compression: None,
+            flash: None,
         }
     }
 

@@ -17,6 +17,7 @@
 //! | [`content`] | compressed sizes of pages, log and tables | a few blocks, made and compressed |
 //! | [`ftl`] | a drive alone, under uniform or mixed page writes | closed forms |
 //! | [`device`] | the drive below a store | fixed point over kinds of blocks |
+//! | [`flash`] | the drive below any stream of writes | its FTL in miniature, on a sample of blocks |
 //! | [`pm`] | trees in persistent memory, their buffers and logs | growth played, fixed points |
 //! | [`recency`] | whether accesses to a key are independent | an index over gaps of some keys |
 //! | [`tried`] | the range of runs on which all this was tested | data |
@@ -31,6 +32,7 @@ pub mod bf;
 pub mod cache;
 pub mod content;
 pub mod device;
+pub mod flash;
 pub mod ftl;
 mod grow;
 mod grown;

@@ -13,6 +13,7 @@ use treering_engine::device::{
 use treering_engine::{BLOCK_SIZE, IoClass, Lba, Nanos};
 
 use crate::mean::Mean;
+use crate::predict::flash::FlashShape;
 use crate::ssd::ftl::{CLASSES, Ftl, FtlConfig, GeometryError};
 use crate::ssd::gc::GcPolicy;
 use crate::ssd::profile::SsdProfile;
@@ -274,6 +275,11 @@ impl SimSsd {
     /// Effective α = T/U.
     pub fn alpha(&self) -> f64 {
         self.state.lock().ftl.alpha()
+    }
+
+    /// The flash, for a miniature of it.
+    pub(super) fn shape(&self) -> FlashShape {
+        self.state.lock().ftl.shape()
     }
 
     /// Whether garbage collection ever ran.

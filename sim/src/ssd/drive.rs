@@ -65,6 +65,7 @@ impl SimDrive for SimSsd {
             before_block: 1.0,
             cleaning: cleaning(self.profile()),
             compression: None,
+            flash: Some(self.shape()),
         }
     }
 

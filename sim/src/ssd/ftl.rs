@@ -22,6 +22,7 @@
 //! Invariants: `l2p[p2l[x]] == x` for every valid physical page `x`; the valid counts of all blocks
 //! sum to the mapped pages; `sealed + open + free == blocks`.
 
+use crate::predict::flash::FlashShape;
 use crate::ssd::gc::{GcPolicy, Victims};
 
 /// No page: in `l2p` an unmapped logical page, in `p2l` an invalid physical page.
@@ -170,6 +171,7 @@ pub struct Ftl {
     p2l: Vec<u32>,
     erase_counts: Vec<u32>,
     free: Vec<u32>,
+    policy: GcPolicy,
     victims: Victims,
     host: Frontier,
     gc: Frontier,
@@ -199,6 +201,7 @@ impl Ftl {
             p2l: vec![NONE; blocks as usize * b as usize],
             erase_counts: vec![0; blocks as usize],
             free,
+            policy: config.policy,
             victims: Victims::new(config.policy, blocks, b, config.seed),
             host: Frontier::CLOSED,
             gc: Frontier::CLOSED,
@@ -234,6 +237,18 @@ impl Ftl {
             self.p2l[old as usize] = NONE;
             self.victims.invalidate(self.block_of(old));
         }
+        self.counters.host_writes += 1;
+        ops.host_program(to);
+    }
+
+    /// Programs a page for the host that is invalid at once: one that is overwritten before garbage
+    /// collection can meet it.
+    pub(crate) fn waste<O: FlashOps>(&mut self, ops: &mut O) {
+        while self.host.is_full() {
+            self.next_frontier(ops);
+        }
+        let to = self.host.next;
+        self.host.next += 1;
         self.counters.host_writes += 1;
         ops.host_program(to);
     }
@@ -374,6 +389,20 @@ impl Ftl {
     /// Effective α = T/U: 1 + user-relative over-provisioning, without the reserve.
     pub fn alpha(&self) -> f64 {
         self.log_pages() as f64 / self.logical_pages() as f64
+    }
+
+    /// The geometry, for a miniature of it.
+    #[must_use]
+    pub fn shape(&self) -> FlashShape {
+        FlashShape {
+            logical_blocks: self.logical_pages(),
+            pages_per_block: self.b,
+            log_blocks: self.log_blocks,
+            reserve_blocks: self.reserve,
+            policy: self.policy,
+            frontiers: self.frontiers,
+            extents: None,
+        }
     }
 
     /// Logical pages that hold data.

@@ -8,6 +8,7 @@
 use super::device::SimSsd;
 use super::ftl::{CLASSES, Ftl};
 use super::gc::SplitMix;
+use crate::predict::Before;
 
 /// The class of foreign data.
 pub(crate) const FOREIGN: u8 = CLASSES as u8;
@@ -64,6 +65,18 @@ impl Foreign for Ftl {
         let ratio = self.counters().write_amplification();
         ratio.filter(|_| self.gc_reached())
     }
+}
+
+/// Brings an empty FTL into this state.
+pub(crate) fn prepare(ftl: &mut impl Foreign, how: Before, seed: u64) {
+    if how == Before::Nothing {
+        return;
+    }
+    fill(ftl);
+    if how == Before::Scattered {
+        overwrite_until_steady(ftl, seed);
+    }
+    ftl.reset();
 }
 
 /// Writes every block once, in order.

@@ -114,6 +114,7 @@ fn unknown_drive(plan: &PagePlan) -> DeviceParams {
         before_block: 1.0,
         cleaning: predict::Cleaning::Greedy,
         compression: None,
+        flash: None,
     }
 }
 
