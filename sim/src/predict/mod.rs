@@ -39,7 +39,6 @@ mod grown;
 pub mod leaf;
 pub mod log;
 pub mod mod_log;
-#[allow(dead_code)]
 mod played;
 pub mod pm;
 pub mod policies;

@@ -78,25 +78,10 @@ pub fn predict(
     device: &DeviceParams,
     pace: Option<&Pace>,
 ) -> Prediction {
-    let mut prediction = independent(workload, options, device, pace);
-    if options.mod_log.is_none() && BfShape::of(options).is_none() {
-        let level = LeafLevel::grow(workload, options.page_size, options.leaf_layouts());
-        let run = super::played::play(
-            (workload, &level),
-            options,
-            device,
-            pace,
-            (
-                &mut super::played::NoFlash,
-                super::played::StoredSizes::whole(),
-            ),
-        );
-        if let Ok(run) = run {
-            let user = (workload.measured.user_bytes as f64).max(1.0);
-            prediction.host = HostWa::new(run.counts.bytes.host, user);
-        }
-    }
-    prediction
+    let level = LeafLevel::grow(workload, options.page_size, options.leaf_layouts());
+    let policies = Run::new(workload, options, &level, PACKED_STRETCH).other_policies();
+    let played = super::played::predict((workload, &level), options, device, pace, policies);
+    played.unwrap_or_else(|| independent(workload, options, device, pace))
 }
 
 /// As [`predict`], from popularity alone: accesses to pages are taken for independent draws.

@@ -16,7 +16,7 @@ struct Frame {
     leaf: u32,
     referenced: bool,
     /// When the newest change of a dirty leaf was made.
-    changed: Option<f64>,
+    changed: Option<u64>,
 }
 
 /// Counts of reads, writes and flushes.
@@ -39,7 +39,7 @@ pub(super) struct Frames {
     hand: usize,
     batch: usize,
     /// Changes up to this time are durable in the log.
-    durable: f64,
+    durable: u64,
     /// Whether the log was flushed since [`Frames::take_flushed`] was last called.
     flushed: bool,
     pub(super) traffic: Traffic,
@@ -55,14 +55,14 @@ impl Frames {
             free: (0..frames as u32).rev().collect(),
             hand: 0,
             batch: ((shape.batch * part) as usize).clamp(1, frames),
-            durable: f64::NEG_INFINITY,
+            durable: 0,
             flushed: false,
             traffic: Traffic::default(),
         }
     }
 
     /// Flushes the log.
-    pub(super) fn flush(&mut self, now: f64) {
+    pub(super) fn flush(&mut self, now: u64) {
         self.durable = now;
         self.traffic.flushes += 1.0;
         self.flushed = true;
@@ -74,7 +74,7 @@ impl Frames {
     }
 
     /// Reads a leaf or, if `changed` is given, merges into it changes up to that time.
-    pub(super) fn visit(&mut self, leaf: u32, changed: Option<f64>, now: f64) {
+    pub(super) fn visit(&mut self, leaf: u32, changed: Option<u64>, now: u64) {
         let mut at = self.places[leaf as usize];
         if at == NOWHERE {
             at = self.free_frame(now);
@@ -93,7 +93,7 @@ impl Frames {
         }
     }
 
-    fn free_frame(&mut self, now: f64) -> u32 {
+    fn free_frame(&mut self, now: u64) -> u32 {
         loop {
             if let Some(at) = self.free.pop() {
                 return at;
@@ -103,14 +103,14 @@ impl Frames {
     }
 
     /// Evicts ahead of need, after each operation.
-    pub(super) fn tidy(&mut self, now: f64) {
+    pub(super) fn tidy(&mut self, now: u64) {
         while self.free.len() < self.batch {
             self.write_back(now);
         }
     }
 
     /// One step of the clock hand, which writes back at most `batch` leaves.
-    fn write_back(&mut self, now: f64) {
+    fn write_back(&mut self, now: u64) {
         let mut picked: Vec<u32> = Vec::with_capacity(self.batch);
         for _ in 0..2 * self.frames.len() {
             if picked.len() == self.batch || self.free.len() + picked.len() >= 2 * self.batch {
@@ -136,7 +136,7 @@ impl Frames {
         }
     }
 
-    fn write(&mut self, changed: f64, now: f64) {
+    fn write(&mut self, changed: u64, now: u64) {
         self.traffic.writes += 1.0;
         if changed > self.durable {
             self.flush(now);
@@ -151,7 +151,7 @@ impl Frames {
     }
 
     /// Writes all dirty leaves, as a checkpoint does.
-    pub(super) fn sweep(&mut self, now: f64) {
+    pub(super) fn sweep(&mut self, now: u64) {
         for at in 0..self.frames.len() {
             let changed = self.frames[at].as_mut().and_then(|f| f.changed.take());
             if let Some(changed) = changed {

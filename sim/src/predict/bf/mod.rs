@@ -20,16 +20,19 @@
 //! | `frames` | the write buffer of leaves below, and the WAL rule | §3, Figure 3 |
 //! | `visits` | independent visits with the trace's counts | |
 //! | `model` | promotion, growth, copies to the tail, merges and their causes | §5 |
+//! | `shuffled` | the visits in random order, and checkpoints | |
 //!
 //! *Ignored*: phantoms and tombstones (a get of a key that was never put counts as a hit in the
 //! leaf). Leaves have their final size: merges and splits caused by puts of new keys are not
 //! simulated, so the model predicts too few merges for a growing tree. Mirrors answer no scans;
 //! each scan reads its leaves.
 
+mod below;
 mod frames;
 mod model;
 mod pages;
 mod ring;
+mod shuffled;
 mod visits;
 
 use serde::Serialize;
@@ -39,7 +42,13 @@ use treering_traces::OpKind;
 use super::cache::CacheShape;
 use super::leaf::LeafLevel;
 use super::workload::Workload;
-use model::{Cause, Counts, Model};
+pub(super) use below::Below;
+pub(super) use model::{Counts as MiniPageCounts, Key, Model as MiniPageModel};
+pub(super) use pages::Record;
+
+use frames::Traffic;
+use model::{Cause, Counts};
+use shuffled::Run;
 use visits::Visits;
 
 /// Maximum number of simulated visits. Longer traces are simulated for a sample of the leaves, with
@@ -101,6 +110,42 @@ pub struct MiniPagesPrediction {
 }
 
 impl MiniPagesPrediction {
+    /// What these counts of the measured part say, each counted for `weight`; without page reads
+    /// and writes.
+    pub(super) fn of(workload: &Workload, counts: &Counts, weight: f64) -> MiniPagesPrediction {
+        let ops = (workload.measured.all_ops() as f64).max(1.0);
+        let gets = (workload.measured.of(OpKind::Get) as f64).max(1.0);
+        let each = |count: f64| count * weight / ops;
+        let merges = |cause: Cause| each(counts.merges[cause as usize]);
+        MiniPagesPrediction {
+            hit_ratio: 1.0 - counts.misses * weight / gets,
+            insert_hits: each(counts.insert_hits),
+            cache_hits: each(counts.cache_hits),
+            leaf_reads: each(counts.leaf_reads),
+            promotions: each(counts.promotions),
+            copies_to_tail: each(counts.copies_to_tail),
+            evictions: each(counts.evictions),
+            merges: MergeRates {
+                eviction: merges(Cause::Eviction),
+                copy_on_access: merges(Cause::CopyOnAccess),
+                room: merges(Cause::Room),
+                checkpoint: merges(Cause::Checkpoint),
+            },
+            merged_records: each(counts.merged_records),
+            page_reads: 0.0,
+            page_writes: 0.0,
+        }
+    }
+
+    /// Share of the visits to mini-pages and leaves that memory answers.
+    pub(super) fn memory_hit_ratio(&self) -> f64 {
+        let visits = self.insert_hits + self.cache_hits + self.leaf_reads + self.merges.total();
+        if visits == 0.0 {
+            return 1.0;
+        }
+        (1.0 - self.page_reads / visits).clamp(0.0, 1.0)
+    }
+
     /// Mean number of records in a merge.
     #[must_use]
     pub fn records_per_merge(&self) -> f64 {
@@ -132,12 +177,7 @@ pub(super) struct Outcome {
 impl Outcome {
     /// Share of the visits to mini-pages and leaves that memory answers.
     pub(super) fn hit_ratio(&self) -> f64 {
-        let m = &self.mini_pages;
-        let visits = m.insert_hits + m.cache_hits + m.leaf_reads + m.merges.total();
-        if visits == 0.0 {
-            return 1.0;
-        }
-        (1.0 - m.page_reads / visits).clamp(0.0, 1.0)
+        self.mini_pages.memory_hit_ratio()
     }
 }
 
@@ -173,39 +213,26 @@ pub(super) struct Setting<'a> {
 pub(super) fn play(workload: &Workload, level: &LeafLevel, setting: Setting<'_>) -> Outcome {
     let mut visits = Visits::of(workload, level, setting);
     let orders = (MOST_VISITS / visits.len().max(1)).clamp(1, MOST_ORDERS);
-    let runs: Vec<Counts> = (0..orders)
+    let runs: Vec<Run> = (0..orders)
         .map(|order| {
             visits.shuffle(order);
-            Model::new(&visits, setting).play(&visits)
+            shuffled::play(&visits, setting)
         })
         .collect();
     outcome(workload, &visits, &runs)
 }
 
-fn outcome(workload: &Workload, visits: &Visits, runs: &[Counts]) -> Outcome {
+fn outcome(workload: &Workload, visits: &Visits, runs: &[Run]) -> Outcome {
     let ops = (workload.measured.all_ops() as f64).max(1.0);
-    let gets = (workload.measured.of(OpKind::Get) as f64).max(1.0);
-    let mean = |count: fn(&Counts) -> f64| {
-        runs.iter().map(count).sum::<f64>() * visits.weight / runs.len() as f64
-    };
-    let each = |count: fn(&Counts) -> f64| mean(count) / ops;
+    let mut sum = Counts::default();
+    runs.iter().for_each(|run| sum.add(&run.counts));
+    let part = visits.weight / runs.len() as f64;
+    let mean =
+        |count: fn(&Traffic) -> f64| runs.iter().map(|run| count(&run.traffic)).sum::<f64>() * part;
     let mini_pages = MiniPagesPrediction {
-        hit_ratio: 1.0 - mean(|c| c.misses) / gets,
-        insert_hits: each(|c| c.insert_hits),
-        cache_hits: each(|c| c.cache_hits),
-        leaf_reads: each(|c| c.leaf_reads),
-        promotions: each(|c| c.promotions),
-        copies_to_tail: each(|c| c.copies_to_tail),
-        evictions: each(|c| c.evictions),
-        merges: MergeRates {
-            eviction: each(|c| c.merges[Cause::Eviction as usize]),
-            copy_on_access: each(|c| c.merges[Cause::CopyOnAccess as usize]),
-            room: each(|c| c.merges[Cause::Room as usize]),
-            checkpoint: each(|c| c.merges[Cause::Checkpoint as usize]),
-        },
-        merged_records: each(|c| c.merged_records),
-        page_reads: each(|c| c.traffic.reads),
-        page_writes: each(|c| c.traffic.writes),
+        page_reads: mean(|t| t.reads) / ops,
+        page_writes: mean(|t| t.writes) / ops,
+        ..MiniPagesPrediction::of(workload, &sum, part)
     };
     let mut leaves = vec![LeafVisits::default(); visits.leaves.len()];
     for run in runs {
@@ -216,7 +243,7 @@ fn outcome(workload: &Workload, visits: &Visits, runs: &[Counts]) -> Outcome {
     }
     Outcome {
         pages_written: mini_pages.page_writes * ops,
-        flushes: mean(|c| c.traffic.flushes) / visits.weight,
+        flushes: mean(|t| t.flushes) / visits.weight,
         mini_pages,
         leaves,
         weight: visits.weight,

@@ -3,15 +3,13 @@
 
 use treering_engine::BfShape;
 
-use super::frames::{Frames, Traffic};
+use super::below::Below;
 use super::pages::{MiniPage, Record};
 use super::ring::Ring;
-use super::visits::{Key, Kind, Visit, Visits};
-use super::{LeafVisits, LogPace, Setting};
 
 /// The cause of a merge, in the order of [`Counts::merges`].
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cause {
+pub(in crate::predict) enum Cause {
     Eviction,
     CopyOnAccess,
     Room,
@@ -20,135 +18,142 @@ pub(super) enum Cause {
 
 /// Counts of the measured part.
 #[derive(Clone, Default)]
-pub(super) struct Counts {
-    pub(super) misses: f64,
-    pub(super) insert_hits: f64,
-    pub(super) cache_hits: f64,
-    pub(super) leaf_reads: f64,
-    pub(super) promotions: f64,
-    pub(super) copies_to_tail: f64,
-    pub(super) evictions: f64,
-    pub(super) merges: [f64; 4],
-    pub(super) merged_records: f64,
-    pub(super) traffic: Traffic,
-    pub(super) leaves: Vec<LeafVisits>,
+pub(in crate::predict) struct Counts {
+    pub(in crate::predict) misses: f64,
+    pub(in crate::predict) insert_hits: f64,
+    pub(in crate::predict) cache_hits: f64,
+    pub(in crate::predict) leaf_reads: f64,
+    pub(in crate::predict) promotions: f64,
+    pub(in crate::predict) copies_to_tail: f64,
+    pub(in crate::predict) evictions: f64,
+    pub(in crate::predict) merges: [f64; 4],
+    pub(in crate::predict) merged_records: f64,
 }
 
+impl Counts {
+    /// Adds the counts of another run.
+    pub(super) fn add(&mut self, other: &Counts) {
+        self.misses += other.misses;
+        self.insert_hits += other.insert_hits;
+        self.cache_hits += other.cache_hits;
+        self.leaf_reads += other.leaf_reads;
+        self.promotions += other.promotions;
+        self.copies_to_tail += other.copies_to_tail;
+        self.evictions += other.evictions;
+        self.merged_records += other.merged_records;
+        for (sum, count) in self.merges.iter_mut().zip(other.merges) {
+            *sum += count;
+        }
+    }
+}
+
+/// What the model needs to know of a key.
+#[derive(Clone, Copy)]
+pub(in crate::predict) struct Key {
+    /// Its leaf.
+    pub(in crate::predict) leaf: u32,
+    /// Its position among the keys of the leaf.
+    pub(in crate::predict) rank: u32,
+    /// Bytes of its record in a mini-page.
+    pub(in crate::predict) bytes: u32,
+    /// Bytes that it is assumed to need in a leaf if the leaf is not known to hold it.
+    pub(in crate::predict) growth: u32,
+}
+
+#[derive(Default)]
 struct Leaf {
-    /// Free bytes. `known` says whether they are known while there is no mini-page.
-    free: u32,
+    /// Whether its free bytes are known while there is no mini-page.
     known: bool,
-    /// Range of its keys.
-    keys: (u32, u32),
     mini: Option<Box<MiniPage>>,
-    visits: LeafVisits,
 }
 
-/// The simulated mini-pages, their ring and the frames below.
-pub(super) struct Model<'a> {
+/// The simulated mini-pages and their ring, on the leaves below.
+pub(in crate::predict) struct Model<'a, B> {
     shape: &'a BfShape,
-    keys: &'a [Key],
     weight: f64,
-    pace: LogPace,
     ring: Ring,
-    frames: Frames,
+    pub(in crate::predict) below: B,
     leaves: Vec<Leaf>,
-    counts: Counts,
+    pub(in crate::predict) counts: Counts,
     /// Number of leaf reads that could have promoted a record.
     chances: u64,
-    /// Operations so far.
-    time: f64,
-    /// Log bytes so far; `flushed` of them are durable.
-    log: f64,
-    flushed: f64,
 }
 
-impl<'a> Model<'a> {
-    pub(super) fn new(visits: &'a Visits, setting: Setting<'a>) -> Model<'a> {
-        let Setting {
-            shape, cache, pace, ..
-        } = setting;
-        let part = |bytes: u64| (bytes as f64 / visits.weight) as u64;
-        let leaves = visits.leaves.iter().map(|size| Leaf {
-            free: size.free,
-            known: false,
-            keys: size.keys,
-            mini: None,
-            visits: LeafVisits::default(),
-        });
+impl<'a, B: Below> Model<'a, B> {
+    /// An empty ring for leaves `0..leaves`; each stands for `weight` of them, and the ring is as
+    /// much smaller.
+    pub(in crate::predict) fn new(
+        shape: &'a BfShape,
+        leaves: usize,
+        weight: f64,
+        below: B,
+    ) -> Model<'a, B> {
+        let part = |bytes: u64| (bytes as f64 / weight) as u64;
         Model {
             shape,
-            keys: &visits.keys,
-            weight: visits.weight,
+            weight,
             ring: Ring::new(part(shape.ring), part(shape.in_place), shape.blocks.clone()),
-            frames: Frames::new(cache, visits.leaves.len(), 1.0 / visits.weight),
-            pace,
-            leaves: leaves.collect(),
+            below,
+            leaves: (0..leaves).map(|_| Leaf::default()).collect(),
             counts: Counts::default(),
             chances: 0,
-            time: 0.0,
-            log: 0.0,
-            flushed: 0.0,
         }
     }
 
-    /// Simulates all visits and returns the counts of the measured part.
-    pub(super) fn play(mut self, visits: &Visits) -> Counts {
-        let (load, again) = visits.before.split_at(visits.first_puts);
-        let puts = |part: &[Visit]| {
-            let puts = part.iter().filter(|visit| visit.kind == Kind::Put).count();
-            puts as f64 * self.weight
-        };
-        // The log bytes of splits are attributed to the first puts.
-        let rest = self.pace.at_start - puts(again) * self.pace.again;
-        let first = (rest / puts(load).max(1.0)).max(0.0);
-        for visit in load {
-            self.operate(*visit, first);
-        }
-        for visit in again {
-            self.operate(*visit, self.pace.again);
-        }
-        self.counts = Counts::default();
-        self.frames.traffic = Traffic::default();
-        for leaf in &mut self.leaves {
-            leaf.visits = LeafVisits::default();
-        }
-        for visit in &visits.measured {
-            self.operate(*visit, self.pace.measured);
-        }
-        Counts {
-            traffic: self.frames.traffic,
-            leaves: self.leaves.iter().map(|leaf| leaf.visits).collect(),
-            ..self.counts
-        }
+    /// A put or delete, which the log already has.
+    pub(in crate::predict) fn write(&mut self, key: Key) {
+        while !self.put(key) {}
     }
 
-    /// Simulates one operation and the background work that becomes due. A write adds `logged`
-    /// bytes to the log.
-    fn operate(&mut self, visit: Visit, logged: f64) {
-        let key = self.keys[visit.key as usize];
-        self.time += 1.0;
-        match visit.kind {
-            Kind::Get => self.get(key),
-            Kind::Put => {
-                while !self.put(key) {}
-                self.log_grows(logged * self.weight);
-            }
-            Kind::Scan => self.look_at_leaf(key.leaf),
-        }
-        self.frames.tidy(self.time);
+    /// Evicts mini-pages ahead of need.
+    pub(in crate::predict) fn tidy(&mut self) {
+        self.below.tidy();
         let goal = (self.shape.free_goal as f64 / self.weight) as u64;
         while self.ring.room() < goal {
             self.evict_ahead(2 * goal);
-            self.frames.tidy(self.time);
+            self.below.tidy();
         }
-        if self.frames.take_flushed() {
-            self.flushed = self.log;
+    }
+
+    /// Merges all mini-pages, as a checkpoint does first (§5.7).
+    pub(in crate::predict) fn push_down(&mut self) {
+        for leaf in 0..self.leaves.len() as u32 {
+            self.merge(leaf, Cause::Checkpoint);
+        }
+    }
+
+    /// The leaf is full and about to be split: dirty records are merged first, and those from
+    /// `rank` on leave the mini-page.
+    pub(in crate::predict) fn split(&mut self, leaf: u32, right: u32, rank: u32) {
+        self.merge(leaf, Cause::Room);
+        let Some(mini) = self.leaves[leaf as usize].mini.take() else {
+            return;
+        };
+        self.ring.free(mini.block, mini.class);
+        let at = mini.find(rank).unwrap_or_else(|at| at);
+        let (low, high) = mini.records.split_at(at);
+        for (leaf, records) in [(leaf, low), (right, high)] {
+            self.give(leaf, records, mini.mirror);
+        }
+    }
+
+    /// Gives a leaf a mini-page of these records, if a block is available at once.
+    fn give(&mut self, leaf: u32, records: &[Record], mirror: bool) {
+        if records.is_empty() {
+            return;
+        }
+        let class = self.class_for(self.mini_bytes(records.iter().copied()));
+        if class < self.shape.blocks.len()
+            && self.settle(leaf, class).is_ok()
+            && let Some(mini) = &mut self.leaves[leaf as usize].mini
+        {
+            mini.records = records.to_vec();
+            mini.mirror = mirror;
         }
     }
 
     /// Reads a record from the mini-page, or else from the leaf; sometimes promotes it (§5.1).
-    fn get(&mut self, key: Key) {
+    pub(in crate::predict) fn get(&mut self, key: Key) {
         let marks = self.shape.marks;
         if let Some(mini) = &mut self.leaves[key.leaf as usize].mini
             && let Ok(index) = mini.find(key.rank)
@@ -172,10 +177,10 @@ impl<'a> Model<'a> {
         }
     }
 
-    fn look_at_leaf(&mut self, leaf: u32) {
+    /// Reads a leaf.
+    pub(in crate::predict) fn look_at_leaf(&mut self, leaf: u32) {
         self.counts.leaf_reads += 1.0;
-        self.leaves[leaf as usize].visits.reads += 1.0;
-        self.frames.visit(leaf, None, self.time);
+        self.below.read(leaf);
     }
 
     /// Decides whether to promote a record. The choices are spread evenly, by the fractional parts
@@ -238,21 +243,14 @@ impl<'a> Model<'a> {
     /// # Errors
     /// The number of bytes missing in the ring; 0 if no block is large enough.
     fn widen(&mut self, leaf: u32, spare: usize) -> Result<(), u64> {
-        let (from, until) = self.leaves[leaf as usize].keys;
-        let all = &self.keys[from as usize..until as usize];
-        let bytes: usize = all.iter().map(|key| key.bytes as usize).sum();
-        let class = self.class_for(self.shape.mini_page + bytes + spare);
+        let all = self.below.records(leaf);
+        let class = self.class_for(self.mini_bytes(all.iter().copied()) + spare);
         if class == self.shape.blocks.len() {
             return Err(0);
         }
         self.settle(leaf, class)?;
         if let Some(mini) = &mut self.leaves[leaf as usize].mini {
-            let all = all.iter().map(|key| Record {
-                rank: key.rank,
-                bytes: key.bytes,
-                dirty: false,
-            });
-            mini.widen(all, self.shape.marks);
+            mini.widen(all.into_iter(), self.shape.marks);
         }
         Ok(())
     }
@@ -300,9 +298,10 @@ impl<'a> Model<'a> {
         let mini = leaf.mini.as_deref();
         let has = mini.is_some_and(|mini| mini.find(key.rank).is_ok());
         let mut growth = if has { 0 } else { key.growth };
+        let free = self.below.free(key.leaf);
         let room = match mini {
-            Some(mini) => Some(leaf.free.saturating_sub(mini.growth)),
-            None => leaf.known.then_some(leaf.free),
+            Some(mini) => Some(free.saturating_sub(mini.growth)),
+            None => leaf.known.then_some(free),
         };
         if room.is_none_or(|room| growth > room) {
             // At this size the leaf already holds the key and all dirty records.
@@ -323,7 +322,7 @@ impl<'a> Model<'a> {
             return false;
         }
         self.enter(key, true);
-        let time = self.time;
+        let time = self.below.now();
         if let Some(mini) = &mut self.leaves[key.leaf as usize].mini {
             mini.growth += growth;
             mini.written = time;
@@ -404,8 +403,7 @@ impl<'a> Model<'a> {
             return;
         }
         mini.merged();
-        page.visits.merges += 1.0;
-        self.frames.visit(leaf, Some(mini.written), self.time);
+        self.below.merge(leaf, mini.written);
         self.counts.merges[cause as usize] += 1.0;
         self.counts.merged_records += f64::from(records);
     }
@@ -441,21 +439,6 @@ impl<'a> Model<'a> {
             self.merge(leaf, Cause::Eviction);
             self.leaves[leaf as usize].mini = None;
             self.counts.evictions += 1.0;
-        }
-    }
-
-    /// Adds log bytes; starts checkpoints, and flushes when the log's buffer is full (§5.7).
-    fn log_grows(&mut self, by: f64) {
-        let before = self.pace.checkpoints(self.log);
-        self.log += by;
-        if self.log - self.flushed >= self.pace.buffer {
-            self.frames.flush(self.time);
-        }
-        if self.pace.checkpoints(self.log) > before {
-            for leaf in 0..self.leaves.len() as u32 {
-                self.merge(leaf, Cause::Checkpoint);
-            }
-            self.frames.sweep(self.time);
         }
     }
 }

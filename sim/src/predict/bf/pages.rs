@@ -4,10 +4,10 @@ use super::ring::BlockId;
 
 /// A record of a mini-page, named by the rank of its key in the leaf.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Record {
-    pub(super) rank: u32,
-    pub(super) bytes: u32,
-    pub(super) dirty: bool,
+pub(in crate::predict) struct Record {
+    pub(in crate::predict) rank: u32,
+    pub(in crate::predict) bytes: u32,
+    pub(in crate::predict) dirty: bool,
 }
 
 /// Reference bits (§5.5). If there are more records than bits, the last records share one; in a
@@ -55,7 +55,7 @@ pub(super) struct MiniPage {
     /// Bytes that its dirty records are assumed to need in the leaf.
     pub(super) growth: u32,
     /// When a record was last written.
-    pub(super) written: f64,
+    pub(super) written: u64,
 }
 
 impl MiniPage {
@@ -67,7 +67,7 @@ impl MiniPage {
             mirror: false,
             marks: Marks::default(),
             growth: 0,
-            written: 0.0,
+            written: 0,
         }
     }
 

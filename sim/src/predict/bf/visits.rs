@@ -4,6 +4,7 @@
 //! visited once would be drawn as if it came back, and be found in the cache
 //! ([`crate::predict::cache`], "Finite traces").
 
+use super::model::Key;
 use super::{LEAST_RING, MOST_VISITS, Setting};
 use crate::predict::leaf::LeafLevel;
 use crate::predict::workload::{NEVER, Workload};
@@ -27,19 +28,6 @@ pub(super) struct Visit {
     /// Index in [`Visits::keys`].
     pub(super) key: u32,
     pub(super) kind: Kind,
-}
-
-/// Properties of a key that the model needs.
-#[derive(Clone, Copy)]
-pub(super) struct Key {
-    /// Index in [`Visits::leaves`].
-    pub(super) leaf: u32,
-    /// Position among the leaf's keys.
-    pub(super) rank: u32,
-    /// Bytes of its record in a mini-page.
-    pub(super) bytes: u32,
-    /// Bytes that it is assumed to need in a leaf if the leaf is not known to hold it.
-    pub(super) growth: u32,
 }
 
 /// Properties of a leaf that the model needs.

@@ -53,6 +53,18 @@ impl Extents {
 }
 
 impl FlashShape {
+    /// A drive of `1/scale` of the blocks, in erase blocks as much smaller, so that each still
+    /// covers the same stretch of time.
+    #[must_use]
+    pub fn scaled(&self, scale: u64) -> FlashShape {
+        let pages = u64::from(self.pages_per_block);
+        FlashShape {
+            logical_blocks: self.logical_blocks / scale,
+            pages_per_block: (pages / scale).max(1) as u32,
+            ..*self
+        }
+    }
+
     /// Flash pages of the log, T.
     #[must_use]
     pub fn log_pages(&self) -> u64 {

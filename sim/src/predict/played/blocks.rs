@@ -4,39 +4,33 @@
 use treering_engine::{BLOCK_SIZE, IoClass};
 
 /// A drive that is only told which blocks are written and given up.
-pub(in crate::predict) trait Flash {
+pub(super) trait Flash {
     /// A block of this class is written. `stored` bytes of it are left after compression.
     fn write(&mut self, lba: u64, class: IoClass, stored: u32);
     /// These blocks hold nothing any more.
     fn trim(&mut self, lba: u64, blocks: u64);
-}
-
-/// Nothing below: only the host's bytes are of interest.
-pub(in crate::predict) struct NoFlash;
-
-impl Flash for NoFlash {
-    fn write(&mut self, _: u64, _: IoClass, _: u32) {}
-    fn trim(&mut self, _: u64, _: u64) {}
+    /// The measured part begins.
+    fn begin_measured(&mut self);
 }
 
 /// Sizes of blocks after compression, in bytes. Without compression a block stays what it is.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::predict) struct StoredSizes {
+pub(super) struct StoredSizes {
     /// The blocks of a page written whole, on average.
-    pub(in crate::predict) page: f64,
+    pub(super) page: f64,
     /// The log block of a page, by number of segments from 0 on; numbers beyond are like the last.
-    pub(in crate::predict) delta: Vec<f64>,
+    pub(super) delta: Vec<f64>,
     /// A block of the redo log by sixteenths of its fill, from empty to full.
-    pub(in crate::predict) log: Vec<f64>,
-    pub(in crate::predict) table: f64,
-    pub(in crate::predict) snapshot: f64,
-    pub(in crate::predict) superblock: f64,
-    pub(in crate::predict) overflow: f64,
+    pub(super) log: Vec<f64>,
+    pub(super) table: f64,
+    pub(super) snapshot: f64,
+    pub(super) superblock: f64,
+    pub(super) overflow: f64,
 }
 
 impl StoredSizes {
     /// Without compression.
-    pub(in crate::predict) fn whole() -> StoredSizes {
+    pub(super) fn whole() -> StoredSizes {
         let block = BLOCK_SIZE as f64;
         StoredSizes {
             page: block,
@@ -66,13 +60,13 @@ impl StoredSizes {
 
 /// Bytes written since the counts were last reset, by class.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(in crate::predict) struct Bytes {
-    pub(in crate::predict) host: [f64; 3],
-    pub(in crate::predict) stored: [f64; 3],
+pub(super) struct Bytes {
+    pub(super) host: [f64; 3],
+    pub(super) stored: [f64; 3],
 }
 
 /// The blocks on their way to the drive.
-pub(in crate::predict) struct Blocks<'f> {
+pub(super) struct Blocks<'f> {
     pub(super) flash: &'f mut dyn Flash,
     pub(super) sizes: StoredSizes,
     pub(super) bytes: Bytes,

@@ -38,13 +38,13 @@ pub(super) struct Picked {
 
 /// Counts since they were last reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(in crate::predict) struct FrameCounts {
-    pub(in crate::predict) hits: u64,
-    pub(in crate::predict) misses: u64,
-    pub(in crate::predict) evicted_dirty: u64,
-    pub(in crate::predict) swept: u64,
+pub(super) struct FrameCounts {
+    pub(super) hits: u64,
+    pub(super) misses: u64,
+    pub(super) evicted_dirty: u64,
+    pub(super) swept: u64,
     /// Frames that the hand has passed.
-    pub(in crate::predict) passed: u64,
+    pub(super) passed: u64,
 }
 
 /// The frames.
@@ -81,6 +81,11 @@ impl Frames {
     #[inline]
     pub(super) fn lacks_room_for(&self, page: u32) -> bool {
         self.free.is_empty() && self.places[page as usize] == NOWHERE
+    }
+
+    /// Whether a page is in a frame.
+    pub(super) fn holds(&self, page: u32) -> bool {
+        self.places[page as usize] != NOWHERE
     }
 
     /// An access to a page. If it changes the page, `changed` is the end of the log behind the

@@ -96,17 +96,34 @@ impl<'a> Leaves<'a> {
         next.is_some_and(|split| u64::from(split.time) * self.tick <= time)
     }
 
+    /// The pages of the next split, left and right, and the first rank of the right one; `None` if
+    /// it makes no page.
+    pub(super) fn next_split(&self) -> Option<(u32, u32, u32)> {
+        let split = self.splits.get(self.next)?;
+        let leaf = self.starts.partition_point(|start| *start < split.from);
+        let left = self.now.at_or_below(leaf)?;
+        let makes_one = left != leaf && leaf < self.records.len();
+        makes_one.then_some((left as u32, leaf as u32, split.from))
+    }
+
+    /// Ranks of the keys in a page.
+    pub(super) fn ranks(&self, page: u32) -> std::ops::Range<usize> {
+        let end = self.after(page).map_or(self.of_key.len(), |next| {
+            self.starts[next as usize] as usize
+        });
+        self.starts
+            .get(page as usize)
+            .map_or(0, |start| *start as usize)..end
+    }
+
     /// Does the next split.
     pub(super) fn split(&mut self) -> Option<Parted> {
-        let split = self.splits.get(self.next)?;
         let number = self.next;
+        let next = self.next_split();
         self.next += 1;
-        let leaf = self.starts.partition_point(|start| *start < split.from);
-        let left = self.now.at_or_below(leaf)? as u32;
-        let right = leaf as u32;
-        if left == right || leaf >= self.records.len() {
-            return None;
-        }
+        let split = self.splits.get(number)?;
+        let (left, right, _) = next?;
+        let leaf = right as usize;
         let moved = split.moved.min(self.records[left as usize]);
         self.records[left as usize] -= moved;
         self.records[leaf] = moved;

@@ -19,11 +19,14 @@
 //! | `redo` | end and durable end of the log, blocks of a flush | two numbers |
 //! | `clients` | virtual time: reads, group commit, flush intervals | a turn per client |
 //! | `homes` | in place, copy-on-write, shadowing: places, journal, table, snapshots | 12 B a page |
+//! | `bf` | mini-pages in their ring ([`super::bf`]) | their record sets |
 //! | `deltas` | segments that differ from a page's image | a bit a segment |
 //!
 //! Cost: some 50 to 100 ns per operation, without a look at the trace.
 
+mod bf;
 mod blocks;
+mod btree;
 mod clients;
 mod deltas;
 mod frames;
@@ -32,46 +35,134 @@ mod layout;
 mod leaves;
 mod marks;
 mod redo;
-mod tree;
+mod store;
 
 use std::io;
 
-use treering_engine::Options;
+use treering_engine::{BLOCK_SIZE, BfShape, IoClass, Options};
 
-use self::blocks::{Blocks, Bytes};
-pub(super) use self::blocks::{Flash, NoFlash, StoredSizes};
+use self::bf::BfTree;
+use self::blocks::{Blocks, Bytes, StoredSizes};
 use self::clients::Clients;
 use self::frames::Frames;
 use self::homes::Homes;
 use self::layout::Regions;
 use self::redo::Redo;
-pub(super) use self::tree::Counts;
-use self::tree::{PageTree, Parts};
+use self::store::{Counts, PageTree, Parts};
+use super::bf::{MiniPageCounts, MiniPagesPrediction};
 use super::cache::CacheShape;
-use super::device::DeviceParams;
+use super::device::{DeviceParams, DeviceWa};
+use super::flash::{Effort, Flash, Forecast};
 use super::leaf::LeafLevel;
 use super::log::Pace;
+use super::policies::OtherPolicies;
+use super::prediction::{HostWa, Prediction};
 use super::workload::Workload;
 
-/// What a played run is like besides its counts.
-pub(super) struct Run {
-    pub(super) counts: Counts,
-    /// Mean number of segments in a page's log block at the end.
-    pub(super) held_segments: f64,
+/// What was counted in a played run.
+struct Run {
+    counts: Counts,
+    mini_pages: Option<MiniPageCounts>,
     /// Turns of the clock hand in the measured part.
-    pub(super) turns: f64,
+    turns: f64,
+    flash: Option<Forecast>,
 }
 
-/// Plays a tree of pages without mini-pages.
-///
-/// # Errors
-/// The list of accesses is in a file that cannot be read.
-pub(super) fn play(
+/// Predicts a run of a tree of pages by playing it; `None` if the order of the accesses was lost,
+/// or if nothing here plays such a store.
+pub(super) fn predict(
     (workload, level): (&Workload, &LeafLevel),
     options: &Options,
     device: &DeviceParams,
     pace: Option<&Pace>,
-    (flash, sizes): (&mut dyn Flash, StoredSizes),
+    other_policies: OtherPolicies,
+) -> Option<Prediction> {
+    if options.mod_log.is_some() || device.compression.is_some() || workload.accesses.lost() {
+        return None;
+    }
+    let run = play((workload, level), options, device, pace).ok()?;
+    let weight = level.weight;
+    let counts = &run.counts;
+    let user = (workload.measured.user_bytes as f64).max(1.0);
+    // The log is that of the whole run; pages are those of the sample.
+    let [log, page, extra] = counts.bytes.host;
+    let page = page * weight;
+    let host = HostWa::new([log, page, extra * weight], user);
+    let accesses = counts.frames.hits + counts.frames.misses;
+    let ops = workload.measured.all_ops() as f64;
+    let mini_pages = run.mini_pages.as_ref().map(|mini| MiniPagesPrediction {
+        page_reads: counts.frames.misses as f64 * weight / ops.max(1.0),
+        page_writes: counts.writes as f64 * weight / ops.max(1.0),
+        ..MiniPagesPrediction::of(workload, mini, weight)
+    });
+    let hit_ratio = match &mini_pages {
+        None => 1.0 - counts.frames.misses as f64 / (accesses as f64).max(1.0),
+        Some(mini) => mini.memory_hit_ratio(),
+    };
+    Some(Prediction {
+        estimated: workload.is_estimated(),
+        overflow: counts.overflow * weight / user,
+        device: device_wa(run.flash.as_ref(), device, host.total),
+        host,
+        stored: None,
+        hit_ratio,
+        other_policies,
+        leaves: level.count(),
+        records_per_leaf: level.records_per_leaf(),
+        rotation_ops: ops / run.turns,
+        log_group_bytes: counts.redo.flushed as f64 / (counts.redo.flushes as f64).max(1.0),
+        checkpoints: counts.checkpoints,
+        mini_pages,
+        mod_log: None,
+        untried: Vec::new(),
+        warnings: workload.estimated().into_iter().collect(),
+    })
+}
+
+fn device_wa(flash: Option<&Forecast>, device: &DeviceParams, host: f64) -> DeviceWa {
+    let Some(flash) = flash else {
+        return DeviceWa::default();
+    };
+    let gc = host * flash.gc_per_host;
+    DeviceWa {
+        total: host + gc,
+        gc,
+        effective_alpha: device.physical_pages * BLOCK_SIZE as f64 / flash.in_use_bytes.max(1.0),
+    }
+}
+
+/// The flash below a store.
+struct Below(Option<Flash>);
+
+impl blocks::Flash for Below {
+    fn write(&mut self, lba: u64, class: IoClass, stored: u32) {
+        if let Some(flash) = &mut self.0 {
+            flash.write(lba, stored.min(BLOCK_SIZE as u32) as u16, class as u8);
+        }
+    }
+
+    fn trim(&mut self, lba: u64, blocks: u64) {
+        if let Some(flash) = &mut self.0 {
+            flash.trim(lba, blocks);
+        }
+    }
+
+    fn begin_measured(&mut self) {
+        if let Some(flash) = &mut self.0 {
+            flash.begin_measured();
+        }
+    }
+}
+
+/// Plays a tree of pages.
+///
+/// # Errors
+/// The list of accesses is in a file that cannot be read.
+fn play(
+    (workload, level): (&Workload, &LeafLevel),
+    options: &Options,
+    device: &DeviceParams,
+    pace: Option<&Pace>,
 ) -> io::Result<Run> {
     let scale = level.weight as u64;
     let regions = Regions::new(options, device.capacity_blocks, scale);
@@ -83,19 +174,60 @@ pub(super) fn play(
     let scaled = |count: f64| (count / level.weight).round().max(1.0) as usize;
     let pages = level.starts.len().max(1);
     let frames = Frames::new(scaled(shape.frames), scaled(shape.batch), pages);
+    let flash = device.flash.map(|flash| flash.scaled(scale));
+    let flash = flash.and_then(|flash| Flash::new(&flash, Effort::Full, 1, device.before).ok());
+    let mut below = Below(flash);
     let parts = Parts {
         frames,
         redo: Redo::new(options.log_packing, regions.log),
         homes: Homes::new(options, regions, pages),
         deltas: None,
         blocks: Blocks {
-            flash,
-            sizes,
+            flash: &mut below,
+            sizes: StoredSizes::whole(),
             bytes: Bytes::default(),
         },
         clients: Clients::new(pace),
     };
-    let mut tree = PageTree::new(workload, level, options, parts);
+    let tree = PageTree::new(workload, level, options, parts);
+    let (counts, mini_pages, turns) = match BfShape::of(options) {
+        None => {
+            let tree = play_btree(workload, tree)?;
+            (tree.counts(), None, tree.turns())
+        }
+        Some(shape) => {
+            let (tree, mini_pages) = play_bf(workload, BfTree::new(tree, &shape))?;
+            (tree.counts(), Some(mini_pages), tree.turns())
+        }
+    };
+    Ok(Run {
+        counts,
+        mini_pages,
+        turns,
+        flash: below.0.map(|flash| flash.forecast()),
+    })
+}
+
+fn play_btree<'a, 'f>(
+    workload: &Workload,
+    mut tree: PageTree<'a, 'f>,
+) -> io::Result<PageTree<'a, 'f>> {
+    let warmup = workload.warmup.all_ops();
+    let mut measuring = false;
+    workload.accesses.each(|step| {
+        if !measuring && step.time >= warmup {
+            measuring = true;
+            tree.begin_measuring();
+        }
+        btree::step(&mut tree, step);
+    })?;
+    Ok(tree)
+}
+
+fn play_bf<'a, 'f>(
+    workload: &Workload,
+    mut tree: BfTree<'a, 'f>,
+) -> io::Result<(PageTree<'a, 'f>, MiniPageCounts)> {
     let warmup = workload.warmup.all_ops();
     let mut measuring = false;
     workload.accesses.each(|step| {
@@ -105,11 +237,5 @@ pub(super) fn play(
         }
         tree.step(step);
     })?;
-    let turns = tree.frames.counts.passed as f64 / tree.frames.len() as f64;
-    let (counts, held_segments) = tree.finish();
-    Ok(Run {
-        counts,
-        held_segments,
-        turns,
-    })
+    Ok(tree.finish())
 }

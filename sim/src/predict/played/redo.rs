@@ -28,10 +28,10 @@ pub(super) struct LogRegion {
 
 /// Counts since they were last reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(in crate::predict) struct RedoCounts {
-    pub(in crate::predict) flushes: u64,
+pub(super) struct RedoCounts {
+    pub(super) flushes: u64,
     /// Bytes of records flushed.
-    pub(in crate::predict) flushed: u64,
+    pub(super) flushed: u64,
 }
 
 /// The log.
@@ -142,8 +142,16 @@ impl Redo {
 
 #[cfg(test)]
 mod tests {
-    use super::super::blocks::{Bytes, NoFlash, StoredSizes};
+    use super::super::blocks::{Bytes, Flash, StoredSizes};
     use super::*;
+
+    struct NoFlash;
+
+    impl Flash for NoFlash {
+        fn write(&mut self, _: u64, _: IoClass, _: u32) {}
+        fn trim(&mut self, _: u64, _: u64) {}
+        fn begin_measured(&mut self) {}
+    }
 
     const REGION: LogRegion = LogRegion {
         start: 2,

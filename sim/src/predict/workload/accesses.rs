@@ -57,8 +57,8 @@ pub(crate) struct Accesses {
     words: Vec<u32>,
     /// Length of the value of the last put.
     put_len: u32,
-    /// Why the order was lost: the file could not be written.
-    lost: Option<io::ErrorKind>,
+    /// Whether the file could not be written.
+    lost: bool,
 }
 
 impl Accesses {
@@ -105,11 +105,7 @@ impl Accesses {
 
     /// Moves the words in memory to the file.
     fn spill(&mut self) {
-        if self.lost.is_none()
-            && let Err(error) = self.append()
-        {
-            self.lost = Some(error.kind());
-        }
+        self.lost = self.lost || self.append().is_err();
         self.words.clear();
     }
 
@@ -148,13 +144,13 @@ impl Accesses {
         });
         match result {
             Ok(end) => self.pass(passed + (end - time)),
-            Err(error) => self.lost = Some(error.kind()),
+            Err(_) => self.lost = true,
         }
-        self.lost = self.lost.or(lost);
+        self.lost |= lost;
     }
 
-    /// Why the order of the accesses is not known, if it is not.
-    pub(crate) fn lost(&self) -> Option<io::ErrorKind> {
+    /// Whether the order of the accesses is not known, because there was no place for the file.
+    pub(crate) fn lost(&self) -> bool {
         self.lost
     }
 

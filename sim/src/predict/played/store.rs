@@ -1,5 +1,7 @@
-//! A tree of pages, played: its accesses in the order of the trace, on pages without content.
+//! The store of a played tree of pages: frames, log, page store and background work. What an
+//! operation does to them is decided by the tree above (`btree`, `bf`).
 
+use treering_engine::node::adapt::Use;
 use treering_engine::{BLOCK_SIZE, Durability, Options, is_long, node, overflow_blocks};
 use treering_traces::OpKind;
 
@@ -24,28 +26,26 @@ const SPLIT_BYTES: f64 = 7.0;
 
 /// Counts of the measured part.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(in crate::predict) struct Counts {
-    pub(in crate::predict) ops: u64,
-    pub(in crate::predict) frames: FrameCounts,
-    pub(in crate::predict) redo: RedoCounts,
-    pub(in crate::predict) bytes: Bytes,
-    pub(in crate::predict) checkpoints: u64,
+pub(super) struct Counts {
+    pub(super) ops: u64,
+    pub(super) frames: FrameCounts,
+    pub(super) redo: RedoCounts,
+    pub(super) bytes: Bytes,
+    pub(super) checkpoints: u64,
     /// Page writes, and those that wrote the whole page.
-    pub(in crate::predict) writes: u64,
-    pub(in crate::predict) whole: u64,
+    pub(super) writes: u64,
+    pub(super) whole: u64,
     /// Bytes of overflow blocks.
-    pub(in crate::predict) overflow: f64,
-    /// Records that scans read.
-    pub(in crate::predict) scanned: u64,
+    pub(super) overflow: f64,
 }
 
 /// The store.
 pub(super) struct PageTree<'a, 'f> {
-    workload: &'a Workload,
-    level: &'a LeafLevel,
-    options: &'a Options,
-    leaves: Leaves<'a>,
-    pub(super) frames: Frames,
+    pub(super) workload: &'a Workload,
+    pub(super) level: &'a LeafLevel,
+    pub(super) options: &'a Options,
+    pub(super) leaves: Leaves<'a>,
+    frames: Frames,
     redo: Redo,
     homes: Homes,
     deltas: Option<Deltas>,
@@ -55,9 +55,14 @@ pub(super) struct PageTree<'a, 'f> {
     live: Vec<bool>,
     /// Places of long values, by key.
     values: rustc_hash::FxHashMap<u32, Vec<u64>>,
+    /// Uses of leaves so far, and whether leaves adapt to them.
+    uses: u64,
+    adapts: bool,
     /// Operations that one of the sample stands for.
     weight: f64,
+    /// Position and end of the log at which the last checkpoint began.
     checkpoint_from: u64,
+    begun: u64,
     flushed_at: f64,
     interval: f64,
     snapshot_entries: f64,
@@ -110,6 +115,9 @@ impl<'a, 'f> PageTree<'a, 'f> {
             live: vec![false; keys],
             values: rustc_hash::FxHashMap::default(),
             weight: workload.sample_weight(),
+            begun: 0,
+            uses: 0,
+            adapts: options.leaf_layouts().is_adaptive(),
             flushed_at: 0.0,
             interval: match options.durability {
                 Durability::Grouped(interval) => interval.0 as f64,
@@ -131,58 +139,63 @@ impl<'a, 'f> PageTree<'a, 'f> {
         self.frames.counts = FrameCounts::default();
         self.redo.counts = RedoCounts::default();
         self.blocks.bytes = Bytes::default();
+        self.blocks.flash.begin_measured();
     }
 
-    /// The counts, and the mean number of segments in a page's log block.
-    pub(super) fn finish(self) -> (Counts, f64) {
-        let held = self.deltas.as_ref().map_or(0.0, Deltas::held);
-        let counts = Counts {
+    /// The counts of the measured part.
+    pub(super) fn counts(&self) -> Counts {
+        Counts {
             frames: self.frames.counts,
             redo: self.redo.counts,
             bytes: self.blocks.bytes,
             ..self.counts
-        };
-        (counts, held)
+        }
     }
 
-    /// Does one operation and the background work that becomes due.
-    pub(super) fn step(&mut self, step: Step) {
+    /// Turns of the clock hand in the measured part.
+    pub(super) fn turns(&self) -> f64 {
+        self.frames.counts.passed as f64 / self.frames.len() as f64
+    }
+
+    /// Begins an operation: a client takes it, perhaps after a log flush. Returns the misses so far.
+    pub(super) fn begin(&mut self, kind: OpKind) -> u64 {
         while !self.clients.begin() {
             self.flush();
             self.clients.flushed();
         }
         self.counts.ops += 1;
-        let before = self.frames.counts.misses;
-        let mut wrote = false;
-        match step.kind {
-            OpKind::Get => self.look_at(self.leaves.page(step.key)),
-            OpKind::Put => {
-                wrote = true;
-                self.put(step);
-            }
-            OpKind::Delete => wrote = self.delete(step.key),
-            OpKind::Scan => self.scan(step),
+        if kind != OpKind::Scan {
+            self.uses += 1;
         }
-        self.clients.end(self.frames.counts.misses - before, wrote);
-        self.background();
+        self.frames.counts.misses
+    }
+
+    /// Ends an operation: its client has waited for what it read.
+    pub(super) fn end(&mut self, misses_before: u64, wrote: bool) {
+        let misses = self.frames.counts.misses - misses_before;
+        self.clients.end(misses, wrote);
+    }
+
+    /// Whether a key has a record now.
+    pub(super) fn is_live(&self, key: u32) -> bool {
+        self.live[key as usize]
+    }
+
+    /// End of the log.
+    pub(super) fn log_end(&self) -> u64 {
+        self.redo.end()
     }
 
     /// An access to a page; makes room first if a frame is needed and none is free.
-    fn visit(&mut self, page: u32, changed: Option<u64>) {
+    pub(super) fn visit(&mut self, page: u32, changed: Option<u64>) {
         while self.frames.lacks_room_for(page) {
             self.write_back();
         }
         self.frames.visit(page, changed);
     }
 
-    fn look_at(&mut self, page: u32) {
-        self.visit(page, None);
-    }
-
-    fn put(&mut self, step: Step) {
-        while self.leaves.is_due(step.time) {
-            self.split();
-        }
+    /// Logs a put, and writes its value if that is long.
+    pub(super) fn log_put(&mut self, step: Step) {
         let page = self.leaves.page(step.key);
         let (key_len, _) = self.workload.keys.lens(step.key);
         let mut value = step.len as usize;
@@ -196,14 +209,24 @@ impl<'a, 'f> PageTree<'a, 'f> {
         }
         let fields = varint_len(key_len as u64) + (key_len + value) as u64;
         self.log(record_bytes(fields) + varint_len(self.homes.name(page)));
-        self.visit(page, Some(self.redo.end()));
-        let new = !std::mem::replace(&mut self.live[step.key as usize], true);
-        if let Some(deltas) = &mut self.deltas {
-            deltas.put(page, step.key, value as u32, new, self.leaves.records(page));
-        }
+    }
+
+    /// Notes a put in a page that has the record from now on.
+    pub(super) fn note_put(&mut self, key: u32, page: u32) {
+        let new = !std::mem::replace(&mut self.live[key as usize], true);
         if new {
             self.leaves.add(page);
         }
+    }
+
+    /// A put into a page that is changed at once.
+    pub(super) fn put_in_page(&mut self, step: Step, page: u32) {
+        self.visit(page, Some(self.redo.end()));
+        let new = !self.live[step.key as usize];
+        if let Some(deltas) = &mut self.deltas {
+            deltas.put(page, step.key, step.len, new, self.leaves.records(page));
+        }
+        self.note_put(step.key, page);
     }
 
     /// Writes the overflow blocks of a long value, and frees those of the value before.
@@ -219,48 +242,60 @@ impl<'a, 'f> PageTree<'a, 'f> {
         }
     }
 
-    /// Returns whether there was a record.
-    fn delete(&mut self, key: u32) -> bool {
-        let page = self.leaves.page(key);
-        if !self.live[key as usize] {
-            self.look_at(page);
+    /// Logs a delete. Returns whether there was a record; if not, nothing is logged.
+    pub(super) fn log_delete(&mut self, key: u32) -> bool {
+        if !std::mem::replace(&mut self.live[key as usize], false) {
             return false;
         }
         if !self.values.is_empty() {
             self.replace_value(key, None);
         }
+        let page = self.leaves.page(key);
         let (key_len, _) = self.workload.keys.lens(key);
         self.log(record_bytes(key_len as u64) + varint_len(self.homes.name(page)));
+        true
+    }
+
+    /// A delete in a page that is changed at once.
+    pub(super) fn delete_in_page(&mut self, key: u32, page: u32) {
         self.visit(page, Some(self.redo.end()));
         if let Some(deltas) = &mut self.deltas {
             deltas.delete(page, key);
         }
-        self.live[key as usize] = false;
-        true
     }
 
-    fn scan(&mut self, step: Step) {
+    /// The pages that a scan reads, in order.
+    pub(super) fn scanned(&mut self, step: Step) -> Vec<u32> {
         let mut page = self.leaves.page(step.key);
+        let mut pages = vec![page];
         let mut left = f64::from(step.len);
-        self.counts.scanned += u64::from(step.len);
         let mut here = self.leaves.behind(page, step.key) * f64::from(self.leaves.records(page));
-        loop {
-            self.look_at(page);
-            left -= here;
-            // A scan that ends with the last record of a page does not look for more.
-            if left <= 0.0 {
-                return;
-            }
-            let Some(next) = self.leaves.after(page) else {
-                return;
-            };
+        // A scan that ends with the last record of a page does not look for more.
+        while left > here
+            && let Some(next) = self.leaves.after(page)
+        {
             page = next;
+            pages.push(page);
+            left -= here;
             here = f64::from(self.leaves.records(page));
         }
+        pages
+    }
+
+    /// A scan reads a page. In a tree that adapts its leaves, some of these accesses are counted,
+    /// which is an access of its own that loads the page.
+    pub(super) fn scan_page(&mut self, page: u32) {
+        if self.adapts {
+            self.uses += 1;
+            if Use::Scan.counts(self.uses - 1) && !self.frames.holds(page) {
+                self.visit(page, None);
+            }
+        }
+        self.visit(page, None);
     }
 
     /// A page is full: it is loaded, then half of it moves to a new page.
-    fn split(&mut self) {
+    pub(super) fn split(&mut self) {
         let Some(parted) = self.leaves.split() else {
             return;
         };
@@ -297,20 +332,28 @@ impl<'a, 'f> PageTree<'a, 'f> {
         self.flushed_at = self.clients.now();
     }
 
-    fn background(&mut self) {
+    /// Evicts ahead of need.
+    #[inline]
+    pub(super) fn tidy(&mut self) {
         while self.frames.is_short() {
             self.write_back();
         }
-        if self.redo.unflushed() >= self.options.log_buffer_bytes {
+    }
+
+    /// Flushes the log if its buffer is full or its interval over.
+    #[inline]
+    pub(super) fn flush_if_due(&mut self) {
+        if self.redo.unflushed() >= self.options.log_buffer_bytes
+            || self.clients.now() - self.flushed_at >= self.interval
+        {
             self.flush();
         }
-        let every = self.options.checkpoint_log_bytes;
-        if self.redo.position() - self.checkpoint_from >= every {
-            self.checkpoint();
-        }
-        if self.clients.now() - self.flushed_at >= self.interval {
-            self.flush();
-        }
+    }
+
+    /// Whether the log has grown enough for a checkpoint.
+    #[inline]
+    pub(super) fn checkpoint_is_due(&self) -> bool {
+        self.redo.position() - self.checkpoint_from >= self.options.checkpoint_log_bytes
     }
 
     fn write_back(&mut self) {
@@ -342,9 +385,14 @@ impl<'a, 'f> PageTree<'a, 'f> {
         self.homes.write(&self.batch, &mut self.blocks);
     }
 
-    fn checkpoint(&mut self) {
-        let begin = self.redo.end();
+    /// Begins a checkpoint here. What is buffered above the pages is to be merged now.
+    pub(super) fn begin_checkpoint(&mut self) {
+        self.begun = self.redo.end();
         self.checkpoint_from = self.redo.position();
+    }
+
+    /// Writes all dirty pages, and completes the checkpoint.
+    pub(super) fn sweep(&mut self) {
         let mut picked = std::mem::take(&mut self.picked);
         let mut from = Some(0);
         while let Some(at) = from {
@@ -356,7 +404,7 @@ impl<'a, 'f> PageTree<'a, 'f> {
         let old = self.homes.write_snapshot(chunks, &mut self.blocks);
         self.flush();
         self.homes.write_superblock(old, &mut self.blocks);
-        self.redo.truncate(begin, &mut self.blocks);
+        self.redo.truncate(self.begun, &mut self.blocks);
         self.counts.checkpoints += 1;
     }
 }

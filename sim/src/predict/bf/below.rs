@@ -1,0 +1,24 @@
+//! What is below the mini-pages: leaves in frames, and their sizes.
+
+use super::pages::Record;
+
+/// The leaves below mini-pages.
+pub(in crate::predict) trait Below {
+    /// Reads a leaf.
+    fn read(&mut self, leaf: u32);
+
+    /// Merges records into a leaf; the newest was written at this time.
+    fn merge(&mut self, leaf: u32, written: u64);
+
+    /// The time of a write that happens now, as [`Below::merge`] will get it.
+    fn now(&self) -> u64;
+
+    /// Evicts leaves ahead of need.
+    fn tidy(&mut self);
+
+    /// Free bytes of a leaf.
+    fn free(&self, leaf: u32) -> u32;
+
+    /// All records of a leaf in key order, clean.
+    fn records(&self, leaf: u32) -> Vec<Record>;
+}

@@ -1,0 +1,206 @@
+//! A Bf-Tree, played: mini-pages in their ring ([`crate::predict::bf`]) above the frames, with the
+//! accesses in the order of the trace.
+
+use std::ops::{Deref, DerefMut};
+
+use treering_engine::BfShape;
+use treering_traces::OpKind;
+
+use super::store::PageTree;
+use crate::predict::bf::{Below, Key, MiniPageCounts, MiniPageModel, Record};
+use crate::predict::workload::Step;
+
+/// The leaves below the mini-pages.
+pub(super) struct Leaves<'a, 'f> {
+    tree: PageTree<'a, 'f>,
+    /// Key numbers in key order, and the rank of each key.
+    order: &'a [u32],
+    ranks: Vec<u32>,
+    mini_slot: u32,
+    leaf_slot: u32,
+    /// Bytes of a leaf's records, and bytes beside them, on average.
+    record_bytes: f64,
+    header_bytes: f64,
+}
+
+impl<'a, 'f> Deref for Leaves<'a, 'f> {
+    type Target = PageTree<'a, 'f>;
+
+    fn deref(&self) -> &PageTree<'a, 'f> {
+        &self.tree
+    }
+}
+
+impl DerefMut for Leaves<'_, '_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.tree
+    }
+}
+
+impl Below for Leaves<'_, '_> {
+    fn read(&mut self, leaf: u32) {
+        self.tree.visit(leaf, None);
+    }
+
+    fn merge(&mut self, leaf: u32, written: u64) {
+        self.tree.visit(leaf, Some(written));
+    }
+
+    fn now(&self) -> u64 {
+        self.tree.log_end()
+    }
+
+    fn tidy(&mut self) {
+        self.tree.tidy();
+    }
+
+    fn free(&self, leaf: u32) -> u32 {
+        let records = f64::from(self.tree.leaves.records(leaf));
+        let used = self.header_bytes + records * self.record_bytes;
+        (self.tree.options.page_size as f64 - used).max(0.0) as u32
+    }
+
+    fn records(&self, leaf: u32) -> Vec<Record> {
+        let keys = &self.order[self.tree.leaves.ranks(leaf)];
+        let live = keys.iter().filter(|key| self.tree.is_live(**key));
+        live.map(|key| self.record(*key)).collect()
+    }
+}
+
+impl Leaves<'_, '_> {
+    fn record(&self, key: u32) -> Record {
+        Record {
+            rank: self.ranks[key as usize],
+            bytes: self.mini_slot + self.bytes(key),
+            dirty: false,
+        }
+    }
+
+    fn bytes(&self, key: u32) -> u32 {
+        let (key_len, _) = self.tree.workload.keys.lens(key);
+        let value = (self.tree.workload).stored_len(key, self.tree.options.page_size);
+        (key_len + value) as u32
+    }
+
+    fn key(&self, key: u32) -> Key {
+        let bytes = self.bytes(key);
+        Key {
+            leaf: self.tree.leaves.page(key),
+            rank: self.ranks[key as usize],
+            bytes: self.mini_slot + bytes,
+            growth: self.leaf_slot + bytes,
+        }
+    }
+}
+
+/// The tree.
+pub(super) struct BfTree<'a, 'f> {
+    model: MiniPageModel<'a, Leaves<'a, 'f>>,
+}
+
+impl<'a, 'f> BfTree<'a, 'f> {
+    pub(super) fn new(tree: PageTree<'a, 'f>, shape: &'a BfShape) -> BfTree<'a, 'f> {
+        let level = tree.level;
+        let mut ranks = vec![0; level.order.len()];
+        for (rank, key) in (0..).zip(&level.order) {
+            ranks[*key as usize] = rank;
+        }
+        let leaves = level.leaves.len().max(1) as f64;
+        let records: f64 = level.leaves.iter().map(|l| f64::from(l.records)).sum();
+        let used: f64 = level.leaves.iter().map(|l| f64::from(l.used_bytes)).sum();
+        let header = f64::from(level.leaves.first().map_or(0, |leaf| {
+            leaf.layout.header_bytes() as u32 + 2 * leaf.fence_len
+        }));
+        let count = tree.leaves.limit();
+        let weight = level.weight;
+        let below = Leaves {
+            order: &level.order,
+            ranks,
+            mini_slot: shape.mini_slot as u32,
+            leaf_slot: shape.leaf_slot as u32,
+            header_bytes: header,
+            record_bytes: ((used - leaves * header) / records.max(1.0)).max(0.0),
+            tree,
+        };
+        BfTree {
+            model: MiniPageModel::new(shape, count, weight, below),
+        }
+    }
+
+    pub(super) fn store(&mut self) -> &mut PageTree<'a, 'f> {
+        &mut self.model.below.tree
+    }
+
+    pub(super) fn begin_measuring(&mut self) {
+        self.model.counts = MiniPageCounts::default();
+        self.store().begin_measuring();
+    }
+
+    /// The tree below, and the counts of the mini-pages.
+    pub(super) fn finish(self) -> (PageTree<'a, 'f>, MiniPageCounts) {
+        (self.model.below.tree, self.model.counts)
+    }
+
+    /// Does one operation and the background work that becomes due.
+    pub(super) fn step(&mut self, step: Step) {
+        let before = self.store().begin(step.kind);
+        let mut wrote = false;
+        match step.kind {
+            OpKind::Get => {
+                let key = self.model.below.key(step.key);
+                self.model.get(key);
+            }
+            OpKind::Put => {
+                wrote = true;
+                self.put(step);
+            }
+            OpKind::Delete => wrote = self.delete(step.key),
+            OpKind::Scan => {
+                let store = &mut self.model.below.tree;
+                let pages = store.scanned(step);
+                pages
+                    .into_iter()
+                    .for_each(|page| self.model.look_at_leaf(page));
+            }
+        }
+        self.store().end(before, wrote);
+        self.model.tidy();
+        let store = self.store();
+        store.flush_if_due();
+        if store.checkpoint_is_due() {
+            store.begin_checkpoint();
+            self.model.push_down();
+            self.model.below.tidy();
+            self.store().sweep();
+        }
+    }
+
+    fn put(&mut self, step: Step) {
+        while self.store().leaves.is_due(step.time) {
+            let next = self.store().leaves.next_split();
+            let Some((left, right, rank)) = next else {
+                self.store().split();
+                continue;
+            };
+            self.model.split(left, right, rank);
+            self.store().split();
+        }
+        let store = self.store();
+        store.log_put(step);
+        store.note_put(step.key, store.leaves.page(step.key));
+        let key = self.model.below.key(step.key);
+        self.model.write(key);
+    }
+
+    /// Returns whether there was a record.
+    fn delete(&mut self, key: u32) -> bool {
+        let store = self.store();
+        let found = store.log_delete(key);
+        let key = self.model.below.key(key);
+        match found {
+            true => self.model.write(key),
+            false => self.model.look_at_leaf(key.leaf),
+        }
+        found
+    }
+}
