@@ -7,6 +7,9 @@ use super::below::Below;
 use super::pages::{MiniPage, Record};
 use super::ring::Ring;
 
+/// Only so many leaves at the beginning of a scan may become mirrors.
+const MIRRORED: usize = 8;
+
 /// The cause of a merge, in the order of [`Counts::merges`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::predict) enum Cause {
@@ -170,9 +173,14 @@ impl<'a, B: Below> Model<'a, B> {
             }
             return;
         }
+        if self.scans_mirror(key.leaf) {
+            // A mirror also answers for absent keys.
+            self.counts.cache_hits += 1.0;
+            return;
+        }
         self.counts.misses += 1.0;
         self.look_at_leaf(key.leaf);
-        if self.wants_promotion() {
+        if self.wants_promotion(self.shape.promotion_percent) {
             self.promote(key);
         }
     }
@@ -183,12 +191,48 @@ impl<'a, B: Below> Model<'a, B> {
         self.below.read(leaf);
     }
 
+    /// Uses a leaf's mirror, if it has one, for all of its records.
+    fn scans_mirror(&mut self, leaf: u32) -> bool {
+        let Some(mini) = (self.leaves[leaf as usize].mini.as_mut()).filter(|mini| mini.mirror)
+        else {
+            return false;
+        };
+        mini.scanned = true;
+        if self.ring.near_head(mini.block) {
+            self.move_to_tail(leaf);
+        }
+        true
+    }
+
+    /// Scans a leaf, the `nth` of the scan: its mirror answers, or the leaf is read and sometimes
+    /// gets a mirror (§5.3).
+    pub(in crate::predict) fn scan(&mut self, leaf: u32, nth: usize) {
+        if self.scans_mirror(leaf) {
+            return;
+        }
+        self.look_at_leaf(leaf);
+        let percent = self.shape.promotion_percent / 3;
+        if nth < MIRRORED
+            && self.wants_promotion(percent)
+            && let Err(short) = self.widen(leaf, 0)
+            && short > 0
+        {
+            self.make_room(short);
+        }
+    }
+
+    /// Whether a leaf's mini-page has a record of a key, or a note that there is none.
+    pub(in crate::predict) fn has(&self, key: Key) -> bool {
+        let mini = self.leaves[key.leaf as usize].mini.as_ref();
+        mini.is_some_and(|mini| mini.find(key.rank).is_ok())
+    }
+
     /// Decides whether to promote a record. The choices are spread evenly, by the fractional parts
     /// of multiples of the golden ratio.
-    fn wants_promotion(&mut self) -> bool {
+    fn wants_promotion(&mut self, percent: u8) -> bool {
         let spread = self.chances.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         self.chances += 1;
-        (spread * 100) >> 32 < u64::from(self.shape.promotion_percent)
+        (spread * 100) >> 32 < u64::from(percent)
     }
 
     /// Promotes a record (copies it to the mini-page). If the ring is full, this makes room for the
@@ -214,9 +258,9 @@ impl<'a, B: Below> Model<'a, B> {
     fn needed(&self, key: Key) -> usize {
         let mini = self.leaves[key.leaf as usize].mini.as_deref();
         let records = mini.map_or(&[][..], |mini| &mini.records);
-        let has = mini.is_some_and(|mini| mini.find(key.rank).is_ok());
-        let new = if has { 0 } else { key.bytes as usize };
-        self.mini_bytes(records.iter().copied()) + new
+        let old = mini.and_then(|mini| mini.find(key.rank).ok());
+        let old = old.map_or(0, |index| records[index].bytes as usize);
+        self.mini_bytes(records.iter().copied()) - old + key.bytes as usize
     }
 
     fn mini_bytes(&self, records: impl Iterator<Item = Record>) -> usize {
@@ -279,6 +323,7 @@ impl<'a, B: Below> Model<'a, B> {
             Ok(index) => {
                 mini.used(index, marks);
                 mini.records[index].dirty |= dirty;
+                mini.records[index].bytes = key.bytes;
             }
             Err(index) => {
                 let record = Record {
@@ -313,7 +358,8 @@ impl<'a, B: Below> Model<'a, B> {
         }
         let needed = self.needed(key);
         let mirror = self.leaves[key.leaf as usize].mini.as_ref();
-        if needed > self.shape.largest && !mirror.is_some_and(|mini| mini.mirror) {
+        let fits = self.class_for(needed) < self.shape.blocks.len();
+        if !fits || needed > self.shape.largest && !mirror.is_some_and(|mini| mini.mirror) {
             self.merge_and_reshape(key);
             return false;
         }
@@ -340,7 +386,8 @@ impl<'a, B: Below> Model<'a, B> {
         let Some(mini) = &self.leaves[leaf as usize].mini else {
             return;
         };
-        if mini.mirror && self.mini_bytes(mini.hot(marks)) > self.shape.largest {
+        let whole = mini.scanned || self.mini_bytes(mini.hot(marks)) > self.shape.largest;
+        if mini.mirror && whole {
             let class = self.class_for(self.mini_bytes(mini.records.iter().copied()));
             if self.settle(leaf, class).is_ok() {
                 self.counts.copies_to_tail += 1.0;

@@ -51,6 +51,8 @@ pub(super) struct MiniPage {
     pub(super) records: Vec<Record>,
     /// Whether it holds all records of its leaf (§3.1, "Caching range gaps").
     pub(super) mirror: bool,
+    /// Whether, as a mirror, it was used for all records since it was last at the tail.
+    pub(super) scanned: bool,
     marks: Marks,
     /// Bytes that its dirty records are assumed to need in the leaf.
     pub(super) growth: u32,
@@ -65,6 +67,7 @@ impl MiniPage {
             class,
             records: Vec::new(),
             mirror: false,
+            scanned: false,
             marks: Marks::default(),
             growth: 0,
             written: 0,
@@ -118,11 +121,13 @@ impl MiniPage {
             hot.is_hot(index - 1, marks, mirror)
         });
         self.mirror = false;
+        self.scanned = false;
         self.marks = Marks::default();
     }
 
     /// Keeps all records and clears the reference bits.
     pub(super) fn cool_whole(&mut self) {
+        self.scanned = false;
         self.marks = Marks::default();
     }
 
@@ -130,15 +135,31 @@ impl MiniPage {
     pub(super) fn widen(&mut self, all: impl Iterator<Item = Record>, marks: usize) {
         let old = std::mem::take(&mut self.records);
         let was = std::mem::take(&mut self.marks);
-        for (index, mut record) in all.enumerate() {
-            if let Ok(at) = old.binary_search_by_key(&record.rank, |r| r.rank) {
-                record.dirty = old[at].dirty;
-                if was.is_hot(at, marks, self.mirror) {
-                    self.marks.used(index, marks, true);
+        // A deleted record whose leaf still has it is in the old records only.
+        let mut left = old.iter().enumerate().peekable();
+        let mut add = |records: &mut Vec<Record>, record: Record, hot: bool| {
+            if hot {
+                self.marks.used(records.len(), marks, true);
+            }
+            records.push(record);
+        };
+        let is_hot = |at| was.is_hot(at, marks, self.mirror);
+        let mut records = Vec::with_capacity(old.len());
+        for record in all {
+            while let Some((at, before)) = left.next_if(|(_, r)| r.rank < record.rank) {
+                if before.dirty {
+                    add(&mut records, *before, is_hot(at));
                 }
             }
-            self.records.push(record);
+            match left.next_if(|(_, r)| r.rank == record.rank) {
+                Some((at, same)) => add(&mut records, *same, is_hot(at)),
+                None => add(&mut records, record, false),
+            }
         }
+        for (at, behind) in left.filter(|(_, r)| r.dirty) {
+            add(&mut records, *behind, is_hot(at));
+        }
+        self.records = records;
         self.mirror = true;
     }
 }

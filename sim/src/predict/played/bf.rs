@@ -76,8 +76,13 @@ impl Leaves<'_, '_> {
         }
     }
 
+    /// Bytes of key and value, or of the key alone if there is no record: then a mini-page holds a
+    /// tombstone or a phantom.
     fn bytes(&self, key: u32) -> u32 {
         let (key_len, _) = self.tree.workload.keys.lens(key);
+        if !self.tree.is_live(key) {
+            return key_len as u32;
+        }
         let value = (self.tree.workload).stored_len(key, self.tree.options.page_size);
         (key_len + value) as u32
     }
@@ -158,9 +163,9 @@ impl<'a, 'f> BfTree<'a, 'f> {
             OpKind::Scan => {
                 let store = &mut self.model.below.tree;
                 let pages = store.scanned(step);
-                pages
-                    .into_iter()
-                    .for_each(|page| self.model.look_at_leaf(page));
+                for (nth, page) in pages.into_iter().enumerate() {
+                    self.model.scan(page, nth);
+                }
             }
         }
         self.store().end(before, wrote);
@@ -192,15 +197,19 @@ impl<'a, 'f> BfTree<'a, 'f> {
         self.model.write(key);
     }
 
-    /// Returns whether there was a record.
+    /// Writes a tombstone, unless the mini-page already says that there is no record. Returns
+    /// whether it did.
     fn delete(&mut self, key: u32) -> bool {
-        let store = self.store();
-        let found = store.log_delete(key);
-        let key = self.model.below.key(key);
-        match found {
-            true => self.model.write(key),
-            false => self.model.look_at_leaf(key.leaf),
+        let was_live = self.store().is_live(key);
+        self.store().log_delete(key);
+        let known = self.model.below.key(key);
+        if !was_live && self.model.has(known) {
+            return false;
         }
-        found
+        if !was_live {
+            self.store().log_tombstone(key);
+        }
+        self.model.write(known);
+        true
     }
 }

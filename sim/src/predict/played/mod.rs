@@ -52,7 +52,7 @@ use self::store::{Counts, PageTree, Parts};
 use super::bf::{MiniPageCounts, MiniPagesPrediction};
 use super::cache::CacheShape;
 use super::device::{DeviceParams, DeviceWa};
-use super::flash::{Effort, Flash, Forecast};
+use super::flash::{Effort, Flash, FlashShape, Forecast};
 use super::leaf::LeafLevel;
 use super::log::Pace;
 use super::policies::OtherPolicies;
@@ -131,6 +131,9 @@ fn device_wa(flash: Option<&Forecast>, device: &DeviceParams, host: f64) -> Devi
     }
 }
 
+/// Seed of the samples.
+const SEED: u64 = 1;
+
 /// The flash below a store.
 struct Below(Option<Flash>);
 
@@ -154,6 +157,18 @@ impl blocks::Flash for Below {
     }
 }
 
+/// Flash pages up to which the predicted stream goes through all of the drive: samples of so few
+/// blocks, of which some are written again and again, say little.
+const SMALL_DRIVE: u64 = 1 << 16;
+
+fn miniature(shape: &FlashShape, device: &DeviceParams) -> Option<Flash> {
+    let flash = match shape.log_pages() <= SMALL_DRIVE {
+        true => Flash::sampled(shape, 1, SEED, device.before),
+        false => Flash::new(shape, Effort::Full, SEED, device.before),
+    };
+    flash.ok()
+}
+
 /// Plays a tree of pages.
 ///
 /// # Errors
@@ -175,7 +190,7 @@ fn play(
     let pages = level.starts.len().max(1);
     let frames = Frames::new(scaled(shape.frames), scaled(shape.batch), pages);
     let flash = device.flash.map(|flash| flash.scaled(scale));
-    let flash = flash.and_then(|flash| Flash::new(&flash, Effort::Full, 1, device.before).ok());
+    let flash = flash.and_then(|flash| miniature(&flash, device));
     let mut below = Below(flash);
     let parts = Parts {
         frames,

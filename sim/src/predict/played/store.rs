@@ -250,10 +250,15 @@ impl<'a, 'f> PageTree<'a, 'f> {
         if !self.values.is_empty() {
             self.replace_value(key, None);
         }
+        self.log_tombstone(key);
+        true
+    }
+
+    /// Logs the delete of a key that may have no record.
+    pub(super) fn log_tombstone(&mut self, key: u32) {
         let page = self.leaves.page(key);
         let (key_len, _) = self.workload.keys.lens(key);
         self.log(record_bytes(key_len as u64) + varint_len(self.homes.name(page)));
-        true
     }
 
     /// A delete in a page that is changed at once.
