@@ -11,7 +11,7 @@ use treering_sim::predict::Before;
 use treering_sim::predict::flash::Flash;
 use treering_sim::ssd::{Frontiers, Ftl, FtlConfig, GcPolicy, GeometryError};
 
-const BLOCKS: u64 = 200_000;
+const BLOCKS: u64 = 100_000;
 const PAGES: u32 = 256;
 
 fn main() -> Result<(), GeometryError> {
@@ -37,7 +37,7 @@ fn main() -> Result<(), GeometryError> {
                     config.reserve_blocks = 3;
                     let mut whole = Ftl::new(&config)?;
                     let shape = whole.shape();
-                    let mut small = [4, 8, 16]
+                    let mut small = [4, 8]
                         .map(|k| Flash::sampled(&shape, k, 7, Before::InOrder))
                         .into_iter()
                         .collect::<Result<Vec<_>, _>>()?;
@@ -54,8 +54,9 @@ fn main() -> Result<(), GeometryError> {
                                     small.iter_mut().for_each(|flash| flash.write(lba, 4096, 0));
                                 }
                                 Request::Trim(lba, blocks) => {
-                                    (lba..lba + blocks)
-                                        .for_each(|lba| drop(whole.trim(lba as u32)));
+                                    for lba in lba..lba + blocks {
+                                        whole.trim(lba as u32);
+                                    }
                                     small.iter_mut().for_each(|flash| flash.trim(lba, blocks));
                                 }
                             }

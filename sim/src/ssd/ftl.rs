@@ -23,7 +23,7 @@
 //! sum to the mapped pages; `sealed + open + free == blocks`.
 
 use crate::predict::flash::FlashShape;
-use crate::ssd::gc::{GcPolicy, Victims};
+use crate::ssd::gc::{GcPolicy, Ties, Victims};
 
 /// No page: in `l2p` an unmapped logical page, in `p2l` an invalid physical page.
 const NONE: u32 = u32::MAX;
@@ -210,6 +210,11 @@ impl Ftl {
             counters: FtlCounters::default(),
             gc_reached: false,
         })
+    }
+
+    /// Sets which of several equally good victims greedy cleaning takes.
+    pub(crate) fn set_ties(&mut self, how: Ties) {
+        self.victims.set_ties(how);
     }
 
     /// Writes one logical page of class 0. Panics if `page >= logical_pages()`.

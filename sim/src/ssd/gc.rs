@@ -112,9 +112,10 @@ impl SplitMix {
 enum Sealed {
     /// Doubly linked lists by valid count; `least` is a lower bound of the smallest non-empty one.
     ByValid {
-        heads: Vec<u32>,
+        lists: Vec<List>,
         links: Vec<Link>,
         least: u32,
+        ties: Ties,
     },
     /// In sealing order.
     Queue { order: VecDeque<u32>, window: u32 },
@@ -130,6 +131,23 @@ enum Sealed {
         sealed_at: Vec<u64>,
         now: u64,
     },
+}
+
+/// Which of several blocks with the fewest valid pages greedy cleaning takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ties {
+    /// The one that lost a page last.
+    Newest,
+    /// The one that has kept its pages longest. Small erase blocks have ties all the time, and a
+    /// block that is just being overwritten is then a bad choice.
+    Oldest,
+}
+
+/// Both ends of a list of [`Sealed::ByValid`]; blocks are added at the head.
+#[derive(Clone, Copy, Debug)]
+struct List {
+    head: u32,
+    tail: u32,
 }
 
 /// Neighbours in a list of [`Sealed::ByValid`]; `prev == OPEN` marks a block in no list.
@@ -153,7 +171,13 @@ impl Victims {
         let n = blocks as usize;
         let sealed = match policy {
             GcPolicy::Greedy => Sealed::ByValid {
-                heads: vec![NIL; b as usize + 1],
+                lists: vec![
+                    List {
+                        head: NIL,
+                        tail: NIL
+                    };
+                    b as usize + 1
+                ],
                 links: vec![
                     Link {
                         prev: OPEN,
@@ -162,6 +186,7 @@ impl Victims {
                     n
                 ],
                 least: 0,
+                ties: Ties::Newest,
             },
             GcPolicy::Fifo => Sealed::Queue {
                 order: VecDeque::with_capacity(n),
@@ -188,6 +213,13 @@ impl Victims {
         }
     }
 
+    /// Sets which of several equally good blocks greedy cleaning takes.
+    pub(crate) fn set_ties(&mut self, how: Ties) {
+        if let Sealed::ByValid { ties, .. } = &mut self.sealed {
+            *ties = how;
+        }
+    }
+
     pub(crate) fn valid(&self, block: u32) -> u32 {
         u32::from(self.valid[block as usize])
     }
@@ -209,15 +241,16 @@ impl Victims {
         let valid = &mut self.valid[block as usize];
         *valid -= 1;
         if let Sealed::ByValid {
-            heads,
+            lists,
             links,
             least,
+            ..
         } = &mut self.sealed
             && links[block as usize].prev != OPEN
         {
             let v = u32::from(*valid);
-            unlink(heads, links, v + 1, block);
-            push(heads, links, v, block);
+            unlink(lists, links, v + 1, block);
+            push(lists, links, v, block);
             *least = (*least).min(v);
         }
     }
@@ -227,11 +260,12 @@ impl Victims {
         let v = self.valid(block);
         match &mut self.sealed {
             Sealed::ByValid {
-                heads,
+                lists,
                 links,
                 least,
+                ..
             } => {
-                push(heads, links, v, block);
+                push(lists, links, v, block);
                 *least = (*least).min(v);
             }
             Sealed::Queue { order, .. } => order.push_back(block),
@@ -253,16 +287,21 @@ impl Victims {
         let valid = &self.valid;
         match &mut self.sealed {
             Sealed::ByValid {
-                heads,
+                lists,
                 links,
                 least,
+                ties,
             } => {
                 // invariant: some block is sealed whenever GC runs, so this ends at a head.
-                while heads[*least as usize] == NIL {
+                while lists[*least as usize].head == NIL {
                     *least += 1;
                 }
-                let block = heads[*least as usize];
-                unlink(heads, links, *least, block);
+                let List { head, tail } = lists[*least as usize];
+                let block = match ties {
+                    Ties::Newest => head,
+                    Ties::Oldest => tail,
+                };
+                unlink(lists, links, *least, block);
                 links[block as usize].prev = OPEN;
                 block
             }
@@ -316,7 +355,7 @@ impl Victims {
     pub(crate) fn memory_bytes(&self) -> usize {
         2 * self.valid.capacity()
             + match &self.sealed {
-                Sealed::ByValid { heads, links, .. } => 4 * heads.capacity() + 8 * links.capacity(),
+                Sealed::ByValid { lists, links, .. } => 8 * (lists.capacity() + links.capacity()),
                 Sealed::Queue { order, .. } => 4 * order.capacity(),
                 Sealed::Bag { blocks, .. } => 4 * blocks.capacity(),
                 Sealed::Aged {
@@ -327,23 +366,29 @@ impl Victims {
 }
 
 #[inline(always)]
-fn unlink(heads: &mut [u32], links: &mut [Link], list: u32, block: u32) {
+fn unlink(lists: &mut [List], links: &mut [Link], list: u32, block: u32) {
     let Link { prev, next } = links[block as usize];
+    let ends = &mut lists[list as usize];
     if prev == NIL {
-        heads[list as usize] = next;
+        ends.head = next;
     } else {
         links[prev as usize].next = next;
     }
-    if next != NIL {
+    if next == NIL {
+        ends.tail = prev;
+    } else {
         links[next as usize].prev = prev;
     }
 }
 
 #[inline(always)]
-fn push(heads: &mut [u32], links: &mut [Link], list: u32, block: u32) {
-    let next = std::mem::replace(&mut heads[list as usize], block);
+fn push(lists: &mut [List], links: &mut [Link], list: u32, block: u32) {
+    let ends = &mut lists[list as usize];
+    let next = std::mem::replace(&mut ends.head, block);
     links[block as usize] = Link { prev: NIL, next };
-    if next != NIL {
+    if next == NIL {
+        ends.tail = block;
+    } else {
         links[next as usize].prev = block;
     }
 }

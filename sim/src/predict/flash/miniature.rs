@@ -6,6 +6,7 @@ use crate::csd::precondition::Prepared;
 use crate::csd::{ExtentFtl, ExtentFtlConfig};
 use crate::mean::Mean;
 use crate::predict::device::Before;
+use crate::ssd::gc::Ties;
 use crate::ssd::precondition::prepare;
 use crate::ssd::{Ftl, FtlConfig, GeometryError};
 
@@ -205,7 +206,7 @@ impl Mapping {
         let pages = pages as u32;
         let Some(extents) = shape.extents else {
             let least = logical.div_ceil(u64::from(pages)) as u32 + 1;
-            return Ok(Mapping::Pages(Ftl::new(&FtlConfig {
+            let mut ftl = Ftl::new(&FtlConfig {
                 logical_pages: logical,
                 pages_per_block: pages,
                 log_blocks: log_blocks.max(least),
@@ -213,7 +214,9 @@ impl Mapping {
                 policy: shape.policy,
                 frontiers: shape.frontiers,
                 seed,
-            })?));
+            })?;
+            ftl.set_ties(Ties::Oldest);
+            return Ok(Mapping::Pages(ftl));
         };
         let ftl = ExtentFtl::new(&ExtentFtlConfig {
             logical_blocks: logical,
