@@ -112,6 +112,10 @@ fn check_reached(report: &ReplayReport) -> Result<(), Failure> {
              smaller --capacity",
         ));
     }
+    // A drive alone has no cache.
+    if report.direct.is_some() {
+        return Ok(());
+    }
     if let Some(mini_pages) = &report.cache.mini_pages
         && mini_pages.evictions == 0
     {

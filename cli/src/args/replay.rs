@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use treering_engine::node::LayoutChoice;
-use treering_engine::{LogPacking, Nanos, PageStoreKind, TreeSpec};
+use treering_engine::{LogPacking, Nanos, PageStoreKind};
 use treering_sim::replay::{Acknowledge, Oversize, Preload, Size};
 
-use crate::{tree, units};
+use crate::tree::Replayed;
+use crate::units;
 
 /// Flags of `treering replay`.
 #[derive(Debug, Args)]
@@ -17,6 +18,7 @@ use crate::{tree, units};
     treering replay zipf.trz --tree bf --copy-on-access 20 --promote 5\n  \
     treering replay zipf.trz --device csd --tree bminus\n  \
     treering replay vm.trz --preload none --warmup 0.2\n  \
+    treering replay vm.trz --tree none --precondition steady --op 0.07\n  \
     treering replay zipf.trz --device csd --store cow --page 8KiB --threshold 2KiB\n  \
     treering replay zipf.trz --tree ccl --device pm --nbatch 4 --timing --clients 8\n  \
     treering replay zipf.trz --tree lodge --device pm --t-node 4 --node-split double\n  \
@@ -29,9 +31,11 @@ pub(crate) struct ReplayArgs {
     /// Tree: btree, bf (Bf-Tree), bminus (B⁻-tree), ccl (CCL-BTree), lodge (LodgeTree), pmtree (no
     /// buffers), pmtree-global (one buffer), or a spec with parts and parameters such as
     /// `btree(page=8KiB)+shadow(T=2KiB)+sparse`; `treering trees` lists them. The flags below
-    /// override the spec
-    #[arg(long, value_name = "SPEC", default_value = "btree", value_parser = tree::spec)]
-    pub(crate) tree: TreeSpec,
+    /// override the spec. `none` is no tree: puts write the record's blocks straight to a simulated
+    /// drive, deletes trim and gets read them. Keys get blocks in their order, each as many as its
+    /// longest value needs, at least one; a block of a block trace is one
+    #[arg(long, value_name = "SPEC", default_value = "btree", value_parser = Replayed::parse)]
+    pub(crate) tree: Replayed,
     /// Device: ssd, csd (compresses each block), pm (persistent memory), another name that
     /// `treering devices` lists, PROFILE.toml, or file:PATH (a new file) [default: ssd; pm with
     /// ccl, lodge and pmtree]

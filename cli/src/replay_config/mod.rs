@@ -1,5 +1,6 @@
 //! Turns the flags of `treering replay` into a [`ReplayConfig`].
 
+mod direct;
 mod memory;
 mod pages;
 
@@ -8,10 +9,12 @@ use treering_sim::replay::{ReplayConfig, Stop, Tree};
 use crate::args::ReplayArgs;
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::tree::Replayed;
 
 /// The configuration: what to replay, on what, and how.
 pub(crate) fn of(args: &ReplayArgs) -> Result<ReplayConfig, Failure> {
     let (target, tree) = match memory::tree(args)? {
+        None if matches!(args.tree, Replayed::Direct) => (direct::target(args)?, Tree::Direct),
         None => (pages::target(args)?, Tree::Pages(pages::options(args)?)),
         Some(tree) => (memory::target(args)?, Tree::pm(tree)),
     };

@@ -30,7 +30,10 @@ pub(super) fn make_fit(
     }
     Ok(match fit(op, numbers, takes, oversize, trace)? {
         Fit::Yes(value_len) => {
-            op.value_len = value_len;
+            op.value_len = match takes.record_bytes {
+                None => value_len,
+                Some(bytes) => (bytes as u32).saturating_sub(op.key.len() as u32),
+            };
             true
         }
         Fit::Skip => false,
@@ -51,6 +54,9 @@ pub(super) struct Takes {
     pub(super) max_key: usize,
     /// Page size, which limits keys; `None` if there are no pages, so that every key fits.
     pub(super) page_size: Option<usize>,
+    /// Length of every record, key and value, whatever the trace says; `None` for that of the
+    /// trace.
+    pub(super) record_bytes: Option<usize>,
 }
 
 impl Takes {
@@ -59,13 +65,15 @@ impl Takes {
         Takes {
             max_key: limits.max_key,
             page_size: Some(limits.page_size),
+            record_bytes: None,
         }
     }
 
-    /// Limits of a store in persistent memory, whose chunks are longer than any key of a trace.
-    pub(super) const OF_MEMORY: Takes = Takes {
+    /// Limits of a store without pages, which takes any key of a trace.
+    pub(super) const WITHOUT_PAGES: Takes = Takes {
         max_key: u16::MAX as usize,
         page_size: None,
+        record_bytes: None,
     };
 
     /// The error for a record that does not fit.

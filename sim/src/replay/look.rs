@@ -108,7 +108,7 @@ pub(super) fn look_through(
         progress,
     };
     let loaded = loads.len();
-    let (takes, name) = (config.tree.takes(), trace.display().to_string());
+    let (takes, name) = (config.tree.takes(&header), trace.display().to_string());
     let stored =
         |op: &mut Op, number| make_fit(op, (number, loaded), takes, config.oversize, &name);
     let mut workload = Workload::analyze_stored(&mut counted, span, stored)?;

@@ -15,6 +15,7 @@
 //! | `virtual_time` | the loop: closed-loop clients on any simulated device |
 //! | `measure`, `frame` | measurements, and the part of a report that all devices have |
 //! | `pages`, `persistent` | trees of pages and trees in persistent memory: sizes, device, report |
+//! | `direct` | no tree: the trace's own writes on a simulated drive |
 //! | `file` | real threads on a real file, with the same source and the same measures |
 //! | `rig` | a store on a drive that experiments drive by hand |
 //!
@@ -25,6 +26,7 @@
 //! about it, and fill it in `pages/report` or `persistent/report`.
 
 mod config;
+mod direct;
 mod error;
 mod file;
 mod fit;
@@ -110,6 +112,7 @@ pub fn run(
         (Tree::Pm(options), Place::Memory(profile, bytes)) => {
             persistent::run(config, options, (profile, bytes), progress)
         }
+        (Tree::Direct, Place::Drive(asked)) => direct::run(config, asked, progress),
         (tree, _) => {
             let (device, name) = (config.target.name(), tree.name());
             let why = format!("{device}; {name} expects {}", tree.runs_on());

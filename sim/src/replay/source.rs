@@ -43,7 +43,7 @@ impl<'a> Source<'a> {
             looked,
             input: Input::open(&config.trace, &looked.loads)?,
             trace: config.trace.display().to_string(),
-            takes: config.tree.takes(),
+            takes: config.tree.takes(&looked.header),
             number: 0,
             until: looked.ops,
         })

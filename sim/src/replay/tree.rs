@@ -1,6 +1,7 @@
 //! The tree that is replayed, and everything in a replay that depends on its kind.
 
-use treering_engine::{Options, PmOptions, PmTreeKind};
+use treering_engine::{BLOCK_SIZE, Options, PmOptions, PmTreeKind};
+use treering_traces::Header;
 
 use super::fit::Takes;
 use crate::pm::XPLINE_SIZE;
@@ -12,6 +13,8 @@ pub enum Tree {
     Pages(Options),
     /// A tree in persistent memory.
     Pm(PmOptions),
+    /// No tree: the trace's own writes go straight to the blocks of a drive.
+    Direct,
 }
 
 impl Tree {
@@ -37,18 +40,19 @@ impl Tree {
         match self {
             Tree::Pages(options) => options.tree_name(),
             Tree::Pm(options) => options.tree.name(),
+            Tree::Direct => "none",
         }
     }
 
-    /// The options of a tree of pages; a tree in persistent memory is replaced by the default tree
-    /// of pages.
+    /// The options of a tree of pages; anything else is replaced by the default tree of
+    /// pages.
     pub fn pages_mut(&mut self) -> &mut Options {
-        if let Tree::Pm(_) = self {
+        if let Tree::Pm(_) | Tree::Direct = self {
             *self = Tree::Pages(Options::default());
         }
         match self {
             Tree::Pages(options) => options,
-            Tree::Pm(_) => unreachable!("it has just become one of pages"),
+            Tree::Pm(_) | Tree::Direct => unreachable!("it has just become one of pages"),
         }
     }
 
@@ -57,16 +61,22 @@ impl Tree {
         match self {
             Tree::Pages(options) => options.page_size,
             Tree::Pm(_) => XPLINE_SIZE,
+            Tree::Direct => BLOCK_SIZE,
         }
     }
 
-    /// The limits of its records.
-    pub(super) fn takes(&self) -> Takes {
+    /// The limits of its records in a replay of a trace with this header.
+    pub(super) fn takes(&self, header: &Header) -> Takes {
         match self {
             Tree::Pages(options) => {
                 Takes::of_pages(&treering_engine::node::limits(options.page_size))
             }
-            Tree::Pm(_) => Takes::OF_MEMORY,
+            Tree::Pm(_) => Takes::WITHOUT_PAGES,
+            // A block of a block trace is a whole block of the drive.
+            Tree::Direct => Takes {
+                record_bytes: header.addresses.then_some(BLOCK_SIZE),
+                ..Takes::WITHOUT_PAGES
+            },
         }
     }
 
@@ -75,6 +85,7 @@ impl Tree {
         match self {
             Tree::Pages(_) => "a drive or a file",
             Tree::Pm(_) => "persistent memory",
+            Tree::Direct => "a simulated drive",
         }
     }
 }

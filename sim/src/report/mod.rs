@@ -7,6 +7,7 @@
 
 mod buffering;
 mod device;
+mod direct;
 mod durability;
 pub mod html;
 mod latency;
@@ -24,6 +25,7 @@ pub use buffering::Compared;
 pub(crate) use buffering::{PageIo, compared};
 pub(crate) use device::flat;
 pub use device::{CompressionReport, DeviceReport, KernelReport, WriteDifference};
+pub use direct::{DirectReport, MiniatureReport};
 pub use latency::Latency;
 pub(crate) use lifetime::{Daily, Worn};
 pub use lifetime::{DailyFrom, LifetimeReport};

@@ -7,6 +7,7 @@ use treering_traces::Blocks;
 
 use super::buffering::Compared;
 use super::device::{DeviceReport, KernelReport};
+use super::direct::DirectReport;
 use super::latency::Latency;
 use super::lifetime::LifetimeReport;
 use super::mini_pages::MiniPagesReport;
@@ -28,7 +29,7 @@ pub struct ReplayReport {
     pub trace: TraceInfo,
     /// The records that were loaded before the trace.
     pub preload: PreloadReport,
-    /// The tree: `btree`, `bf`, `bminus`, `ccl`, `lodge` or `pmtree`.
+    /// The tree: `btree`, `bf`, `bminus`, `ccl`, `lodge` or `pmtree`; `none` for a drive alone.
     pub tree: String,
     /// The device.
     pub device: DeviceReport,
@@ -55,6 +56,9 @@ pub struct ReplayReport {
     pub cache: CacheReport,
     /// Persistent memory; `null` on other devices.
     pub pm: Option<PmReport>,
+    /// The drive without a tree; left out with a tree.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub direct: Option<DirectReport>,
     /// Wear, and the device's lifetime at a daily write volume; `null` on files, whose drive is
     /// unknown.
     pub lifetime: Option<LifetimeReport>,
@@ -74,6 +78,10 @@ impl ReplayReport {
     /// Time, cache, space and store as labelled sentences, as a terminal shows them.
     pub(super) fn state(&self) -> Vec<(&'static str, String)> {
         let mut rows = vec![("Throughput:", self.throughput())];
+        if let Some(direct) = &self.direct {
+            rows.extend(direct.rows());
+            return rows;
+        }
         if self.pm.is_some() {
             let (space, store) = (&self.space, &self.store);
             let answered = format!(

@@ -51,8 +51,14 @@ fn header(r: &ReplayReport, out: &mut String) {
     line(
         out,
         &format!(
-            "  {} on {} ({}), store {}",
-            r.tree, r.device.kind, r.device.profile, r.store.kind
+            "  {} on {} ({}), {}",
+            r.tree,
+            r.device.kind,
+            r.device.profile,
+            match r.direct {
+                None => format!("store {}", r.store.kind),
+                Some(_) => "without a store: the trace's own writes".into(),
+            }
         ),
     );
     if let (Some(op), Some(alpha), Some(effective)) = (

@@ -5,6 +5,10 @@ mod options;
 mod plan;
 mod report;
 
+pub(super) use self::report::{
+    Drive, csd_wa, device_wa, errors, host_wa, lifetime, unsteady_drive,
+};
+
 use std::path::Path;
 
 use treering_engine::device::FileOptions;
@@ -12,7 +16,7 @@ use treering_engine::{BLOCK_SIZE, Options};
 
 use self::backend::DriveBackend;
 use self::plan::PagePlan;
-use self::report::{Drive, Material, On};
+use self::report::{Material, On};
 use super::config::{Acknowledge, ReplayConfig};
 use super::error::ReplayError;
 use super::file;

@@ -42,11 +42,11 @@ pub(super) enum On<'a> {
 }
 
 /// A simulated drive, with its counters at the begin and end of the measured part.
-pub(super) struct Drive<'a> {
-    pub(super) drive: &'a dyn SimDrive,
-    pub(super) asked: AskedDrive<'a>,
-    pub(super) before: DriveCounters,
-    pub(super) after: DriveCounters,
+pub(in crate::replay) struct Drive<'a> {
+    pub(in crate::replay) drive: &'a dyn SimDrive,
+    pub(in crate::replay) asked: AskedDrive<'a>,
+    pub(in crate::replay) before: DriveCounters,
+    pub(in crate::replay) after: DriveCounters,
 }
 
 /// Builds the report.
@@ -161,7 +161,7 @@ fn wa(
     }
 }
 
-fn host_wa(written: &ClassBytes, user_bytes: u64) -> HostWa<f64> {
+pub(in crate::replay) fn host_wa(written: &ClassBytes, user_bytes: u64) -> HostWa<f64> {
     HostWa {
         log: over(written.log, user_bytes),
         page: over(written.page, user_bytes),
@@ -185,7 +185,11 @@ fn page_causes(
     }
 }
 
-fn device_wa(before: &SsdCounters, after: &SsdCounters, user_bytes: u64) -> DeviceWa<f64> {
+pub(in crate::replay) fn device_wa(
+    before: &SsdCounters,
+    after: &SsdCounters,
+    user_bytes: u64,
+) -> DeviceWa<f64> {
     let gc = after.nand_gc - before.nand_gc;
     let host = after.nand_host - before.nand_host;
     DeviceWa {
@@ -203,7 +207,7 @@ fn sum(classes: &[u64; CLASSES]) -> u64 {
 }
 
 /// The compressing drive's side of write amplification: B⁻-tree eq. (2).
-fn csd_wa(drive: &Drive<'_>, user_bytes: u64) -> Option<CsdWa> {
+pub(in crate::replay) fn csd_wa(drive: &Drive<'_>, user_bytes: u64) -> Option<CsdWa> {
     let (before, after) = (&drive.before.flash, &drive.after.flash);
     let (from, to) = drive.before.compression.zip(drive.after.compression)?;
     let stored = |i: usize| to.stored[i] - from.stored[i];
@@ -254,7 +258,10 @@ fn predicted_side(p: &Prediction, with_device: bool) -> WaSide<f64> {
     WaSide { host, device, csd }
 }
 
-fn errors(measured: &WaSide<f64>, predicted: &WaSide<f64>) -> WaSide<Option<f64>> {
+pub(in crate::replay) fn errors(
+    measured: &WaSide<f64>,
+    predicted: &WaSide<f64>,
+) -> WaSide<Option<f64>> {
     let by_class = |measured: HostWa<f64>, predicted: HostWa<f64>| HostWa {
         log: report::error(measured.log, predicted.log, measured.total),
         page: report::error(measured.page, predicted.page, measured.total),
@@ -351,7 +358,7 @@ fn cache(
     }
 }
 
-fn lifetime(
+pub(in crate::replay) fn lifetime(
     config: &ReplayConfig,
     drive: &Drive<'_>,
     wa: &WaReport,
@@ -416,13 +423,20 @@ fn unsteady(before: &Stats, after: &Stats, drive: Option<&Drive<'_>>) -> Vec<Str
             "No {what} was evicted after warm-up: the cache holds the whole working set."
         ));
     }
-    if let Some(turns) = drive.and_then(turns_short) {
+    warnings.extend(drive.iter().flat_map(|drive| unsteady_drive(drive)));
+    warnings
+}
+
+/// Warnings about a drive that was written too little.
+pub(in crate::replay) fn unsteady_drive(drive: &Drive<'_>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if let Some(turns) = turns_short(drive) {
         warnings.push(format!(
             "The drive was written {turns:.1} times over: its garbage collection may not be steady \
              yet (more operations, or --precondition steady, would change that)."
         ));
     }
-    if drive.is_some_and(|d| d.before.flash.erases == d.after.flash.erases) {
+    if drive.before.flash.erases == drive.after.flash.erases {
         warnings.push(
             "The drive never reached garbage collection after warm-up: its own write \
              amplification is not that of a drive in use (more operations, a smaller --capacity or \

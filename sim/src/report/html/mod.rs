@@ -45,9 +45,11 @@ pub fn render(r: &ReplayReport, command: Option<&str>) -> String {
         out += &format!("<p class=\"warn\">{}</p>\n", escape(warning));
     }
     out += &section_amplification(r);
-    out += &match &r.pm {
-        None => section_leaves(r),
-        Some(pm) => heading("Persistent memory") + &named("Persistent memory", pm.rows()),
+    out += &match (&r.pm, &r.direct) {
+        (Some(pm), _) => heading("Persistent memory") + &named("Persistent memory", pm.rows()),
+        // Without a tree there are no leaves.
+        (None, Some(_)) => String::new(),
+        (None, None) => section_leaves(r),
     };
     if let Some(m) = &r.cache.mini_pages {
         out += &section_mini_pages(m);
@@ -69,19 +71,18 @@ pub fn render(r: &ReplayReport, command: Option<&str>) -> String {
 }
 
 fn subtitle(r: &ReplayReport) -> Vec<String> {
-    let cache = match r.pm {
-        None => "cache",
-        Some(_) => "buffer nodes",
+    let cache = match (&r.pm, &r.direct) {
+        (_, Some(_)) => String::new(),
+        (None, None) => format!("; cache {}", cached(r)),
+        (Some(_), None) => format!("; buffer nodes {}", cached(r)),
     };
     let mut lines = vec![
         r.trace.source.clone(),
         format!(
-            "{} operations measured after {} of warm-up; {} written by the user; {cache} {} hits {:.1} %",
+            "{} operations measured after {} of warm-up; {} written by the user{cache}",
             grouped(r.trace.ops - r.trace.warmup_ops),
             grouped(r.trace.warmup_ops),
-            bytes(r.user_bytes as f64),
-            bytes(r.cache.bytes as f64),
-            r.cache.hit_ratio * 100.0
+            bytes(r.user_bytes as f64)
         ),
     ];
     lines.extend(preloaded(&r.preload));
@@ -106,6 +107,12 @@ fn subtitle(r: &ReplayReport) -> Vec<String> {
         ));
     }
     lines
+}
+
+/// Size and hit ratio of the cache.
+fn cached(r: &ReplayReport) -> String {
+    let size = bytes(r.cache.bytes as f64);
+    format!("{size} hits {:.1} %", r.cache.hit_ratio * 100.0)
 }
 
 fn section_amplification(r: &ReplayReport) -> String {
