@@ -22,6 +22,7 @@
 //! | [`recency`] | whether accesses to a key are independent | an index over gaps of some keys |
 //! | [`tried`] | the range of runs on which all this was tested | data |
 //! | [`store`] | what each store writes besides pages; the whole | composition |
+//! | `estimate` | error bars: 90 % intervals | from models that know their error |
 //!
 //! All models assume that the trace is stationary within its measured part and that accesses to
 //! pages are independent (IRM). [`Prediction::untried`] names quantities outside the range in which
@@ -32,6 +33,7 @@ pub mod bf;
 pub mod cache;
 pub mod content;
 pub mod device;
+mod estimate;
 pub mod flash;
 pub mod ftl;
 mod grow;
@@ -51,6 +53,7 @@ pub mod workload;
 
 pub use content::Compression;
 pub use device::{Before, Cleaning, DeviceParams, DeviceWa};
+pub use estimate::{Bars, Estimate, Model};
 pub use log::Pace;
 pub use prediction::{HostWa, ModLogPrediction, Prediction};
 pub(crate) use store::blocks_per_place;

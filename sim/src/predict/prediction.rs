@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::bf::MiniPagesPrediction;
 use super::device::DeviceWa;
+use super::estimate::{Bars, Model};
 use super::policies::OtherPolicies;
 use super::tried::Untried;
 
@@ -68,6 +69,12 @@ pub struct Prediction {
     pub mini_pages: Option<MiniPagesPrediction>,
     /// Predictions for the modification log, if pages have one.
     pub mod_log: Option<ModLogPrediction>,
+    /// The model that made this prediction.
+    #[serde(skip)]
+    pub model: Model,
+    /// Error bars of the components; `None` if the model gives none. Left out if `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bars: Option<Bars>,
     /// Quantities outside the range in which predictions were tested.
     pub untried: Vec<Untried>,
     /// Properties of the trace that violate the models' assumptions.

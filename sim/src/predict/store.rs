@@ -32,6 +32,7 @@ use treering_engine::{BLOCK_SIZE, BfShape, LogPacking, Options};
 
 use super::cache::CachePrediction;
 use super::device::{self, Before, DeviceParams};
+use super::estimate::Model;
 use super::leaf::LeafLevel;
 use super::log::Pace;
 use super::policies::OtherPolicies;
@@ -151,6 +152,8 @@ pub fn independent(
         rotation_ops: cache.rotation_ops,
         log_group_bytes: flushes.group,
         checkpoints: checkpoints.len() as u64,
+        model: Model::Independent,
+        bars: None,
         untried: untried(&Case::of_pages(workload, options, &level, (device, pace))),
         warnings: run.warnings(),
         mod_log: logged.prediction(options),
