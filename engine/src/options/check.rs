@@ -5,8 +5,12 @@ use super::{Options, TreeKind};
 use crate::error::{Error, Result};
 
 impl Options {
-    /// Returns an error that names the first option that cannot work.
-    pub(crate) fn check(&self) -> Result<()> {
+    /// Returns an error that names the first option that cannot work. [`crate::Store::open`] calls
+    /// this; call it to check options without a device.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`].
+    pub fn check(&self) -> Result<()> {
         let bad = |name, why| Err(Error::BadOption { name, why });
         if !(4096..=65536).contains(&self.page_size) || !self.page_size.is_power_of_two() {
             let why = format!(

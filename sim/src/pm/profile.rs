@@ -127,7 +127,7 @@ impl PmProfile {
     }
 
     /// Checks all values; the error names the key, what was found and what was expected.
-    pub(super) fn check(&self) -> Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), String> {
         expect_kind(&self.kind, KIND)?;
         let (cpu, buffer, times) = (&self.cpu, &self.buffer, &self.times);
         let ways = f64::from(cpu.cache_ways);

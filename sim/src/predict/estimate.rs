@@ -14,6 +14,8 @@ pub enum Model {
     /// Visits to pages are independent draws (the independent reference model).
     #[default]
     Independent,
+    /// The accesses in the order of the trace, on models of cache, log, page store and flash.
+    Played,
 }
 
 /// A predicted value with its 90 % interval.

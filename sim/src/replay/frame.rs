@@ -31,14 +31,7 @@ pub(super) fn frame<C>(
     ReplayReport {
         schema: report::SCHEMA,
         complete: outcome.done_ops == looked.ops,
-        trace: TraceInfo {
-            name: looked.header.name.clone(),
-            source: looked.header.source.clone(),
-            ops: outcome.done_ops,
-            warmup_ops: looked.warmup_ops.min(outcome.done_ops),
-            records: looked.workload.records().round() as u64,
-            blocks: looked.blocks(),
-        },
+        trace: trace(looked, outcome.done_ops),
         preload: looked.loads.report.clone(),
         tree: config.tree.name().into(),
         options: options(config),
@@ -56,6 +49,29 @@ pub(super) fn frame<C>(
     }
 }
 
+/// The trace, of which this many operations were done.
+pub(super) fn trace(looked: &Looked, done_ops: u64) -> TraceInfo {
+    TraceInfo {
+        name: looked.header.name.clone(),
+        source: looked.header.source.clone(),
+        ops: done_ops,
+        warmup_ops: looked.warmup_ops.min(done_ops),
+        records: looked.workload.records().round() as u64,
+        blocks: looked.blocks(),
+    }
+}
+
+/// A warning if nothing is written in the measured part.
+pub(super) const NOTHING_WRITTEN: &str =
+    "Nothing was written after warm-up: there is no write amplification.";
+
+/// A warning about skipped operations, if there are any.
+pub(super) fn skipped(ops: u64) -> Option<String> {
+    (ops > 0).then(|| {
+        format!("{ops} operations were skipped: no store takes their records (--oversize skip).")
+    })
+}
+
 /// Warnings that any replay can give.
 fn warnings<C>(looked: &Looked, outcome: &Outcome<C>, said: Said) -> Vec<String> {
     let phase = &outcome.measures.phase;
@@ -68,32 +84,35 @@ fn warnings<C>(looked: &Looked, outcome: &Outcome<C>, said: Said) -> Vec<String>
         ));
     }
     warnings.extend(said.predicted);
-    if phase.skipped > 0 {
-        warnings.push(format!(
-            "{} operations were skipped: no store takes their records (--oversize skip).",
-            phase.skipped
-        ));
-    }
+    warnings.extend(skipped(phase.skipped));
     if phase.user_bytes == 0 {
-        warnings.push("Nothing was written after warm-up: there is no write amplification.".into());
+        warnings.push(NOTHING_WRITTEN.into());
     }
     warnings
 }
 
 /// The options that every replay has, by flag name.
 fn options(config: &ReplayConfig) -> BTreeMap<String, Value> {
+    let mut options = options_of_pass(config);
+    options.extend(named([
+        ("no-predict", json!(!config.predict)),
+        ("daily", json!(config.daily_bytes)),
+        ("timing", json!(config.timing)),
+    ]));
+    options
+}
+
+/// The options that decide which operations there are, and who does them, by flag name.
+pub(super) fn options_of_pass(config: &ReplayConfig) -> BTreeMap<String, Value> {
     named([
         ("preload", json!(config.preload.name())),
         (
             "oversize",
             json!(format!("{:?}", config.oversize).to_lowercase()),
         ),
-        ("no-predict", json!(!config.predict)),
-        ("daily", json!(config.daily_bytes)),
         ("clients", json!(config.clients)),
         ("limit", json!(config.limit)),
         ("warmup", json!(config.warmup)),
-        ("timing", json!(config.timing)),
         ("seed", json!(config.seed)),
     ])
 }

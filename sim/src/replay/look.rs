@@ -20,6 +20,11 @@ pub(super) struct Looked {
     pub(super) warmup_ops: u64,
     pub(super) header: Header,
     pub(super) workload: Workload,
+    /// Whether the store takes the records of all operations.
+    pub(super) all_fit: bool,
+    /// Number of measured operations that are skipped, because the store does not take their
+    /// records.
+    pub(super) skipped: u64,
     /// Time between the first and the last measured operation in the trace; `None` if it has no
     /// times.
     pub(super) measured_span_ns: Option<u64>,
@@ -109,8 +114,13 @@ pub(super) fn look_through(
     };
     let loaded = loads.len();
     let (takes, name) = (config.tree.takes(&header), trace.display().to_string());
-    let stored =
-        |op: &mut Op, number| make_fit(op, (number, loaded), takes, config.oversize, &name);
+    let (mut all_fit, mut skipped) = (true, 0);
+    let stored = |op: &mut Op, number| {
+        let fits = make_fit(op, (number, loaded), takes, config.oversize, &name)?;
+        all_fit &= fits;
+        skipped += u64::from(!fits && number > warmup_ops);
+        Ok::<_, ReplayError>(fits)
+    };
     let mut workload = Workload::analyze_stored(&mut counted, span, stored)?;
     workload.zeros = header.zeros;
     let measured_span_ns = counted.times.map(|(first, last)| last - first);
@@ -119,6 +129,8 @@ pub(super) fn look_through(
         warmup_ops,
         header,
         workload,
+        all_fit,
+        skipped,
         measured_span_ns,
         loads,
     })

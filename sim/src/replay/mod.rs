@@ -17,6 +17,7 @@
 //! | `pages`, `persistent` | trees of pages and trees in persistent memory: sizes, device, report |
 //! | `direct` | no tree: the trace's own writes on a simulated drive |
 //! | `file` | real threads on a real file, with the same source and the same measures |
+//! | `forecast` | predictions for many configurations without a run |
 //! | `rig` | a store on a drive that experiments drive by hand |
 //!
 //! To add a simulated drive, implement [`SimDrive`](crate::drive::SimDrive) and
@@ -30,6 +31,7 @@ mod direct;
 mod error;
 mod file;
 mod fit;
+mod forecast;
 mod frame;
 mod look;
 mod measure;
@@ -44,7 +46,6 @@ mod target;
 mod tree;
 mod virtual_time;
 
-use error::setting;
 use target::Place;
 
 use crate::report::ReplayReport;
@@ -55,6 +56,7 @@ pub use crate::values;
 pub use config::{Acknowledge, ReplayConfig, Size};
 pub use error::ReplayError;
 pub use fit::Oversize;
+pub use forecast::forecast;
 pub use preload::Preload;
 pub use progress::Progress;
 pub use rig::{Part, Rig};
@@ -113,10 +115,6 @@ pub fn run(
             persistent::run(config, options, (profile, bytes), progress)
         }
         (Tree::Direct, Place::Drive(asked)) => direct::run(config, asked, progress),
-        (tree, _) => {
-            let (device, name) = (config.target.name(), tree.name());
-            let why = format!("{device}; {name} expects {}", tree.runs_on());
-            Err(setting("device", why))
-        }
+        (tree, _) => Err(tree.not_on(&config.target)),
     }
 }

@@ -181,6 +181,18 @@ impl Target {
         }
     }
 
+    /// Its kind: `ssd`, `csd`, `pm`, `file` or `own`.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Target::Ssd { .. } => "ssd",
+            Target::Csd { .. } => "csd",
+            Target::Pm { .. } => "pm",
+            Target::File(..) => "file",
+            Target::Own(_) => "own",
+        }
+    }
+
     /// Mutable access to the flash of a simulated drive that has one.
     pub fn flash_mut(&mut self) -> Option<&mut SsdProfile> {
         match self {

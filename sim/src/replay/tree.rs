@@ -3,7 +3,9 @@
 use treering_engine::{BLOCK_SIZE, Options, PmOptions, PmTreeKind};
 use treering_traces::Header;
 
+use super::error::{ReplayError, setting};
 use super::fit::Takes;
+use super::target::Target;
 use crate::pm::XPLINE_SIZE;
 
 /// A tree and its options.
@@ -80,12 +82,14 @@ impl Tree {
         }
     }
 
-    /// The kind of device that it runs on.
-    pub(super) fn runs_on(&self) -> &'static str {
-        match self {
+    /// The error for a device that it does not run on.
+    pub(super) fn not_on(&self, target: &Target) -> ReplayError {
+        let runs_on = match self {
             Tree::Pages(_) => "a drive or a file",
             Tree::Pm(_) => "persistent memory",
             Tree::Direct => "a simulated drive",
-        }
+        };
+        let (device, name) = (target.name(), self.name());
+        setting("device", format!("{device}; {name} expects {runs_on}"))
     }
 }

@@ -15,6 +15,7 @@ mod lifetime;
 mod mini_pages;
 mod numbers;
 mod pm;
+pub mod predict;
 mod preload;
 mod run;
 mod store;
@@ -31,6 +32,10 @@ pub(crate) use lifetime::{Daily, Worn};
 pub use lifetime::{DailyFrom, LifetimeReport};
 pub use mini_pages::{HitsByKind, MergeBin, MergesByCause, MiniPagesReport, RingReport, SizeBin};
 pub use pm::{Amplification, LodgePredicted, LodgeReport, PmReport};
+pub(crate) use predict::with_bars;
+pub use predict::{
+    PredictReport, PredictedDevice, PredictedRun, PredictedValue, SCHEMA as PREDICT_SCHEMA,
+};
 pub use preload::{Evidence, PreloadReport};
 pub use run::{ByOp, CacheReport, IoBytes, ReplayReport, SeriesPoint, TimeReport, TraceInfo};
 pub use store::{SpaceReport, StoreReport};

@@ -23,6 +23,17 @@ pub struct Amplification<T> {
 }
 
 impl<T: Copy> Amplification<T> {
+    /// Applies `f` to each value.
+    pub(crate) fn map<U>(&self, f: impl Fn(T) -> U) -> Amplification<U> {
+        Amplification {
+            cli: f(self.cli),
+            xbi: f(self.xbi),
+            xbi_leaf: f(self.xbi_leaf),
+            xbi_log: f(self.xbi_log),
+            xbi_extra: f(self.xbi_extra),
+        }
+    }
+
     fn rows(&self) -> [(&'static str, T); 5] {
         [
             ("to the XPBuffer (CLI)", self.cli),

@@ -24,7 +24,7 @@ pub fn render(report: &ReplayReport) -> String {
     out
 }
 
-fn line(out: &mut String, text: &str) {
+pub(super) fn line(out: &mut String, text: &str) {
     out.push_str(text.trim_end());
     out.push('\n');
 }
@@ -106,7 +106,7 @@ fn write_amplification(r: &ReplayReport, out: &mut String) {
 }
 
 /// A paragraph after its label, in lines of at most [`COLUMNS`]; continuation lines are indented.
-fn wrapped(head: &str, text: &str, out: &mut String) {
+pub(super) fn wrapped(head: &str, text: &str, out: &mut String) {
     let indent = " ".repeat(head.chars().count().max(2));
     let mut row = head.to_string();
     for word in text.split(' ') {

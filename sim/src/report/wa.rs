@@ -186,34 +186,13 @@ const UNTRIED_MARK: &str = " ?";
 impl WaReport {
     /// A paragraph that explains the mark; `None` if no value has it.
     pub(super) fn untried_note(&self) -> Option<String> {
-        if self.untried.is_empty() {
-            return None;
-        }
-        let of = |decides| {
-            let list = self.untried.iter().filter(move |u| u.decides == decides);
-            let list: Vec<&str> = list.map(|u| u.sentence.as_str()).collect();
-            list.join("; ")
-        };
-        let (all, collection) = (of(Decides::All), of(Decides::Collection));
-        let collection = match collection.is_empty() {
-            true => String::new(),
-            false => format!("garbage collection alone: {collection}"),
-        };
-        let parts: Vec<String> = [all, collection]
-            .into_iter()
-            .filter(|p| !p.is_empty())
-            .collect();
-        Some(format!(
-            "? The predictor was not tested for such runs: {}.",
-            parts.join("; ")
-        ))
+        untried_note(&self.untried)
     }
 
     /// Whether the prediction for the engine (or else for garbage collection) is outside the tested
     /// range.
     pub(super) fn is_untried(&self, decides: Decides) -> bool {
-        let mut untried = self.untried.iter();
-        untried.any(|u| u.decides == Decides::All || u.decides == decides)
+        is_untried(&self.untried, decides)
     }
 
     /// The rows of all components, measured beside predicted.
@@ -256,6 +235,37 @@ impl WaReport {
         });
         host.into_iter().chain(device).chain(csd).collect()
     }
+}
+
+/// Whether these make predictions for the engine (or else for garbage collection) uncertain.
+pub(super) fn is_untried(untried: &[Untried], decides: Decides) -> bool {
+    let mut untried = untried.iter();
+    untried.any(|u| u.decides == Decides::All || u.decides == decides)
+}
+
+/// A paragraph on what is outside the tested range; `None` if nothing is.
+pub(super) fn untried_note(untried: &[Untried]) -> Option<String> {
+    if untried.is_empty() {
+        return None;
+    }
+    let of = |decides| {
+        let list = untried.iter().filter(move |u| u.decides == decides);
+        let list: Vec<&str> = list.map(|u| u.sentence.as_str()).collect();
+        list.join("; ")
+    };
+    let (all, collection) = (of(Decides::All), of(Decides::Collection));
+    let collection = match collection.is_empty() {
+        true => String::new(),
+        false => format!("garbage collection alone: {collection}"),
+    };
+    let parts: Vec<String> = [all, collection]
+        .into_iter()
+        .filter(|p| !p.is_empty())
+        .collect();
+    Some(format!(
+        "? The predictor was not tested for such runs: {}.",
+        parts.join("; ")
+    ))
 }
 
 /// `measured / predicted − 1`; `None` for a component that is small in both.

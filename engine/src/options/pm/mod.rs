@@ -126,8 +126,12 @@ impl Default for PmOptions {
 }
 
 impl PmOptions {
-    /// Returns an error that names the first option that cannot work.
-    pub(crate) fn check(&self) -> Result<()> {
+    /// Returns an error that names the first option that cannot work. [`crate::PmStore::open`] calls
+    /// this; call it to check options without a device.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`].
+    pub fn check(&self) -> Result<()> {
         let bad = |name, why| Err(Error::BadOption { name, why });
         let sized = CHUNK_BYTES.contains(&self.chunk_bytes);
         if !sized || !self.chunk_bytes.is_multiple_of(256) {

@@ -26,6 +26,7 @@ impl Marks {
         }
     }
 
+    #[cfg(test)]
     pub(super) fn remove(&mut self, n: usize) {
         let mut at = n;
         for level in &mut self.levels {

@@ -24,6 +24,7 @@
 //!
 //! Cost: some 50 to 100 ns per operation, without a look at the trace.
 
+mod bars;
 mod bf;
 mod blocks;
 mod btree;
@@ -52,6 +53,7 @@ use self::store::{Counts, PageTree, Parts};
 use super::bf::{MiniPageCounts, MiniPagesPrediction};
 use super::cache::CacheShape;
 use super::device::{DeviceParams, DeviceWa};
+use super::estimate::Model;
 use super::flash::{Effort, Flash, FlashShape, Forecast};
 use super::leaf::LeafLevel;
 use super::log::Pace;
@@ -116,6 +118,8 @@ pub(super) fn predict(
         mod_log: None,
         untried: Vec::new(),
         warnings: workload.estimated().into_iter().collect(),
+        model: Model::Played,
+        bars: Some(bars::of(&run)),
     })
 }
 

@@ -1,6 +1,7 @@
 //! Trees of pages: on simulated drives in virtual time, and on real files.
 
 mod backend;
+mod forecast;
 mod options;
 mod plan;
 mod report;
@@ -11,24 +12,25 @@ pub(super) use self::report::{
 
 use std::path::Path;
 
+use treering_engine::Options;
 use treering_engine::device::FileOptions;
-use treering_engine::{BLOCK_SIZE, Options};
 
 use self::backend::DriveBackend;
+use self::forecast::Planned;
 use self::plan::PagePlan;
 use self::report::{Material, On};
-use super::config::{Acknowledge, ReplayConfig};
+use super::config::ReplayConfig;
 use super::error::ReplayError;
 use super::file;
 use super::look::Looked;
 use super::progress::Progress;
 use super::target::AskedDrive;
 use super::virtual_time;
-use crate::drive::SimDrive;
-use crate::drive::before;
-use crate::predict::{self, DeviceParams, Pace};
+use crate::predict::{self, DeviceParams};
 use crate::report::ReplayReport;
-use crate::ssd::TimingMode;
+
+pub(super) use forecast::{check, forecast, pace};
+pub(super) use plan::LeafCounts;
 
 /// Replays on a simulated drive.
 pub(super) fn on_drive(
@@ -38,13 +40,9 @@ pub(super) fn on_drive(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<ReplayReport, ReplayError> {
     let looked = super::look::look_through(config, progress)?;
-    let plan = plan::on_drive((config, options), &looked.workload, asked)?;
-    let mode = match config.timing {
-        true => TimingMode::Queued,
-        false => TimingMode::Counting,
-    };
-    let drive =
-        (asked.profile.build(plan.device_blocks, mode, config.seed)).map_err(ReplayError::Drive)?;
+    let counts = &mut LeafCounts::default();
+    let planned = Planned::new((config, options), &looked, asked, counts)?;
+    let Planned { plan, drive } = &planned;
     drive.prepare(asked.precondition, config.seed);
     let name = config.target.name();
     let mut backend =
@@ -55,15 +53,10 @@ pub(super) fn on_drive(
     backend::check_counters(&outcome.after.stats, &outcome.after.device.flash)?;
     let leaves = backend.leaf_fill().map_err(|e| e.on(&name))?;
     drop(backend);
-    let params = DeviceParams {
-        before: before(asked.precondition),
-        ..drive.params()
-    };
-    let pace = pace(&*drive, &plan.engine, (config.clients, config.acknowledge));
     let predicted = predicts(config, outcome.done_ops, &looked)
-        .then(|| predict::predict(&looked.workload, &plan.engine, &params, Some(&pace)));
+        .then(|| planned.predict(config, &looked, asked));
     let on = On::Drive(Box::new(Drive {
-        drive: &*drive,
+        drive: &**drive,
         asked,
         before: outcome.before.device,
         after: outcome.after.device,
@@ -71,7 +64,7 @@ pub(super) fn on_drive(
     let material = Material {
         config,
         looked: &looked,
-        plan: &plan,
+        plan,
         leaves,
         prediction: predicted,
     };
@@ -119,21 +112,5 @@ fn unknown_drive(plan: &PagePlan) -> DeviceParams {
         cleaning: predict::Cleaning::Greedy,
         compression: None,
         flash: None,
-    }
-}
-
-/// The closed-loop clients on a drive, as parameters of the predictors.
-pub(super) fn pace(
-    drive: &dyn SimDrive,
-    engine: &Options,
-    (clients, acknowledge): (u32, Acknowledge),
-) -> Pace {
-    // A page is read together with its log block.
-    let bytes_read = engine.page_size + engine.mod_log.map_or(0, |_| BLOCK_SIZE);
-    Pace {
-        clients,
-        commits: acknowledge == Acknowledge::Commit,
-        read_ns: drive.read_ns(bytes_read) as f64,
-        flush_ns: drive.write_ns(BLOCK_SIZE) as f64,
     }
 }

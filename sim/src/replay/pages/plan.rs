@@ -36,12 +36,13 @@ pub(super) fn on_drive(
     (config, base): (&ReplayConfig, &Options),
     workload: &Workload,
     asked: AskedDrive<'_>,
+    leaves: &mut LeafCounts,
 ) -> Result<PagePlan, ReplayError> {
     let mut warnings = Vec::new();
     // The replay itself flushes for waiting clients, in virtual time.
     let commit = (Durability::Deferred, &mut warnings);
     let engine = engine_options((config, base), workload, commit)?;
-    let places = places(&engine, workload);
+    let places = leaves.of(&engine, workload) + overflow_places(&engine, workload);
     let device_blocks = drive_blocks(config, &engine, places, asked)?;
     warnings.extend(asked.profile.too_small(device_blocks));
     if config.predict {
@@ -63,7 +64,9 @@ pub(super) fn on_file(
     let mut warnings = Vec::new();
     let commit = (Durability::PerCommit, &mut warnings);
     let engine = engine_options((config, base), workload, commit)?;
-    let device_blocks = fitted_blocks(config, &engine, places(&engine, workload));
+    let leaves = LeafCounts::default().of(&engine, workload);
+    let places = leaves + overflow_places(&engine, workload);
+    let device_blocks = fitted_blocks(config, &engine, places);
     warnings.extend(not_as_dense(config, workload, engine.leaf_layouts()));
     Ok(PagePlan {
         engine,
@@ -72,10 +75,21 @@ pub(super) fn on_file(
     })
 }
 
-/// Page places needed for leaves and long values.
-fn places(engine: &Options, workload: &Workload) -> f64 {
-    let leaves = LeafLevel::grow(workload, engine.page_size, engine.leaf_layouts()).count();
-    leaves + overflow_places(engine, workload)
+/// Numbers of leaves of a workload, by page size and layout. Leaves take longer to grow than all
+/// the rest of a plan, and plans that differ only in the cache or the drive share them.
+#[derive(Default)]
+pub(in crate::replay) struct LeafCounts(Vec<((usize, LayoutChoice), f64)>);
+
+impl LeafCounts {
+    fn of(&mut self, engine: &Options, workload: &Workload) -> f64 {
+        let shape = (engine.page_size, engine.leaf_layouts());
+        if let Some((_, count)) = self.0.iter().find(|(known, _)| *known == shape) {
+            return *count;
+        }
+        let count = LeafLevel::grow(workload, shape.0, shape.1).count();
+        self.0.push((shape, count));
+        count
+    }
 }
 
 /// The engine's options; `commit` says how the engine flushes for waiting clients.
@@ -124,7 +138,7 @@ fn engine_options(
 /// Sizes the log to half of the data set, at most to the configured size, with a checkpoint after
 /// each half of it. A short trace over few records then wraps its log, and its drive, as often as a
 /// long trace over many.
-fn fit_log(options: &mut Options, data_bytes: f64) {
+pub(super) fn fit_log(options: &mut Options, data_bytes: f64) {
     let page = options.page_size as u64;
     let least = MIN_FITTED_LOG.max(MIN_FITTED_LOG_PAGES * page);
     let half = (data_bytes / 2.0) as u64 / page * page;

@@ -233,7 +233,7 @@ pub(in crate::replay) fn csd_wa(drive: &Drive<'_>, user_bytes: u64) -> Option<Cs
     })
 }
 
-fn predicted_side(p: &Prediction, with_device: bool) -> WaSide<f64> {
+pub(super) fn predicted_side(p: &Prediction, with_device: bool) -> WaSide<f64> {
     let host = HostWa {
         log: p.host.log,
         page: p.host.page,

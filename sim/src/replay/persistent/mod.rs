@@ -12,6 +12,7 @@
 //! log. A write is durable when it returns, so `--durability` does not apply.
 
 mod backend;
+mod forecast;
 mod plan;
 mod report;
 
@@ -25,10 +26,10 @@ use super::error::ReplayError;
 use super::progress::Progress;
 use super::virtual_time;
 use crate::pm::{PmProfile, SimPm};
-use crate::predict::pm::buffer::XpBuffer;
-use crate::predict::pm::predict_tree;
 use crate::report::ReplayReport;
 use crate::ssd::TimingMode;
+
+pub(super) use forecast::{check, forecast};
 
 /// Replays on persistent memory of this many bytes, or as many as the store needs.
 pub(super) fn run(
@@ -53,10 +54,7 @@ pub(super) fn run(
     // Predictions cover the whole trace.
     let complete = outcome.done_ops == looked.ops;
     let predicted = (config.predict && complete)
-        .then(|| {
-            let tree = (&options.tree, config.clients);
-            predict_tree(&looked.workload, tree, &XpBuffer::of(profile))
-        })
+        .then(|| forecast::predict((config, options), profile, &looked))
         .flatten();
     let material = report::Material {
         config,

@@ -72,7 +72,8 @@ pub(super) fn report(material: &Material<'_>, mut outcome: Outcome<PmCounters>) 
         profile_values: report::flat(material.profile),
         ..DeviceReport::default()
     };
-    report.options.extend(options(material));
+    let of_tree = (material.options, material.profile);
+    (report.options).extend(options(of_tree, material.capacity_bytes));
     report.wa = WaReport {
         host: HostReport {
             by_class: host,
@@ -121,7 +122,7 @@ pub(super) fn report(material: &Material<'_>, mut outcome: Outcome<PmCounters>) 
 }
 
 /// A warning about the prediction, or the reason why there is none.
-fn unpredicted(config: &ReplayConfig, looked: &Looked) -> Vec<String> {
+pub(super) fn unpredicted(config: &ReplayConfig, looked: &Looked) -> Vec<String> {
     let mut warnings = Vec::new();
     if !config.predict {
         return warnings;
@@ -204,17 +205,7 @@ fn pm_report(
         xbi_log: media.log,
         xbi_extra: media.extra,
     };
-    let predicted = material.predicted.map(|predicted| {
-        let p = predicted.pm();
-        let (leaf, log) = p.xbi(user_bytes as f64);
-        Amplification {
-            cli: p.cli(user_bytes as f64),
-            xbi: leaf + log,
-            xbi_leaf: leaf,
-            xbi_log: log,
-            xbi_extra: 0.0,
-        }
-    });
+    let predicted = (material.predicted).map(|predicted| amplification(&predicted, user_bytes));
     let error = predicted.map(|p| {
         let of = |measured: f64, predicted| report::error(measured, predicted, media.total);
         Amplification {
@@ -263,7 +254,20 @@ fn pm_report(
     }
 }
 
-fn lodge_predicted(predicted: TreePrediction) -> Option<LodgePredicted> {
+/// The predicted amplification.
+pub(super) fn amplification(predicted: &TreePrediction, user_bytes: u64) -> Amplification<f64> {
+    let p = predicted.pm();
+    let (leaf, log) = p.xbi(user_bytes as f64);
+    Amplification {
+        cli: p.cli(user_bytes as f64),
+        xbi: leaf + log,
+        xbi_leaf: leaf,
+        xbi_log: log,
+        xbi_extra: 0.0,
+    }
+}
+
+pub(super) fn lodge_predicted(predicted: TreePrediction) -> Option<LodgePredicted> {
     let TreePrediction::Lodge(p) = predicted else {
         return None;
     };
@@ -282,8 +286,11 @@ fn share(of: u64, all: u64) -> f64 {
 }
 
 /// The options that only trees in persistent memory have, by flag name.
-fn options(material: &Material<'_>) -> BTreeMap<String, Value> {
-    let (tree, profile) = (&material.options.tree, material.profile);
+pub(super) fn options(
+    (options, profile): (&PmOptions, &PmProfile),
+    capacity_bytes: u64,
+) -> BTreeMap<String, Value> {
+    let tree = &options.tree;
     let ccl = match tree {
         PmTreeKind::Ccl(ccl) => Some(ccl),
         _ => None,
@@ -326,6 +333,6 @@ fn options(material: &Material<'_>) -> BTreeMap<String, Value> {
         ("log-entries", json!(lodge.map(|l| l.log_entries))),
         ("dimms", json!(profile.dimms)),
         ("eadr", json!(profile.eadr)),
-        ("capacity", json!(material.capacity_bytes)),
+        ("capacity", json!(capacity_bytes)),
     ])
 }

@@ -5,7 +5,9 @@ use std::ops::Range;
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
 
-use super::chart::{Area, Drawn, LINE, PARTS, draw, font, legend, number, up_to};
+use super::chart::{
+    Area, Drawn, LINE, PARTS, Picture, font, is_narrow, mark, number, up_to, x_labels,
+};
 
 /// Scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +43,9 @@ pub struct Lines<'a> {
     pub curves: Vec<Curve>,
 }
 
+/// Height of a chart without its legend, in pixels.
+const HEIGHT: u32 = 326;
+
 /// Maximum number of points at which a logarithmic axis is labelled.
 const MARKS: usize = 12;
 
@@ -67,24 +72,35 @@ impl Lines<'_> {
     /// Renders the chart as SVG.
     #[must_use]
     pub fn svg(&self) -> String {
+        self.picture().alone()
+    }
+
+    /// The chart, for a page or a larger picture.
+    pub(super) fn picture(&self) -> Picture<'_> {
+        let names = self.curves.iter().enumerate();
+        Picture {
+            names: names.map(|(i, c)| (c.name.clone(), colour(i))).collect(),
+            height: HEIGHT,
+            narrow_extra: 0,
+            paint: Box::new(|area| self.paint(area)),
+        }
+    }
+
+    fn paint(&self, area: &Area<'_>) -> Drawn {
         let all = || self.curves.iter().flat_map(|c| &c.points);
         let (least_x, most_x) = span(all().map(|(x, _)| *x));
         let (least_y, most_y) = span(all().map(|(_, y)| *y));
         let mut marks: Vec<f64> = all().map(|(x, _)| *x).collect();
         marks.sort_by(f64::total_cmp);
         marks.dedup();
-        draw(360, |area| {
-            let names = self.curves.iter().enumerate();
-            let below = legend(area, names.map(|(i, c)| (c.name.as_str(), colour(i))))?;
-            let by_ratio = (least_x..most_x).log_scale();
-            match self.scale {
-                Scale::Linear => self.over(&below, up_to(most_x, 1.0), least_y..most_y),
-                Scale::Log if marks.len() <= MARKS => {
-                    self.over(&below, by_ratio.with_key_points(marks), least_y..most_y)
-                }
-                Scale::Log => self.over(&below, by_ratio, least_y..most_y),
+        let by_ratio = (least_x..most_x).log_scale();
+        match self.scale {
+            Scale::Linear => self.over(area, up_to(most_x, 1.0), least_y..most_y),
+            Scale::Log if marks.len() <= MARKS => {
+                self.over(area, by_ratio.with_key_points(marks), least_y..most_y)
             }
-        })
+            Scale::Log => self.over(area, by_ratio, least_y..most_y),
+        }
     }
 
     fn over<X>(&self, area: &Area<'_>, x: X, y: Range<f64>) -> Drawn
@@ -118,16 +134,27 @@ impl Lines<'_> {
             .axis_style(LINE)
             .x_desc(self.x)
             .y_desc(self.y)
+            .x_labels(x_labels(is_narrow(area)))
             .label_style(font(14))
             .x_label_formatter(&|x| number(*x))
             .y_label_formatter(&|y| number(*y))
             .draw()?;
         for (i, curve) in self.curves.iter().enumerate() {
-            let points = curve.points.iter().copied();
-            chart.draw_series(LineSeries::new(points.clone(), colour(i).stroke_width(2)))?;
+            mark(area, Some(i), "", || {
+                let points = curve.points.iter().copied();
+                chart.draw_series(LineSeries::new(points, colour(i).stroke_width(2)))?;
+                Ok(())
+            })?;
             // If there are few points, draw each.
-            if curve.points.len() <= 20 {
-                chart.draw_series(points.map(|at| Circle::new(at, 3, colour(i).filled())))?;
+            if curve.points.len() > 20 {
+                continue;
+            }
+            for at in &curve.points {
+                let title = format!("{}, {} at {}", number(at.1), curve.name, number(at.0));
+                mark(area, Some(i), &title, || {
+                    chart.draw_series([Circle::new(*at, 3, colour(i).filled())])?;
+                    Ok(())
+                })?;
             }
         }
         Ok(())

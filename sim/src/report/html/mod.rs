@@ -7,6 +7,7 @@
 //! | `pictures`, `mini_pages` | the charts of a replay |
 //! | `tables`, `configuration` | tables; the configuration and the command that repeats the run |
 //! | `layouts` | the page of `treering layout` |
+//! | `predict` | the page of `treering predict` |
 //!
 //! The page loads no fonts, images or scripts, and its content policy forbids it. It follows the
 //! reader's light or dark preference and fits a phone. Its script shows tooltips, hides components
@@ -20,6 +21,7 @@ mod lines;
 mod mini_pages;
 mod page;
 mod pictures;
+mod predict;
 mod tables;
 
 use super::numbers::{bytes, duration, grouped, percent};
@@ -36,6 +38,7 @@ pub use layouts::{LayoutPage, LayoutRow, layouts_svg, leaf_kinds_svg};
 pub use lines::{Curve, Lines, Scale};
 pub use page::escape;
 pub use pictures::write_amplification as wa_svg;
+pub use predict::{predict_page, predict_svg};
 
 /// Renders the page. `command` is the command line that makes the same report, if there is one.
 pub fn render(r: &ReplayReport, command: Option<&str>) -> String {
