@@ -31,6 +31,7 @@ mod load_cmd;
 mod new_store;
 mod oracle_cmd;
 mod output;
+mod predict_cmd;
 mod progress;
 mod repair_cmd;
 mod replay_cmd;
@@ -90,6 +91,7 @@ fn run(parsed: Option<Parsed>) -> Result<(), Failure> {
     };
     match command {
         Command::Replay(args) => replay_cmd::run(&args, &again(&matches)),
+        Command::Predict(args) => predict_cmd::run(&args, &again(&matches)),
         Command::Verify(args) => verify_cmd::run(&args),
         Command::Repair(args) => repair_cmd::run(&args),
         Command::Dump(args) => dump_cmd::run(&args),

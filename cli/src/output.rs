@@ -56,6 +56,43 @@ impl Output {
     }
 }
 
+/// The documents that a command with charts can write.
+#[derive(Clone, Debug)]
+pub(crate) struct Documents {
+    pub(crate) json: Option<Output>,
+    pub(crate) html: Option<Output>,
+    pub(crate) svg: Option<Output>,
+}
+
+impl Documents {
+    /// Parses `--json`, `--html` and `--svg`: different files, and none of the inputs.
+    pub(crate) fn new(
+        [json, html, svg]: [Option<&Path>; 3],
+        inputs: &[&Path],
+    ) -> Result<Documents, Failure> {
+        let documents = Documents {
+            json: Output::if_given("--json", json, inputs)?,
+            html: Output::if_given("--html", html, inputs)?,
+            svg: Output::if_given("--svg", svg, inputs)?,
+        };
+        for (flag, output) in [("--html", &documents.html), ("--svg", &documents.svg)] {
+            if *output == Some(Output::Stdout) {
+                return Err(Failure::usage(format!("{flag} -: expected a file")));
+            }
+        }
+        let files = [&documents.json, &documents.html, &documents.svg];
+        let mut files: Vec<_> = files.into_iter().flatten().collect();
+        while let Some(file) = files.pop() {
+            if files.contains(&file) {
+                return Err(Failure::usage(
+                    "--json, --html, --svg: expected different files",
+                ));
+            }
+        }
+        Ok(documents)
+    }
+}
+
 /// Refuses an output file that is a folder or whose folder is missing.
 pub(crate) fn check_target(flag: &str, path: &Path) -> Result<(), Failure> {
     let refuse = |why: &str| Err(Failure::usage(format!("{flag} {}: {why}", path.display())));

@@ -11,7 +11,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 
 /// Flags that say where a report goes.
-const OUTPUTS: [&str; 2] = ["json", "html"];
+const OUTPUTS: [&str; 3] = ["json", "html", "svg"];
 
 /// `treering SUBCOMMAND …`, quoted for a shell. `command` is the subcommand from which `matches`
 /// was parsed.

@@ -186,6 +186,38 @@ fn a_replay_stopped_during_survey_or_analysis_reports_its_progress() {
     }
 }
 
+/// A stopped prediction reports the configurations that are predicted, if any.
+#[test]
+fn a_stopped_prediction_reports_its_configurations() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    long_trace(folder);
+    let args = words("predict long.trz --preload none --json so-far.json --html so-far.html");
+    // No machine predicts hundreds of mini-page configurations before the signal.
+    let caches: Vec<String> = (1..=400).map(|n| format!("{n}MiB")).collect();
+    let caches = caches.join(",");
+    let args = [&args[..], &["--tree", "bf", "--cache", &caches]].concat();
+    for (wait, signal, status) in [(300, "INT", 130), (6000, "TERM", 143)] {
+        let wait = Duration::from_millis(wait);
+        let stopped = stop(spawn(folder, &args, Stdio::null()), signal, after(wait));
+        stopped.expect(status, " of 400 configurations were predicted");
+        let said = &stopped.stdout;
+        assert!(said.contains("Warning: Interrupted: "), "{said}");
+        let report = read(folder, "so-far.json");
+        assert_eq!(report["schema"], "treering.predict/1", "{report}");
+        assert_eq!(report["complete"], false, "{report}");
+        assert_eq!(report["requested"], 400, "{report}");
+        let done = report["configurations"].as_array().expect("a list").len();
+        assert!(done < 400, "{done}");
+        let page = std::fs::read_to_string(folder.join("so-far.html")).expect("a page");
+        assert!(
+            page.contains(&format!("Interrupted: {done} of 400")),
+            "{page}"
+        );
+        assert!(!hidden(folder));
+    }
+}
+
 /// Stops a replay in this phase. If the signal hits another phase, this tries again earlier or
 /// later.
 fn told_early(folder: &Path, args: &[&str], phase: &str, signal: &str, status: i32) -> Value {

@@ -5,6 +5,7 @@ mod check;
 mod r#gen;
 mod life;
 mod oracle;
+mod predict;
 mod replay;
 mod small;
 
@@ -14,6 +15,7 @@ pub(crate) use check::{CheckArgs, CheckerArg, ExploreArgs, ModelSize};
 pub(crate) use r#gen::GenArgs;
 pub(crate) use life::{DumpArgs, LoadArgs, NewStoreArgs, RepairArgs};
 pub(crate) use oracle::{ModeArg, OracleArgs};
+pub(crate) use predict::PredictArgs;
 pub(crate) use replay::{Before, CleaningArg, LoggingArg, NodeSplitArg, ReplayArgs, Reset, Tables};
 pub(crate) use small::{
     CompletionsArgs, CrashWriterArgs, DevicesArgs, ImportArgs, InfoArgs, LayoutArgs, LayoutOrder,
@@ -46,6 +48,9 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Replay a trace through a tree on a device and report write amplification, latency and space.
     Replay(Box<ReplayArgs>),
+    /// Predict write amplification and hits from the statistics of a trace, for many
+    /// configurations at once. Nothing is run.
+    Predict(Box<PredictArgs>),
     /// Check a store file: structure, checksums, reachability. Exit status 1 on damage.
     Verify(VerifyArgs),
     /// Save what is intact in a damaged store into a new one. Exit status 1 if something is

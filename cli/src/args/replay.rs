@@ -11,7 +11,7 @@ use crate::tree::Replayed;
 use crate::units;
 
 /// Flags of `treering replay`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(after_help = "EXAMPLES:\n  \
     treering replay zipf.trz\n  \
     treering replay zipf.trz --store cow --page 8KiB --cache 20% --html zipf.html\n  \
@@ -170,7 +170,7 @@ pub(crate) struct ReplayArgs {
 }
 
 /// Flags of trees in persistent memory, and of the memory.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Persistent memory")]
 pub(crate) struct PmArgs {
     /// Slots of ccl's buffer nodes, 1 to 6 [default: 2]

@@ -16,7 +16,7 @@ use treering_traces::{Op, OpKind, OpSource};
 use crate::args::{LayoutArgs, LayoutOrder};
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::output::{self, Output};
+use crate::output::{self, Documents, Output};
 use crate::progress::Progress;
 
 /// Maximum length of a generated value.
@@ -50,14 +50,6 @@ struct Results {
     rows: Vec<Row>,
     /// Whether every layout has its row.
     complete: bool,
-}
-
-/// The requested outputs.
-#[derive(Clone)]
-struct Outputs {
-    json: Option<Output>,
-    html: Option<Output>,
-    svg: Option<Output>,
 }
 
 /// Puts the records into a tree of each layout and measures the space.
@@ -96,7 +88,7 @@ fn lay_out(
     args: &LayoutArgs,
     page: usize,
     records: Arc<Records>,
-    outputs: &Outputs,
+    outputs: &Documents,
 ) -> Result<Results, Failure> {
     let results = Results {
         sampled: 0,
@@ -163,35 +155,14 @@ fn count(
     Ok(tree.counts())
 }
 
-fn outputs(args: &LayoutArgs) -> Result<Outputs, Failure> {
-    let inputs: Vec<_> = [args.keys.as_deref(), args.trace.as_deref()]
-        .into_iter()
-        .flatten()
-        .collect();
-    let open = |flag, path| Output::if_given(flag, path, &inputs);
-    let outputs = Outputs {
-        json: open("--json", args.json.as_deref())?,
-        html: open("--html", args.html.as_deref())?,
-        svg: open("--svg", args.svg.as_deref())?,
-    };
-    for (flag, output) in [("--html", &outputs.html), ("--svg", &outputs.svg)] {
-        if *output == Some(Output::Stdout) {
-            return Err(Failure::usage(format!("{flag} -: expected a file")));
-        }
-    }
-    let files = [&outputs.json, &outputs.html, &outputs.svg];
-    let mut files: Vec<_> = files.into_iter().flatten().collect();
-    while let Some(file) = files.pop() {
-        if files.contains(&file) {
-            return Err(Failure::usage(
-                "--json, --html, --svg: expected different files",
-            ));
-        }
-    }
-    Ok(outputs)
+fn outputs(args: &LayoutArgs) -> Result<Documents, Failure> {
+    let inputs = [args.keys.as_deref(), args.trace.as_deref()];
+    let inputs: Vec<_> = inputs.into_iter().flatten().collect();
+    let files = [&args.json, &args.html, &args.svg].map(Option::as_deref);
+    Documents::new(files, &inputs)
 }
 
-fn write(results: &Results, outputs: &Outputs) -> Result<(), Failure> {
+fn write(results: &Results, outputs: &Documents) -> Result<(), Failure> {
     if let Some(html) = &outputs.html {
         html.write(report::page(results).as_bytes())?;
     }
