@@ -58,7 +58,10 @@ fn flag(arg: &Arg, matches: &ArgMatches) -> Vec<String> {
     if !arg.get_action().takes_values() {
         return vec![format!("--{name}")];
     }
-    let values = raw(arg, matches);
+    let mut values = raw(arg, matches);
+    if arg.get_value_delimiter() == Some(',') {
+        values = vec![values.join(OsStr::new(","))];
+    }
     let defaults = arg.get_default_values();
     let is_default = values.iter().eq(defaults.iter().map(|v| v.as_os_str()));
     if is_default && name != "seed" {

@@ -1,18 +1,19 @@
 //! The page and the charts of predictions without a run: write amplification by component, and
 //! hits, over the option that varies.
 
-use super::chart::draw;
+use plotters::prelude::*;
+use plotters::style::text_anchor::HPos;
+
+use super::chart::{anchored, draw};
 use super::lines::{Curve, Lines, Scale};
 use super::page::{escape, heading, page, sentences};
 use super::tables::{Cell, Table};
 use crate::predict::tried::Decides;
 use crate::report::predict::{Axis, Panel, PredictReport, PredictedRun};
 
-/// A ratio of the largest to the smallest value from which on an axis is logarithmic.
-const WIDE_RANGE: f64 = 8.0;
-
-/// Height of a chart in an SVG of several, including its legend.
-const CHART_HEIGHT: u32 = 360;
+/// Height of a chart in an SVG of several: its title, and the rest with the legend.
+const TITLE_HEIGHT: i32 = 26;
+const CHART_HEIGHT: i32 = 360;
 
 /// A chart, and its title.
 struct Chart {
@@ -70,11 +71,14 @@ pub fn predict_page(r: &PredictReport, command: Option<&str>) -> String {
 #[must_use]
 pub fn predict_svg(r: &PredictReport) -> Option<String> {
     let charts = charts(r);
-    let count = charts.len() as u32;
-    (count > 0).then(|| {
-        draw(count * CHART_HEIGHT, |area| {
+    let height = charts.len() as i32 * (TITLE_HEIGHT + CHART_HEIGHT);
+    (!charts.is_empty()).then(|| {
+        draw(height as u32, |area| {
             for (part, chart) in area.split_evenly((charts.len(), 1)).iter().zip(&charts) {
-                chart.lines().picture().with_legend(part)?;
+                let (above, below) = part.split_vertically(TITLE_HEIGHT);
+                let at = (20, TITLE_HEIGHT / 2 + 4);
+                above.draw(&Text::new(chart.title.clone(), at, anchored(HPos::Left)))?;
+                chart.lines().picture().with_legend(&below)?;
             }
             Ok(())
         })
@@ -86,75 +90,63 @@ fn charts(r: &PredictReport) -> Vec<Chart> {
     let Some(axis) = Axis::main(runs) else {
         return Vec::new();
     };
-    let (x, divisor) = axis.label(runs);
     let panels = axis.panels(runs);
     let charts = panels
         .iter()
-        .flat_map(|panel| of_panel(panel, &axis, &x, divisor));
+        .flat_map(|panel| of_panel(panel, &axis, axis.label(runs)));
     charts.collect()
 }
 
-/// Write amplification and hits over one option.
-fn of_panel(panel: &Panel<'_>, axis: &Axis, x: &str, divisor: f64) -> Vec<Chart> {
-    let values: Vec<f64> = panel
-        .points
-        .iter()
-        .map(|(value, _)| value / divisor)
-        .collect();
-    let at = |i: usize| values[i];
-    let least = values.first().copied().unwrap_or(0.0);
-    let most = values.last().copied().unwrap_or(0.0);
-    let scale = match least > 0.0 && most / least >= WIDE_RANGE {
-        true => Scale::Log,
-        false => Scale::Linear,
-    };
-    let titled = |what: &str| match panel.title.is_empty() {
-        true => format!("{what} by {}", axis.title),
-        false => format!("{what} by {}, {}", axis.title, panel.title),
-    };
-    let chart = |title: String, y: String, curves: Vec<Curve>| Chart {
-        title,
-        x: x.to_string(),
-        y,
-        scale,
-        curves,
-    };
-    // In a picture without headings, the axis says what the panel is of.
-    let of_panel = match panel.title.is_empty() {
-        true => String::new(),
-        false => format!(" ({})", panel.title),
+/// Write amplification and hits over one option; its values are divided by `divisor`.
+fn of_panel(panel: &Panel<'_>, axis: &Axis, (x, divisor): (String, f64)) -> Vec<Chart> {
+    let curve = |name: &str, of: &dyn Fn(&PredictedRun) -> Option<f64>| {
+        let points = panel.points.iter();
+        Curve {
+            name: name.into(),
+            points: points
+                .filter_map(|(value, run)| Some((value / divisor, of(run)?)))
+                .collect(),
+        }
     };
     let first = panel.points.first().map(|(_, run)| run.components());
     let names = first.unwrap_or_default().into_iter().map(|(name, ..)| name);
-    let mut charts = Vec::new();
-    let curves: Vec<Curve> = names
-        .map(|name| Curve {
-            name: name.into(),
-            points: (panel.points.iter().enumerate())
-                .filter_map(|(i, (_, run))| Some((at(i), component(run, name)?)))
-                .collect(),
-        })
-        .collect();
-    if !curves.is_empty() {
-        let title = titled("Predicted write amplification");
-        charts.push(chart(
-            title,
-            format!("bytes written / user bytes{of_panel}"),
-            curves,
-        ));
+    let amplification = names.map(|name| curve(name, &|run| component(run, name)));
+    let hit_ratio = |run: &PredictedRun| Some(100.0 * run.hit_ratio?.estimate.value);
+    let hits = curve("page accesses that hit the cache", &hit_ratio);
+    let charts = [
+        (
+            "Predicted write amplification",
+            "bytes written / user bytes",
+            amplification.collect(),
+        ),
+        ("Predicted hit ratio", "hits, %", vec![hits]),
+    ];
+    let drawn = |curves: &[Curve]| curves.iter().any(|curve| !curve.points.is_empty());
+    let charts = charts.into_iter().filter(|(.., curves)| drawn(curves));
+    let chart = charts.map(|(what, y, curves)| Chart {
+        title: match panel.title.is_empty() {
+            true => format!("{what} by {}", axis.title),
+            false => format!("{what} by {}, {}", axis.title, panel.title),
+        },
+        x: x.clone(),
+        y: y.into(),
+        scale: scale(axis, panel),
+        curves,
+    });
+    chart.collect()
+}
+
+/// Sizes and shares are compared by ratio, unless they are close together.
+fn scale(axis: &Axis, panel: &Panel<'_>) -> Scale {
+    let values = || panel.points.iter().map(|(value, _)| *value);
+    let (least, most) = (
+        values().fold(f64::INFINITY, f64::min),
+        values().fold(0.0, f64::max),
+    );
+    match axis.is_size() && least > 0.0 && most >= 3.0 * least {
+        true => Scale::Log,
+        false => Scale::Linear,
     }
-    let hits: Vec<(f64, f64)> = (panel.points.iter().enumerate())
-        .filter_map(|(i, (_, run))| Some((at(i), 100.0 * run.hit_ratio?.estimate.value)))
-        .collect();
-    if !hits.is_empty() {
-        let curve = Curve {
-            name: "page accesses that hit the cache".into(),
-            points: hits,
-        };
-        let title = titled("Predicted hit ratio");
-        charts.push(chart(title, format!("hits, %{of_panel}"), vec![curve]));
-    }
-    charts
 }
 
 fn component(run: &PredictedRun, name: &str) -> Option<f64> {

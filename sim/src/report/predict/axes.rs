@@ -125,6 +125,11 @@ impl Axis {
         axes.into_iter().rev().max_by_key(|axis| axis.values)
     }
 
+    /// Whether its values are sizes or shares, not plain numbers.
+    pub(in crate::report) fn is_size(&self) -> bool {
+        self.unit != Unit::Number
+    }
+
     /// The label of an x axis, and by what values are divided.
     pub(in crate::report) fn label(&self, runs: &[PredictedRun]) -> (String, f64) {
         let most = runs.iter().filter_map(|run| self.value(run));
