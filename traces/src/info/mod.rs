@@ -1,4 +1,4 @@
-//! Statistics of a trace (`trace info`), in one pass and bounded memory (about 80 MiB for any
+//! Statistics of a trace (`trace info`), in one pass and bounded memory (about 120 MiB for any
 //! length).
 //!
 //! | part | how | bounded by |
@@ -7,6 +7,11 @@
 //! | distinct keys | a table of key hashes; exact to 3.6 M keys, then within 0.1 % | `count` |
 //! | working set | distinct keys among the first 1, 2, 5, 10, … operations | 60 points |
 //! | cache curve | depths of accesses in the order of last use; sampled above 65,536 keys | `reuse` |
+//! | windows | operations, working set, growth and drift over the length of the trace | `windows` |
+//! | times | reuse times, overwrite intervals, mean working set | `times` |
+//! | runs | operations in a row on neighbouring keys | `runs` |
+//! | together | whether keys that are written together are overwritten together | `together` |
+//! | lives | deletes, and how long records live | `lives` |
 //! | popularity | Zipf exponent by maximum likelihood on the frequencies of counts | `fit` |
 //! | sizes | counts by length, exact below 64 KiB | `sizes` |
 //!
@@ -14,26 +19,34 @@
 //! They load the store, and would bias popularity, sizes and the write share. A scan is an access
 //! to its first key.
 
+#[cfg(test)]
+mod brute;
+mod clock;
+mod collect;
 mod count;
 mod fit;
+mod lives;
 mod render;
 mod reuse;
+mod runs;
 mod sizes;
 mod steps;
+mod times;
+mod together;
+mod windows;
 
+pub use collect::collect;
+pub use lives::Lives;
 pub use reuse::{CacheCurve, CachePoint};
+pub use runs::{RunStats, Runs};
 pub use sizes::{SizeBin, SizeStats};
+pub use times::{MeanWorkingSet, ReadModifyWrite, ReuseTimes};
+pub use together::{Together, WrittenTogether};
+pub use windows::Window;
 
-use rustc_hash::FxHashSet;
 use serde::Serialize;
-use xxhash_rust::xxh3::xxh3_64;
 
-use crate::import::ImportOptions;
-use crate::{Blocks, Header, Op, OpKind, OpSource, TraceError};
-use count::{EXACT_KEYS, KeyCounts};
-use reuse::Reuse;
-use sizes::Sizes;
-use steps::next_point;
+use crate::{Blocks, OpKind};
 
 /// The statistics of a trace. All except `all` are about the operations after the warm-up.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -84,6 +97,17 @@ pub struct TraceInfo {
     pub working_set: Vec<WorkingSet>,
     /// Misses and write-backs of caches of any size, after the warm-up; `None` without operations.
     pub cache: Option<CacheCurve>,
+    /// The trace in windows of equal length; none without operations.
+    pub windows: Vec<Window>,
+    /// Intervals between operations on the same key.
+    pub reuse_times: ReuseTimes,
+    /// Runs of neighbouring keys.
+    pub runs: Runs,
+    /// Whether keys that are written together are overwritten together; `None` if the trace decides
+    /// about no pair of writes.
+    pub written_together: Option<WrittenTogether>,
+    /// How records come and go.
+    pub lives: Lives,
     /// How unevenly keys are accessed; `None` if there are fewer than two keys or none is accessed
     /// twice.
     pub popularity: Option<Popularity>,
@@ -182,239 +206,9 @@ impl TraceInfo {
     }
 }
 
-/// With fewer keys than this, the hottest are counted as whole keys, because a share of the keys is
-/// rarely a whole number.
-const FEW_KEYS: u64 = 100;
-
-/// The most clients that are counted.
-const MAX_CLIENTS: usize = 1_000_000;
-
-/// Reads a trace to its end and returns its statistics.
-///
-/// ```
-/// use treering_traces::{generate::{GenParams, Workload, build}, info};
-///
-/// let (header, mut source) = build(&GenParams::new(Workload::YcsbB, 2000))?;
-/// let info = info::collect(&mut *source, &header)?;
-/// assert_eq!((info.ops, info.warmup_ops, info.distinct_keys), (4000, 2000, 2000));
-/// assert_eq!(info.write_share, Some(0.05));
-/// let theta = info.popularity.expect("keys repeat").theta;
-/// assert!((theta - 0.99).abs() < 0.1);
-/// # Ok::<(), treering_traces::TraceError>(())
-/// ```
-///
-/// # Errors
-/// Those of `source`.
-pub fn collect(source: &mut dyn OpSource, header: &Header) -> Result<TraceInfo, TraceError> {
-    collect_with(source, header, EXACT_KEYS)
-}
-
-fn collect_with(
-    source: &mut dyn OpSource,
-    header: &Header,
-    exact_keys: usize,
-) -> Result<TraceInfo, TraceError> {
-    let mut collector = Collector::new(exact_keys);
-    let mut op = Op::default();
-    let mut ops = 0;
-    while source.next_op(&mut op)? {
-        if ops < header.warmup_ops {
-            collector.warm_up(&op);
-        } else {
-            collector.measure(&op, header.zeros);
-        }
-        ops += 1;
-    }
-    Ok(collector.finish(header, ops))
-}
-
-/// The sums in progress.
-struct Collector {
-    keys: KeyCounts,
-    reuse: Reuse,
-    all: OpCounts,
-    measured: OpCounts,
-    user_bytes: u64,
-    value_bytes: f64,
-    zero_bytes: f64,
-    key_sizes: Sizes,
-    value_sizes: Sizes,
-    scan_sizes: Sizes,
-    clients: FxHashSet<u32>,
-    times: Option<(u64, u64)>,
-    seen: u64,
-    working_set: Vec<WorkingSet>,
-    next_point: u64,
-}
-
-impl Collector {
-    fn new(exact_keys: usize) -> Self {
-        Collector {
-            keys: KeyCounts::new(exact_keys),
-            reuse: Reuse::new(reuse::MOST_KEYS),
-            all: OpCounts::default(),
-            measured: OpCounts::default(),
-            user_bytes: 0,
-            value_bytes: 0.0,
-            zero_bytes: 0.0,
-            key_sizes: Sizes::default(),
-            value_sizes: Sizes::default(),
-            scan_sizes: Sizes::default(),
-            clients: FxHashSet::default(),
-            times: None,
-            seen: 0,
-            working_set: Vec::new(),
-            next_point: 1,
-        }
-    }
-
-    fn warm_up(&mut self, op: &Op) {
-        self.all.add(op.kind);
-        self.keys.meet(op);
-    }
-
-    fn measure(&mut self, op: &Op, default_zeros: f64) {
-        self.all.add(op.kind);
-        self.measured.add(op.kind);
-        let hash = xxh3_64(&op.key);
-        self.keys.access(hash, op.kind);
-        let is_write = matches!(op.kind, OpKind::Put | OpKind::Delete);
-        self.reuse.access(hash, is_write);
-        self.user_bytes += op.user_bytes();
-        self.key_sizes
-            .add(u32::try_from(op.key.len()).unwrap_or(u32::MAX));
-        match op.kind {
-            OpKind::Put => {
-                self.value_sizes.add(op.value_len);
-                let share = op.zeros.map_or(default_zeros, |z| f64::from(z) / 255.0);
-                self.value_bytes += f64::from(op.value_len);
-                self.zero_bytes += f64::from(op.value_len) * share;
-            }
-            OpKind::Scan => self.scan_sizes.add(op.scan_len),
-            OpKind::Get | OpKind::Delete => {}
-        }
-        if self.clients.len() < MAX_CLIENTS {
-            self.clients.insert(op.client);
-        }
-        if let Some(time) = op.time_ns {
-            let (first, last) = self.times.unwrap_or((time, time));
-            self.times = Some((first.min(time), last.max(time)));
-        }
-        self.seen += 1;
-        if self.seen == self.next_point {
-            self.mark();
-            self.next_point = next_point(self.next_point);
-        }
-    }
-
-    /// Adds a point to the working-set curve.
-    fn mark(&mut self) {
-        self.working_set.push(WorkingSet {
-            ops: self.seen,
-            distinct_keys: self.keys.distinct_accessed(),
-            estimated: !self.keys.is_exact(),
-        });
-    }
-
-    fn finish(mut self, header: &Header, ops: u64) -> TraceInfo {
-        if self.working_set.last().is_some_and(|p| p.ops < self.seen) {
-            self.mark();
-        }
-        let writes = self.measured.put + self.measured.delete;
-        let total = self.measured.total();
-        let value_bytes = self.value_sizes.stats();
-        let value_mean = value_bytes
-            .as_ref()
-            .map_or(u64::from(ImportOptions::default().value_size), |values| {
-                values.mean.round() as u64
-            });
-        TraceInfo {
-            schema: TraceInfo::SCHEMA,
-            complete: ops == header.ops,
-            name: header.name.clone(),
-            source: header.source.clone(),
-            blocks: (header.addresses).then(|| Blocks::with_values_of(value_mean)),
-            ops,
-            warmup_ops: header.warmup_ops.min(ops),
-            all: self.all,
-            measured: self.measured,
-            write_share: (total > 0).then(|| writes as f64 / total as f64),
-            user_bytes: self.user_bytes,
-            zeros: if self.value_bytes > 0.0 {
-                self.zero_bytes / self.value_bytes
-            } else {
-                header.zeros
-            },
-            distinct_keys: self.keys.distinct(),
-            accessed_keys: self.keys.distinct_accessed(),
-            keys_exact: self.keys.is_exact(),
-            estimated: !self.keys.is_exact(),
-            keys_error: self.keys.error(),
-            keys_there_before: self.keys.was_there(),
-            reads_of_unwritten: self.keys.unwritten_reads(),
-            popularity: self.popularity(header),
-            working_set: self.working_set,
-            cache: self.reuse.finish(),
-            key_bytes: self.key_sizes.stats(),
-            value_bytes,
-            scan_records: self.scan_sizes.stats(),
-            clients: self.clients.len() as u64,
-            duration_ns: self.times.map(|(first, last)| last - first),
-        }
-    }
-
-    fn popularity(&self, header: &Header) -> Option<Popularity> {
-        let frequencies = self.keys.frequencies();
-        let closed = header.warmup_ops > 0;
-        let fit = fit::zipf(fit::Observed {
-            frequencies: &frequencies,
-            accesses: self.seen,
-            keys: if closed {
-                self.keys.distinct()
-            } else {
-                self.keys.distinct_accessed()
-            },
-            closed,
-        })?;
-        let keys: u64 = frequencies.values().sum();
-        let accesses: f64 = frequencies
-            .iter()
-            .map(|(&count, &keys)| f64::from(count) * keys as f64)
-            .sum();
-        let mut hottest: Vec<Hottest> = [0.001, 0.01, 0.1, 0.2, 0.5]
-            .map(|share| {
-                let most = share * keys as f64;
-                let number = (keys < FEW_KEYS || most < 1.0).then(|| most.ceil() as u64);
-                let most = number.map_or(most, |number| number as f64);
-                Hottest {
-                    keys: number.map_or(share, |_| most / keys as f64),
-                    accesses: accesses_of_hottest(&frequencies, most) / accesses,
-                    number,
-                }
-            })
-            .to_vec();
-        hottest.dedup();
-        Some(Popularity {
-            estimated: true,
-            theta: fit.theta,
-            theta_error: fit.theta_error,
-            ks_distance: fit.ks,
-            population: fit.population,
-            population_error: fit.population_error,
-            hottest,
-        })
-    }
-}
-
-/// Returns the accesses to the `most` most popular keys.
-fn accesses_of_hottest(frequencies: &std::collections::BTreeMap<u32, u64>, most: f64) -> f64 {
-    let (mut left, mut sum) = (most, 0.0);
-    for (&count, &keys) in frequencies.iter().rev() {
-        let taken = left.min(keys as f64);
-        sum += taken * f64::from(count);
-        left -= taken;
-    }
-    sum
+/// Whether an operation is a put or a delete.
+fn is_write(kind: OpKind) -> bool {
+    matches!(kind, OpKind::Put | OpKind::Delete)
 }
 
 #[cfg(test)]

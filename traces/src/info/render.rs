@@ -1,5 +1,7 @@
 //! Renders the statistics as text.
 
+mod correlation;
+
 use std::fmt::Write as _;
 
 use super::{OpCounts, SizeStats, TraceInfo};
@@ -10,6 +12,7 @@ macro_rules! line {
         let _ = writeln!($out, $($arg)*);
     }};
 }
+use line;
 
 pub(super) fn text(info: &TraceInfo) -> String {
     let mut out = String::new();
@@ -66,6 +69,7 @@ pub(super) fn text(info: &TraceInfo) -> String {
         line!(out, "  duration       {:.3} s", ns as f64 / 1e9);
     }
     popularity(&mut out, info);
+    correlation::order(&mut out, info);
     line!(
         out,
         "\nsizes            count       min      mean       p50       p99       max"
@@ -76,6 +80,7 @@ pub(super) fn text(info: &TraceInfo) -> String {
     if let Some(values) = info.value_bytes.as_ref().filter(|v| v.min < v.max) {
         histogram(&mut out, values);
     }
+    correlation::intervals(&mut out, info);
     working_set(&mut out, info);
     cache(&mut out, info);
     out

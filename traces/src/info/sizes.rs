@@ -1,4 +1,4 @@
-//! The distribution of lengths, exact below 64 KiB and within 3 % above.
+//! The distribution of lengths or of intervals, exact below 64 Ki and within 3 % above.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ const EXACT: usize = 1 << 16;
 /// Cells per doubling above [`EXACT`].
 const STEPS: u64 = 32;
 
-/// Counts lengths.
+/// Counts lengths, or intervals of time.
 #[derive(Default)]
 pub(crate) struct Sizes {
     /// Counts by length. Grows to the longest length seen, at most [`EXACT`].
@@ -16,8 +16,8 @@ pub(crate) struct Sizes {
     large: Vec<u64>,
     count: u64,
     sum: u128,
-    min: u32,
-    max: u32,
+    min: u64,
+    max: u64,
 }
 
 /// A bin of a histogram. Each covers one doubling of the length.
@@ -31,7 +31,7 @@ pub struct SizeBin {
     pub count: u64,
 }
 
-/// A distribution of lengths, in bytes (for scans, in records).
+/// A distribution of lengths in bytes (for scans, in records; for intervals, in operations).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SizeStats {
     /// Number of lengths measured.
@@ -53,26 +53,38 @@ pub struct SizeStats {
 impl Sizes {
     #[inline]
     pub(crate) fn add(&mut self, len: u32) {
+        self.add_many(u64::from(len), 1);
+    }
+
+    /// Adds a length `count` times.
+    #[inline]
+    pub(crate) fn add_many(&mut self, len: u64, count: u64) {
         if self.count == 0 {
             self.min = len;
         }
-        self.count += 1;
-        self.sum += u128::from(len);
+        self.count += count;
+        self.sum += u128::from(len) * u128::from(count);
         self.min = self.min.min(len);
         self.max = self.max.max(len);
-        let at = len as usize;
-        if at < EXACT {
+        if len < EXACT as u64 {
+            let at = len as usize;
             if at >= self.small.len() {
                 self.small.resize((at + 1).next_power_of_two(), 0);
             }
-            self.small[at] += 1;
+            self.small[at] += count;
         } else {
-            let cell = Self::cell(u64::from(len));
+            let cell = Self::cell(len);
             if cell >= self.large.len() {
                 self.large.resize(cell + 1, 0);
             }
-            self.large[cell] += 1;
+            self.large[cell] += count;
         }
+    }
+
+    /// Returns the sum of the lengths, each cut to at most `most`.
+    pub(crate) fn sum_up_to(&self, most: u64) -> u128 {
+        let cut = |(len, count): (u64, u64)| u128::from(len.min(most)) * u128::from(count);
+        self.cells().map(cut).sum()
     }
 
     /// Returns the cell of a length of at least [`EXACT`].
@@ -102,10 +114,10 @@ impl Sizes {
         for (len, count) in self.cells() {
             seen += count;
             if seen >= rank {
-                return len.min(u64::from(self.max));
+                return len.min(self.max);
             }
         }
-        u64::from(self.max)
+        self.max
     }
 
     /// Returns `None` if nothing was measured.
@@ -127,11 +139,11 @@ impl Sizes {
         }
         Some(SizeStats {
             count: self.count,
-            min: u64::from(self.min),
+            min: self.min,
             mean: self.sum as f64 / self.count as f64,
             p50: self.quantile(0.5),
             p99: self.quantile(0.99),
-            max: u64::from(self.max),
+            max: self.max,
             histogram: bins,
         })
     }

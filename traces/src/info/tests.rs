@@ -1,4 +1,6 @@
+use super::collect::collect_with;
 use super::*;
+use crate::Op;
 use crate::generate::{GenParams, ValueSize, Workload, build};
 
 fn info(params: &GenParams) -> TraceInfo {
