@@ -26,6 +26,9 @@ const FEW_KEYS: u64 = 100;
 /// The most clients that are counted.
 const MAX_CLIENTS: usize = 1_000_000;
 
+/// Number of operations whose keys are looked up at once.
+const BATCH: usize = 64;
+
 /// Reads a trace to its end and returns its statistics.
 ///
 /// ```
@@ -54,17 +57,29 @@ pub(super) fn collect_with(
 ) -> Result<TraceInfo, TraceError> {
     let measured = header.ops.saturating_sub(header.warmup_ops);
     let mut collector = Collector::new(exact_keys, measured);
-    let mut op = Op::default();
+    let mut batch = vec![(Op::default(), 0); BATCH];
     let mut ops = 0;
-    while source.next_op(&mut op)? {
-        if ops < header.warmup_ops {
-            collector.warm_up(&op);
-        } else {
-            collector.measure(&op, header.zeros);
+    loop {
+        let mut len = 0;
+        while len < BATCH && source.next_op(&mut batch[len].0)? {
+            let (op, hash) = &mut batch[len];
+            *hash = xxh3_64(&op.key);
+            len += 1;
         }
-        ops += 1;
+        let read = &batch[..len];
+        collector.keys.fetch(read.iter().map(|(_, hash)| *hash));
+        for (op, hash) in read {
+            if ops < header.warmup_ops {
+                collector.warm_up(op, *hash);
+            } else {
+                collector.measure(op, *hash, header.zeros);
+            }
+            ops += 1;
+        }
+        if len < BATCH {
+            return Ok(collector.finish(header, ops));
+        }
     }
-    Ok(collector.finish(header, ops))
 }
 
 /// The sums in progress.
@@ -122,15 +137,15 @@ impl Collector {
         }
     }
 
-    fn warm_up(&mut self, op: &Op) {
+    fn warm_up(&mut self, op: &Op, hash: u64) {
         self.all.add(op.kind);
-        self.keys.meet(op);
+        self.keys.meet(hash, op.kind);
     }
 
-    fn measure(&mut self, op: &Op, default_zeros: f64) {
+    fn measure(&mut self, op: &Op, hash: u64, default_zeros: f64) {
         self.all.add(op.kind);
         self.measured.add(op.kind);
-        self.access(op);
+        self.access(op, hash);
         self.user_bytes += op.user_bytes();
         self.key_sizes
             .add(u32::try_from(op.key.len()).unwrap_or(u32::MAX));
@@ -158,9 +173,9 @@ impl Collector {
     }
 
     /// Adds an access to all statistics of keys.
-    fn access(&mut self, op: &Op) {
+    fn access(&mut self, op: &Op, hash: u64) {
         self.seen += 1;
-        let (hash, now) = (xxh3_64(&op.key), self.clock.time(self.seen));
+        let now = self.clock.time(self.seen);
         let before = self.keys.access(hash, op.kind, now);
         self.reuse.access(hash, is_write(op.kind));
         self.windows.add(op.kind, before.as_ref());

@@ -16,8 +16,8 @@
 //! operations have fewer than T before them; so T is at most a tenth of the trace.
 //!
 //! **Cost and error.** The table of keys (`count`) has the times of the last access and write. An
-//! access adds to one histogram, a write to two (`sizes`). All is exact below 64 Ki operations, and
-//! within 3 % above, as long as the table is, 3.6 M keys. Beyond, it is of a sample of the keys. An
+//! access adds to one histogram, a write to two (`sizes`). All is exact below 4,096 operations,
+//! and within 1 % above, as long as the table is, 3.6 M keys. Beyond, it is of a sample of the keys. An
 //! estimated number of accesses then has a relative standard error of √((1 − R) Σ c²) / Σ c, where R
 //! is the sampled share and c are the access counts of the sampled keys: large only if a few keys
 //! have most of the accesses.
@@ -95,9 +95,9 @@ impl Times {
     pub(super) fn new(clock: Clock) -> Times {
         Times {
             clock,
-            reads: Sizes::default(),
-            writes: Sizes::default(),
-            overwrites: Sizes::default(),
+            reads: Sizes::of_intervals(),
+            writes: Sizes::of_intervals(),
+            overwrites: Sizes::of_intervals(),
             puts: 0,
             direct: 0,
             near: 0,
@@ -156,7 +156,7 @@ impl Times {
 
     fn working_sets(&self, keys: &KeyCounts, ops: u64) -> Vec<MeanWorkingSet> {
         // From the last access to each key to the end.
-        let (mut accessed, mut written) = (Sizes::default(), Sizes::default());
+        let (mut accessed, mut written) = (Sizes::of_intervals(), Sizes::of_intervals());
         if ops == 0 {
             return Vec::new();
         }
