@@ -82,7 +82,9 @@ impl Totals {
 
     fn add_long(&mut self, key: u64, value: u32) {
         let blocks = overflow_blocks(value as usize);
-        let saved = || put_bytes(key, u64::from(value)) - put_bytes(key, POINTER_BYTES as u64);
+        let saved = || {
+            put_bytes(key, u64::from(value)).saturating_sub(put_bytes(key, POINTER_BYTES as u64))
+        };
         for (class, long) in self.long.iter_mut().enumerate() {
             // A value that fits a small page also fits larger ones.
             if !is_long(
