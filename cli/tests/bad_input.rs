@@ -70,6 +70,24 @@ const BAD: &[(&str, &str)] = &[
     ("trace info nosuch", "nosuch: No such file"),
     ("replay directory.trz", "directory.trz"),
     ("replay large.trz --json out.json", "large.trz, operation 1"),
+    // A drive alone.
+    ("replay good.trz --tree none --cache 10%", "--cache"),
+    ("replay good.trz --tree none --layout hints", "--layout"),
+    (
+        "replay good.trz --tree none --durability commit",
+        "--durability",
+    ),
+    ("replay good.trz --tree none --nbatch 4", "--nbatch"),
+    ("replay good.trz --tree none --device pm", "--device pm"),
+    (
+        "replay good.trz --tree none --device file:out",
+        "--device file:out",
+    ),
+    (
+        "replay good.trz --tree none --capacity 4KiB --json out.json",
+        "--capacity",
+    ),
+    ("load out.store good.trz --tree none", "none"),
     // Imports.
     ("import nosuch mqsim.txt -o out.trz", "FORMAT"),
     ("import mqsim mqsim.txt -o out.trz", "mqsim.txt, line 2"),

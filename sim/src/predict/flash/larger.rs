@@ -19,7 +19,7 @@ use crate::ssd::GcPolicy;
 
 /// The measured gain counts at most as this multiple of that under uniform writes. The difference
 /// of two samples may be chance.
-const MOST: f64 = 2.0;
+const MOST: f64 = 8.0;
 /// Below this amplification minus one, there is nothing to correct.
 const NEGLIGIBLE: f64 = 1e-3;
 

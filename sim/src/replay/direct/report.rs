@@ -16,6 +16,9 @@ use crate::report::{
     StoreReport, WaReport, WaSide,
 };
 
+/// Share of the flash that a run must write for its garbage collection to be predicted well.
+const LEAST_ROUND: f64 = 0.25;
+
 /// The inputs of a report besides the run.
 pub(super) struct Material<'a> {
     pub(super) config: &'a ReplayConfig,
@@ -93,6 +96,7 @@ pub(super) fn report(material: &Material<'_>, mut outcome: Outcome<DriveCounters
     };
     if user_bytes > 0 {
         report.warnings.extend(unsteady_drive(&on));
+        report.warnings.extend(short(material));
     }
     let flash = asked.profile.flash();
     report.options.extend(named([
@@ -113,6 +117,20 @@ pub(super) fn report(material: &Material<'_>, mut outcome: Outcome<DriveCounters
         miniature: material.predicted.as_ref().map(|p| p.miniature),
     });
     report
+}
+
+/// A warning about a measured part in which garbage collection has hardly begun its round: a
+/// miniature then shows what its few erase blocks held by chance.
+fn short(material: &Material<'_>) -> Option<String> {
+    let p = material.predicted.as_ref()?;
+    let share = p.flash.host_bytes as f64 / material.drive.log_bytes();
+    (share < LEAST_ROUND && p.flash.gc_reached).then(|| {
+        format!(
+            "The measured part writes {:.1} % of the flash: garbage collection is predicted for \
+             longer runs (more operations would change that).",
+            100.0 * share
+        )
+    })
 }
 
 /// The predicted side of write amplification.
