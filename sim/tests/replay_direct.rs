@@ -45,7 +45,7 @@ fn block_trace(folder: &Path, ops: &[(OpKind, u64)]) -> PathBuf {
         let op = Op {
             kind,
             key: address.to_be_bytes().to_vec(),
-            value_len: 120,
+            value_len: if kind == OpKind::Put { 120 } else { 0 },
             ..Op::default()
         };
         writer.write(&op).unwrap();
