@@ -5,10 +5,43 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use treering_engine::node::LayoutChoice;
 use treering_engine::{LogPacking, Nanos, PageStoreKind};
+use treering_sim::predict::{Effort, Method, Model};
 use treering_sim::replay::{Acknowledge, Oversize, Preload, Size};
 
 use crate::tree::Replayed;
 use crate::units;
+
+/// A model of predictors.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum ModelName {
+    #[default]
+    Played,
+    Independent,
+}
+
+/// How much a predictor plays.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum EffortName {
+    Fast,
+    #[default]
+    Full,
+}
+
+impl ReplayArgs {
+    /// How to predict.
+    pub(crate) fn method(&self) -> Method {
+        Method {
+            model: match self.model {
+                ModelName::Played => Model::Played,
+                ModelName::Independent => Model::Independent,
+            },
+            effort: match self.effort {
+                EffortName::Fast => Effort::Fast,
+                EffortName::Full => Effort::Full,
+            },
+        }
+    }
+}
 
 /// Flags of `treering replay`.
 #[derive(Clone, Debug, Args)]
@@ -150,6 +183,13 @@ pub(crate) struct ReplayArgs {
     /// Do not predict
     #[arg(long)]
     pub(crate) no_predict: bool,
+    /// How trees of pages are predicted: played in the order of the trace, or as independent
+    /// accesses
+    #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
+    pub(crate) model: ModelName,
+    /// How much of the played run is played: fast plays a sample of the pages, full all of them
+    #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
+    pub(crate) effort: EffortName,
     /// Seed of everything random
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,

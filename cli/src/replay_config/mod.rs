@@ -40,6 +40,7 @@ pub(crate) fn of(args: &ReplayArgs) -> Result<ReplayConfig, Failure> {
     }
     config.timing = args.timing;
     config.predict = !args.no_predict;
+    config.method = args.method();
     config.daily_bytes = args.daily;
     config.seed = args.seed;
     config.stop = Stop::when(interrupt::flag());

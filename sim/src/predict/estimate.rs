@@ -7,6 +7,8 @@
 
 use serde::Serialize;
 
+use super::flash::Effort;
+
 /// The model that made a prediction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -16,6 +18,31 @@ pub enum Model {
     Independent,
     /// The accesses in the order of the trace, on models of cache, log, page store and flash.
     Played,
+}
+
+/// How to predict.
+///
+/// ```
+/// use treering_sim::predict::{Effort, Method, Model};
+///
+/// let method = Method::default();
+/// assert_eq!((method.model, method.effort), (Model::Played, Effort::Full));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Method {
+    /// The model.
+    pub model: Model,
+    /// How much of a played run is played.
+    pub effort: Effort,
+}
+
+impl Default for Method {
+    fn default() -> Method {
+        Method {
+            model: Model::Played,
+            effort: Effort::Full,
+        }
+    }
 }
 
 /// A predicted value with its 90 % interval.

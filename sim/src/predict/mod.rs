@@ -53,9 +53,10 @@ pub mod workload;
 
 pub use content::Compression;
 pub use device::{Before, Cleaning, DeviceParams, DeviceWa};
-pub use estimate::{Bars, Estimate, Model};
+pub use estimate::{Bars, Estimate, Method, Model};
+pub use flash::Effort;
 pub use log::Pace;
 pub use prediction::{HostWa, ModLogPrediction, Prediction};
 pub(crate) use store::blocks_per_place;
-pub use store::predict;
+pub use store::{predict, predict_by};
 pub use workload::{Span, Workload};

@@ -32,7 +32,7 @@ use treering_engine::{BLOCK_SIZE, BfShape, LogPacking, Options};
 
 use super::cache::CachePrediction;
 use super::device::{self, Before, DeviceParams};
-use super::estimate::Model;
+use super::estimate::{Method, Model};
 use super::leaf::LeafLevel;
 use super::log::Pace;
 use super::policies::OtherPolicies;
@@ -79,15 +79,31 @@ pub fn predict(
     device: &DeviceParams,
     pace: Option<&Pace>,
 ) -> Prediction {
+    predict_by(Method::default(), workload, options, device, pace)
+}
+
+/// As [`predict`], by this method. What no played model covers is predicted by the independent one.
+#[must_use]
+pub fn predict_by(
+    method: Method,
+    workload: &Workload,
+    options: &Options,
+    device: &DeviceParams,
+    pace: Option<&Pace>,
+) -> Prediction {
+    if method.model == Model::Independent {
+        return independent(workload, options, device, pace);
+    }
     let level = LeafLevel::grow(workload, options.page_size, options.leaf_layouts());
     let policies = Run::new(workload, options, &level, PACKED_STRETCH).other_policies();
-    let played = super::played::predict((workload, &level), options, device, pace, policies);
+    let run = (workload, &level, options);
+    let played = super::played::predict(run, (device, pace), method.effort, policies);
     played.unwrap_or_else(|| independent(workload, options, device, pace))
 }
 
 /// As [`predict`], from popularity alone: accesses to pages are taken for independent draws.
 #[must_use]
-pub fn independent(
+fn independent(
     workload: &Workload,
     options: &Options,
     device: &DeviceParams,

@@ -9,6 +9,7 @@ use super::preload::Preload;
 use super::stop::Stop;
 use super::target::Target;
 use super::tree::Tree;
+use crate::predict::Method;
 
 /// A number of bytes, or a share of something.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -76,6 +77,8 @@ pub struct ReplayConfig {
     pub timing: bool,
     /// Whether the predictors run.
     pub predict: bool,
+    /// How they predict trees of pages.
+    pub method: Method,
     /// Bytes that the user writes per day, for the lifetime. `None`: derived from the trace's
     /// times, or else the device's logical capacity.
     pub daily_bytes: Option<u64>,
@@ -107,6 +110,7 @@ impl ReplayConfig {
             fill: 0.9,
             timing: false,
             predict: true,
+            method: Method::default(),
             daily_bytes: None,
             seed: 0,
             stop: Stop::default(),

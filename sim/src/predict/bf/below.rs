@@ -19,6 +19,9 @@ pub(in crate::predict) trait Below {
     /// Free bytes of a leaf.
     fn free(&self, leaf: u32) -> u32;
 
+    /// Whether a leaf is in the sample.
+    fn is_played(&self, leaf: u32) -> bool;
+
     /// All records of a leaf in key order, clean.
     fn records(&self, leaf: u32) -> Vec<Record>;
 }

@@ -118,9 +118,10 @@ impl<'a, B: Below> Model<'a, B> {
         }
     }
 
-    /// Merges all mini-pages, as a checkpoint does first (§5.7).
-    pub(in crate::predict) fn push_down(&mut self) {
-        for leaf in 0..self.leaves.len() as u32 {
+    /// Merges the mini-pages of these leaves in this order, as a checkpoint does with all of them
+    /// first (§5.7).
+    pub(in crate::predict) fn push_down(&mut self, leaves: impl IntoIterator<Item = u32>) {
+        for leaf in leaves {
             self.merge(leaf, Cause::Checkpoint);
         }
     }
@@ -135,8 +136,9 @@ impl<'a, B: Below> Model<'a, B> {
         self.ring.free(mini.block, mini.class);
         let at = mini.find(rank).unwrap_or_else(|at| at);
         let (low, high) = mini.records.split_at(at);
-        for (leaf, records) in [(leaf, low), (right, high)] {
-            self.give(leaf, records, mini.mirror);
+        self.give(leaf, low, mini.mirror);
+        if self.below.is_played(right) {
+            self.give(right, high, mini.mirror);
         }
     }
 
@@ -225,6 +227,12 @@ impl<'a, B: Below> Model<'a, B> {
     pub(in crate::predict) fn has(&self, key: Key) -> bool {
         let mini = self.leaves[key.leaf as usize].mini.as_ref();
         mini.is_some_and(|mini| mini.find(key.rank).is_ok())
+    }
+
+    /// Whether a record of this key was written and not merged into its leaf yet.
+    pub(in crate::predict) fn has_dirty(&self, key: Key) -> bool {
+        let mini = self.leaves[key.leaf as usize].mini.as_ref();
+        mini.is_some_and(|mini| mini.find(key.rank).is_ok_and(|at| mini.records[at].dirty))
     }
 
     /// Decides whether to promote a record. The choices are spread evenly, by the fractional parts

@@ -46,6 +46,10 @@ impl Below for Leaves<'_> {
         self.visits.leaves[leaf as usize].free
     }
 
+    fn is_played(&self, _: u32) -> bool {
+        true
+    }
+
     fn records(&self, leaf: u32) -> Vec<Record> {
         let (from, until) = self.visits.leaves[leaf as usize].keys;
         let record = |key: &Key| Record {
@@ -147,7 +151,8 @@ impl Shuffled<'_> {
             self.model.below.frames.flush(time);
         }
         if self.pace.checkpoints(self.log) > before {
-            self.model.push_down();
+            let leaves = self.model.below.visits.leaves.len() as u32;
+            self.model.push_down(0..leaves);
             self.model.below.frames.sweep(time);
         }
     }

@@ -53,7 +53,7 @@ use recent::Recent;
 use super::device::Before;
 use crate::ssd::GeometryError;
 
-/// How much of the drive is played.
+/// How much is played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
     /// Erase blocks of about 32 pages.

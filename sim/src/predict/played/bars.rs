@@ -23,12 +23,12 @@ const LOG: Error = Error {
     each: 0.4,
 };
 const PAGES: Error = Error {
-    constant: 0.001,
-    each: 0.5,
+    constant: 0.003,
+    each: 0.6,
 };
 const GC: Error = Error {
-    constant: 0.006,
-    each: 0.25,
+    constant: 0.012,
+    each: 0.4,
 };
 
 /// 90 % of a normal distribution lie within so many standard deviations.

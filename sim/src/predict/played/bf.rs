@@ -44,6 +44,7 @@ impl Below for Leaves<'_, '_> {
 
     fn merge(&mut self, leaf: u32, written: u64) {
         self.tree.visit(leaf, Some(written));
+        self.tree.free_replaced(leaf);
     }
 
     fn now(&self) -> u64 {
@@ -58,6 +59,10 @@ impl Below for Leaves<'_, '_> {
         let records = f64::from(self.tree.leaves.records(leaf));
         let used = self.header_bytes + records * self.record_bytes;
         (self.tree.options.page_size as f64 - used).max(0.0) as u32
+    }
+
+    fn is_played(&self, leaf: u32) -> bool {
+        self.tree.is_sampled(leaf)
     }
 
     fn records(&self, leaf: u32) -> Vec<Record> {
@@ -104,7 +109,8 @@ pub(super) struct BfTree<'a, 'f> {
 }
 
 impl<'a, 'f> BfTree<'a, 'f> {
-    pub(super) fn new(tree: PageTree<'a, 'f>, shape: &'a BfShape) -> BfTree<'a, 'f> {
+    /// The tree above these leaves, each of which stands for `weight`.
+    pub(super) fn new(tree: PageTree<'a, 'f>, shape: &'a BfShape, weight: f64) -> BfTree<'a, 'f> {
         let level = tree.level;
         let mut ranks = vec![0; level.order.len()];
         for (rank, key) in (0..).zip(&level.order) {
@@ -117,7 +123,6 @@ impl<'a, 'f> BfTree<'a, 'f> {
             leaf.layout.header_bytes() as u32 + 2 * leaf.fence_len
         }));
         let count = tree.leaves.limit();
-        let weight = level.weight;
         let below = Leaves {
             order: &level.order,
             ranks,
@@ -150,7 +155,10 @@ impl<'a, 'f> BfTree<'a, 'f> {
     pub(super) fn step(&mut self, step: Step) {
         let before = self.store().begin(step.kind);
         let mut wrote = false;
+        let page = self.store().leaves.page(step.key);
+        let is_sampled = self.store().is_sampled(page);
         match step.kind {
+            OpKind::Get if !is_sampled => {}
             OpKind::Get => {
                 let key = self.model.below.key(step.key);
                 self.model.get(key);
@@ -159,12 +167,18 @@ impl<'a, 'f> BfTree<'a, 'f> {
                 wrote = true;
                 self.put(step);
             }
+            OpKind::Delete if !is_sampled => {
+                wrote = true;
+                self.store().log_tombstone(step.key);
+            }
             OpKind::Delete => wrote = self.delete(step.key),
             OpKind::Scan => {
                 let store = &mut self.model.below.tree;
                 let pages = store.scanned(step);
                 for (nth, page) in pages.into_iter().enumerate() {
-                    self.model.scan(page, nth);
+                    if self.store().is_sampled(page) {
+                        self.model.scan(page, nth);
+                    }
                 }
             }
         }
@@ -174,7 +188,8 @@ impl<'a, 'f> BfTree<'a, 'f> {
         store.flush_if_due();
         if store.checkpoint_is_due() {
             store.begin_checkpoint();
-            self.model.push_down();
+            let leaves = self.store().homes.created().to_vec();
+            self.model.push_down(leaves);
             self.model.below.tidy();
             self.store().sweep();
         }
@@ -187,11 +202,19 @@ impl<'a, 'f> BfTree<'a, 'f> {
                 self.store().split();
                 continue;
             };
-            self.model.split(left, right, rank);
+            if self.store().is_sampled(left) {
+                self.model.split(left, right, rank);
+            }
             self.store().split();
         }
+        let page = self.store().leaves.page(step.key);
+        if !self.store().is_sampled(page) {
+            return self.store().put_elsewhere(step, page);
+        }
+        let before = self.model.below.key(step.key);
+        let in_leaf = !self.model.has_dirty(before);
         let store = self.store();
-        store.log_put(step);
+        store.log_put(step, in_leaf);
         store.note_put(step.key, store.leaves.page(step.key));
         let key = self.model.below.key(step.key);
         self.model.write(key);
@@ -201,7 +224,9 @@ impl<'a, 'f> BfTree<'a, 'f> {
     /// whether it did.
     fn delete(&mut self, key: u32) -> bool {
         let was_live = self.store().is_live(key);
-        self.store().log_delete(key);
+        let before = self.model.below.key(key);
+        let in_leaf = !self.model.has_dirty(before);
+        self.store().log_delete(key, in_leaf);
         let known = self.model.below.key(key);
         if !was_live && self.model.has(known) {
             return false;

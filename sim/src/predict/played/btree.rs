@@ -9,27 +9,37 @@ use crate::predict::workload::Step;
 pub(super) fn step(tree: &mut PageTree<'_, '_>, step: Step) {
     let before = tree.begin(step.kind);
     let mut wrote = false;
+    let page = tree.leaves.page(step.key);
     match step.kind {
-        OpKind::Get => tree.visit(tree.leaves.page(step.key), None),
+        OpKind::Get if tree.is_sampled(page) => tree.visit(page, None),
+        OpKind::Get => {}
         OpKind::Put => {
             wrote = true;
             while tree.leaves.is_due(step.time) {
                 tree.split();
             }
-            tree.log_put(step);
-            tree.put_in_page(step, tree.leaves.page(step.key));
+            let page = tree.leaves.page(step.key);
+            if tree.is_sampled(page) {
+                tree.log_put(step, false);
+                tree.put_in_page(step, page);
+            } else {
+                tree.put_elsewhere(step, page);
+            }
         }
         OpKind::Delete => {
-            let page = tree.leaves.page(step.key);
-            wrote = tree.log_delete(step.key);
+            wrote = tree.log_delete(step.key, false);
             match wrote {
+                _ if !tree.is_sampled(page) => {}
                 true => tree.delete_in_page(step.key, page),
                 false => tree.visit(page, None),
             }
         }
         OpKind::Scan => {
-            let pages = tree.scanned(step);
-            pages.into_iter().for_each(|page| tree.scan_page(page));
+            for page in tree.scanned(step) {
+                if tree.is_sampled(page) {
+                    tree.scan_page(page);
+                }
+            }
         }
     }
     tree.end(before, wrote);

@@ -36,7 +36,7 @@ pub(super) struct Homes {
     at: Vec<u64>,
     /// Names of pages in the order of their creation, for the page table.
     names: Vec<u32>,
-    named: u32,
+    created: Vec<u32>,
     journal_half: u64,
     /// Copy-on-write with a table at checkpoints: places that the table on the drive names.
     persisted: Vec<bool>,
@@ -62,7 +62,7 @@ impl Homes {
             places: Places::new(regions.places),
             at: vec![NOWHERE; pages],
             names: vec![0; pages],
-            named: 0,
+            created: Vec::new(),
             journal_half: 0,
             persisted: vec![
                 false;
@@ -81,8 +81,8 @@ impl Homes {
 
     /// Names a new page. Where the name is the place, that is taken now.
     pub(super) fn create(&mut self, page: u32) {
-        self.names[page as usize] = self.named;
-        self.named += 1;
+        self.names[page as usize] = self.created.len() as u32;
+        self.created.push(page);
         match self.kind {
             PageStoreKind::InPlace => self.at[page as usize] = self.places.take(),
             PageStoreKind::Shadow => self.at[page as usize] = 2 * self.places.take(),
@@ -90,9 +90,15 @@ impl Homes {
         }
     }
 
+    /// All pages in the order of their creation, which is that of their names.
+    pub(super) fn created(&self) -> &[u32] {
+        &self.created
+    }
+
     /// Number that stands for the page in log records.
     pub(super) fn name(&self, page: u32) -> u64 {
         match self.kind {
+            _ if self.at[page as usize] == NOWHERE => u64::from(self.names[page as usize]),
             PageStoreKind::InPlace => self.at[page as usize],
             PageStoreKind::Shadow => self.at[page as usize] / 2,
             PageStoreKind::CopyOnWrite { .. } => u64::from(self.names[page as usize]),

@@ -73,17 +73,17 @@ struct Run {
 /// Predicts a run of a tree of pages by playing it; `None` if the order of the accesses was lost,
 /// or if nothing here plays such a store.
 pub(super) fn predict(
-    (workload, level): (&Workload, &LeafLevel),
-    options: &Options,
-    device: &DeviceParams,
-    pace: Option<&Pace>,
+    (workload, level, options): (&Workload, &LeafLevel, &Options),
+    (device, pace): (&DeviceParams, Option<&Pace>),
+    effort: Effort,
     other_policies: OtherPolicies,
 ) -> Option<Prediction> {
     if options.mod_log.is_some() || device.compression.is_some() || workload.accesses.lost() {
         return None;
     }
-    let run = play((workload, level), options, device, pace).ok()?;
-    let weight = level.weight;
+    let sample = sample_of(level, options, effort);
+    let run = play((workload, level, options), (device, pace), (sample, effort)).ok()?;
+    let weight = level.weight * sample as f64;
     let counts = &run.counts;
     let user = (workload.measured.user_bytes as f64).max(1.0);
     // The log is that of the whole run; pages are those of the sample.
@@ -104,7 +104,7 @@ pub(super) fn predict(
     Some(Prediction {
         estimated: workload.is_estimated(),
         overflow: counts.overflow * weight / user,
-        device: device_wa(run.flash.as_ref(), device, host.total),
+        device: device_wa(run.flash.as_ref(), device, (host.total, weight)),
         host,
         stored: None,
         hit_ratio,
@@ -123,7 +123,11 @@ pub(super) fn predict(
     })
 }
 
-fn device_wa(flash: Option<&Forecast>, device: &DeviceParams, host: f64) -> DeviceWa {
+fn device_wa(
+    flash: Option<&Forecast>,
+    device: &DeviceParams,
+    (host, weight): (f64, f64),
+) -> DeviceWa {
     let Some(flash) = flash else {
         return DeviceWa::default();
     };
@@ -131,7 +135,8 @@ fn device_wa(flash: Option<&Forecast>, device: &DeviceParams, host: f64) -> Devi
     DeviceWa {
         total: host + gc,
         gc,
-        effective_alpha: device.physical_pages * BLOCK_SIZE as f64 / flash.in_use_bytes.max(1.0),
+        effective_alpha: device.physical_pages * BLOCK_SIZE as f64
+            / (weight * flash.in_use_bytes).max(1.0),
     }
 }
 
@@ -165,12 +170,34 @@ impl blocks::Flash for Below {
 /// blocks, of which some are written again and again, say little.
 const SMALL_DRIVE: u64 = 1 << 16;
 
-fn miniature(shape: &FlashShape, device: &DeviceParams) -> Option<Flash> {
+fn miniature(shape: &FlashShape, device: &DeviceParams, effort: Effort) -> Option<Flash> {
     let flash = match shape.log_pages() <= SMALL_DRIVE {
         true => Flash::sampled(shape, 1, SEED, device.before),
-        false => Flash::new(shape, Effort::Full, SEED, device.before),
+        false => Flash::new(shape, effort, SEED, device.before),
     };
     flash.ok()
+}
+
+/// Least frames and pages in a sample: fewer would not behave like a large cache.
+const LEAST_FRAMES: u64 = 256;
+const LEAST_PAGES: u64 = 4096;
+/// Greatest number of pages for one that is sampled: erase blocks get as much smaller.
+const MOST_SAMPLED: u64 = 16;
+
+/// Of how many pages one is played, a power of two: all with full effort.
+fn sample_of(level: &LeafLevel, options: &Options, effort: Effort) -> u64 {
+    let mut sample = 1;
+    if effort == Effort::Full {
+        return sample;
+    }
+    let frames = options.frames() / level.weight as u64;
+    while sample < MOST_SAMPLED
+        && frames / (2 * sample) >= LEAST_FRAMES
+        && level.starts.len() as u64 / (2 * sample) >= LEAST_PAGES
+    {
+        sample *= 2;
+    }
+    sample
 }
 
 /// Plays a tree of pages.
@@ -178,23 +205,22 @@ fn miniature(shape: &FlashShape, device: &DeviceParams) -> Option<Flash> {
 /// # Errors
 /// The list of accesses is in a file that cannot be read.
 fn play(
-    (workload, level): (&Workload, &LeafLevel),
-    options: &Options,
-    device: &DeviceParams,
-    pace: Option<&Pace>,
+    (workload, level, options): (&Workload, &LeafLevel, &Options),
+    (device, pace): (&DeviceParams, Option<&Pace>),
+    (sample, effort): (u64, Effort),
 ) -> io::Result<Run> {
-    let scale = level.weight as u64;
+    let scale = level.weight as u64 * sample;
     let regions = Regions::new(options, device.capacity_blocks, scale);
     let shape = CacheShape::new(
         options.frames() * options.page_size as u64,
         options.page_size,
         options.write_batch_pages,
     );
-    let scaled = |count: f64| (count / level.weight).round().max(1.0) as usize;
+    let scaled = |count: f64| (count / scale as f64).round().max(1.0) as usize;
     let pages = level.starts.len().max(1);
     let frames = Frames::new(scaled(shape.frames), scaled(shape.batch), pages);
     let flash = device.flash.map(|flash| flash.scaled(scale));
-    let flash = flash.and_then(|flash| miniature(&flash, device));
+    let flash = flash.and_then(|flash| miniature(&flash, device, effort));
     let mut below = Below(flash);
     let parts = Parts {
         frames,
@@ -207,6 +233,7 @@ fn play(
             bytes: Bytes::default(),
         },
         clients: Clients::new(pace),
+        sample,
     };
     let tree = PageTree::new(workload, level, options, parts);
     let (counts, mini_pages, turns) = match BfShape::of(options) {
@@ -215,7 +242,7 @@ fn play(
             (tree.counts(), None, tree.turns())
         }
         Some(shape) => {
-            let (tree, mini_pages) = play_bf(workload, BfTree::new(tree, &shape))?;
+            let (tree, mini_pages) = play_bf(workload, BfTree::new(tree, &shape, scale as f64))?;
             (tree.counts(), Some(mini_pages), tree.turns())
         }
     };

@@ -1,6 +1,7 @@
 //! The store of a played tree of pages: frames, log, page store and background work. What an
 //! operation does to them is decided by the tree above (`btree`, `bf`).
 
+use rustc_hash::FxHashMap;
 use treering_engine::node::adapt::Use;
 use treering_engine::{BLOCK_SIZE, Durability, Options, is_long, node, overflow_blocks};
 use treering_traces::OpKind;
@@ -13,8 +14,8 @@ use super::homes::{Homes, PageWrite};
 use super::leaves::Leaves;
 use super::redo::{Redo, RedoCounts};
 use crate::predict::leaf::LeafLevel;
-use crate::predict::log::{record_bytes, varint_len};
-use crate::predict::workload::{Step, Workload};
+use crate::predict::log::{page_name_bytes, record_bytes, varint_len};
+use crate::predict::workload::{Step, Totals, Workload};
 use treering_engine::POINTER_BYTES;
 
 /// Bytes of a snapshot entry besides the fence, and of the header of a chunk of entries.
@@ -47,19 +48,25 @@ pub(super) struct PageTree<'a, 'f> {
     pub(super) leaves: Leaves<'a>,
     frames: Frames,
     redo: Redo,
-    homes: Homes,
+    pub(super) homes: Homes,
     deltas: Option<Deltas>,
     blocks: Blocks<'f>,
     clients: Clients,
     /// Keys that have a record now.
     live: Vec<bool>,
     /// Places of long values, by key.
-    values: rustc_hash::FxHashMap<u32, Vec<u64>>,
+    values: FxHashMap<u32, Vec<u64>>,
+    /// Places of values that a page still names, although a record above it does not any more.
+    replaced: FxHashMap<u32, Vec<u64>>,
     /// Uses of leaves so far, and whether leaves adapt to them.
     uses: u64,
     adapts: bool,
     /// Operations that one of the sample stands for.
     weight: f64,
+    /// Of so many pages one is played.
+    sample: u64,
+    /// Mean bytes of the log record of a put or delete.
+    put_bytes: f64,
     /// Position and end of the log at which the last checkpoint began.
     checkpoint_from: u64,
     begun: u64,
@@ -79,6 +86,8 @@ pub(super) struct Parts<'f> {
     pub(super) deltas: Option<Deltas>,
     pub(super) blocks: Blocks<'f>,
     pub(super) clients: Clients,
+    /// Of so many pages one is played, a power of two.
+    pub(super) sample: u64,
 }
 
 impl<'a, 'f> PageTree<'a, 'f> {
@@ -99,6 +108,7 @@ impl<'a, 'f> PageTree<'a, 'f> {
             deltas,
             blocks,
             clients,
+            sample,
         } = parts;
         let mut tree = PageTree {
             workload,
@@ -113,8 +123,11 @@ impl<'a, 'f> PageTree<'a, 'f> {
             blocks,
             clients,
             live: vec![false; keys],
-            values: rustc_hash::FxHashMap::default(),
+            values: FxHashMap::default(),
+            replaced: FxHashMap::default(),
             weight: workload.sample_weight(),
+            sample,
+            put_bytes: mean_put_bytes(workload, options, level),
             begun: 0,
             uses: 0,
             adapts: options.leaf_layouts().is_adaptive(),
@@ -128,9 +141,19 @@ impl<'a, 'f> PageTree<'a, 'f> {
             batch: Vec::new(),
             counts: Counts::default(),
         };
-        tree.homes.create(0);
-        tree.frames.create(0, tree.redo.end());
+        if tree.is_sampled(0) {
+            tree.homes.create(0);
+            tree.frames.create(0, tree.redo.end());
+        }
         tree
+    }
+
+    /// Whether a page is one of those that are played.
+    #[inline]
+    pub(super) fn is_sampled(&self, page: u32) -> bool {
+        // Fibonacci hashing; its upper bits are the good ones.
+        let hash = u64::from(page).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
+        hash & (self.sample - 1) == 0
     }
 
     /// Forgets what the warm-up counted.
@@ -173,7 +196,8 @@ impl<'a, 'f> PageTree<'a, 'f> {
     /// Ends an operation: its client has waited for what it read.
     pub(super) fn end(&mut self, misses_before: u64, wrote: bool) {
         let misses = self.frames.counts.misses - misses_before;
-        self.clients.end(misses, wrote);
+        // The pages outside the sample miss as often as those in it.
+        self.clients.end(misses * self.sample, wrote);
     }
 
     /// Whether a key has a record now.
@@ -194,21 +218,28 @@ impl<'a, 'f> PageTree<'a, 'f> {
         self.frames.visit(page, changed);
     }
 
-    /// Logs a put, and writes its value if that is long.
-    pub(super) fn log_put(&mut self, step: Step) {
+    /// Logs a put, and writes its value if that is long. If the value before is `in_leaf` that will
+    /// be changed later, its blocks stay until then.
+    pub(super) fn log_put(&mut self, step: Step, in_leaf: bool) {
         let page = self.leaves.page(step.key);
         let (key_len, _) = self.workload.keys.lens(step.key);
         let mut value = step.len as usize;
         let limits = node::limits(self.options.page_size);
         let long = is_long(&limits, key_len, value);
         if long || !self.values.is_empty() {
-            self.replace_value(step.key, long.then(|| overflow_blocks(value)));
+            self.replace_value(step.key, long.then(|| overflow_blocks(value)), in_leaf);
         }
         if long {
             value = POINTER_BYTES;
         }
         let fields = varint_len(key_len as u64) + (key_len + value) as u64;
         self.log(record_bytes(fields) + varint_len(self.homes.name(page)));
+    }
+
+    /// A put into a page that is not played: only the log sees it.
+    pub(super) fn put_elsewhere(&mut self, step: Step, page: u32) {
+        self.redo.append(self.weight * self.put_bytes);
+        self.note_put(step.key, page);
     }
 
     /// Notes a put in a page that has the record from now on.
@@ -230,25 +261,41 @@ impl<'a, 'f> PageTree<'a, 'f> {
     }
 
     /// Writes the overflow blocks of a long value, and frees those of the value before.
-    fn replace_value(&mut self, key: u32, blocks: Option<u64>) {
+    fn replace_value(&mut self, key: u32, blocks: Option<u64>, in_leaf: bool) {
         let old = self.values.remove(&key);
         if let Some(count) = blocks {
             self.counts.overflow += (count * BLOCK_SIZE as u64) as f64;
             let places = self.homes.write_value(count, &mut self.blocks);
             self.values.insert(key, places);
         }
-        for place in old.into_iter().flatten() {
+        let old = old.unwrap_or_default();
+        if in_leaf && !old.is_empty() {
+            let page = self.leaves.page(key);
+            self.replaced.entry(page).or_default().extend(old);
+            return;
+        }
+        for place in old {
+            self.homes.free(place, &mut self.blocks);
+        }
+    }
+
+    /// A page no longer names the values that were replaced in records above it.
+    pub(super) fn free_replaced(&mut self, page: u32) {
+        if self.replaced.is_empty() {
+            return;
+        }
+        for place in self.replaced.remove(&page).unwrap_or_default() {
             self.homes.free(place, &mut self.blocks);
         }
     }
 
     /// Logs a delete. Returns whether there was a record; if not, nothing is logged.
-    pub(super) fn log_delete(&mut self, key: u32) -> bool {
+    pub(super) fn log_delete(&mut self, key: u32, in_leaf: bool) -> bool {
         if !std::mem::replace(&mut self.live[key as usize], false) {
             return false;
         }
         if !self.values.is_empty() {
-            self.replace_value(key, None);
+            self.replace_value(key, None, in_leaf);
         }
         self.log_tombstone(key);
         true
@@ -305,23 +352,27 @@ impl<'a, 'f> PageTree<'a, 'f> {
             return;
         };
         let split = self.level.splits[parted.split];
-        self.visit(parted.left, None);
-        self.homes.create(parted.right);
-        let names =
-            varint_len(self.homes.name(parted.left)) + varint_len(self.homes.name(parted.right));
-        self.redo.append(
-            self.weight
-                * (f64::from(split.moved_bytes)
-                    + 2.0 * f64::from(split.separator_len)
-                    + names as f64
-                    + SPLIT_BYTES),
-        );
-        let end = self.redo.end();
-        while self.frames.lacks_room_for(parted.right) {
-            self.write_back();
+        let (left, right) = (parted.left, parted.right);
+        let played = (self.is_sampled(left), self.is_sampled(right));
+        if played.0 {
+            self.visit(left, None);
         }
-        self.frames.create(parted.right, end);
-        self.frames.change(parted.left, end);
+        if played.1 {
+            self.homes.create(right);
+        }
+        let names = varint_len(self.homes.name(left)) + varint_len(self.homes.name(right));
+        let bytes = f64::from(split.moved_bytes) + 2.0 * f64::from(split.separator_len);
+        (self.redo).append(self.weight * (bytes + names as f64 + SPLIT_BYTES));
+        let end = self.redo.end();
+        if played.1 {
+            while self.frames.lacks_room_for(right) {
+                self.write_back();
+            }
+            self.frames.create(right, end);
+        }
+        if played.0 {
+            self.frames.change(left, end);
+        }
         if let Some(deltas) = &mut self.deltas {
             deltas.rewrite(parted.left);
             deltas.rewrite(parted.right);
@@ -405,11 +456,20 @@ impl<'a, 'f> PageTree<'a, 'f> {
             self.write(&picked);
         }
         self.picked = picked;
-        let chunks = (self.leaves.count() as f64 / self.snapshot_entries).ceil() as u64;
+        let chunks = (self.leaves.count() as f64 / self.snapshot_entries).ceil();
+        let chunks = (chunks / self.sample as f64).ceil() as u64;
         let old = self.homes.write_snapshot(chunks, &mut self.blocks);
         self.flush();
         self.homes.write_superblock(old, &mut self.blocks);
         self.redo.truncate(self.begun, &mut self.blocks);
         self.counts.checkpoints += 1;
     }
+}
+
+/// Mean bytes of the log record of a put or delete, with the page's name.
+fn mean_put_bytes(workload: &Workload, options: &Options, level: &LeafLevel) -> f64 {
+    let bytes = |t: &Totals| t.log_bytes_with(options.page_size) as f64;
+    let writes = workload.warmup.writes() + workload.measured.writes();
+    let all = bytes(&workload.warmup) + bytes(&workload.measured);
+    all / (writes as f64).max(1.0) + page_name_bytes(level.count())
 }

@@ -18,11 +18,11 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 
 use treering_traces::OpKind;
 
-/// Words held in memory: 16 MiB.
-const IN_MEMORY: usize = 4 << 20;
+/// Words held in memory: 2 MiB.
+const IN_MEMORY: usize = 1 << 19;
 
 /// Words written to the file, or read from it, at a time.
-const AT_A_TIME: usize = 1 << 20;
+const AT_A_TIME: usize = 1 << 16;
 
 /// Bits of a word's value.
 const VALUE_BITS: u32 = 29;
@@ -183,11 +183,6 @@ impl Accesses {
         }
         Ok(reader.time)
     }
-
-    /// Bytes in memory.
-    pub(super) fn bytes(&self) -> usize {
-        self.words.capacity() * size_of::<u32>()
-    }
 }
 
 struct Reader {
@@ -274,7 +269,7 @@ mod tests {
         for i in 0..count {
             accesses.push(0, OpKind::Get, (i % 1000) as u32, 0);
         }
-        assert!(accesses.file.is_some() && accesses.bytes() <= 4 * IN_MEMORY);
+        assert!(accesses.file.is_some() && accesses.words.capacity() <= IN_MEMORY);
         let mut expected = 0;
         let end = accesses.each(|found| {
             assert_eq!(

@@ -197,7 +197,7 @@ impl Pass {
         // Evaluating the result needs key order and leaves, but no table.
         let leaves = self.leaf_bytes / (self.span.page_size / 2);
         let later = self.keys.len() * ORDER_BYTES + leaves * LEAF_BYTES;
-        self.keys.bytes() + self.accesses.bytes() + self.table.bytes().max(later)
+        self.keys.bytes() + self.table.bytes().max(later)
     }
 
     /// Number of keys in the sample, and the bytes that they take during the pass.

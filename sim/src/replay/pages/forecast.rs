@@ -54,7 +54,13 @@ impl Planned {
         };
         let engine = &self.plan.engine;
         let pace = pace(&*self.drive, engine, (config.clients, config.acknowledge));
-        predict::predict(&looked.workload, engine, &params, Some(&pace))
+        predict::predict_by(
+            config.method,
+            &looked.workload,
+            engine,
+            &params,
+            Some(&pace),
+        )
     }
 }
 
