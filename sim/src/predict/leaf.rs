@@ -51,12 +51,23 @@ impl LeafLevel {
     /// sample by key, no leaf becomes dense, because the keys in between are missing.
     #[must_use]
     pub fn grow(workload: &Workload, page_size: usize, choice: LayoutChoice) -> LeafLevel {
+        let mut level = LeafLevel::grow_unvisited(workload, page_size, choice);
+        level.spread_accesses(workload);
+        level
+    }
+
+    /// As [`LeafLevel::grow`], without visits: reads, scans and writes of all leaves are 0.
+    pub(crate) fn grow_unvisited(
+        workload: &Workload,
+        page_size: usize,
+        choice: LayoutChoice,
+    ) -> LeafLevel {
         let choice = match workload.sample_weight() > 1.0 {
             true => choice.without_dense(),
             false => choice,
         };
         let leaves = (choice, PartitionSplit::default());
-        LeafLevel::grow_between(workload, page_size, leaves, (b"", None))
+        LeafLevel::grow_shape(workload, page_size, leaves, (b"", None))
     }
 
     /// Number of measured operations on the key that follows that of the previous one, in the whole
@@ -75,6 +86,17 @@ impl LeafLevel {
         leaves: (LayoutChoice, PartitionSplit),
         fences: (&[u8], Option<&[u8]>),
     ) -> LeafLevel {
+        let mut level = LeafLevel::grow_shape(workload, page_size, leaves, fences);
+        level.spread_accesses(workload);
+        level
+    }
+
+    fn grow_shape(
+        workload: &Workload,
+        page_size: usize,
+        leaves: (LayoutChoice, PartitionSplit),
+        fences: (&[u8], Option<&[u8]>),
+    ) -> LeafLevel {
         let order = workload.key_order();
         let mut growth = Growth::new(workload, &order, page_size, leaves);
         let mut inserted = insertion_order(workload, &order);
@@ -88,7 +110,6 @@ impl LeafLevel {
         };
         level.splits.sort_by_key(|s| s.time);
         level.order = order;
-        level.spread_accesses(workload);
         level
     }
 

@@ -10,6 +10,7 @@ pub(super) fn step(tree: &mut PageTree<'_, '_>, step: Step) {
     let before = tree.begin(step.kind);
     let mut wrote = false;
     let page = tree.leaves.page(step.key);
+    tree.note_access();
     match step.kind {
         OpKind::Get if tree.is_sampled(page) => tree.visit(page, None),
         OpKind::Get => {}
@@ -35,7 +36,10 @@ pub(super) fn step(tree: &mut PageTree<'_, '_>, step: Step) {
             }
         }
         OpKind::Scan => {
-            for page in tree.scanned(step) {
+            for (nth, page) in tree.scanned(step).into_iter().enumerate() {
+                if nth > 0 {
+                    tree.note_access();
+                }
                 if tree.is_sampled(page) {
                     tree.scan_page(page);
                 }

@@ -37,6 +37,7 @@ mod leaves;
 mod marks;
 mod redo;
 mod store;
+mod visits;
 
 use std::io;
 
@@ -50,6 +51,7 @@ use self::homes::Homes;
 use self::layout::Regions;
 use self::redo::Redo;
 use self::store::{Counts, PageTree, Parts};
+use self::visits::Visits;
 use super::bf::{MiniPageCounts, MiniPagesPrediction};
 use super::cache::CacheShape;
 use super::device::{DeviceParams, DeviceWa};
@@ -57,7 +59,6 @@ use super::estimate::Model;
 use super::flash::{Effort, Flash, FlashShape, Forecast};
 use super::leaf::LeafLevel;
 use super::log::Pace;
-use super::policies::OtherPolicies;
 use super::prediction::{HostWa, Prediction};
 use super::workload::Workload;
 
@@ -68,6 +69,7 @@ struct Run {
     /// Turns of the clock hand in the measured part.
     turns: f64,
     flash: Option<Forecast>,
+    visits: Visits,
 }
 
 /// Predicts a run of a tree of pages by playing it; `None` if the order of the accesses was lost,
@@ -76,7 +78,6 @@ pub(super) fn predict(
     (workload, level, options): (&Workload, &LeafLevel, &Options),
     (device, pace): (&DeviceParams, Option<&Pace>),
     effort: Effort,
-    other_policies: OtherPolicies,
 ) -> Option<Prediction> {
     if options.mod_log.is_some() || device.compression.is_some() || workload.accesses.lost() {
         return None;
@@ -90,7 +91,6 @@ pub(super) fn predict(
     let [log, page, extra] = counts.bytes.host;
     let page = page * weight;
     let host = HostWa::new([log, page, extra * weight], user);
-    let accesses = counts.frames.hits + counts.frames.misses;
     let ops = workload.measured.all_ops() as f64;
     let mini_pages = run.mini_pages.as_ref().map(|mini| MiniPagesPrediction {
         page_reads: counts.frames.misses as f64 * weight / ops.max(1.0),
@@ -98,7 +98,12 @@ pub(super) fn predict(
         ..MiniPagesPrediction::of(workload, mini, weight)
     });
     let hit_ratio = match &mini_pages {
-        None => 1.0 - counts.frames.misses as f64 / (accesses as f64).max(1.0),
+        // All accesses are counted, as the most popular pages may not be in the sample (SHARDS-adj,
+        // Waldspurger et al., FAST'15 §4.2).
+        None => {
+            let accesses = counts.accesses as f64 * level.weight;
+            (1.0 - counts.frames.misses as f64 * weight / accesses.max(1.0)).max(0.0)
+        }
         Some(mini) => mini.memory_hit_ratio(),
     };
     Some(Prediction {
@@ -108,7 +113,7 @@ pub(super) fn predict(
         host,
         stored: None,
         hit_ratio,
-        other_policies,
+        other_policies: run.visits.other_policies(options, ops, weight),
         leaves: level.count(),
         records_per_leaf: level.records_per_leaf(),
         rotation_ops: ops / run.turns,
@@ -236,20 +241,26 @@ fn play(
         sample,
     };
     let tree = PageTree::new(workload, level, options, parts);
-    let (counts, mini_pages, turns) = match BfShape::of(options) {
+    let (counts, mini_pages, turns, visits) = match BfShape::of(options) {
         None => {
             let tree = play_btree(workload, tree)?;
-            (tree.counts(), None, tree.turns())
+            (tree.counts(), None, tree.turns(), tree.into_visits())
         }
         Some(shape) => {
             let (tree, mini_pages) = play_bf(workload, BfTree::new(tree, &shape, scale as f64))?;
-            (tree.counts(), Some(mini_pages), tree.turns())
+            (
+                tree.counts(),
+                Some(mini_pages),
+                tree.turns(),
+                tree.into_visits(),
+            )
         }
     };
     Ok(Run {
         counts,
         mini_pages,
         turns,
+        visits,
         flash: below.0.map(|flash| flash.forecast()),
     })
 }

@@ -13,6 +13,7 @@ use super::frames::{FrameCounts, Frames, Picked};
 use super::homes::{Homes, PageWrite};
 use super::leaves::Leaves;
 use super::redo::{Redo, RedoCounts};
+use super::visits::Visits;
 use crate::predict::leaf::LeafLevel;
 use crate::predict::log::{page_name_bytes, record_bytes, varint_len};
 use crate::predict::workload::{Step, Totals, Workload};
@@ -29,6 +30,8 @@ const SPLIT_BYTES: f64 = 7.0;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Counts {
     pub(super) ops: u64,
+    /// Accesses to pages, in the sample or not.
+    pub(super) accesses: u64,
     pub(super) frames: FrameCounts,
     pub(super) redo: RedoCounts,
     pub(super) bytes: Bytes,
@@ -46,6 +49,7 @@ pub(super) struct PageTree<'a, 'f> {
     pub(super) level: &'a LeafLevel,
     pub(super) options: &'a Options,
     pub(super) leaves: Leaves<'a>,
+    visits: Visits,
     frames: Frames,
     redo: Redo,
     pub(super) homes: Homes,
@@ -115,6 +119,7 @@ impl<'a, 'f> PageTree<'a, 'f> {
             level,
             options,
             leaves: Leaves::new(level, keys, workload.tick),
+            visits: Visits::new(level.starts.len().max(1)),
             checkpoint_from: redo.position(),
             frames,
             redo,
@@ -159,6 +164,7 @@ impl<'a, 'f> PageTree<'a, 'f> {
     /// Forgets what the warm-up counted.
     pub(super) fn begin_measuring(&mut self) {
         self.counts = Counts::default();
+        self.visits.clear();
         self.frames.counts = FrameCounts::default();
         self.redo.counts = RedoCounts::default();
         self.blocks.bytes = Bytes::default();
@@ -215,7 +221,19 @@ impl<'a, 'f> PageTree<'a, 'f> {
         while self.frames.lacks_room_for(page) {
             self.write_back();
         }
+        self.visits.add(page);
         self.frames.visit(page, changed);
+    }
+
+    /// Notes an access to a page, in the sample or not.
+    #[inline]
+    pub(super) fn note_access(&mut self) {
+        self.counts.accesses += 1;
+    }
+
+    /// How often each page was accessed.
+    pub(super) fn into_visits(self) -> Visits {
+        self.visits
     }
 
     /// Logs a put, and writes its value if that is long. If the value before is `in_leaf` that will

@@ -1,5 +1,6 @@
 //! The streaming pass over a trace.
 
+use parking_lot::Mutex;
 use treering_traces::{Op, OpKind};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -240,6 +241,7 @@ impl Pass {
             tick: self.tick,
             keys: self.keys,
             accesses: self.accesses,
+            level: Mutex::default(),
         }
     }
 }
