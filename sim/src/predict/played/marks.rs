@@ -3,12 +3,12 @@
 /// A set of the numbers below a limit. Level 0 has a bit for each number, each level above one for
 /// each word below that is not empty.
 #[derive(Debug)]
-pub(super) struct Marks {
+pub(in crate::predict) struct Marks {
     levels: Vec<Vec<u64>>,
 }
 
 impl Marks {
-    pub(super) fn new(limit: usize) -> Marks {
+    pub(in crate::predict) fn new(limit: usize) -> Marks {
         let mut words = limit.div_ceil(64).max(1);
         let mut levels = vec![vec![0; words]];
         while words > 1 {
@@ -18,7 +18,7 @@ impl Marks {
         Marks { levels }
     }
 
-    pub(super) fn insert(&mut self, n: usize) {
+    pub(in crate::predict) fn insert(&mut self, n: usize) {
         let mut at = n;
         for level in &mut self.levels {
             level[at / 64] |= 1 << (at % 64);
@@ -26,8 +26,7 @@ impl Marks {
         }
     }
 
-    #[cfg(test)]
-    pub(super) fn remove(&mut self, n: usize) {
+    pub(in crate::predict) fn remove(&mut self, n: usize) {
         let mut at = n;
         for level in &mut self.levels {
             level[at / 64] &= !(1 << (at % 64));
@@ -40,7 +39,7 @@ impl Marks {
 
     /// The largest number in the set that is not above `n`.
     #[inline]
-    pub(super) fn at_or_below(&self, n: usize) -> Option<usize> {
+    pub(in crate::predict) fn at_or_below(&self, n: usize) -> Option<usize> {
         let mut at = n;
         for (height, level) in self.levels.iter().enumerate() {
             let bits = level[at / 64] & (u64::MAX >> (63 - at % 64));
@@ -55,7 +54,7 @@ impl Marks {
     }
 
     /// The smallest number in the set that is not below `n`.
-    pub(super) fn at_or_above(&self, n: usize) -> Option<usize> {
+    pub(in crate::predict) fn at_or_above(&self, n: usize) -> Option<usize> {
         let mut at = n;
         for (height, level) in self.levels.iter().enumerate() {
             let word = level.get(at / 64)?;

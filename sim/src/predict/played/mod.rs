@@ -49,6 +49,7 @@ use self::clients::Clients;
 use self::frames::Frames;
 use self::homes::Homes;
 use self::layout::Regions;
+pub(super) use self::marks::Marks;
 use self::redo::Redo;
 use self::store::{Counts, PageTree, Parts};
 use self::visits::Visits;

@@ -106,10 +106,16 @@ pub struct PmPrediction {
     pub leaf_xplines: f64,
     /// XPLines of logs written to the medium.
     pub log_xplines: f64,
+    /// XPLines of the rest, the chunk directory and the log floor, written to the medium.
+    pub extra_xplines: f64,
     /// Bytes of leaves that reach the XPBuffer.
     pub leaf_bytes: f64,
     /// Bytes of logs that reach the XPBuffer.
     pub log_bytes: f64,
+    /// Bytes of the rest that reach the XPBuffer.
+    pub extra_bytes: f64,
+    /// Share of lookups that buffers answer; `None` without lookups, or if it is not predicted.
+    pub hit_ratio: Option<f64>,
     /// Leaves at the end.
     pub leaves: f64,
     /// Records that are only in a buffer at the end.
@@ -119,17 +125,18 @@ pub struct PmPrediction {
 }
 
 impl PmPrediction {
-    /// Bytes written to the medium divided by user bytes (CCL-BTree §2.1): by leaves, and by logs.
+    /// Bytes written to the medium divided by user bytes (CCL-BTree §2.1): by leaves, by logs, and
+    /// by the rest.
     #[must_use]
-    pub fn xbi(&self, user_bytes: f64) -> (f64, f64) {
+    pub fn xbi(&self, user_bytes: f64) -> [f64; 3] {
         let of = |lines: f64| lines * XPLINE / user_bytes.max(1.0);
-        (of(self.leaf_xplines), of(self.log_xplines))
+        [self.leaf_xplines, self.log_xplines, self.extra_xplines].map(of)
     }
 
     /// Bytes that reach the XPBuffer divided by user bytes.
     #[must_use]
     pub fn cli(&self, user_bytes: f64) -> f64 {
-        (self.leaf_bytes + self.log_bytes) / user_bytes.max(1.0)
+        (self.leaf_bytes + self.log_bytes + self.extra_bytes) / user_bytes.max(1.0)
     }
 }
 
@@ -230,6 +237,7 @@ pub fn predict(workload: &Workload, tree: &PmTree, xp_buffer: &XpBuffer) -> PmPr
         leaves,
         buffered: growth.buffered() * weight,
         leaf_bytes_per_record: leaves * XPLINE / workload.records().max(1.0),
+        ..PmPrediction::default()
     }
 }
 

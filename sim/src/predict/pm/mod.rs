@@ -6,17 +6,25 @@
 //! | [`lodge`] | LodgeTree |
 //! | [`growth`] | how leaves fill and split |
 //! | [`buffer`] | which writes to an XPLine the XPBuffer combines |
+//! | `played` | all of it, in the order of the trace |
+//!
+//! The first four take writes for independent draws, and need only counts of keys. They are used if
+//! the order of the accesses was lost.
 
 pub mod buffer;
 pub mod ccl;
 pub mod growth;
 pub mod lodge;
+mod played;
 mod slots;
 
-use treering_engine::{CclOptions, Cleaning, LodgeOptions, Logging, NodeSplit, PmTreeKind};
+use treering_engine::{
+    CclOptions, Cleaning, LodgeOptions, Logging, NodeSplit, PmOptions, PmTreeKind,
+};
 
 use self::buffer::XpBuffer;
 use self::lodge::{LodgePrediction, LodgeShape};
+use crate::pm::PmProfile;
 use crate::predict::tried::Family;
 use crate::predict::workload::Workload;
 
@@ -51,11 +59,28 @@ impl TreePrediction {
     }
 }
 
-/// Predicts the measured part of a trace on such a tree with this many clients. `None` if no
-/// predictor applies: records lie outside the leaves, or one buffer for all leaves is flushed as a
-/// whole.
+/// Predicts the measured part of a trace on such a tree with this many clients, on a device of this
+/// many bytes: from the order of the accesses or, if that was lost, from independent draws. `None`
+/// if it was lost and no model of independent draws applies.
 #[must_use]
 pub fn predict_tree(
+    workload: &Workload,
+    (options, clients): (&PmOptions, u32),
+    (profile, device_bytes): (&PmProfile, u64),
+) -> Option<TreePrediction> {
+    let tree = (options, clients);
+    let played = match workload.accesses.lost() {
+        false => played::play(workload, tree, (profile, device_bytes)).ok(),
+        true => None,
+    };
+    played.or_else(|| predict_independent(workload, (&options.tree, clients), &XpBuffer::of(profile)))
+}
+
+/// Predicts the same, taking writes for independent draws from the counts of their keys. `None` if
+/// no such model applies: records lie outside the leaves, or one buffer for all leaves is flushed
+/// as a whole.
+#[must_use]
+pub fn predict_independent(
     workload: &Workload,
     (tree, clients): (&PmTreeKind, u32),
     buffer: &XpBuffer,

@@ -7,7 +7,7 @@ use super::report::{amplification, lodge_predicted, options, unpredicted};
 use crate::pm::{PmError, PmProfile};
 use crate::predict::Model;
 use crate::predict::pm::buffer::XpBuffer;
-use crate::predict::pm::{TreePrediction, predict_tree};
+use crate::predict::pm::{TreePrediction, predict_independent, predict_tree};
 use crate::predict::tried::{Case, untried};
 use crate::replay::config::ReplayConfig;
 use crate::replay::error::ReplayError;
@@ -17,11 +17,15 @@ use crate::report::{PredictedRun, PredictedValue};
 /// Predicts from the trace's statistics; `None` if no predictor applies.
 pub(super) fn predict(
     (config, options): (&ReplayConfig, &PmOptions),
-    profile: &PmProfile,
+    (profile, bytes): (&PmProfile, u64),
     looked: &Looked,
 ) -> Option<TreePrediction> {
-    let tree = (&options.tree, config.clients);
-    predict_tree(&looked.workload, tree, &XpBuffer::of(profile))
+    if config.method.model == Model::Independent {
+        let tree = (&options.tree, config.clients);
+        return predict_independent(&looked.workload, tree, &XpBuffer::of(profile));
+    }
+    let tree = (options, config.clients);
+    predict_tree(&looked.workload, tree, (profile, bytes))
 }
 
 /// Predicts one configuration without opening a store.
@@ -30,13 +34,13 @@ pub(in crate::replay) fn forecast(
     (profile, capacity_bytes): (&PmProfile, Option<u64>),
     looked: &Looked,
 ) -> PredictedRun {
-    let prediction = predict((config, base), profile, looked);
-    let user_bytes = looked.workload.measured.user_bytes;
     let bytes = capacity_bytes.unwrap_or_else(|| plan::device_bytes(base, &looked.workload));
+    let prediction = predict((config, base), (profile, bytes), looked);
+    let user_bytes = looked.workload.measured.user_bytes;
     PredictedRun {
         options: options((base, profile), bytes),
         pm: prediction.filter(|_| user_bytes > 0).map(|p| {
-            amplification(&p, user_bytes).map(|v| PredictedValue::bare(v, Model::Independent))
+            amplification(&p, user_bytes).map(|v| PredictedValue::bare(v, config.method.model))
         }),
         lodge: prediction.and_then(lodge_predicted),
         untried: prediction.map_or(Vec::new(), |p| {

@@ -54,7 +54,7 @@ pub(super) fn run(
     // Predictions cover the whole trace.
     let complete = outcome.done_ops == looked.ops;
     let predicted = (config.predict && complete)
-        .then(|| forecast::predict((config, options), profile, &looked))
+        .then(|| forecast::predict((config, options), (profile, bytes), &looked))
         .flatten();
     let material = report::Material {
         config,

@@ -257,13 +257,13 @@ fn pm_report(
 /// The predicted amplification.
 pub(super) fn amplification(predicted: &TreePrediction, user_bytes: u64) -> Amplification<f64> {
     let p = predicted.pm();
-    let (leaf, log) = p.xbi(user_bytes as f64);
+    let [leaf, log, extra] = p.xbi(user_bytes as f64);
     Amplification {
         cli: p.cli(user_bytes as f64),
-        xbi: leaf + log,
+        xbi: leaf + log + extra,
         xbi_leaf: leaf,
         xbi_log: log,
-        xbi_extra: 0.0,
+        xbi_extra: extra,
     }
 }
 
