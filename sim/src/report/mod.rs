@@ -31,7 +31,7 @@ pub use latency::Latency;
 pub(crate) use lifetime::{Daily, Worn};
 pub use lifetime::{DailyFrom, LifetimeReport};
 pub use mini_pages::{HitsByKind, MergeBin, MergesByCause, MiniPagesReport, RingReport, SizeBin};
-pub use pm::{Amplification, LodgePredicted, LodgeReport, PmReport};
+pub use pm::{Amplification, LodgePredicted, LodgeReport, PmPredicted, PmReport};
 pub(crate) use predict::with_bars;
 pub use predict::{
     PredictReport, PredictedDevice, PredictedRun, PredictedValue, SCHEMA as PREDICT_SCHEMA,

@@ -90,8 +90,53 @@ pub struct PmReport {
     pub log_peak_bytes: u64,
     /// DRAM used by buffer nodes, at the end.
     pub node_bytes: u64,
+    /// Predicted activity; `null` without a prediction.
+    pub predicted_activity: Option<PmPredicted>,
     /// Statistics that only a LodgeTree has.
     pub lodge: Option<LodgeReport>,
+}
+
+/// Predicted activity of a tree in persistent memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct PmPredicted {
+    /// Share of lookups that buffer nodes answer; `null` without lookups, or if it is not predicted.
+    pub hit_ratio: Option<f64>,
+    /// Flushes to a leaf.
+    pub leaf_flushes: f64,
+    /// Log entries written, including copies made by cleaning.
+    pub log_appends: f64,
+    /// Cleanings of the logs.
+    pub cleanings: f64,
+    /// Leaves, at the end.
+    pub leaves: f64,
+    /// Records that are only in a buffer node, at the end.
+    pub buffered: f64,
+}
+
+impl PmPredicted {
+    fn row(&self) -> String {
+        let count = |count: f64| grouped(count.round() as u64);
+        let mut row = format!(
+            "{} leaves, {} flushes",
+            count(self.leaves),
+            count(self.leaf_flushes)
+        );
+        if self.log_appends > 0.0 {
+            row += &format!(
+                "; {} log entries, {} cleanings; {} records in buffer nodes only",
+                count(self.log_appends),
+                count(self.cleanings),
+                count(self.buffered)
+            );
+        }
+        if let Some(hits) = self.hit_ratio {
+            row += &format!(
+                "; {:.1} % of lookups answered by buffer nodes",
+                100.0 * hits
+            );
+        }
+        row
+    }
 }
 
 /// A LodgeTree's last-level inner nodes, which act as its buffer nodes, and its logs.
@@ -276,6 +321,9 @@ impl PmReport {
                     grouped(self.buffered)
                 ),
             ));
+        }
+        if let Some(predicted) = &self.predicted_activity {
+            rows.push(("predicted", predicted.row()));
         }
         rows.extend(self.lodge.iter().flat_map(LodgeReport::rows));
         rows

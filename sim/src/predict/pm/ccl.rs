@@ -102,6 +102,8 @@ pub struct PmPrediction {
     pub cleanings: f64,
     /// Log entries that cleanings copied, or flushes if cleaning is naive.
     pub cleaned: f64,
+    /// Log entries that cleanings copied.
+    pub copied: f64,
     /// XPLines of leaves written to the medium.
     pub leaf_xplines: f64,
     /// XPLines of logs written to the medium.
@@ -230,6 +232,7 @@ pub fn predict(workload: &Workload, tree: &PmTree, xp_buffer: &XpBuffer) -> PmPr
         appended,
         cleanings: log.cleanings,
         cleaned: log.cleaned,
+        copied: cleaned_entries,
         leaf_xplines,
         log_xplines,
         leaf_bytes: leaf_lines * LINE,

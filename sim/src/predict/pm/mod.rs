@@ -73,7 +73,8 @@ pub fn predict_tree(
         false => played::play(workload, tree, (profile, device_bytes)).ok(),
         true => None,
     };
-    played.or_else(|| predict_independent(workload, (&options.tree, clients), &XpBuffer::of(profile)))
+    played
+        .or_else(|| predict_independent(workload, (&options.tree, clients), &XpBuffer::of(profile)))
 }
 
 /// Predicts the same, taking writes for independent draws from the counts of their keys. `None` if

@@ -7,7 +7,7 @@ use treering_engine::{Cleaning, Logging, NodeSplit, PmOptions, PmStats, PmTreeKi
 
 use super::plan::ENTRY_BYTES;
 use crate::pm::{PmCounters, PmProfile};
-use crate::predict::pm::{TreePrediction, fits_leaves};
+use crate::predict::pm::{PmPrediction, TreePrediction};
 use crate::predict::tried::{Case, untried};
 use crate::replay::config::ReplayConfig;
 use crate::replay::frame::{Said, frame, named, over};
@@ -15,8 +15,8 @@ use crate::replay::look::Looked;
 use crate::replay::measure::{Moment, Outcome};
 use crate::report::{
     self, Amplification, CacheReport, Daily, DeviceReport, DeviceWa, HostReport, HostWa, IoBytes,
-    LifetimeReport, LodgePredicted, LodgeReport, PageCauses, PmReport, ReplayReport, SpaceReport,
-    StoreReport, WaReport, Worn,
+    LifetimeReport, LodgePredicted, LodgeReport, PageCauses, PmPredicted, PmReport, ReplayReport,
+    SpaceReport, StoreReport, WaReport, Worn,
 };
 
 /// The inputs of a report besides the run.
@@ -127,12 +127,11 @@ pub(super) fn unpredicted(config: &ReplayConfig, looked: &Looked) -> Vec<String>
     if !config.predict {
         return warnings;
     }
-    if !fits_leaves(&looked.workload) {
-        warnings.push(
-            "Nothing is predicted: keys or values are not of eight bytes, so records lie outside \
-             the leaves."
-                .into(),
-        );
+    if let Some(why) = looked.workload.accesses.lost() {
+        warnings.push(format!(
+            "The order of the accesses could not be kept ({why}), so writes are taken for \
+             independent draws; a tree for which no such model applies is not predicted."
+        ));
     }
     warnings.extend(looked.workload.estimated());
     warnings
@@ -237,6 +236,7 @@ fn pm_report(
         log_bytes: stats.log_bytes,
         log_peak_bytes: stats.log_peak_bytes,
         node_bytes: stats.node_bytes,
+        predicted_activity: material.predicted.map(|predicted| activity(predicted.pm())),
         lodge: stats.lodge.map(|lodge| LodgeReport {
             flushes: lodge.flushes,
             pairs_per_flush: share(lodge.flushed, lodge.flushes),
@@ -251,6 +251,17 @@ fn pm_report(
             log_room_entries: lodge.log_room_entries,
             predicted: material.predicted.and_then(lodge_predicted),
         }),
+    }
+}
+
+fn activity(p: &PmPrediction) -> PmPredicted {
+    PmPredicted {
+        hit_ratio: p.hit_ratio,
+        leaf_flushes: p.flushes,
+        log_appends: p.appended + p.copied,
+        cleanings: p.cleanings,
+        leaves: p.leaves,
+        buffered: p.buffered,
     }
 }
 

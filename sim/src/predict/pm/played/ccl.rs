@@ -190,9 +190,10 @@ impl Tree for Ccl {
         let node = self.nodes[leaf as usize];
         let unflushed = self.slots(leaf, node.unflushed);
         let there = unflushed.iter().position(|slot| slot.slot.rank == rank);
+        let compared = there.map_or(unflushed.len(), |at| at + 1);
+        (unflushed[..compared].iter()).for_each(|change| env.compare(change.slot));
         if let Some(at) = there {
             let old = unflushed[at].slot;
-            env.compare(old);
             let epoch = self.log.append(env);
             env.retire(old);
             self.set(leaf, at, change, epoch);
@@ -226,9 +227,12 @@ impl Tree for Ccl {
     fn get(&mut self, rank: u32, env: &mut Env<'_>) {
         let leaf = self.leaves.find(rank);
         let filled = self.slots(leaf, self.nodes[leaf as usize].filled);
-        if let Some(change) = filled.iter().find(|slot| slot.slot.rank == rank) {
-            env.counts.hits += 1;
+        for change in filled {
             env.compare(change.slot);
+            if change.slot.rank != rank {
+                continue;
+            }
+            env.counts.hits += 1;
             if !change.delete {
                 env.load_value(change.slot);
             }
@@ -247,7 +251,7 @@ impl Tree for Ccl {
     }
 
     fn pump(&mut self, env: &mut Env<'_>) {
-        if self.stops_everybody() {
+        if Tree::stops_everybody(self) {
             return self.clean_naively(env);
         }
         let Run { from, floor, epoch } = self.run.take().unwrap_or_else(|| {
@@ -269,6 +273,7 @@ impl Tree for Ccl {
             for at in 0..usize::from(node.unflushed) {
                 if (node.epochs >> at & 1 == 1) != epoch {
                     let appended = self.log.append(env);
+                    env.counts.copied += 1;
                     env.counts.cleaned += 1;
                     let node = self.node(leaf);
                     node.epochs = node.epochs & !(1 << at) | u8::from(appended) << at;

@@ -51,7 +51,8 @@ pub(super) struct Counts {
     /// Log entries.
     pub(super) appended: u64,
     pub(super) cleanings: u64,
-    /// Log entries that cleanings copied, or leaves that they flushed.
+    /// Log entries that cleanings copied, and those or leaves that they flushed.
+    pub(super) copied: u64,
     pub(super) cleaned: u64,
     /// Flushes of inner nodes.
     pub(super) node_flushes: u64,
@@ -67,6 +68,7 @@ impl Counts {
             splits: self.splits - before.splits,
             appended: self.appended - before.appended,
             cleanings: self.cleanings - before.cleanings,
+            copied: self.copied - before.copied,
             cleaned: self.cleaned - before.cleaned,
             node_flushes: self.node_flushes - before.node_flushes,
         }
@@ -169,7 +171,7 @@ impl<'a> Env<'a> {
 
     /// Frees records that only this slot has ever named.
     pub(super) fn free(&mut self, slot: Slot) {
-        self.space.free_record(slot.key);
+        self.space.free_record(slot.key, &mut self.lines);
     }
 
     /// Gives up the records of a slot: at once, or when the log no longer names them.
@@ -183,9 +185,9 @@ impl<'a> Env<'a> {
         let value = if slot.is_absent() { NONE } else { slot.value };
         for record in [slot.key, value] {
             if self.logged {
-                self.space.retire_record(record, time);
+                self.space.retire_record(record, time, &mut self.lines);
             } else {
-                self.space.free_record(record);
+                self.space.free_record(record, &mut self.lines);
             }
         }
     }

@@ -127,6 +127,10 @@ impl Tree for Global {
         self.run = Some((floor, next));
     }
 
+    fn stops_everybody(&self) -> bool {
+        true
+    }
+
     fn buffered(&self) -> u64 {
         (self.active.len() + self.merging.len()) as u64
     }

@@ -81,7 +81,11 @@ impl Edit {
         self.gone.push(change.slot);
         let at = found?;
         let old = self.leaf.slots[at];
-        let is_smallest = || self.leaf.members().all(|at| self.leaf.slots[at].rank >= rank);
+        let is_smallest = || {
+            self.leaf
+                .members()
+                .all(|at| self.leaf.slots[at].rank >= rank)
+        };
         if !(self.anchored && is_smallest()) {
             self.leaf.used &= !(1 << at);
             self.gone.push(old);
@@ -140,7 +144,7 @@ impl Written {
 }
 
 /// When the header is stored though no slot changes.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stamped {
     /// Always, because the leaf's timestamp changes.
     Yes,
@@ -187,11 +191,6 @@ impl Leaves {
         Some((low as u32, self.at[low]))
     }
 
-    /// Where the range of a leaf begins.
-    pub(super) fn low(&self, leaf: u32) -> u32 {
-        self.leaves[leaf as usize].low
-    }
-
     /// Where the leaf behind begins.
     pub(super) fn after(&self, leaf: u32) -> Option<u32> {
         let low = self.leaves[leaf as usize].low;
@@ -220,7 +219,8 @@ impl Leaves {
         let leaf = &self.leaves[leaf as usize];
         env.lines.load(leaf.offset, 64);
         if let Some(at) = leaf.find(rank) {
-            env.lines.load(leaf.offset + (HEADER + SLOT * at) as u64, SLOT as u64);
+            env.lines
+                .load(leaf.offset + (HEADER + SLOT * at) as u64, SLOT as u64);
             env.compare(leaf.slots[at]);
             env.load_value(leaf.slots[at]);
         }
@@ -235,6 +235,16 @@ impl Leaves {
         copies: usize,
         env: &mut Env<'_>,
     ) -> Written {
+        self.write_stamped(number, changes, (copies, self.stamped), env)
+    }
+
+    fn write_stamped(
+        &mut self,
+        number: u32,
+        changes: &[Change],
+        (copies, stamped): (usize, Stamped),
+        env: &mut Env<'_>,
+    ) -> Written {
         self.load(number, env);
         let before = self.leaves[number as usize];
         let mut edit = Edit::new(before, before.low > 0);
@@ -247,7 +257,7 @@ impl Leaves {
             let written = self.split(number, edit, &rest, copies, env);
             return Written { deletes, ..written };
         }
-        if edit.leaf.used != before.used || self.stamped == Stamped::Yes {
+        if edit.leaf.used != before.used || stamped == Stamped::Yes {
             if edit.store_filled(env) {
                 env.lines.fence();
             }
@@ -272,6 +282,7 @@ impl Leaves {
         env: &mut Env<'_>,
     ) -> Written {
         let mut all: Vec<usize> = edit.leaf.members().collect();
+        all.iter().for_each(|at| env.compare(edit.leaf.slots[*at]));
         all.sort_unstable_by_key(|at| edit.leaf.slots[*at].rank);
         let upper = all.split_off(all.len() / 2);
         let fence = edit.leaf.slots[upper[0]].rank;
@@ -290,7 +301,9 @@ impl Leaves {
         }
         let mut new = Edit::new(right, true);
         // Half a leaf and a batch fit in a leaf.
-        above.iter().for_each(|change| drop(new.apply(*change, env)));
+        for change in &above {
+            new.apply(*change, env);
+        }
         env.lines.write(offset, LEAF);
         edit.store_filled(env);
         env.lines.fence();
@@ -305,7 +318,8 @@ impl Leaves {
         gone.for_each(|slot| env.retire(*slot));
         let copies_left = first_of(&edit.leaf, &below, copies);
         self.leaves[number as usize] = edit.leaf;
-        let lower = self.write(number, &below, 0, env);
+        // The header has the new timestamp already.
+        let lower = self.write_stamped(number, &below, (0, Stamped::No), env);
         Written {
             split: Some((right, fence)),
             copies: [copies_left, copies_right],

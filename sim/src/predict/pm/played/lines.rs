@@ -10,6 +10,8 @@
 //! stores wait, so it is a set of lines that grows without limit; with eADR it decides what is
 //! written, so it has sets and ways. Durations are those of an idle device.
 
+use std::collections::VecDeque;
+
 use crate::pm::{FullLines, PmProfile, Replacement};
 use crate::ssd::gc::SplitMix;
 
@@ -136,13 +138,16 @@ impl Cpu {
 struct Slot {
     xpline: u32,
     dirty: u8,
+    /// Lines that a load finds here.
+    known: u8,
     stamp: u64,
 }
 
-/// The slots of one DIMM's XPBuffer.
+/// The slots of one DIMM's XPBuffer, and the XPLines of its read buffer, first in first out.
 #[derive(Default)]
 struct Buffer {
     slots: Vec<Slot>,
+    reads: VecDeque<u32>,
 }
 
 /// Which chunk an XPLine is in, and what chunks are used for.
@@ -170,6 +175,7 @@ pub(super) struct Lines {
     /// XPLines of an interleaving unit.
     unit: u32,
     size: usize,
+    read_size: usize,
     evict: u32,
     replacement: Replacement,
     at_once: bool,
@@ -208,6 +214,7 @@ impl Lines {
             dimms: profile.dimms,
             unit: (u64::from(profile.interleave_bytes) / xpline).max(1) as u32,
             size,
+            read_size: (u64::from(profile.buffer.read_lines) / scale) as usize,
             evict: profile.buffer.evict_lines.min(size as u32),
             replacement: Replacement::parse(&profile.buffer.replacement)
                 .unwrap_or(Replacement::Random),
@@ -255,10 +262,34 @@ impl Lines {
         self.ns += reads.take(self.times.read_buffers);
     }
 
-    fn read_ns(&self, line: u32) -> u64 {
-        match self.slot_of[(line / XPLINE_LINES) as usize] {
-            NIL => self.times.read_miss,
-            _ => self.times.read_hit,
+    /// How long a line is read for: less if a buffer has it.
+    fn read_ns(&mut self, line: u32) -> u64 {
+        let (xpline, bit) = (line / XPLINE_LINES, 1 << (line % XPLINE_LINES));
+        let buffer = &mut self.buffers[(xpline / self.unit % self.dimms) as usize];
+        let hit = match self.slot_of[xpline as usize] {
+            NIL => {
+                let hit = buffer.reads.contains(&xpline);
+                if !hit && self.read_size > 0 {
+                    if buffer.reads.len() == self.read_size {
+                        buffer.reads.pop_front();
+                    }
+                    buffer.reads.push_back(xpline);
+                }
+                hit
+            }
+            at => {
+                let slot = &mut buffer.slots[usize::from(at)];
+                let hit = slot.known & bit != 0;
+                if !hit {
+                    slot.known = ALL;
+                }
+                hit
+            }
+        };
+        if hit {
+            self.times.read_hit
+        } else {
+            self.times.read_miss
         }
     }
 
@@ -319,6 +350,7 @@ impl Lines {
             slot.stamp = self.stamp;
         }
         slot.dirty |= bit;
+        slot.known |= bit;
         if slot.dirty == ALL && self.at_once {
             slot.dirty = 0;
             self.written.xplines[class as usize] += 1;
@@ -331,11 +363,16 @@ impl Lines {
                 self.evict(dimm);
             }
         }
-        let slots = &mut self.buffers[dimm].slots;
+        let Buffer { slots, reads } = &mut self.buffers[dimm];
+        let read = reads.iter().position(|read| *read == xpline);
+        if let Some(read) = read {
+            reads.remove(read);
+        }
         let at = slots.len() as u16;
         slots.push(Slot {
             xpline,
             dirty: 0,
+            known: if read.is_some() { ALL } else { 0 },
             stamp: self.stamp,
         });
         self.slot_of[xpline as usize] = at;

@@ -5,11 +5,22 @@
 use super::ENTRY;
 use super::env::Env;
 
+/// Entries that are loaded together to see what is overwritten.
+pub(super) const AHEAD: u64 = 10;
+
+/// A chunk of a log.
+#[derive(Clone, Copy)]
+struct Open {
+    start: u64,
+    used: u64,
+    /// Whether it is known to be all zeros.
+    blank: bool,
+}
+
 /// The log.
 #[derive(Default)]
 pub(super) struct Log {
-    /// Offset of the chunk appended to, and entries in it.
-    open: Option<(u64, u64)>,
+    open: Option<Open>,
     /// Chunks since the last flip, and before it.
     chunks: Vec<u32>,
     flipped_chunks: Vec<u32>,
@@ -23,20 +34,29 @@ impl Log {
     /// Appends an entry; returns its epoch.
     pub(super) fn append(&mut self, env: &mut Env<'_>) -> bool {
         let room = env.space.chunk_bytes / ENTRY;
-        let (start, used) = match self.open {
-            Some((start, used)) if used < room => (start, used),
+        let mut open = match self.open {
+            Some(open) if open.used < room => open,
             _ => {
                 env.tick();
-                let chunk = env.space.allocate_log(&mut env.lines);
+                let (chunk, blank) = env.space.allocate_log(&mut env.lines);
                 self.chunks.push(chunk);
-                (env.space.offset(chunk), 0)
+                Open {
+                    start: env.space.offset(chunk),
+                    used: 0,
+                    blank,
+                }
             }
         };
         env.tick();
-        env.lines.write(start + used * ENTRY, ENTRY);
+        let offset = open.start + open.used * ENTRY;
+        if !open.blank && open.used.is_multiple_of(AHEAD) {
+            env.lines.load(offset, AHEAD.min(room - open.used) * ENTRY);
+        }
+        env.lines.write(offset, ENTRY);
         env.lines.fence();
+        open.used += 1;
+        self.open = Some(open);
         env.counts.appended += 1;
-        self.open = Some((start, used + 1));
         self.live += 1;
         self.epoch
     }

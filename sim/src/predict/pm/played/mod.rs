@@ -55,11 +55,11 @@ use self::leaves::Leaves;
 use self::lines::{Class, Lines, Written};
 use self::lodge::Lodge;
 use self::space::Space;
+use super::TreePrediction;
 use super::ccl::PmPrediction;
 use super::lodge::LodgePrediction;
-use super::TreePrediction;
 use crate::pm::PmProfile;
-use crate::predict::workload::Workload;
+use crate::predict::workload::{Step, Workload};
 
 /// Bytes of an XPLine.
 const XPLINE: u64 = 256;
@@ -126,8 +126,8 @@ impl Play<'_> {
         }
     }
 
-    /// Waits until a client is free.
-    fn next_turn(&mut self) {
+    /// Waits until a client is free. Returns `false` if none ever will be.
+    fn next_turn(&mut self) -> bool {
         if self.submitted.take().is_some() && !self.cleaning {
             self.clean();
         }
@@ -141,13 +141,14 @@ impl Play<'_> {
                     }
                 }
                 Who::Client if self.cleaning && self.tree.stops_everybody() => self.clients.park(),
-                Who::Client => return,
+                Who::Client => return true,
             }
         }
+        false
     }
 
-    fn step(&mut self, step: crate::predict::workload::Step) {
-        self.next_turn();
+    /// Does the operation of the client whose turn it is.
+    fn step(&mut self, step: Step) {
         let rank = self.ranks[step.key as usize];
         match step.kind {
             OpKind::Get => self.tree.get(rank, &mut self.env),
@@ -160,6 +161,11 @@ impl Play<'_> {
         }
         self.submitted = Some(self.clients.now);
         self.clients.add(self.env.lines.take_ns(), Who::Client);
+    }
+
+    /// Ends the run: background work that is under way goes on to its end.
+    fn finish(&mut self) {
+        while self.next_turn() {}
     }
 }
 
@@ -205,11 +211,13 @@ pub(super) fn play(
     let warmup = workload.warmup.all_ops();
     let mut before = None;
     workload.accesses.each(|step| {
+        play.next_turn();
         if before.is_none() && step.time >= warmup {
             before = Some((play.env.lines.written, play.env.counts));
         }
         play.step(step);
     })?;
+    play.finish();
     let (written, counts) = before.unwrap_or((play.env.lines.written, play.env.counts));
     let written = play.env.lines.written.since(&written);
     let counts = play.env.counts.since(&counts);
@@ -231,7 +239,8 @@ fn summary(
     let pm = PmPrediction {
         flushes: scaled(counts.flushes),
         splits: scaled(counts.splits),
-        appended: scaled(counts.appended.saturating_sub(counts.cleaned)),
+        appended: scaled(counts.appended - counts.copied),
+        copied: scaled(counts.copied),
         cleanings: counts.cleanings as f64,
         cleaned: scaled(counts.cleaned),
         leaf_xplines: xplines(Class::Page),

@@ -114,33 +114,42 @@ impl Space {
         ((offset - self.start) / self.chunk_bytes) as u32
     }
 
-    fn take_chunk(&mut self, used: Use, lines: &mut Lines) -> Option<u32> {
+    /// Takes a chunk, and says whether it is known to be all zeros.
+    fn take_chunk(&mut self, used: Use, lines: &mut Lines) -> Option<(u32, bool)> {
         let chunk = self.free_chunks.pop()?;
         let before = self.uses[chunk as usize];
-        if matches!(before, Use::Leaves | Use::Records) && used == Use::Log {
+        let wiped = matches!(before, Use::Leaves | Use::Records) && used == Use::Log;
+        if wiped {
             lines.write(self.offset(chunk), self.chunk_bytes);
             lines.fence();
         }
         lines.write(DIRECTORY + 8 * u64::from(chunk), 8);
         lines.fence();
         self.uses[chunk as usize] = used;
-        let class = if used == Use::Log { Class::Log } else { Class::Page };
+        let class = if used == Use::Log {
+            Class::Log
+        } else {
+            Class::Page
+        };
         lines.set_class(chunk, class);
-        Some(chunk)
+        Some((chunk, wiped || before == Use::Blank))
     }
 
     /// Offset of a new leaf.
     pub(super) fn allocate_leaf(&mut self, lines: &mut Lines) -> u64 {
         if self.free_leaves.is_empty()
             && self.fresh_leaves.is_empty()
-            && let Some(chunk) = self.take_chunk(Use::Leaves, lines)
+            && let Some((chunk, _)) = self.take_chunk(Use::Leaves, lines)
         {
             let start = self.offset(chunk);
             self.fresh_leaves = start..start + self.chunk_bytes / self.leaf_bytes * self.leaf_bytes;
         }
         let leaf = self.free_leaves.pop().unwrap_or_else(|| {
             // On a full device, which the run would refuse, leaves are put over each other.
-            let leaf = self.fresh_leaves.start.min(self.offset(self.chunks()) - self.leaf_bytes);
+            let leaf = self
+                .fresh_leaves
+                .start
+                .min(self.offset(self.chunks()) - self.leaf_bytes);
             self.fresh_leaves.start += self.leaf_bytes;
             leaf
         });
@@ -167,16 +176,17 @@ impl Space {
         }
     }
 
-    /// Offset of a chunk for log entries.
-    pub(super) fn allocate_log(&mut self, lines: &mut Lines) -> u32 {
-        self.take_chunk(Use::Log, lines).unwrap_or(self.chunks() - 1)
+    /// A chunk for log entries, and whether it is known to be all zeros.
+    pub(super) fn allocate_log(&mut self, lines: &mut Lines) -> (u32, bool) {
+        let taken = self.take_chunk(Use::Log, lines);
+        taken.unwrap_or((self.chunks() - 1, false))
     }
 
     /// As `allocate_log`, for logs whose chunks keep their use in the directory.
-    pub(super) fn allocate_version_log(&mut self, lines: &mut Lines) -> u32 {
+    pub(super) fn allocate_version_log(&mut self, lines: &mut Lines) -> (u32, bool) {
         match self.free_chunks.last() {
             Some(last) if self.uses[*last as usize] == Use::Log => {
-                self.free_chunks.pop().unwrap_or_default()
+                (self.free_chunks.pop().unwrap_or_default(), false)
             }
             _ => self.allocate_log(lines),
         }
@@ -253,26 +263,28 @@ impl Space {
         }
     }
 
-    fn give_up_piece(&mut self, at: u32) -> Option<(Piece, u32)> {
+    /// Its head says where the next piece is.
+    fn give_up_piece(&mut self, at: u32, lines: &mut Lines) -> Option<(Piece, u32)> {
         if at == NONE {
             return None;
         }
+        lines.load(self.pieces[at as usize].offset, HEAD);
         let piece = self.pieces[at as usize];
         self.free_pieces.push(at);
         Some((piece, piece.next))
     }
 
     /// Frees a record.
-    pub(super) fn free_record(&mut self, mut at: u32) {
-        while let Some((piece, next)) = self.give_up_piece(at) {
+    pub(super) fn free_record(&mut self, mut at: u32, lines: &mut Lines) {
+        while let Some((piece, next)) = self.give_up_piece(at, lines) {
             self.give_back(piece.offset, piece.size);
             at = next;
         }
     }
 
     /// Frees a record once the log floor is above `time`.
-    pub(super) fn retire_record(&mut self, mut at: u32, time: u64) {
-        while let Some((piece, next)) = self.give_up_piece(at) {
+    pub(super) fn retire_record(&mut self, mut at: u32, time: u64, lines: &mut Lines) {
+        while let Some((piece, next)) = self.give_up_piece(at, lines) {
             self.retired_bytes += piece.size;
             self.retired.push_back((time, piece.offset, piece.size));
             at = next;
@@ -304,7 +316,7 @@ impl Space {
             if self.free_chunks.len() < 3 {
                 self.gather();
             }
-            if let Some(chunk) = self.take_chunk(Use::Records, lines) {
+            if let Some((chunk, _)) = self.take_chunk(Use::Records, lines) {
                 let start = self.offset(chunk);
                 self.fresh_records.push(start..start + self.chunk_bytes);
                 self.spare_records += self.chunk_bytes;

@@ -27,9 +27,14 @@ impl Lodge {
         let image = &self.leaves[leaf as usize];
         env.lines.load(image.offset, super::node::LEAF);
         let group = node.group(at);
+        group.iter().for_each(|pair| env.compare(pair.change.slot));
         let mut old = 0;
         for slot in image.members() {
-            if group.iter().any(|pair| pair.change.slot.rank == image.slots[slot].rank) {
+            env.compare(image.slots[slot]);
+            if group
+                .iter()
+                .any(|pair| pair.change.slot.rank == image.slots[slot].rank)
+            {
                 old |= 1 << slot;
             }
         }
@@ -137,7 +142,9 @@ impl Lodge {
         keys.sort_unstable_by_key(|slot| slot.rank);
         let upper = keys.split_off(keys.len() / 2);
         let separator = upper[0].rank;
-        let leaving = image.members().filter(|at| image.slots[*at].rank >= separator);
+        let leaving = image
+            .members()
+            .filter(|at| image.slots[*at].rank >= separator);
         let leaving = leaving.fold(0u32, |all, at| all | 1 << at);
         let offset = env.space.allocate_leaf(&mut env.lines);
         let mut fresh = Leaf::at(offset);
@@ -160,7 +167,9 @@ impl Lodge {
         let fresh = self.add(fresh);
         node.insert_leaf(visit.at, (separator, fresh));
         env.counts.splits += 1;
-        let replaced = image.members().filter(|at| leaving & visit.old >> at & 1 == 1);
+        let replaced = image
+            .members()
+            .filter(|at| leaving & visit.old >> at & 1 == 1);
         replaced.for_each(|at| self.retire(image.slots[at], env));
         if !moved.is_empty() {
             env.counts.flushes += 1;

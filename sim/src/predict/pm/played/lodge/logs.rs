@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::ENTRY;
 use super::super::env::Env;
+use super::super::log::AHEAD;
 
 #[derive(Clone, Copy, Default)]
 struct Log {
@@ -21,8 +22,8 @@ pub(super) struct Logs {
     per_chunk: u32,
     logs: BTreeMap<u32, Log>,
     free: BTreeMap<u32, BTreeSet<u32>>,
-    /// The log appended to, and its entries so far.
-    open: Option<(u32, u64)>,
+    /// The log appended to, its entries so far, and whether it is known to be all zeros.
+    open: Option<(u32, u64, bool)>,
     in_use: u64,
 }
 
@@ -42,21 +43,29 @@ impl Logs {
 
     /// Reserves room for an entry: its log and its offset.
     pub(super) fn reserve(&mut self, env: &mut Env<'_>) -> (u32, u64) {
-        let (log, used) = match self.open {
-            Some((log, used)) if used < self.entries => (log, used),
-            _ => (self.open_another(env), 0),
+        let (log, used, blank) = match self.open {
+            Some(open) if open.1 < self.entries => open,
+            _ => self.open_another(env),
         };
-        self.open = Some((log, used + 1));
+        self.open = Some((log, used + 1, blank));
         let start = env.space.offset(log / self.per_chunk);
         let at = u64::from(log % self.per_chunk) * self.entries + used;
-        (log, start + at * ENTRY)
+        let offset = start + at * ENTRY;
+        if !blank && used.is_multiple_of(AHEAD) {
+            env.lines
+                .load(offset, AHEAD.min(self.entries - used) * ENTRY);
+        }
+        (log, offset)
     }
 
-    fn open_another(&mut self, env: &mut Env<'_>) -> u32 {
+    fn open_another(&mut self, env: &mut Env<'_>) -> (u32, u64, bool) {
+        let mut blank = false;
         if self.free.values().all(BTreeSet::is_empty) {
-            let chunk = env.space.allocate_version_log(&mut env.lines);
+            let (chunk, zeros) = env.space.allocate_version_log(&mut env.lines);
+            blank = zeros;
             let first = chunk * self.per_chunk;
-            self.free.insert(chunk, (first..first + self.per_chunk).collect());
+            self.free
+                .insert(chunk, (first..first + self.per_chunk).collect());
         }
         let taken = self.free.values_mut().find_map(BTreeSet::pop_first);
         let log = taken.unwrap_or_default();
@@ -64,7 +73,7 @@ impl Logs {
         let opened = env.clock;
         self.logs.insert(log, Log { valid, opened });
         self.in_use += 1;
-        log
+        (log, 0, blank)
     }
 
     /// An entry of a log is no longer needed.

@@ -65,7 +65,12 @@ impl Lodge {
 
     fn merge_right(&mut self, node: &mut Node, at: usize, most: usize, env: &mut Env<'_>) -> bool {
         let visits = [at, at + 1].map(|at| self.visit(node, at, env));
-        if visits.iter().map(|visit| self.keys_after(visit)).sum::<usize>() > most {
+        if visits
+            .iter()
+            .map(|visit| self.keys_after(visit))
+            .sum::<usize>()
+            > most
+        {
             return false;
         }
         for visit in visits {

@@ -227,7 +227,7 @@ impl Tree for Lodge {
         let (number, there) = loop {
             let number = self.find(rank);
             let node = &self.nodes[number as usize];
-            let there = node.pairs.iter().position(|pair| pair.change.slot.rank == rank);
+            let there = node.find(rank, env);
             if there.is_some() || !node.is_full(self.options.slots) {
                 break (number, there);
             }
@@ -265,9 +265,9 @@ impl Tree for Lodge {
 
     fn get(&mut self, rank: u32, env: &mut Env<'_>) {
         let node = &self.nodes[self.find(rank) as usize];
-        if let Some(pair) = node.pairs.iter().find(|pair| pair.change.slot.rank == rank) {
+        if let Some(at) = node.find(rank, env) {
+            let pair = &node.pairs[at];
             env.counts.hits += 1;
-            env.compare(pair.change.slot);
             if !pair.change.delete {
                 env.load_value(pair.change.slot);
             }

@@ -105,6 +105,17 @@ impl Node {
         behind.saturating_sub(1)
     }
 
+    /// Position of the pair of a key.
+    pub(super) fn find(&self, rank: u32, env: &mut Env<'_>) -> Option<usize> {
+        let there = self
+            .pairs
+            .iter()
+            .position(|pair| pair.change.slot.rank == rank);
+        let compared = there.map_or(self.pairs.len(), |at| at + 1);
+        (self.pairs[..compared].iter()).for_each(|pair| env.compare(pair.change.slot));
+        there
+    }
+
     /// The pairs of a leaf.
     pub(super) fn group(&self, leaf: usize) -> Vec<Pair> {
         let of_leaf = self.pairs.iter().filter(|pair| pair.leaf == leaf);
