@@ -232,7 +232,7 @@ fn reports_show_measured_beside_predicted() {
     let path = trace(&folder, (0..6_000).map(|i| op(OpKind::Put, scattered(i))));
     let report = replay(path.clone(), LodgeOptions::default(), |_| {});
     let pm = report.pm.clone().expect("it ran on persistent memory");
-    let xbi = format!("{:.2}", pm.predicted.expect("records lie in leaves").xbi);
+    let xbi = format!("{:.3}", pm.predicted.expect("it was predicted").xbi);
     let said = "index no leaf";
     for shown in [text::render(&report), html::render(&report, None)] {
         assert!(shown.contains(&xbi), "{xbi}: {shown}");
