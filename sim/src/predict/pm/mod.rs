@@ -16,6 +16,7 @@ pub mod ccl;
 pub mod growth;
 pub mod lodge;
 mod played;
+mod prediction;
 mod slots;
 
 use treering_engine::{
@@ -23,41 +24,12 @@ use treering_engine::{
 };
 
 use self::buffer::XpBuffer;
-use self::lodge::{LodgePrediction, LodgeShape};
+use self::lodge::LodgeShape;
 use crate::pm::PmProfile;
-use crate::predict::tried::Family;
 use crate::predict::workload::Workload;
 
+pub use self::prediction::TreePrediction;
 pub use ccl::{LogCleaning, Logged, PmPrediction, PmTree, fits_leaves, predict};
-
-/// The prediction for a tree in persistent memory.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum TreePrediction {
-    /// CCL-BTree, or a tree without buffers.
-    Ccl(PmPrediction),
-    /// LodgeTree.
-    Lodge(LodgePrediction),
-}
-
-impl TreePrediction {
-    /// The part of the prediction that all trees in persistent memory have.
-    #[must_use]
-    pub fn pm(&self) -> &PmPrediction {
-        match self {
-            TreePrediction::Ccl(pm) => pm,
-            TreePrediction::Lodge(lodge) => &lodge.pm,
-        }
-    }
-
-    /// The family whose tests bound the prediction's errors.
-    #[must_use]
-    pub fn family(&self) -> Family {
-        match self {
-            TreePrediction::Ccl(_) => Family::Ccl,
-            TreePrediction::Lodge(_) => Family::Lodge,
-        }
-    }
-}
 
 /// Predicts the measured part of a trace on such a tree with this many clients, on a device of this
 /// many bytes: from the order of the accesses or, if that was lost, from independent draws. `None`

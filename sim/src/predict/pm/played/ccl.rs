@@ -10,10 +10,10 @@
 
 use treering_engine::{CclOptions, Cleaning, Logging};
 
-use super::Tree;
 use super::env::{Change, Env};
 use super::leaves::{LEAF, Leaves, Stamped};
-use super::log::Log;
+use super::log::{ENTRY, Log};
+use super::tree::{Tree, scan};
 
 /// Leaves that a step of cleaning visits.
 const STEP: usize = 64;
@@ -162,7 +162,7 @@ impl Ccl {
     fn is_long(&self, options: &CclOptions, env: &Env<'_>) -> bool {
         let leaf_bytes = env.space.leaves * LEAF;
         let live = self.log.live;
-        let long = live * super::ENTRY * 100 > leaf_bytes * u64::from(options.log_percent);
+        let long = live * ENTRY * 100 > leaf_bytes * u64::from(options.log_percent);
         let garbage = live.saturating_sub(self.buffered);
         long && garbage * 100 > live * u64::from(options.garbage_percent)
     }
@@ -243,7 +243,7 @@ impl Tree for Ccl {
     }
 
     fn scan(&mut self, rank: u32, records: u32, env: &mut Env<'_>) {
-        super::scan(&self.leaves, rank, records, env);
+        scan(&self.leaves, rank, records, env);
     }
 
     fn due(&self, env: &Env<'_>) -> bool {

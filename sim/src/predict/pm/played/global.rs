@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 
 use treering_engine::GlobalOptions;
 
-use super::Tree;
 use super::env::{Change, Env};
 use super::leaves::{LEAF, Leaves, SLOTS, Stamped};
-use super::log::Log;
+use super::log::{ENTRY, Log};
+use super::tree::{Tree, scan};
 
 /// Leaves that a step of a merge writes.
 const STEP: usize = 64;
@@ -44,7 +44,7 @@ impl Global {
 
     fn is_full(&self, env: &Env<'_>) -> bool {
         let share = env.space.leaves * LEAF * self.percent / 100;
-        let left = env.space.chunk_bytes / super::ENTRY / 2;
+        let left = env.space.chunk_bytes / ENTRY / 2;
         let splits = env.space.free().saturating_sub(2) * (env.space.chunk_bytes / LEAF) * 9 / 10;
         let most = (share / SLOT_BYTES).min(left + splits).max(LEAST);
         self.active.len() as u64 >= most
@@ -103,7 +103,7 @@ impl Tree for Global {
     }
 
     fn scan(&mut self, rank: u32, records: u32, env: &mut Env<'_>) {
-        super::scan(&self.leaves, rank, records, env);
+        scan(&self.leaves, rank, records, env);
     }
 
     fn due(&self, env: &Env<'_>) -> bool {

@@ -15,6 +15,8 @@ use std::collections::VecDeque;
 use crate::pm::{FullLines, PmProfile, Replacement};
 use crate::ssd::gc::SplitMix;
 
+/// Bytes of an XPLine.
+const XPLINE: u64 = 256;
 /// Bytes of a cache line, and lines of an XPLine.
 pub(super) const LINE: u64 = 64;
 const XPLINE_LINES: u32 = 4;
@@ -201,7 +203,7 @@ impl Lines {
     ) -> Lines {
         let lines = bytes.div_ceil(LINE) as usize + 64;
         let size = (u64::from(profile.buffer.lines) / scale).max(1) as usize;
-        let xpline = super::XPLINE;
+        let xpline = XPLINE;
         let ns = |time: f64| time.round() as u64;
         Lines {
             cpu: if profile.eadr {

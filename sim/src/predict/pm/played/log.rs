@@ -2,9 +2,10 @@
 //! cleaning (CCL-BTree §3.3, §3.4). To the engine all virtual clients are one thread, so they share
 //! a log.
 
-use super::ENTRY;
 use super::env::Env;
 
+/// Bytes of a log entry (CCL-BTree §3.3).
+pub(super) const ENTRY: u64 = 24;
 /// Entries that are loaded together to see what is overwritten.
 pub(super) const AHEAD: u64 = 10;
 

@@ -41,6 +41,7 @@ mod log;
 mod space;
 #[cfg(test)]
 mod tests;
+mod tree;
 
 use std::io;
 
@@ -51,58 +52,15 @@ use self::ccl::Ccl;
 use self::clients::{Clients, Who};
 use self::env::{Change, Counts, Env};
 use self::global::Global;
-use self::leaves::Leaves;
 use self::lines::{Class, Lines, Written};
 use self::lodge::Lodge;
 use self::space::Space;
-use super::TreePrediction;
+use self::tree::Tree;
 use super::ccl::PmPrediction;
 use super::lodge::LodgePrediction;
+use super::prediction::TreePrediction;
 use crate::pm::PmProfile;
 use crate::predict::workload::{Step, Workload};
-
-/// Bytes of an XPLine.
-const XPLINE: u64 = 256;
-/// Bytes of a log entry (CCL-BTree §3.3).
-const ENTRY: u64 = 24;
-
-/// What a played tree does.
-trait Tree {
-    /// Makes a change.
-    fn change(&mut self, change: Change, env: &mut Env<'_>);
-    /// Looks a key up.
-    fn get(&mut self, rank: u32, env: &mut Env<'_>);
-    /// Scans so many records.
-    fn scan(&mut self, rank: u32, records: u32, env: &mut Env<'_>);
-    /// Whether there is background work.
-    fn due(&self, env: &Env<'_>) -> bool;
-    /// Does a step of it.
-    fn pump(&mut self, env: &mut Env<'_>);
-    /// Whether background work stops all clients.
-    fn stops_everybody(&self) -> bool {
-        false
-    }
-    /// Changes that are only buffered.
-    fn buffered(&self) -> u64;
-    /// Inner nodes whose free slots are buffers: how many, and their slots in all.
-    fn inner_nodes(&self) -> Option<(u64, u64)> {
-        None
-    }
-}
-
-/// Reads leaf after leaf.
-fn scan(leaves: &Leaves, rank: u32, records: u32, env: &mut Env<'_>) {
-    let mut leaf = leaves.find(rank);
-    let mut left = records.max(1) as usize;
-    loop {
-        leaves.load(leaf, env);
-        left = left.saturating_sub(leaves.records(leaf).max(1));
-        match leaves.after(leaf) {
-            Some(low) if left > 0 => leaf = leaves.find(low),
-            _ => return,
-        }
-    }
-}
 
 /// A tree with its device and its clients.
 struct Play<'a> {

@@ -4,9 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::ENTRY;
 use super::super::env::Env;
-use super::super::log::AHEAD;
+use super::super::log::{AHEAD, ENTRY};
 
 #[derive(Clone, Copy, Default)]
 struct Log {

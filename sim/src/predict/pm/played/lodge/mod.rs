@@ -17,8 +17,9 @@ use treering_engine::{LodgeOptions, NodeSplit};
 use self::logs::Logs;
 use self::node::{LEAF, Leaf, Node, Pair};
 use self::upper::Upper;
-use super::Tree;
 use super::env::{Change, Env, Slot};
+use super::log::ENTRY;
+use super::tree::Tree;
 use crate::predict::played::Marks;
 
 /// Nodes that a step of cleaning visits.
@@ -168,7 +169,7 @@ impl Lodge {
         let room = self.logs.room();
         let entitled = self.options.logs as u64 * self.logs.entries;
         let share = env.space.leaves * LEAF * u64::from(self.options.log_percent);
-        room > 2 * (self.buffered + entitled) && room * super::ENTRY * 100 > share
+        room > 2 * (self.buffered + entitled) && room * ENTRY * 100 > share
     }
 
     fn records_wait(env: &Env<'_>) -> bool {
@@ -242,7 +243,7 @@ impl Tree for Lodge {
             }
         };
         let time = env.tick();
-        env.lines.write(offset, super::ENTRY);
+        env.lines.write(offset, ENTRY);
         env.lines.fence();
         env.counts.appended += 1;
         let node = &mut self.nodes[number as usize];
