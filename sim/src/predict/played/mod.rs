@@ -80,7 +80,10 @@ pub(super) fn predict(
     (device, pace): (&DeviceParams, Option<&Pace>),
     effort: Effort,
 ) -> Option<Prediction> {
-    if options.mod_log.is_some() || device.compression.is_some() || workload.accesses.lost() {
+    if options.mod_log.is_some()
+        || device.compression.is_some()
+        || workload.accesses.lost().is_some()
+    {
         return None;
     }
     let sample = sample_of(level, options, effort);

@@ -42,8 +42,8 @@ pub fn predict_tree(
 ) -> Option<TreePrediction> {
     let tree = (options, clients);
     let played = match workload.accesses.lost() {
-        false => played::play(workload, tree, (profile, device_bytes)).ok(),
-        true => None,
+        None => played::play(workload, tree, (profile, device_bytes)).ok(),
+        Some(_) => None,
     };
     played
         .or_else(|| predict_independent(workload, (&options.tree, clients), &XpBuffer::of(profile)))

@@ -57,8 +57,8 @@ pub(crate) struct Accesses {
     words: Vec<u32>,
     /// Length of the value of the last put.
     put_len: u32,
-    /// Whether the file could not be written.
-    lost: bool,
+    /// Why the order was lost: the file could not be written or read.
+    lost: Option<io::ErrorKind>,
 }
 
 impl Accesses {
@@ -105,7 +105,9 @@ impl Accesses {
 
     /// Moves the words in memory to the file.
     fn spill(&mut self) {
-        self.lost = self.lost || self.append().is_err();
+        if self.lost.is_none() {
+            self.lost = self.append().err().map(|error| error.kind());
+        }
         self.words.clear();
     }
 
@@ -144,13 +146,13 @@ impl Accesses {
         });
         match result {
             Ok(end) => self.pass(passed + (end - time)),
-            Err(_) => self.lost = true,
+            Err(error) => self.lost = Some(error.kind()),
         }
-        self.lost |= lost;
+        self.lost = self.lost.or(lost);
     }
 
-    /// Whether the order of the accesses is not known, because there was no place for the file.
-    pub(crate) fn lost(&self) -> bool {
+    /// Why the order of the accesses is not known, if it is not.
+    pub(crate) fn lost(&self) -> Option<io::ErrorKind> {
         self.lost
     }
 

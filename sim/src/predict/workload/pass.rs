@@ -217,7 +217,7 @@ impl Pass {
         let mut kept = 0;
         self.keys.retain(|key| {
             let keep = sampled(xxh3_64(key), shift);
-            numbers.push(keep.then_some(kept).unwrap_or(NEVER));
+            numbers.push(if keep { kept } else { NEVER });
             kept += u32::from(keep);
             keep
         });
