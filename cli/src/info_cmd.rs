@@ -1,5 +1,6 @@
 //! `treering trace info`.
 
+use treering_sim::report::html;
 use treering_traces::{Op, OpSource, TraceError};
 
 use crate::args::InfoArgs;
@@ -10,6 +11,13 @@ use crate::progress::Progress;
 /// Reads the trace once and reports its properties.
 pub(crate) fn run(args: &InfoArgs) -> Result<(), Failure> {
     let json = Output::if_given("--json", args.json.as_deref(), &[&args.trace])?;
+    let html = Output::if_given("--html", args.html.as_deref(), &[&args.trace])?;
+    if html == Some(Output::Stdout) {
+        return Err(Failure::usage("--html -: expected a file"));
+    }
+    if json.is_some() && json == html {
+        return Err(Failure::usage("--json, --html: expected different files"));
+    }
     let mut reader = treering_traces::open(&args.trace)?;
     let header = reader.header().clone();
     let mut counted = Counted {
@@ -20,6 +28,9 @@ pub(crate) fn run(args: &InfoArgs) -> Result<(), Failure> {
     };
     let info = treering_traces::info::collect(&mut counted, &header)?;
     drop(counted);
+    if let Some(page) = &html {
+        page.write(html::trace_page(&info).as_bytes())?;
+    }
     if let Some(json) = &json {
         json.write(&output::json(&info)?)?;
     }

@@ -48,13 +48,18 @@ pub(crate) struct ImportArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "EXAMPLES:\n  \
     treering trace info zipf.trz\n  \
-    treering trace info zipf.trz --json - | jq .popularity.theta")]
+    treering trace info zipf.trz --html zipf.html\n  \
+    treering trace info zipf.trz --json - | jq .popularity.theta\n  \
+    treering trace info zipf.trz --json - | jq '.windows[] | {end, distinct_keys, in_first_window}'")]
 pub(crate) struct InfoArgs {
     /// Trace file, .trz or .jsonl
     pub(crate) trace: PathBuf,
     /// Write the result as JSON; - is stdout
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
+    /// Write a self-contained HTML page with charts
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
 }
 
 /// Flags of `treering trees`.

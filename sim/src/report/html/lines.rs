@@ -35,7 +35,7 @@ pub struct Lines<'a> {
     /// Label of the y axis.
     pub y: &'a str,
     /// Scale of the x axis. A logarithmic axis takes positive values only, and is labelled at the
-    /// points if they are few.
+    /// points if they are few, else at powers of ten.
     pub scale: Scale,
     /// Scale of the y axis. A logarithmic axis takes positive values only.
     pub y_scale: Scale,
@@ -43,11 +43,11 @@ pub struct Lines<'a> {
     pub curves: Vec<Curve>,
 }
 
-/// Height of a chart without its legend, in pixels.
-const HEIGHT: u32 = 326;
-
-/// Maximum number of points at which a logarithmic axis is labelled.
+/// Maximum number of points at which a logarithmic axis is labelled. If there are more points, the
+/// labels are at powers of ten.
 const MARKS: usize = 12;
+/// Maximum number of points of a curve that are drawn as dots.
+const MOST_DOTS: usize = 40;
 
 /// Minimum and maximum; a non-empty range even without values.
 fn span(values: impl Iterator<Item = f64>) -> (f64, f64) {
@@ -68,38 +68,57 @@ pub(super) fn colour(i: usize) -> RGBColor {
     *parts.iter().chain(&more).cycle().nth(i).expect("endless")
 }
 
-impl Lines<'_> {
+/// The values on the axes of a chart of curves.
+struct Spans {
+    x: (f64, f64),
+    y: (f64, f64),
+    /// The x of all points, ascending, each once.
+    marks: Vec<f64>,
+}
+
+impl<'a> Lines<'a> {
     /// Renders the chart as SVG.
     #[must_use]
     pub fn svg(&self) -> String {
-        self.picture().alone()
+        self.clone().picture().alone()
     }
 
-    /// The chart, for a page or a larger picture.
-    pub(super) fn picture(&self) -> Picture<'_> {
+    /// The chart, for a page.
+    pub(super) fn picture(self) -> Picture<'a> {
         let names = self.curves.iter().enumerate();
         Picture {
             names: names.map(|(i, c)| (c.name.clone(), colour(i))).collect(),
-            height: HEIGHT,
+            height: 320,
             narrow_extra: 0,
-            paint: Box::new(|area| self.paint(area)),
+            paint: Box::new(move |area| self.paint(area)),
+        }
+    }
+
+    fn spans(&self) -> Spans {
+        let all = || self.curves.iter().flat_map(|c| &c.points);
+        let mut marks: Vec<f64> = all().map(|(x, _)| *x).collect();
+        marks.sort_by(f64::total_cmp);
+        marks.dedup();
+        Spans {
+            x: span(all().map(|(x, _)| *x)),
+            y: span(all().map(|(_, y)| *y)),
+            marks,
         }
     }
 
     fn paint(&self, area: &Area<'_>) -> Drawn {
-        let all = || self.curves.iter().flat_map(|c| &c.points);
-        let (least_x, most_x) = span(all().map(|(x, _)| *x));
-        let (least_y, most_y) = span(all().map(|(_, y)| *y));
-        let mut marks: Vec<f64> = all().map(|(x, _)| *x).collect();
-        marks.sort_by(f64::total_cmp);
-        marks.dedup();
-        let by_ratio = (least_x..most_x).log_scale();
+        let Spans { x, y, marks } = self.spans();
+        let by_ratio = (x.0..x.1).log_scale();
+        let most = if is_narrow(area) { 5 } else { MARKS };
         match self.scale {
-            Scale::Linear => self.over(area, up_to(most_x, 1.0), least_y..most_y),
-            Scale::Log if marks.len() <= MARKS => {
-                self.over(area, by_ratio.with_key_points(marks), least_y..most_y)
+            Scale::Linear => self.over(area, up_to(x.1, 1.0), y.0..y.1),
+            Scale::Log if marks.len() <= most => {
+                self.over(area, by_ratio.with_key_points(marks), y.0..y.1)
             }
-            Scale::Log => self.over(area, by_ratio, least_y..most_y),
+            Scale::Log => {
+                let marks = powers(x.0, x.1, most);
+                self.over(area, by_ratio.with_key_points(marks), y.0..y.1)
+            }
         }
     }
 
@@ -140,25 +159,33 @@ impl Lines<'_> {
             .y_label_formatter(&|y| number(*y))
             .draw()?;
         for (i, curve) in self.curves.iter().enumerate() {
+            let points = curve.points.iter().copied();
             mark(area, Some(i), "", || {
-                let points = curve.points.iter().copied();
-                chart.draw_series(LineSeries::new(points, colour(i).stroke_width(2)))?;
+                chart.draw_series(LineSeries::new(points.clone(), colour(i).stroke_width(2)))?;
                 Ok(())
             })?;
-            // If there are few points, draw each.
-            if curve.points.len() > 20 {
+            if curve.points.len() > MOST_DOTS {
                 continue;
             }
-            for at in &curve.points {
-                let title = format!("{}, {} at {}", number(at.1), curve.name, number(at.0));
+            for at in points {
+                let (x, y) = (number(at.0), number(at.1));
+                let title = format!("{}: {y} at {x} {}", curve.name, self.x);
                 mark(area, Some(i), &title, || {
-                    chart.draw_series([Circle::new(*at, 3, colour(i).filled())])?;
+                    chart.draw_series([Circle::new(at, 3, colour(i).filled())])?;
                     Ok(())
                 })?;
             }
         }
         Ok(())
     }
+}
+
+/// Powers of ten within a range, thinned to at most `most`.
+fn powers(least: f64, most: f64, count: usize) -> Vec<f64> {
+    let (from, to) = (least.log10().ceil() as i32, most.log10().floor() as i32);
+    let step = ((to - from).max(0) as usize / count + 1) as i32;
+    let powers = (from..=to).filter(|power| (power - from) % step == 0);
+    powers.map(|power| 10f64.powi(power)).collect()
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 //! | `tables`, `configuration` | tables; the configuration and the command that repeats the run |
 //! | `layouts` | the page of `treering layout` |
 //! | `predict` | the page of `treering predict` |
+//! | `trace` | the page of `treering trace info` |
 //!
 //! The page loads no fonts, images or scripts, and its content policy forbids it. It follows the
 //! reader's light or dark preference and fits a phone. Its script shows tooltips, hides components
@@ -23,6 +24,7 @@ mod page;
 mod pictures;
 mod predict;
 mod tables;
+mod trace;
 
 use super::numbers::{bytes, duration, grouped, percent};
 use super::preload::preloaded;
@@ -39,6 +41,7 @@ pub use lines::{Curve, Lines, Scale};
 pub use page::escape;
 pub use pictures::write_amplification as wa_svg;
 pub use predict::{predict_page, predict_svg};
+pub use trace::render as trace_page;
 
 /// Renders the page. `command` is the command line that makes the same report, if there is one.
 pub fn render(r: &ReplayReport, command: Option<&str>) -> String {
