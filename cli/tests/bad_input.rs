@@ -60,6 +60,12 @@ const BAD: &[(&str, &str)] = &[
     // Traces.
     ("replay cut.trz --json out.json", "cut.trz"),
     ("trace info cut.trz --json out.json", "cut.trz"),
+    ("trace info cut.trz --html out.html", "cut.trz"),
+    ("trace info empty.trz --html -", "--html -"),
+    (
+        "trace info empty.trz --json out --html out",
+        "--json, --html",
+    ),
     ("replay corrupt.trz --json out.json", "corrupt.trz"),
     ("replay empty.trz --json out.json", "empty.trz"),
     ("replay magic.trz --json out.json", "magic.trz, line 1"),

@@ -24,6 +24,10 @@ fn generated_traces_can_be_inspected_and_replayed() {
         (&info["ops"], &info["distinct_keys"]),
         (&15000.into(), &5000.into())
     );
+    assert_eq!(info["windows"].as_array().map(Vec::len), Some(24));
+    for part in ["reuse_times", "runs", "written_together", "lives"] {
+        assert!(info[part].is_object(), "{part}: {info}");
+    }
     let text = ok(folder, &["replay", "a.trz", "--json", "out.json"]);
     assert!(!text.is_empty(), "the text report must go to stdout");
     let report = json(&std::fs::read_to_string(folder.join("out.json")).expect("read"));

@@ -203,6 +203,49 @@ fn the_layout_page_works_in_a_browser_and_fetches_nothing() {
     check_in_browser(&browser, &page_of(folder.path(), "layout.html", &args));
 }
 
+#[test]
+fn the_page_of_a_trace_works_in_a_browser_and_fetches_nothing() {
+    let Some(browser) = browser::find() else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let args = ["trace", "info", SAMPLE];
+    check_in_browser(&browser, &page_of(folder.path(), "trace.html", &args));
+}
+
+/// The page of a trace has the values of the document, as titles of marks and in tables.
+#[test]
+fn the_page_of_a_trace_shows_the_values_of_its_document() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (info, text) = {
+        let args = ["trace", "info", SAMPLE, "--html", "trace.html"];
+        report(folder.path(), &args)
+    };
+    let page = std::fs::read_to_string(folder.path().join("trace.html")).expect("a page");
+    let (body, _) = page.split_once("<script>").expect("a script");
+    assert!(unescaped(body).contains(text.trim_end()), "no text");
+    for fetched in ["src=", "href=", "@import", "url(", "<link"] {
+        assert!(!page.contains(fetched), "{fetched}");
+    }
+    let windows = info["windows"].as_array().expect("windows");
+    assert_eq!(windows.len(), 24);
+    for window in windows {
+        let end = format!("data-v=\"{}\"", window["end"]);
+        assert!(body.contains(&end), "no {window}");
+    }
+    for interval in ["reads", "writes", "overwrites"] {
+        let mean = info["reuse_times"][interval]["mean"].as_f64();
+        let cell = format!(">{:.1}</td>", mean.expect("a mean"));
+        assert!(body.contains(&cell), "no {interval} {cell}");
+    }
+    let back = info["cache"]["points"][3]["written_back"].as_f64();
+    let cell = format!(">{:.4}</td>", back.expect("writes"));
+    assert!(body.contains(&cell), "no {cell}");
+    for title in ["<title>misses per access: ", "<title>accessed: "] {
+        assert!(body.contains(title), "no {title}");
+    }
+}
+
 /// Without scripts, marks have their values as titles, and every table is visible.
 #[test]
 fn pages_show_every_value_without_scripts() {

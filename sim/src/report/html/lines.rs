@@ -46,6 +46,8 @@ pub struct Lines<'a> {
 /// Maximum number of points at which a logarithmic axis is labelled. If there are more points, the
 /// labels are at powers of ten.
 const MARKS: usize = 12;
+/// Least distance between labels, as a share of a logarithmic axis.
+const LABEL: f64 = 0.06;
 /// Maximum number of points of a curve that are drawn as dots.
 const MOST_DOTS: usize = 40;
 
@@ -113,6 +115,7 @@ impl<'a> Lines<'a> {
         match self.scale {
             Scale::Linear => self.over(area, up_to(x.1, 1.0), y.0..y.1),
             Scale::Log if marks.len() <= most => {
+                let marks = apart(&marks, (x.1 / x.0).powf(LABEL));
                 self.over(area, by_ratio.with_key_points(marks), y.0..y.1)
             }
             Scale::Log => {
@@ -178,6 +181,17 @@ impl<'a> Lines<'a> {
         }
         Ok(())
     }
+}
+
+/// Leaves out marks that are closer to the one before than this ratio.
+fn apart(marks: &[f64], ratio: f64) -> Vec<f64> {
+    let mut kept: Vec<f64> = Vec::new();
+    for &mark in marks {
+        if kept.last().is_none_or(|last| mark >= last * ratio) {
+            kept.push(mark);
+        }
+    }
+    kept
 }
 
 /// Powers of ten within a range, thinned to at most `most`.

@@ -66,7 +66,7 @@ fn section_cache(curve: &CacheCurve) -> String {
     }
     let lines = Lines {
         x: "keys in a least-recently-used cache",
-        y: "share",
+        y: "per access, or per write",
         scale: Scale::Log,
         y_scale: Scale::Linear,
         curves,
@@ -212,7 +212,7 @@ fn section_intervals(info: &TraceInfo) -> String {
     let picture = bars(Bars {
         groups: starts.iter().map(|&start| power(start)).collect(),
         series: series.collect(),
-        x: "operations between the two (from this number to below twice of it)",
+        x: "operations between, up to twice this",
         y: "share of intervals, %",
     });
     let rows = some.iter().map(|(name, s)| {

@@ -54,8 +54,8 @@ pub(super) fn order(out: &mut String, info: &TraceInfo) {
         let lives = &info.lives;
         line!(
             out,
-            "  records        {about}{} made, {about}{} of them again after a delete; {about}{} \
-             deleted, {about}{} older ones, {about}{} already deleted",
+            "  records        {about}{} made, {about}{} of them again after a delete; deletes: \
+             {about}{} of these, {about}{} of older records, {about}{} of none",
             count(lives.made),
             count(lives.made_again),
             count(lives.deleted),
