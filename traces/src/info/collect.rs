@@ -7,6 +7,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::clock::Clock;
 use super::count::{EXACT_KEYS, KeyCounts};
+use super::kinds::{OpCounts, is_write};
 use super::lives::Deaths;
 use super::reuse::{self, Reuse};
 use super::runs::Neighbours;
@@ -15,7 +16,7 @@ use super::steps::next_point;
 use super::times::Times;
 use super::together::{self, Fates};
 use super::windows::{self, Windows};
-use super::{Hottest, OpCounts, Popularity, TraceInfo, WorkingSet, fit, is_write};
+use super::{Hottest, Popularity, TraceInfo, WorkingSet, fit};
 use crate::import::ImportOptions;
 use crate::{Blocks, Header, Op, OpKind, OpSource, TraceError};
 

@@ -1,4 +1,4 @@
-//! Statistics of a trace (`trace info`), in one pass and bounded memory (about 120 MiB for any
+//! Statistics of a trace (`trace info`), in one pass and bounded memory (at most 170 MiB for any
 //! length).
 //!
 //! | part | how | bounded by |
@@ -23,8 +23,10 @@
 mod brute;
 mod clock;
 mod collect;
+mod correlation;
 mod count;
 mod fit;
+mod kinds;
 mod lives;
 mod render;
 mod reuse;
@@ -36,6 +38,7 @@ mod together;
 mod windows;
 
 pub use collect::collect;
+pub use kinds::OpCounts;
 pub use lives::Lives;
 pub use reuse::{CacheCurve, CachePoint};
 pub use runs::{RunStats, Runs};
@@ -46,7 +49,7 @@ pub use windows::Window;
 
 use serde::Serialize;
 
-use crate::{Blocks, OpKind};
+use crate::Blocks;
 
 /// The statistics of a trace. All except `all` are about the operations after the warm-up.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -123,35 +126,6 @@ pub struct TraceInfo {
     pub duration_ns: Option<u64>,
 }
 
-/// Operations by kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct OpCounts {
-    /// Gets.
-    pub get: u64,
-    /// Puts.
-    pub put: u64,
-    /// Deletes.
-    pub delete: u64,
-    /// Scans.
-    pub scan: u64,
-}
-
-impl OpCounts {
-    fn add(&mut self, kind: OpKind) {
-        match kind {
-            OpKind::Get => self.get += 1,
-            OpKind::Put => self.put += 1,
-            OpKind::Delete => self.delete += 1,
-            OpKind::Scan => self.scan += 1,
-        }
-    }
-
-    /// Returns the sum over all kinds.
-    pub fn total(&self) -> u64 {
-        self.get + self.put + self.delete + self.scan
-    }
-}
-
 /// One point of the working-set curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct WorkingSet {
@@ -204,11 +178,6 @@ impl TraceInfo {
     pub fn render_text(&self) -> String {
         render::text(self)
     }
-}
-
-/// Whether an operation is a put or a delete.
-fn is_write(kind: OpKind) -> bool {
-    matches!(kind, OpKind::Put | OpKind::Delete)
 }
 
 #[cfg(test)]

@@ -1,10 +1,8 @@
 //! Renders the statistics as text.
 
-mod correlation;
-
 use std::fmt::Write as _;
 
-use super::{OpCounts, SizeStats, TraceInfo};
+use super::{OpCounts, SizeStats, TraceInfo, correlation};
 
 /// Writing to a `String` cannot fail, so the result is ignored.
 macro_rules! line {
@@ -12,7 +10,7 @@ macro_rules! line {
         let _ = writeln!($out, $($arg)*);
     }};
 }
-use line;
+pub(super) use line;
 
 pub(super) fn text(info: &TraceInfo) -> String {
     let mut out = String::new();
@@ -147,7 +145,7 @@ fn popularity(out: &mut String, info: &TraceInfo) {
     line!(out, "  accesses to    {}", shares.join(", "));
 }
 
-fn size_row(out: &mut String, name: &str, sizes: &Option<SizeStats>) {
+pub(super) fn size_row(out: &mut String, name: &str, sizes: &Option<SizeStats>) {
     if let Some(s) = sizes {
         line!(
             out,
@@ -235,7 +233,7 @@ fn cache(out: &mut String, info: &TraceInfo) {
 }
 
 /// Formats a number with at most four significant figures: 12, 9999, 12.3k, 4.50M, 1.20G.
-fn count(n: u64) -> String {
+pub(super) fn count(n: u64) -> String {
     let x = n as f64;
     match n {
         0..10_000 => n.to_string(),

@@ -10,7 +10,7 @@
 
 use serde::Serialize;
 
-use super::is_write;
+use super::kinds::is_write;
 use super::sizes::{SizeStats, Sizes};
 use crate::Op;
 

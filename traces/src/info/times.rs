@@ -28,7 +28,7 @@ use serde::Serialize;
 
 use super::clock::{Clock, Time};
 use super::count::{Before, KeyCounts};
-use super::is_write;
+use super::kinds::is_write;
 use super::sizes::{SizeStats, Sizes};
 use super::steps::next_point;
 use crate::OpKind;

@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use super::clock::{Clock, Time};
 use super::count::Before;
-use super::{OpCounts, is_write};
+use super::kinds::{OpCounts, is_write};
 use crate::OpKind;
 
 /// The largest number of windows.

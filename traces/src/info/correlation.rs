@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::{count, line, size_row};
-use crate::info::{RunStats, Together, TraceInfo, Window};
+use super::render::{count, line, size_row};
+use super::{RunStats, Together, TraceInfo, Window};
 
 /// Adds lines about the order of operations to the first block of the text.
 pub(super) fn order(out: &mut String, info: &TraceInfo) {
