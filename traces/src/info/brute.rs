@@ -7,13 +7,13 @@ use super::*;
 use crate::{Header, Op, OpKind, OpSource, TraceError};
 
 /// Operations in memory.
-struct List(std::vec::IntoIter<Op>);
+struct List<'a>(std::slice::Iter<'a, Op>);
 
-impl OpSource for List {
+impl OpSource for List<'_> {
     fn next_op(&mut self, op: &mut Op) -> Result<bool, TraceError> {
         let next = self.0.next();
         let more = next.is_some();
-        *op = next.unwrap_or_default();
+        *op = next.cloned().unwrap_or_default();
         Ok(more)
     }
 }
@@ -21,7 +21,7 @@ impl OpSource for List {
 fn collected(ops: &[Op], warmup: usize, exact_keys: usize) -> TraceInfo {
     let mut header = Header::named("a list", "a test");
     (header.ops, header.warmup_ops) = (ops.len() as u64, warmup as u64);
-    let mut list = List(ops.to_vec().into_iter());
+    let mut list = List(ops.iter());
     collect_with(&mut list, &header, exact_keys).expect("a list does not fail")
 }
 
