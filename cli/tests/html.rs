@@ -230,7 +230,7 @@ fn the_page_of_a_trace_shows_the_values_of_its_document() {
     let windows = info["windows"].as_array().expect("windows");
     assert_eq!(windows.len(), 24);
     for window in windows {
-        let end = format!("data-v=\"{}\"", window["end"]);
+        let end = format!("data-v=\"{}\"", window["end_op"]);
         assert!(body.contains(&end), "no {window}");
     }
     for interval in ["reads", "writes", "overwrites"] {

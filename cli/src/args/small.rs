@@ -50,7 +50,7 @@ pub(crate) struct ImportArgs {
     treering trace info zipf.trz\n  \
     treering trace info zipf.trz --html zipf.html\n  \
     treering trace info zipf.trz --json - | jq .popularity.theta\n  \
-    treering trace info zipf.trz --json - | jq '.windows[] | {end, distinct_keys, in_first_window}'")]
+    treering trace info zipf.trz --json - | jq '.windows[] | {end_op, distinct_keys}'")]
 pub(crate) struct InfoArgs {
     /// Trace file, .trz or .jsonl
     pub(crate) trace: PathBuf,

@@ -129,7 +129,7 @@ fn windows_are_what_sets_of_their_keys_say() {
                 (i > 0).then(|| both as f64 / keys.len() as f64)
             };
             let expected = Window {
-                end: ((i + 1) * len).min(measured.len()) as u64,
+                end_op: ((i + 1) * len).min(measured.len()) as u64,
                 ops: chunk.iter().fold(OpCounts::default(), |mut all, op| {
                     all.add(op.kind);
                     all

@@ -95,7 +95,7 @@ fn windows(out: &mut String, windows: &[Window], about: &str) {
         out,
         "  windows        {} of {} operations: {about}{} keys, of which new {about}{}",
         windows.len(),
-        count(first.end),
+        count(first.end_op),
         range(windows.iter().map(|window| window.distinct_keys), count),
         range(windows.iter().map(new), percent)
     );

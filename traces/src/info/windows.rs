@@ -28,8 +28,8 @@ pub(super) const MOST: u64 = 24;
 /// A part of the trace.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Window {
-    /// Number of operations from the end of the warm-up to the end of the window.
-    pub end: u64,
+    /// The last operation of the window, counted from 1 at the end of the warm-up.
+    pub end_op: u64,
     /// Operations in the window, by kind.
     pub ops: OpCounts,
     /// The working set: distinct keys that the window accesses.
@@ -140,7 +140,7 @@ impl Windows {
         };
         let left_out = 1.0 - 1.0 / sums.stands_for.max(1) as f64;
         self.done.push(Window {
-            end: self.seen,
+            end_op: self.seen,
             ops: sums.ops,
             distinct_keys: sums.distinct,
             written_keys: sums.written,

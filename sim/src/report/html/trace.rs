@@ -100,7 +100,7 @@ fn section_cache(curve: &CacheCurve) -> String {
 /// A curve over the windows, at their ends.
 fn over_time(name: &str, windows: &[Window], value: impl Fn(&Window) -> Option<f64>) -> Curve {
     let points = windows.iter();
-    let points = points.filter_map(|window| Some((window.end as f64, value(window)?)));
+    let points = points.filter_map(|window| Some((window.end_op as f64, value(window)?)));
     Curve {
         name: name.into(),
         points: points.collect(),
@@ -138,7 +138,7 @@ fn section_windows(info: &TraceInfo) -> String {
     );
     let rows = windows.iter().map(|w| {
         vec![
-            Cell::count(w.end),
+            Cell::count(w.end_op),
             Cell::count(w.ops.get),
             Cell::count(w.ops.put),
             Cell::count(w.ops.delete),
@@ -160,7 +160,7 @@ fn section_windows(info: &TraceInfo) -> String {
     let mut notes = vec![format!(
         "The trace in {} windows of {} operations.",
         windows.len(),
-        number(windows[0].end as f64)
+        number(windows[0].end_op as f64)
     )];
     let error = windows.iter().map(|w| w.keys_error).fold(0.0, f64::max);
     if error > 0.0 {
