@@ -8,14 +8,21 @@
 //! Keys are those of the trace; values are generated as in a replay. No store is run, and no block
 //! is one of the predicted run: values come from another seed, leaves from [`super::leaf`].
 
-use treering_engine::node::{ChangeMap, PageMut};
-use treering_engine::wal::Record;
-use treering_engine::{BLOCK_SIZE, Lsn, ModLog, Options, PageId, delta_block};
+mod fit;
 
+use treering_engine::node::{self, ChangeMap, PageMut, PageRef};
+use treering_engine::wal::Record;
+use treering_engine::{
+    BLOCK_SIZE, Lsn, ModLog, Options, POINTER_BYTES, PageId, delta_block, is_long,
+};
+use treering_traces::OpKind;
+
+use self::fit::{Line, means, slot_segments};
 use super::leaf::LeafLevel;
 use super::log::PAYLOAD_BYTES;
 use super::mod_log::most_segments;
-use super::workload::Workload;
+use super::played::{DeltaSizes, PageSize, StoredSizes};
+use super::workload::{Step, Workload};
 use crate::csd::{Codec, Compressor};
 use crate::values::Values;
 
@@ -25,7 +32,18 @@ const LEAVES: usize = 24;
 const FEW_BYTES: [usize; 5] = [0, 32, 64, 128, 192];
 const FILLS: usize = 16;
 /// Number of log blocks made of each fill.
-const LOG_BLOCKS: usize = 4;
+const LOG_BLOCKS: usize = 8;
+
+/// Numbers of segments with slots for which log blocks are made. Others are between these.
+const SLOT_SEGMENTS: [usize; 11] = [0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
+/// Number of steps in which the fill of a log block is given.
+const STEPS: usize = 64;
+
+/// Bytes of a superblock after compression, of which some 80 are in use.
+pub(super) const SUPERBLOCK_STORED: f64 = 80.0;
+
+/// Bytes of a zero-filled overflow block after compression: the header, and a code for the zeros.
+const EMPTY_OVERFLOW_BYTES: f64 = 80.0;
 
 /// How a drive compresses.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,8 +61,10 @@ pub struct Compression {
 pub(super) struct Stored {
     /// A page written whole.
     pub(super) page: f64,
-    /// The log block of a page, by number of dirty segments from 0 on.
-    delta: Vec<f64>,
+    /// The same for each block of it, by bytes in use.
+    page_block: PageSize,
+    /// The log block of a page.
+    delta: DeltaSizes,
     /// A block of the redo log, by bytes of records in it, ascending.
     log: Vec<(f64, f64)>,
     /// A block of the page table.
@@ -58,8 +78,7 @@ pub(super) struct Stored {
 impl Stored {
     /// Mean size of the log block of a page with this number of dirty segments.
     pub(super) fn delta(&self, segments: usize) -> f64 {
-        let last = self.delta.len().saturating_sub(1);
-        self.delta.get(segments.min(last)).copied().unwrap_or(0.0)
+        self.delta.of(0, segments)
     }
 
     /// Mean size of a redo log block with this many bytes of records.
@@ -80,6 +99,43 @@ impl Stored {
         let areas = pieces.map(|w| 0.5 * (w[0].1 + w[1].1) * (w[1].0 - w[0].0));
         areas.sum::<f64>() / PAYLOAD_BYTES
     }
+}
+
+/// Sizes of blocks for a played run.
+pub(super) fn sizes(
+    workload: &Workload,
+    level: &LeafLevel,
+    options: &Options,
+    compression: Option<&Compression>,
+) -> StoredSizes {
+    let Some(compression) = compression else {
+        return StoredSizes::whole();
+    };
+    let stored = sample(workload, level, options, compression);
+    let header = BLOCK_SIZE as f64 - PAYLOAD_BYTES;
+    let filled = (0..=STEPS).map(|step| (step * BLOCK_SIZE / STEPS) as f64);
+    let log = filled.map(|filled| stored.log((filled - header).max(0.0)));
+    StoredSizes {
+        log: log.collect(),
+        page: stored.page_block,
+        page_extents: stored.page_extents,
+        delta: stored.delta,
+        table: stored.table,
+        snapshot: stored.snapshot,
+        superblock: SUPERBLOCK_STORED,
+        overflow: overflow_alpha(workload, options.page_size) * BLOCK_SIZE as f64,
+    }
+}
+
+/// Compression ratio of overflow blocks: headers and values remain, except the zeros at the ends of
+/// values.
+pub(super) fn overflow_alpha(workload: &Workload, page_size: usize) -> f64 {
+    let totals = &workload.measured;
+    let written = totals.overflow_bytes(page_size) as f64;
+    let values = totals.overflow_value_bytes(page_size) as f64;
+    let headers = written / BLOCK_SIZE as f64 * EMPTY_OVERFLOW_BYTES;
+    let left = values * (1.0 - workload.zeros) + headers;
+    (left / written.max(1.0)).min(1.0)
 }
 
 /// Which segments of its page an update of a record touches.
@@ -249,7 +305,9 @@ impl<'a> Sampler<'a> {
             .options
             .mod_log
             .map(|rule| most_segments(&rule, self.options.page_size));
-        let mut deltas = vec![(0.0, 0.0); most.map_or(0, |most| most + 1)];
+        let row = vec![(0.0, 0.0); most.map_or(0, |most| most + 1)];
+        let mut rows: Vec<(usize, Vec<(f64, f64)>)> = Vec::new();
+        let mut line = Line::default();
         for (n, (leaf, weight)) in self.some_leaves().into_iter().enumerate() {
             let Some(page) = self.leaf(leaf) else {
                 continue;
@@ -258,20 +316,33 @@ impl<'a> Sampler<'a> {
             stored.page += weight * size;
             stored.page_extents += weight * extents;
             made += weight;
+            let blocks = (page.bytes.len() / BLOCK_SIZE) as f64;
+            let used = PageRef::new(&page.bytes).used_bytes();
+            line.add(used as f64, size / blocks);
             if let Some(rule) = self.options.mod_log.filter(|_| n % 2 == 0) {
-                self.deltas(&rule, page, &mut deltas);
+                let segments = slot_segments(&page.bytes, rule.segment as usize);
+                let some = SLOT_SEGMENTS
+                    .iter()
+                    .filter(|n| **n <= segments.min(row.len() - 1));
+                for (at, slots) in some.enumerate() {
+                    if rows.len() == at {
+                        rows.push((*slots, row.clone()));
+                    }
+                    self.deltas((&rule, *slots), &page, &mut rows[at].1);
+                }
             }
         }
         stored.page /= f64::max(made, 1e-300);
         stored.page_extents /= f64::max(made, 1e-300);
-        // A number of segments that no page had takes the value of the next smaller one.
-        let mut last = 0.0;
-        for (sum, n) in deltas {
-            if n > 0.0 {
-                last = sum / n;
-            }
-            stored.delta.push(last);
-        }
+        stored.page_block = line.fit();
+        let rows = rows.iter().map(|(slots, sums)| (*slots, means(sums)));
+        let segment = self.options.mod_log.map_or(0, |rule| rule.segment);
+        // A byte of a page adds as much to a log block as to the page.
+        let blocks = (self.options.page_size / BLOCK_SIZE) as f64;
+        stored.delta = DeltaSizes {
+            rows: rows.collect(),
+            laid: stored.page_block.per_byte * blocks * f64::from(segment),
+        };
     }
 
     /// Makes a leaf with its records: those from before its last split in order, the others as they
@@ -300,9 +371,9 @@ impl<'a> Sampler<'a> {
         let lower = if leaf == 0 {
             Vec::new()
         } else {
-            self.workload.key(order[from]).to_vec()
+            self.fence(leaf)
         };
-        let upper = order.get(to).map(|key| self.workload.key(*key).to_vec());
+        let upper = (leaf + 1 < starts.len()).then(|| self.fence(leaf + 1));
         let mut bytes = vec![0; self.options.page_size];
         let mut changes = ChangeMap::new();
         let mut page = PageMut::new(&mut bytes, &mut changes);
@@ -325,6 +396,14 @@ impl<'a> Sampler<'a> {
         Some(Made { bytes, keys })
     }
 
+    /// The lower fence of a leaf.
+    fn fence(&self, leaf: usize) -> Vec<u8> {
+        let key = self
+            .workload
+            .key(self.level.order[self.level.starts[leaf] as usize]);
+        key[..key.len().min(self.level.leaves[leaf].fence_len as usize)].to_vec()
+    }
+
     fn value(&mut self, key: u32) -> &[u8] {
         self.number += 1;
         let len = self.value_len(key);
@@ -332,74 +411,140 @@ impl<'a> Sampler<'a> {
     }
 
     /// Updates a leaf until it would be written whole, and measures its log block after each
-    /// update.
-    fn deltas(&mut self, rule: &ModLog, page: Made, sums: &mut [(f64, f64)]) {
+    /// update, by number of segments without slots. `slots` segments with slots are in it, too: the
+    /// header's and the last ones, as after inserts.
+    fn deltas(&mut self, (rule, slots): (&ModLog, usize), page: &Made, sums: &mut [(f64, f64)]) {
         let Made { bytes: base, keys } = page;
         if keys.is_empty() {
             return;
         }
+        let segment = rule.segment as usize;
+        let segments = slot_segments(base, segment);
         let mut bytes = base.clone();
         let mut changes = ChangeMap::new();
+        if slots > 0 {
+            changes.mark(0..segment);
+            changes.mark((segments + 1 - slots) * segment..segments * segment);
+        }
         for round in 0..64 * sums.len() as u64 {
-            let key = keys[self.below(keys.len())];
-            let value = self.value(key).to_vec();
             let mut page = PageMut::new(&mut bytes, &mut changes);
-            if page.put(self.workload.key(key), &value).is_err() {
-                continue;
-            }
             page.set_lsn(Lsn(0x2234_5678 + round * 1_013));
             page.seal();
-            let Some(block) = delta_block(rule, &base, &bytes, &changes) else {
+            let Some(block) = delta_block(rule, base, &bytes, &changes) else {
                 return;
             };
-            let marked = marked_segments(&changes, rule.segment as usize, bytes.len()).count();
+            let marked = marked_segments(&changes, segment, bytes.len());
+            let heap = marked.filter(|i| *i >= segments).count();
             let (size, _) = self.size(&block);
-            sums[marked].0 += size;
-            sums[marked].1 += 1.0;
+            sums[heap].0 += size;
+            sums[heap].1 += 1.0;
+            let key = keys[self.below(keys.len())];
+            let value = self.value(key).to_vec();
+            // A refused update changes nothing; the next one may fit.
+            let _ = PageMut::new(&mut bytes, &mut changes).put(self.workload.key(key), &value);
         }
     }
 
     fn log(&mut self, stored: &mut Stored) {
-        let keys = self.workload.keys.len();
-        if keys == 0 {
+        let stretches = self.stretches();
+        if stretches.is_empty() {
             return;
         }
         let payload = PAYLOAD_BYTES as usize;
         let even = (1..=FILLS).map(|step| payload * step / FILLS);
         for fill in FEW_BYTES.into_iter().chain(even) {
-            let size = (0..LOG_BLOCKS)
-                .map(|_| self.log_block(keys, fill))
-                .sum::<f64>();
-            stored.log.push((fill as f64, size / LOG_BLOCKS as f64));
+            let sizes = stretches.iter().map(|steps| self.log_block(steps, fill));
+            let size: f64 = sizes.sum();
+            stored
+                .log
+                .push((fill as f64, size / stretches.len() as f64));
         }
     }
 
-    /// The compressed size of a log block with `fill` bytes of records.
-    fn log_block(&mut self, keys: usize, fill: usize) -> f64 {
-        let pages = self.level.count().max(1.0) as usize;
+    /// Some stretches of writes that follow one another in the measured part of the trace, each
+    /// enough for two blocks. If the list of accesses cannot be read, there are none.
+    fn stretches(&self) -> Vec<Vec<Step>> {
+        let writes = self.workload.measured.writes() as f64 / self.workload.sample_weight();
+        let every = (writes / LOG_BLOCKS as f64).max(1.0) as u64;
+        let warmup = self.workload.warmup.all_ops();
+        let mut stretches: Vec<Vec<Step>> = Vec::new();
+        let (mut number, mut left) = (0, 0);
+        let read = self.workload.accesses.each(|step| {
+            if step.time < warmup || !matches!(step.kind, OpKind::Put | OpKind::Delete) {
+                return;
+            }
+            if number % every == 0 && stretches.len() < LOG_BLOCKS {
+                stretches.push(Vec::new());
+                left = 2 * PAYLOAD_BYTES as i64;
+            }
+            number += 1;
+            if left > 0
+                && let Some(stretch) = stretches.last_mut()
+            {
+                stretch.push(step);
+                left -= self.record(step).to_bytes().len() as i64;
+            }
+        });
+        if read.is_err() {
+            stretches.clear();
+        }
+        stretches
+    }
+
+    /// The log record of a write, with a value of zeros.
+    fn record(&self, step: Step) -> Record<'_> {
+        const ZEROS: [u8; 4096] = [0; 4096];
+        let key = self.workload.key(step.key);
+        let page = PageId(self.leaf_of(key) as u64);
+        if step.kind == OpKind::Delete {
+            return Record::Delete { page, key };
+        }
+        let limits = node::limits(self.options.page_size);
+        let len = match is_long(&limits, key.len(), step.len as usize) {
+            true => POINTER_BYTES,
+            false => step.len as usize,
+        };
+        let value = &ZEROS[..len.min(ZEROS.len())];
+        Record::Put { page, key, value }
+    }
+
+    fn leaf_of(&self, key: &[u8]) -> usize {
+        let LeafLevel { starts, order, .. } = self.level;
+        let first = |start: &u32| self.workload.key(order[*start as usize]);
+        let behind = starts.partition_point(|start| first(start) <= key);
+        behind.saturating_sub(1)
+    }
+
+    /// The compressed size of a log block with `fill` bytes of these writes' records.
+    fn log_block(&mut self, steps: &[Step], fill: usize) -> f64 {
         let mut block = vec![0; BLOCK_SIZE];
         let header = BLOCK_SIZE - PAYLOAD_BYTES as usize;
         // Checksum, and fields that grow from block to block: epoch, index, bytes in use.
         for at in [0, 1, 2, 3, 4, 8, 9, 10, 16, 17, 18] {
             block[at] = self.below(256) as u8;
         }
-        let end = header + fill;
-        let mut at = header;
-        while at < end {
-            let key = self.below(keys) as u32;
-            let page = PageId(self.below(pages) as u64);
-            let value = self.value(key).to_vec();
-            let key = self.workload.key(key);
-            let record = Record::Put {
-                page,
-                key,
-                value: &value,
-            };
-            let bytes = record.to_bytes();
-            let len = bytes.len().min(end - at);
-            block[at..at + len].copy_from_slice(&bytes[..len]);
-            at += len;
+        // A flush ends with a record; a full block begins and ends anywhere.
+        let is_full = fill == PAYLOAD_BYTES as usize;
+        let mut bytes: Vec<u8> = Vec::new();
+        for step in steps {
+            if bytes.len() >= fill && !is_full {
+                break;
+            }
+            let workload = self.workload;
+            self.number += 1;
+            match self.record(*step) {
+                Record::Put { page, value, .. } => {
+                    let value = self.values.make(self.number, value.len());
+                    let key = workload.key(step.key);
+                    bytes.extend(Record::Put { page, key, value }.to_bytes());
+                }
+                other => bytes.extend(other.to_bytes()),
+            }
         }
+        let more = bytes.len().saturating_sub(fill);
+        let from = if is_full { self.below(more + 1) } else { more };
+        let bytes = &bytes[from..(from + fill).min(bytes.len())];
+        block[header..header + bytes.len()].copy_from_slice(bytes);
         self.size(&block).0
     }
 

@@ -40,7 +40,11 @@ impl Error {
     }
 }
 
-pub(super) fn of(run: &Run) -> Bars {
+/// What sampled blocks say of sizes after compression.
+const SIZES: f64 = 0.025;
+
+/// The bars of a run, on a drive that `compresses` or not.
+pub(super) fn of(run: &Run, compresses: bool) -> Bars {
     let counts = &run.counts;
     let log = LOG.at(counts.redo.flushes as f64);
     let page = PAGES.at(counts.writes as f64);
@@ -52,8 +56,12 @@ pub(super) fn of(run: &Run) -> Bars {
     if let Some(flash) = &run.flash {
         let per_host = flash.gc_per_host;
         let spread = NINETY * flash.standard_error / per_host.max(1e-9);
-        device_gc = (GC.at(flash.erases) + host_total).hypot(spread).min(1.0);
-        device_total = host_total.hypot(device_gc * per_host / (1.0 + per_host));
+        let sizes = if compresses { SIZES } else { 0.0 };
+        // A little more in use is more to move.
+        device_gc = (GC.at(flash.erases) + host_total + 2.0 * sizes)
+            .hypot(spread)
+            .min(1.0);
+        device_total = (host_total + sizes).hypot(device_gc * per_host / (1.0 + per_host));
     }
     Bars {
         host_log: log,

@@ -3,8 +3,10 @@
 
 use treering_engine::{BLOCK_SIZE, IoClass};
 
+use super::deltas::Marked;
+
 /// A drive that is only told which blocks are written and given up.
-pub(super) trait Flash {
+pub(in crate::predict) trait Flash {
     /// A block of this class is written. `stored` bytes of it are left after compression.
     fn write(&mut self, lba: u64, class: IoClass, stored: u32);
     /// These blocks hold nothing any more.
@@ -15,37 +17,96 @@ pub(super) trait Flash {
 
 /// Sizes of blocks after compression, in bytes. Without compression a block stays what it is.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct StoredSizes {
-    /// The blocks of a page written whole, on average.
-    pub(super) page: f64,
-    /// The log block of a page, by number of segments from 0 on; numbers beyond are like the last.
-    pub(super) delta: Vec<f64>,
-    /// A block of the redo log by sixteenths of its fill, from empty to full.
-    pub(super) log: Vec<f64>,
-    pub(super) table: f64,
-    pub(super) snapshot: f64,
-    pub(super) superblock: f64,
-    pub(super) overflow: f64,
+pub(in crate::predict) struct StoredSizes {
+    /// A block of a page written whole.
+    pub(in crate::predict) page: PageSize,
+    /// Blocks of a page that are not all zeros.
+    pub(in crate::predict) page_extents: f64,
+    /// The log block of a page.
+    pub(in crate::predict) delta: DeltaSizes,
+    /// A block of the redo log by its fill, in even steps from empty to full.
+    pub(in crate::predict) log: Vec<f64>,
+    pub(in crate::predict) table: f64,
+    pub(in crate::predict) snapshot: f64,
+    pub(in crate::predict) superblock: f64,
+    pub(in crate::predict) overflow: f64,
+}
+
+/// Log blocks of pages after compression: for some numbers of segments with slots, ascending, the
+/// sizes by number of other segments from 0 on.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(in crate::predict) struct DeltaSizes {
+    pub(in crate::predict) rows: Vec<(usize, Vec<f64>)>,
+    /// What a segment adds into which whole records were laid.
+    pub(in crate::predict) laid: f64,
+}
+
+impl DeltaSizes {
+    pub(super) fn with(&self, marked: Marked) -> f64 {
+        self.of(marked.slots, marked.heap) + self.laid * marked.laid as f64
+    }
+
+    /// The size with these numbers of segments. Numbers beyond are like the last.
+    pub(in crate::predict) fn of(&self, slots: usize, heap: usize) -> f64 {
+        let rows = &self.rows;
+        let size = |row: &[f64]| {
+            let last = row.len().saturating_sub(1);
+            row.get(heap.min(last)).copied().unwrap_or(0.0)
+        };
+        let above = rows.partition_point(|(n, _)| *n < slots);
+        match (
+            above.checked_sub(1).map(|below| &rows[below]),
+            rows.get(above),
+        ) {
+            (Some((low, from)), Some((high, to))) => {
+                let share = (slots - low) as f64 / (high - low) as f64;
+                size(from) + (size(to) - size(from)) * share
+            }
+            (Some((_, row)), None) | (None, Some((_, row))) => size(row),
+            (None, None) => 0.0,
+        }
+    }
+}
+
+/// A block of a page after compression, averaged over the blocks of the page.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(in crate::predict) struct PageSize {
+    /// Averaged over writes of pages.
+    pub(in crate::predict) mean: f64,
+    /// If the page is all gap.
+    pub(in crate::predict) empty: f64,
+    /// What a byte of the page adds that is not in its gap.
+    pub(in crate::predict) per_byte: f64,
+}
+
+impl PageSize {
+    /// The size for a page with so many bytes that are not in its gap.
+    pub(super) fn of(&self, used: usize) -> f64 {
+        (self.empty + self.per_byte * used as f64).max(0.0)
+    }
 }
 
 impl StoredSizes {
     /// Without compression.
-    pub(super) fn whole() -> StoredSizes {
+    pub(in crate::predict) fn whole() -> StoredSizes {
         let block = BLOCK_SIZE as f64;
         StoredSizes {
-            page: block,
-            delta: vec![block],
+            page: PageSize {
+                mean: block,
+                empty: block,
+                per_byte: 0.0,
+            },
+            page_extents: 1.0,
+            delta: DeltaSizes {
+                rows: vec![(0, vec![block])],
+                laid: 0.0,
+            },
             log: vec![block],
             table: block,
             snapshot: block,
             superblock: block,
             overflow: block,
         }
-    }
-
-    pub(super) fn delta(&self, segments: usize) -> f64 {
-        let last = self.delta.len().saturating_sub(1);
-        self.delta.get(segments.min(last)).copied().unwrap_or(0.0)
     }
 
     /// A log block with `filled` bytes in it.
@@ -60,13 +121,13 @@ impl StoredSizes {
 
 /// Bytes written since the counts were last reset, by class.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Bytes {
-    pub(super) host: [f64; 3],
-    pub(super) stored: [f64; 3],
+pub(in crate::predict) struct Bytes {
+    pub(in crate::predict) host: [f64; 3],
+    pub(in crate::predict) stored: [f64; 3],
 }
 
 /// The blocks on their way to the drive.
-pub(super) struct Blocks<'f> {
+pub(in crate::predict) struct Blocks<'f> {
     pub(super) flash: &'f mut dyn Flash,
     pub(super) sizes: StoredSizes,
     pub(super) bytes: Bytes,

@@ -19,11 +19,13 @@ use super::layout::{Places, Regions, TABLE_ENTRIES};
 const NOWHERE: u64 = u64::MAX;
 
 /// A page to be written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct PageWrite {
     pub(super) page: u32,
-    /// Segments in its log block, or `None` if the page is written whole.
-    pub(super) segments: Option<u32>,
+    /// Whether only its log block is written.
+    pub(super) is_delta: bool,
+    /// Bytes of each block after compression.
+    pub(super) stored: f64,
 }
 
 /// The pages on the drive.
@@ -107,26 +109,23 @@ impl Homes {
 
     /// Writes a batch: whole pages first, then log blocks.
     pub(super) fn write(&mut self, batch: &[PageWrite], blocks: &mut Blocks<'_>) {
-        let whole = || batch.iter().filter(|write| write.segments.is_none());
+        let whole = || batch.iter().filter(|write| !write.is_delta).copied();
         match self.kind {
             PageStoreKind::InPlace => {
-                let pages: Vec<u32> = whole().map(|write| write.page).collect();
+                let pages: Vec<PageWrite> = whole().collect();
                 let half = self.regions.journal_pages.max(1) as usize;
                 pages
                     .chunks(half)
                     .for_each(|pages| self.write_in_place(pages, blocks));
             }
             PageStoreKind::CopyOnWrite { table } => {
-                let pages: Vec<u32> = whole().map(|write| write.page).collect();
+                let pages: Vec<PageWrite> = whole().collect();
                 self.write_copies(&pages, table, blocks);
             }
-            PageStoreKind::Shadow => whole().for_each(|w| self.write_shadow(w.page, blocks)),
+            PageStoreKind::Shadow => whole().for_each(|w| self.write_shadow(w, blocks)),
         }
-        for write in batch {
-            if let Some(segments) = write.segments {
-                let size = blocks.sizes.delta(segments as usize);
-                blocks.write(self.log_block(write.page), 1, IoClass::Page, size);
-            }
+        for write in batch.iter().filter(|write| write.is_delta) {
+            blocks.write(self.log_block(write.page), 1, IoClass::Page, write.stored);
         }
     }
 
@@ -149,27 +148,32 @@ impl Homes {
         })
     }
 
-    fn write_in_place(&mut self, pages: &[u32], blocks: &mut Blocks<'_>) {
+    fn write_in_place(&mut self, pages: &[PageWrite], blocks: &mut Blocks<'_>) {
         let Regions {
             per_page, middle, ..
         } = self.regions;
-        let size = blocks.sizes.page;
         let start = middle + self.journal_half * self.regions.journal_pages * per_page;
-        for i in 0..pages.len() as u64 {
-            blocks.write(start + i * per_page, per_page, IoClass::Extra, size);
+        for (i, write) in (0..).zip(pages) {
+            let lba = start + i * per_page;
+            blocks.write(lba, per_page, IoClass::Extra, write.stored);
         }
-        for page in pages {
-            blocks.write(self.image(*page), per_page, IoClass::Page, size);
+        for write in pages {
+            blocks.write(
+                self.image(write.page),
+                per_page,
+                IoClass::Page,
+                write.stored,
+            );
         }
         if self.has_mod_log {
             pages
                 .iter()
-                .for_each(|page| blocks.trim(self.log_block(*page), 1));
+                .for_each(|write| blocks.trim(self.log_block(write.page), 1));
         }
         self.journal_half = 1 - self.journal_half;
     }
 
-    fn write_copies(&mut self, pages: &[u32], table: TablePersist, blocks: &mut Blocks<'_>) {
+    fn write_copies(&mut self, pages: &[PageWrite], table: TablePersist, blocks: &mut Blocks<'_>) {
         if self.places.left() < pages.len() as u64 && !self.held.is_empty() {
             self.write_table(blocks);
         }
@@ -179,11 +183,11 @@ impl Homes {
             ..
         } = self.regions;
         let new: Vec<u64> = pages.iter().map(|_| self.places.take()).collect();
-        for place in &new {
+        for (write, place) in pages.iter().zip(&new) {
             let lba = self.regions.place(*place);
-            blocks.write(lba, per_page, IoClass::Page, blocks.sizes.page);
+            blocks.write(lba, per_page, IoClass::Page, write.stored);
         }
-        for (page, place) in pages.iter().zip(new) {
+        for (PageWrite { page, .. }, place) in pages.iter().zip(new) {
             let old = std::mem::replace(&mut self.at[*page as usize], place);
             let block = self.name(*page) / TABLE_ENTRIES;
             match table {
@@ -225,11 +229,11 @@ impl Homes {
         }
     }
 
-    fn write_shadow(&mut self, page: u32, blocks: &mut Blocks<'_>) {
+    fn write_shadow(&mut self, PageWrite { page, stored, .. }: PageWrite, blocks: &mut Blocks<'_>) {
         let old = self.image(page);
         self.at[page as usize] ^= 1;
         let per_page = self.regions.per_page;
-        blocks.write(self.image(page), per_page, IoClass::Page, blocks.sizes.page);
+        blocks.write(self.image(page), per_page, IoClass::Page, stored);
         blocks.trim(old, per_page);
         if self.has_mod_log {
             blocks.trim(self.log_block(page), 1);

@@ -20,13 +20,17 @@
 //! | `clients` | virtual time: reads, group commit, flush intervals | a turn per client |
 //! | `homes` | in place, copy-on-write, shadowing: places, journal, table, snapshots | 12 B a page |
 //! | `bf` | mini-pages in their ring ([`super::bf`]) | their record sets |
-//! | `deltas` | segments that differ from a page's image | a bit a segment |
+//! | `bodies` | where records lie on their pages | 8 B a key |
+//! | `deltas` | segments that differ from a page's image | two bits a segment |
 //!
 //! Cost: some 50 to 100 ns per operation, without a look at the trace.
 
 mod bars;
 mod bf;
 mod blocks;
+mod bodies;
+#[cfg(test)]
+mod bodies_tests;
 mod btree;
 mod clients;
 mod deltas;
@@ -41,11 +45,14 @@ mod visits;
 
 use std::io;
 
-use treering_engine::{BLOCK_SIZE, BfShape, IoClass, Options};
+use treering_engine::{BLOCK_SIZE, BfShape, IoClass, Options, TablePersist};
 
 use self::bf::BfTree;
-use self::blocks::{Blocks, Bytes, StoredSizes};
+use self::blocks::{Blocks, Bytes};
+pub(super) use self::blocks::{DeltaSizes, PageSize, StoredSizes};
+use self::bodies::Bodies;
 use self::clients::Clients;
+use self::deltas::Deltas;
 use self::frames::Frames;
 use self::homes::Homes;
 use self::layout::Regions;
@@ -55,12 +62,13 @@ use self::store::{Counts, PageTree, Parts};
 use self::visits::Visits;
 use super::bf::{MiniPageCounts, MiniPagesPrediction};
 use super::cache::CacheShape;
+use super::content;
 use super::device::{DeviceParams, DeviceWa};
 use super::estimate::Model;
 use super::flash::{Effort, Flash, FlashShape, Forecast};
 use super::leaf::LeafLevel;
 use super::log::Pace;
-use super::prediction::{HostWa, Prediction};
+use super::prediction::{HostWa, ModLogPrediction, Prediction};
 use super::workload::Workload;
 
 /// What was counted in a played run.
@@ -71,6 +79,8 @@ struct Run {
     turns: f64,
     flash: Option<Forecast>,
     visits: Visits,
+    /// Mean number of segments in a page's log block at the end.
+    held_segments: f64,
 }
 
 /// Predicts a run of a tree of pages by playing it; `None` if the order of the accesses was lost,
@@ -80,10 +90,9 @@ pub(super) fn predict(
     (device, pace): (&DeviceParams, Option<&Pace>),
     effort: Effort,
 ) -> Option<Prediction> {
-    if options.mod_log.is_some()
-        || device.compression.is_some()
-        || workload.accesses.lost().is_some()
-    {
+    // Where records lie in leaves below mini-pages is not played.
+    let is_unplayed = BfShape::of(options).is_some() && options.mod_log.is_some();
+    if is_unplayed || workload.accesses.lost().is_some() {
         return None;
     }
     let sample = sample_of(level, options, effort);
@@ -113,9 +122,12 @@ pub(super) fn predict(
     Some(Prediction {
         estimated: workload.is_estimated(),
         overflow: counts.overflow * weight / user,
-        device: device_wa(run.flash.as_ref(), device, (host.total, weight)),
+        device: device_wa(run.flash.as_ref(), device, (host.total, weight), user),
         host,
-        stored: None,
+        stored: device.compression.map(|_| {
+            let [log, page, extra] = counts.bytes.stored;
+            HostWa::new([log, page * weight, extra * weight], user)
+        }),
         hit_ratio,
         other_policies: run.visits.other_policies(options, ops, weight),
         leaves: level.count(),
@@ -124,11 +136,21 @@ pub(super) fn predict(
         log_group_bytes: counts.redo.flushed as f64 / (counts.redo.flushes as f64).max(1.0),
         checkpoints: counts.checkpoints,
         mini_pages,
-        mod_log: None,
+        mod_log: mod_log(&run, options),
         untried: Vec::new(),
         warnings: workload.estimated().into_iter().collect(),
         model: Model::Played,
-        bars: Some(bars::of(&run)),
+        bars: Some(bars::of(&run, device.compression.is_some())),
+    })
+}
+
+fn mod_log(run: &Run, options: &Options) -> Option<ModLogPrediction> {
+    let rule = options.mod_log?;
+    let delta_bytes_mean = run.held_segments * f64::from(rule.segment);
+    Some(ModLogPrediction {
+        beta: delta_bytes_mean / options.page_size as f64,
+        delta_bytes_mean,
+        full_flush_share: run.counts.whole as f64 / (run.counts.writes as f64).max(1.0),
     })
 }
 
@@ -136,9 +158,15 @@ fn device_wa(
     flash: Option<&Forecast>,
     device: &DeviceParams,
     (host, weight): (f64, f64),
+    user: f64,
 ) -> DeviceWa {
     let Some(flash) = flash else {
         return DeviceWa::default();
+    };
+    // A drive that compresses stores less than it gets, and an extent header with it.
+    let host = match device.compression {
+        Some(_) => flash.host_bytes as f64 * weight / user,
+        None => host,
     };
     let gc = host * flash.gc_per_host;
     DeviceWa {
@@ -231,40 +259,47 @@ fn play(
     let flash = device.flash.map(|flash| flash.scaled(scale));
     let flash = flash.and_then(|flash| miniature(&flash, device, effort));
     let mut below = Below(flash);
+    let flushes_before =
+        options.store.has_journal() || options.store.table() == Some(TablePersist::EachFlush);
+    // Without a modification log, only a drive that compresses sees what is in the pages. Below
+    // mini-pages, records are merged in groups, whose places are not played.
+    let has_content = options.mod_log.is_some() || device.compression.is_some();
+    let deltas = (has_content && BfShape::of(options).is_none()).then(|| {
+        let general = options.leaf_layouts().general();
+        let bodies = Bodies::new((workload, level), options.page_size, general);
+        let rule = options.mod_log.as_ref();
+        Deltas::new(rule, options.page_size, bodies, (pages, flushes_before))
+    });
     let parts = Parts {
         frames,
         redo: Redo::new(options.log_packing, regions.log),
         homes: Homes::new(options, regions, pages),
-        deltas: None,
+        deltas,
         blocks: Blocks {
             flash: &mut below,
-            sizes: StoredSizes::whole(),
+            sizes: content::sizes(workload, level, options, device.compression.as_ref()),
             bytes: Bytes::default(),
         },
         clients: Clients::new(pace),
         sample,
     };
     let tree = PageTree::new(workload, level, options, parts);
-    let (counts, mini_pages, turns, visits) = match BfShape::of(options) {
-        None => {
-            let tree = play_btree(workload, tree)?;
-            (tree.counts(), None, tree.turns(), tree.into_visits())
-        }
+    let ring = BfShape::of(options);
+    let (tree, mini_pages) = match &ring {
+        None => (play_btree(workload, tree)?, None),
         Some(shape) => {
-            let (tree, mini_pages) = play_bf(workload, BfTree::new(tree, &shape, scale as f64))?;
-            (
-                tree.counts(),
-                Some(mini_pages),
-                tree.turns(),
-                tree.into_visits(),
-            )
+            let (tree, mini_pages) = play_bf(workload, BfTree::new(tree, shape, scale as f64))?;
+            (tree, Some(mini_pages))
         }
     };
+    let (counts, turns, held_segments) = (tree.counts(), tree.turns(), tree.held_segments());
+    let visits = tree.into_visits();
     Ok(Run {
         counts,
         mini_pages,
         turns,
         visits,
+        held_segments,
         flash: below.0.map(|flash| flash.forecast()),
     })
 }

@@ -8,7 +8,7 @@ use treering_traces::OpKind;
 
 use super::blocks::{Blocks, Bytes};
 use super::clients::Clients;
-use super::deltas::Deltas;
+use super::deltas::{Deltas, Written};
 use super::frames::{FrameCounts, Frames, Picked};
 use super::homes::{Homes, PageWrite};
 use super::leaves::Leaves;
@@ -39,6 +39,8 @@ pub(super) struct Counts {
     /// Page writes, and those that wrote the whole page.
     pub(super) writes: u64,
     pub(super) whole: u64,
+    /// Bytes of log blocks of pages after compression.
+    pub(super) delta_stored: f64,
     /// Bytes of overflow blocks.
     pub(super) overflow: f64,
 }
@@ -53,7 +55,7 @@ pub(super) struct PageTree<'a, 'f> {
     frames: Frames,
     redo: Redo,
     pub(super) homes: Homes,
-    deltas: Option<Deltas>,
+    deltas: Option<Deltas<'a>>,
     blocks: Blocks<'f>,
     clients: Clients,
     /// Keys that have a record now.
@@ -83,11 +85,11 @@ pub(super) struct PageTree<'a, 'f> {
 }
 
 /// The parts of a store to be played.
-pub(super) struct Parts<'f> {
+pub(super) struct Parts<'a, 'f> {
     pub(super) frames: Frames,
     pub(super) redo: Redo,
     pub(super) homes: Homes,
-    pub(super) deltas: Option<Deltas>,
+    pub(super) deltas: Option<Deltas<'a>>,
     pub(super) blocks: Blocks<'f>,
     pub(super) clients: Clients,
     /// Of so many pages one is played, a power of two.
@@ -99,7 +101,7 @@ impl<'a, 'f> PageTree<'a, 'f> {
         workload: &'a Workload,
         level: &'a LeafLevel,
         options: &'a Options,
-        parts: Parts<'f>,
+        parts: Parts<'a, 'f>,
     ) -> PageTree<'a, 'f> {
         let keys = workload.keys.len();
         let fences: f64 = level.leaves.iter().map(|l| f64::from(l.fence_len)).sum();
@@ -181,6 +183,11 @@ impl<'a, 'f> PageTree<'a, 'f> {
         }
     }
 
+    /// Mean number of segments in a page's log block.
+    pub(super) fn held_segments(&self) -> f64 {
+        self.deltas.as_ref().map_or(0.0, Deltas::held)
+    }
+
     /// Turns of the clock hand in the measured part.
     pub(super) fn turns(&self) -> f64 {
         self.frames.counts.passed as f64 / self.frames.len() as f64
@@ -222,7 +229,10 @@ impl<'a, 'f> PageTree<'a, 'f> {
             self.write_back();
         }
         self.visits.add(page);
-        self.frames.visit(page, changed);
+        let hit = self.frames.visit(page, changed);
+        if let Some(deltas) = self.deltas.as_mut().filter(|_| !hit) {
+            deltas.load(page);
+        }
     }
 
     /// Notes an access to a page, in the sample or not.
@@ -271,9 +281,14 @@ impl<'a, 'f> PageTree<'a, 'f> {
     /// A put into a page that is changed at once.
     pub(super) fn put_in_page(&mut self, step: Step, page: u32) {
         self.visit(page, Some(self.redo.end()));
-        let new = !self.live[step.key as usize];
         if let Some(deltas) = &mut self.deltas {
-            deltas.put(page, step.key, step.len, new, self.leaves.records(page));
+            let (key_len, _) = self.workload.keys.lens(step.key);
+            let limits = node::limits(self.options.page_size);
+            let value = match is_long(&limits, key_len, step.len as usize) {
+                true => POINTER_BYTES,
+                false => step.len as usize,
+            };
+            deltas.put(page, step.key, value);
         }
         self.note_put(step.key, page);
     }
@@ -355,6 +370,9 @@ impl<'a, 'f> PageTree<'a, 'f> {
     /// A scan reads a page. In a tree that adapts its leaves, some of these accesses are counted,
     /// which is an access of its own that loads the page.
     pub(super) fn scan_page(&mut self, page: u32) {
+        if let Some(deltas) = &mut self.deltas {
+            deltas.scan(page);
+        }
         if self.adapts {
             self.uses += 1;
             if Use::Scan.counts(self.uses - 1) && !self.frames.holds(page) {
@@ -392,8 +410,7 @@ impl<'a, 'f> PageTree<'a, 'f> {
             self.frames.change(left, end);
         }
         if let Some(deltas) = &mut self.deltas {
-            deltas.rewrite(parted.left);
-            deltas.rewrite(parted.right);
+            deltas.split(left, right);
         }
     }
 
@@ -403,6 +420,9 @@ impl<'a, 'f> PageTree<'a, 'f> {
 
     fn flush(&mut self) {
         self.redo.flush(&mut self.blocks);
+        if let Some(deltas) = &mut self.deltas {
+            deltas.flushed();
+        }
         self.flushed_at = self.clients.now();
     }
 
@@ -444,17 +464,23 @@ impl<'a, 'f> PageTree<'a, 'f> {
             self.flush();
         }
         self.batch.clear();
-        for p in picked {
-            let segments = match &mut self.deltas {
-                Some(deltas) => deltas.write(p.page),
-                None => None,
+        let pages = picked.iter().map(|p| p.page);
+        let written = self.deltas.as_mut().map(|d| d.write(pages.clone()));
+        let sizes = &self.blocks.sizes;
+        for (i, page) in pages.enumerate() {
+            let (is_delta, stored) = match written.as_ref().map(|written| written[i]) {
+                None => (false, sizes.page.mean),
+                Some(Written::Whole(used)) => (false, sizes.page.of(used)),
+                Some(Written::Delta(marked)) => (true, sizes.delta.with(marked)),
             };
             self.batch.push(PageWrite {
-                page: p.page,
-                segments,
+                page,
+                is_delta,
+                stored,
             });
             self.counts.writes += 1;
-            self.counts.whole += u64::from(segments.is_none());
+            self.counts.whole += u64::from(!is_delta);
+            self.counts.delta_stored += if is_delta { stored } else { 0.0 };
         }
         self.homes.write(&self.batch, &mut self.blocks);
     }
