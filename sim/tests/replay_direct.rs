@@ -131,7 +131,7 @@ fn long_values_take_several_blocks_and_give_back_what_they_no_longer_need() {
         ..Op::default()
     };
     let ops = [put(1, 10_000), put(2, 0), put(1, 5_000), put(3, 4_096)];
-    let path = support::traces::made(folder.path(), "t", 0, ops.into_iter());
+    let path = support::traces::made(folder.path(), "t", 0, ops);
     let report = replay(&direct(config(&path, |_| {})));
     assert_eq!(report.direct.unwrap().data_blocks, 3 + 1 + 1);
     assert_eq!(report.io_bytes.page, (3 + 1 + 2 + 1) * BLOCK);
