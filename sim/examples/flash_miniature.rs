@@ -8,7 +8,7 @@ mod streams;
 
 use streams::{Request, STREAMS};
 use treering_sim::predict::Before;
-use treering_sim::predict::flash::Flash;
+use treering_sim::predict::flash::{Flash, FlashShape};
 use treering_sim::ssd::{Frontiers, Ftl, FtlConfig, GcPolicy, GeometryError};
 
 const BLOCKS: u64 = 100_000;
@@ -36,7 +36,7 @@ fn main() -> Result<(), GeometryError> {
                     config.frontiers = frontiers;
                     config.reserve_blocks = 3;
                     let mut whole = Ftl::new(&config)?;
-                    let shape = whole.shape();
+                    let shape = FlashShape::of_pages(&whole.config());
                     let mut small = [4, 8]
                         .map(|k| Flash::sampled(&shape, k, 7, Before::InOrder))
                         .into_iter()

@@ -5,7 +5,7 @@ mod streams;
 
 use streams::{Request, STREAMS, Stream};
 use treering_sim::predict::Before;
-use treering_sim::predict::flash::Flash;
+use treering_sim::predict::flash::{Flash, FlashShape};
 use treering_sim::ssd::{Frontiers, Ftl, FtlConfig, GcPolicy};
 
 const BLOCKS: u64 = 60_000;
@@ -36,7 +36,7 @@ fn amplifications(
         ..FtlConfig::new(BLOCKS, PAGES, over_provisioning, policy)
     };
     let mut whole = Ftl::new(&config(spare.0)).unwrap();
-    let modelled = Ftl::new(&config(spare.1)).unwrap().shape();
+    let modelled = FlashShape::of_pages(&config(spare.1));
     let mut small = Flash::sampled(&modelled, sample, 7, Before::InOrder).unwrap();
     (0..BLOCKS).for_each(|lba| whole.write(lba as u32));
     for seed in [3, 4] {

@@ -22,6 +22,8 @@
 //! size of its last value from the beginning. Both are exact for loads followed by updates of the
 //! same size.
 
+use std::sync::Arc;
+
 use treering_engine::node::LayoutChoice;
 
 use super::grow::{Growth, PartitionSplit};
@@ -53,6 +55,28 @@ impl LeafLevel {
     pub fn grow(workload: &Workload, page_size: usize, choice: LayoutChoice) -> LeafLevel {
         let mut level = LeafLevel::grow_unvisited(workload, page_size, choice);
         level.spread_accesses(workload);
+        level
+    }
+
+    /// The leaves without visits. The workload keeps those last asked for, as many predictions of
+    /// one trace need the same.
+    pub(crate) fn kept(
+        workload: &Workload,
+        page_size: usize,
+        choice: LayoutChoice,
+    ) -> Arc<LeafLevel> {
+        type Kept = ((usize, LayoutChoice), Arc<LeafLevel>);
+        let shape = (page_size, choice);
+        let mut kept = workload.kept.lock();
+        let known = kept.as_ref().and_then(|kept| kept.downcast_ref::<Kept>());
+        if let Some((_, level)) = known.filter(|(of, _)| *of == shape) {
+            return Arc::clone(level);
+        }
+        // Not two at once.
+        *kept = None;
+        let level = Arc::new(LeafLevel::grow_unvisited(workload, page_size, choice));
+        let new: Kept = (shape, Arc::clone(&level));
+        *kept = Some(Arc::new(new));
         level
     }
 

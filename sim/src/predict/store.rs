@@ -94,7 +94,7 @@ pub fn predict_by(
     if method.model == Model::Independent {
         return independent(workload, options, device, pace);
     }
-    let level = workload.leaf_level(options.page_size, options.leaf_layouts());
+    let level = LeafLevel::kept(workload, options.page_size, options.leaf_layouts());
     let run = (workload, &*level, options);
     let played = super::played::predict(run, (device, pace), method.effort);
     played.unwrap_or_else(|| independent(workload, options, device, pace))

@@ -279,7 +279,7 @@ impl SimSsd {
 
     /// The flash, for a miniature of it.
     pub(super) fn shape(&self) -> FlashShape {
-        self.state.lock().ftl.shape()
+        FlashShape::of_pages(&self.state.lock().ftl.config())
     }
 
     /// Whether garbage collection ever ran.

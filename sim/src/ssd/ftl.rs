@@ -22,7 +22,6 @@
 //! Invariants: `l2p[p2l[x]] == x` for every valid physical page `x`; the valid counts of all blocks
 //! sum to the mapped pages; `sealed + open + free == blocks`.
 
-use crate::predict::flash::FlashShape;
 use crate::ssd::gc::{GcPolicy, Ties, Victims};
 
 /// No page: in `l2p` an unmapped logical page, in `p2l` an invalid physical page.
@@ -396,17 +395,17 @@ impl Ftl {
         self.log_pages() as f64 / self.logical_pages() as f64
     }
 
-    /// The geometry, for a miniature of it.
+    /// Geometry and policy; the seed is not kept.
     #[must_use]
-    pub fn shape(&self) -> FlashShape {
-        FlashShape {
-            logical_blocks: self.logical_pages(),
+    pub fn config(&self) -> FtlConfig {
+        FtlConfig {
+            logical_pages: self.logical_pages(),
             pages_per_block: self.b,
             log_blocks: self.log_blocks,
             reserve_blocks: self.reserve,
             policy: self.policy,
             frontiers: self.frontiers,
-            extents: None,
+            seed: 0,
         }
     }
 

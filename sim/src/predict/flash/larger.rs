@@ -64,12 +64,12 @@ fn alpha_of(a: f64, b: u32) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ssd::{Ftl, FtlConfig};
+    use crate::ssd::FtlConfig;
 
     #[test]
     fn uniform_writes_are_extrapolated_by_the_closed_form() {
         let config = FtlConfig::new(100_000, 256, 0.28, GcPolicy::Greedy);
-        let shape = Ftl::new(&config).unwrap().shape();
+        let shape = FlashShape::of_pages(&config);
         let gc = |b| ftl::greedy(1.28, b) - 1.0;
         let (found, coarse) = (gc(32), gc(16));
         let all = found + weight(&shape, 8, found, coarse) * (found - coarse);

@@ -2,7 +2,7 @@
 
 use treering_engine::BLOCK_SIZE;
 
-use crate::ssd::{Frontiers, GcPolicy};
+use crate::ssd::{Frontiers, FtlConfig, GcPolicy};
 
 /// The flash of a drive: its geometry and garbage collection, without times.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,6 +53,20 @@ impl Extents {
 }
 
 impl FlashShape {
+    /// The flash of a drive that maps pages.
+    #[must_use]
+    pub fn of_pages(config: &FtlConfig) -> FlashShape {
+        FlashShape {
+            logical_blocks: config.logical_pages,
+            pages_per_block: config.pages_per_block,
+            log_blocks: config.log_blocks,
+            reserve_blocks: config.reserve_blocks,
+            policy: config.policy,
+            frontiers: config.frontiers,
+            extents: None,
+        }
+    }
+
     /// A drive of `1/scale` of the blocks, in erase blocks as much smaller, so that each still
     /// covers the same stretch of time.
     #[must_use]

@@ -28,10 +28,11 @@ mod table;
 mod tests;
 mod totals;
 
+use std::any::Any;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use treering_engine::node::{self, LayoutChoice};
+use treering_engine::node;
 use treering_engine::{BLOCK_SIZE, POINTER_BYTES, is_long, overflow_blocks};
 use treering_traces::{Op, OpSource, TraceError};
 
@@ -40,7 +41,6 @@ use self::keys::Keys;
 pub(crate) use self::keys::{KeyStats, NEVER};
 use self::pass::Pass;
 pub use self::totals::Totals;
-use super::leaf::LeafLevel;
 
 /// The part of the trace to measure, and the memory that the pass may use.
 #[derive(Clone, Copy, Debug)]
@@ -120,12 +120,10 @@ pub struct Workload {
     pub(crate) keys: Keys,
     /// The operations on them, in order.
     pub(crate) accesses: Accesses,
-    /// The leaves last asked for, without visits, and of which pages.
-    level: Mutex<Option<(Shape, Arc<LeafLevel>)>>,
+    /// What was last derived from all this, for the next prediction that needs the same; see
+    /// [`crate::predict::leaf::LeafLevel::kept`].
+    pub(crate) kept: Mutex<Option<Arc<dyn Any + Send + Sync>>>,
 }
-
-/// Page size and layouts of leaves.
-type Shape = (usize, LayoutChoice);
 
 impl Workload {
     /// Reads `source` to its end (or to `span.limit_ops`) and counts.
@@ -160,23 +158,6 @@ impl Workload {
             }
         }
         Ok(pass.finish())
-    }
-
-    /// The leaves of pages of this size, without visits. Those last asked for are kept, as many
-    /// predictions of one trace need the same.
-    pub(crate) fn leaf_level(&self, page_size: usize, choice: LayoutChoice) -> Arc<LeafLevel> {
-        let shape = (page_size, choice);
-        let mut kept = self.level.lock();
-        match &*kept {
-            Some((of, level)) if *of == shape => Arc::clone(level),
-            _ => {
-                // Not two at once.
-                *kept = None;
-                let level = Arc::new(LeafLevel::grow_unvisited(self, page_size, choice));
-                *kept = Some((shape, Arc::clone(&level)));
-                level
-            }
-        }
     }
 
     /// Number of keys in the sample.

@@ -241,7 +241,7 @@ impl Pass {
             tick: self.tick,
             keys: self.keys,
             accesses: self.accesses,
-            level: Mutex::default(),
+            kept: Mutex::default(),
         }
     }
 }
