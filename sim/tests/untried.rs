@@ -1,8 +1,10 @@
-//! Predictions outside the tested range of parameters are marked as such next to every number.
+//! Predictions from popularity alone are marked next to every number outside the range of parameters
+//! in which they were tested.
 
 use std::path::{Path, PathBuf};
 
 use treering_engine::{PageStoreKind, TreeKind};
+use treering_sim::predict::Model;
 use treering_sim::predict::tried::Decides;
 use treering_sim::replay::{ReplayConfig, Target, run};
 use treering_sim::report::{ReplayReport, html, text};
@@ -27,12 +29,15 @@ fn trace(folder: &Path, workload: Workload) -> PathBuf {
 
 fn on_ssd(trace: &Path) -> ReplayConfig {
     let target = Target::builtin("ssd").expect("it is built in");
-    ReplayConfig::new(trace.to_path_buf(), target)
+    let mut config = ReplayConfig::new(trace.to_path_buf(), target);
+    config.method.model = Model::Independent;
+    config
 }
 
 fn on_csd(trace: &Path) -> ReplayConfig {
     let target = Target::builtin("csd").expect("it is built in");
     let mut config = ReplayConfig::new(trace.to_path_buf(), target);
+    config.method.model = Model::Independent;
     config.tree.pages_mut().tree = TreeKind::BTree;
     config.tree.pages_mut().store = PageStoreKind::Shadow;
     config

@@ -112,7 +112,7 @@ impl PredictedValue {
         let Estimate { value, high, .. } = self.estimate;
         match high {
             Some(high) if value > 0.0 => {
-                format!("{value:.3} ±{:.0} %", 100.0 * (high / value - 1.0))
+                format!("{value:.3} ±{:.0}%", 100.0 * (high / value - 1.0))
             }
             _ => format!("{value:.3}"),
         }
