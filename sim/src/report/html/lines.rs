@@ -90,7 +90,7 @@ impl<'a> Lines<'a> {
         let names = self.curves.iter().enumerate();
         Picture {
             names: names.map(|(i, c)| (c.name.clone(), colour(i))).collect(),
-            height: 320,
+            height: 326,
             narrow_extra: 0,
             paint: Box::new(move |area| self.paint(area)),
         }
