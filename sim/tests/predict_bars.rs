@@ -89,7 +89,7 @@ fn measured_values_lie_within_narrow_bars() {
     let (mut inside, mut widths, mut errors) = (0, Vec::new(), Vec::new());
     for trace in traces(folder.path()) {
         for design in designs() {
-            let report = replay(&trace, design.clone(), Model::Played);
+            let report = replay(&trace, design, Model::Played);
             let bars = report.prediction.as_ref().and_then(|p| p.bars);
             for (measured, predicted, bar) in components(&report, &bars.expect("bars")) {
                 let error = (measured / predicted - 1.0).abs();
