@@ -52,6 +52,7 @@ pub(crate) fn run(args: &GenArgs) -> Result<(), Failure> {
 
 fn params(args: &GenArgs) -> Result<GenParams, Failure> {
     let workload: Workload = args.workload.parse()?;
+    let defaults = GenParams::new(workload, args.records);
     let mut params = GenParams {
         ops: args.ops,
         writes: args.writes,
@@ -61,9 +62,10 @@ fn params(args: &GenArgs) -> Result<GenParams, Failure> {
         theta: args.theta,
         hot_ops: args.hot_ops,
         hot_keys: args.hot_keys,
+        shift_every: args.shift_every,
         order: match &args.order {
             Some(order) => order.parse()?,
-            None => Default::default(),
+            None => defaults.order,
         },
         key_size: args.key_size,
         value_size: args.value_size,
@@ -71,7 +73,7 @@ fn params(args: &GenArgs) -> Result<GenParams, Failure> {
         seed: args.seed,
         no_load: args.no_load,
         clients: args.clients,
-        ..GenParams::new(workload, args.records)
+        ..defaults
     };
     mixgraph(args, &mut params)?;
     Ok(params)

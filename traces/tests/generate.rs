@@ -233,6 +233,59 @@ fn sequential_cycles_through_the_keys_in_order() {
 }
 
 #[test]
+fn hot_records_of_shifting_become_others() {
+    let mut params = params(Workload::Shifting, 1000, 60_000);
+    (params.hot_keys, params.shift_every) = (Some(0.1), Some(20_000));
+    let (header, ops) = all(&params);
+    let ops = measured(&header, &ops);
+    // Four fifths of the operations go to the records that are hot at that moment.
+    let often = |ops: &[Op]| {
+        let mut counts: Vec<_> = popularity(ops).into_iter().collect();
+        counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        let hot = counts[..100].iter().map(|(_, count)| count).sum::<u64>();
+        assert!(hot > ops.len() as u64 * 7 / 10, "{hot} of {}", ops.len());
+        let names = counts[..100].iter().map(|(key, _)| key.clone());
+        names.collect::<std::collections::HashSet<_>>()
+    };
+    let [first, second] = [often(&ops[..2000]), often(&ops[20_000..22_000])];
+    assert!(first.intersection(&second).count() < 30);
+    // In between, the one half is still hot.
+    let between = often(&ops[10_000..12_000]);
+    assert!((30..70).contains(&first.intersection(&between).count()));
+}
+
+#[test]
+fn a_log_appends_and_removes_the_oldest() {
+    let (header, ops) = all(&params(Workload::Log, 1000, 20_000));
+    assert_eq!(header.records, Some(11_000));
+    let mut live = std::collections::VecDeque::new();
+    let mut last = Vec::new();
+    for op in &ops {
+        match op.kind {
+            OpKind::Put => {
+                assert!(op.key > last, "keys ascend");
+                last = op.key.clone();
+                live.push_back(op.key.clone());
+            }
+            OpKind::Delete => assert_eq!(live.pop_front().as_ref(), Some(&op.key)),
+            kind => panic!("{kind:?}"),
+        }
+    }
+    assert_eq!(live.len(), 1000);
+    // Gets read what is there, and without any record deletes find nothing.
+    let mut params = params(Workload::Log, 50, 5000);
+    (params.writes, params.deletes) = (Some(0.3), Some(0.3));
+    let mut live = std::collections::BTreeSet::new();
+    for op in all(&params).1 {
+        match op.kind {
+            OpKind::Put => assert!(live.insert(op.key.clone())),
+            OpKind::Delete => drop(live.remove(&op.key)),
+            _ => assert!(live.is_empty() || live.contains(&op.key)),
+        }
+    }
+}
+
+#[test]
 fn keys_of_every_size_are_distinct() {
     for key_size in [1, 2, 3, 7, 8, 9, 16, 23, 200] {
         let mut params = params(Workload::Load, 250, 0);
@@ -344,7 +397,7 @@ fn fingerprint(params: &GenParams) -> u64 {
 #[test]
 fn a_seed_always_generates_the_same_trace() {
     // These numbers must never change: a workload and its seed identify a trace.
-    let golden: [(Workload, u64); 13] = GOLDEN;
+    let golden: [(Workload, u64); 15] = GOLDEN;
     let mut found = Vec::new();
     for (workload, _) in golden {
         let mut params = params(workload, 1000, 20_000);
@@ -421,6 +474,8 @@ fn invalid_parameters_are_refused_by_name() {
     refused(Zipf, &|p| p.max_scan = Some(0), "max-scan");
     refused(Zipf, &|p| p.hot_ops = Some(0.5), "hot-ops");
     refused(Hotspot, &|p| p.hot_keys = Some(2.0), "hot-keys");
+    refused(Hotspot, &|p| p.shift_every = Some(9), "shift-every");
+    refused(Shifting, &|p| p.shift_every = Some(0), "shift-every");
     refused(Zipf, &|p| p.key_size = Some(1), "key-size");
     refused(Zipf, &|p| p.key_size = Some(0), "key-size");
     refused(Zipf, &|p| p.key_size = Some(5000), "key-size");
@@ -465,7 +520,7 @@ fn invalid_parameters_are_refused_by_name() {
 
 /// Fingerprints of 1000 records and 20 000 operations with seed 7. `ycsb-a` equals `zipf`, and
 /// `ycsb-d` equals `latest`, because they have the same distribution, mix and seed.
-const GOLDEN: [(Workload, u64); 13] = [
+const GOLDEN: [(Workload, u64); 15] = [
     (Workload::YcsbA, 0x30be_64de_a38b_c8d5),
     (Workload::YcsbB, 0x010c_b80c_0097_a0b8),
     (Workload::YcsbC, 0x8323_e7ec_1d41_cd1c),
@@ -479,4 +534,6 @@ const GOLDEN: [(Workload, u64); 13] = [
     (Workload::Mixgraph, 0xdb5f_1769_db67_d3e2),
     (Workload::Load, 0x3f35_f0ce_aa08_5843),
     (Workload::Sequential, 0x366e_b902_2a07_6fed),
+    (Workload::Shifting, 0xd87f_057e_f4f4_5bdc),
+    (Workload::Log, 0x1e9e_4e54_e8c3_ebcd),
 ];

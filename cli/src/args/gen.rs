@@ -11,11 +11,13 @@ use crate::units;
 #[command(after_help = "EXAMPLES:\n  \
     treering gen ycsb-a --records 1M --ops 5M -o a.trz\n  \
     treering gen zipf --theta 0.8 --writes 1 --value-size 16-400 --records 500k -o zipf.trz\n  \
+    treering gen log --records 100k --ops 1M --value-size 500 -o log.trz\n  \
     treering gen mixgraph --records 50M --no-load --clients 16 -o fb.trz\n\n\
     Each workload first loads its records, marked as warm-up, unless --no-load is given; \
     the workload `load` consists of only this load, not marked as warm-up.")]
 pub(crate) struct GenArgs {
-    /// Workload: ycsb-a to ycsb-f, uniform, zipf, latest, hotspot, mixgraph, load or sequential
+    /// Workload: ycsb-a to ycsb-f, uniform, zipf, latest, hotspot, shifting (a hotspot that
+    /// moves), mixgraph, load, sequential or log (append, trim the oldest)
     pub(crate) workload: String,
     /// Trace file to write, .trz or .jsonl
     #[arg(short, long, value_name = "TRACE")]
@@ -26,10 +28,11 @@ pub(crate) struct GenArgs {
     /// Number of operations after the load [default: the number of records]
     #[arg(long, value_name = "N", value_parser = units::count)]
     pub(crate) ops: Option<u64>,
-    /// Share of puts among the operations [default: 0.5; latest 0.05, sequential 1, mixgraph 0.14]
+    /// Share of puts among the operations [default: 0.5; latest 0.05,
+    /// sequential 1, mixgraph 0.14]
     #[arg(long, value_name = "SHARE", value_parser = units::share)]
     pub(crate) writes: Option<f64>,
-    /// Share of deletes among the operations [default: 0]
+    /// Share of deletes among the operations [default: 0; log 0.5]
     #[arg(long, value_name = "SHARE", value_parser = units::share)]
     pub(crate) deletes: Option<f64>,
     /// Share of scans among the operations [default: 0; mixgraph 0.01]
@@ -41,13 +44,17 @@ pub(crate) struct GenArgs {
     /// Zipf exponent, 0 to 1.5 [default: 0.99]
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     pub(crate) theta: Option<f64>,
-    /// hotspot: share of operations on the hot records [default: 0.8]
+    /// hotspot, shifting: share of operations on the hot records [default: 0.8]
     #[arg(long, value_name = "SHARE", value_parser = units::share)]
     pub(crate) hot_ops: Option<f64>,
-    /// hotspot: share of records that are hot [default: 0.2]
+    /// hotspot, shifting: share of records that are hot [default: 0.2]
     #[arg(long, value_name = "SHARE", value_parser = units::share)]
     pub(crate) hot_keys: Option<f64>,
-    /// Order in which records are loaded: random or sorted [default: random]
+    /// shifting: number of operations after which all hot records are others [default: a tenth of
+    /// the operations]
+    #[arg(long, value_name = "N", value_parser = units::count)]
+    pub(crate) shift_every: Option<u64>,
+    /// Order in which records are loaded: random or sorted [default: random; log sorted]
     #[arg(long)]
     pub(crate) order: Option<String>,
     /// Key length in bytes [default: 16; mixgraph 48]

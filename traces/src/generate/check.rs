@@ -65,6 +65,12 @@ impl GenParams {
                 "expected at least 1, found 0",
             ));
         }
+        if self.shift_every == Some(0) {
+            return Err(TraceError::parameter(
+                "shift-every",
+                "expected at least 1, found 0",
+            ));
+        }
         if self.max_scan == Some(0) {
             return Err(TraceError::parameter(
                 "max-scan",
@@ -138,13 +144,17 @@ impl GenParams {
         if self.theta.is_some() && !self.workload.has_theta() {
             return refuse("theta", "has no Zipf exponent");
         }
-        if self.workload != Workload::Hotspot {
+        if !self.workload.has_hot_records() {
+            let why = "has no hot records; take hotspot or shifting";
             if self.hot_ops.is_some() {
-                return refuse("hot-ops", "has no hot records; take hotspot");
+                return refuse("hot-ops", why);
             }
             if self.hot_keys.is_some() {
-                return refuse("hot-keys", "has no hot records; take hotspot");
+                return refuse("hot-keys", why);
             }
+        }
+        if self.shift_every.is_some() && self.workload != Workload::Shifting {
+            return refuse("shift-every", "has no hot records that move; take shifting");
         }
         Ok(())
     }

@@ -75,6 +75,16 @@ enum Law {
         share: f64,
         scramble: Permutation,
     },
+    /// As `Hotspot`, but the hot ranks begin at a place that moves on: after `every` operations,
+    /// all of them are others.
+    Shifting {
+        records: u64,
+        hot: u64,
+        share: f64,
+        every: u64,
+        drawn: u64,
+        scramble: Permutation,
+    },
     /// One record after the other.
     Sequential { records: u64, next: u64 },
     /// Key ranges and power laws.
@@ -84,6 +94,8 @@ enum Law {
 impl Law {
     fn new(params: &GenParams, positions: u64) -> Self {
         let records = params.records;
+        let hot = libm::round(params.hot_keys.unwrap_or(0.2) * records as f64) as u64;
+        let (hot, share) = (hot.min(records), params.hot_ops.unwrap_or(0.8));
         let scramble = |n| Permutation::new(n, derive(params.seed, 4));
         let scrambled = |n| Law::Scrambled {
             zipf: Zipf::new(n, params.exponent()),
@@ -101,16 +113,24 @@ impl Law {
             },
             Workload::Hotspot => Law::Hotspot {
                 records,
-                hot: (libm::round(params.hot_keys.unwrap_or(0.2) * records as f64) as u64)
-                    .min(records),
-                share: params.hot_ops.unwrap_or(0.8),
+                hot,
+                share,
+                scramble: scramble(records),
+            },
+            Workload::Shifting => Law::Shifting {
+                records,
+                hot,
+                share,
+                every: params.shift_operations(),
+                drawn: 0,
                 scramble: scramble(records),
             },
             Workload::Mixgraph => {
                 Law::Mixgraph(KeyRanges::new(&params.mixgraph, records, params.seed))
             }
             Workload::Sequential => Law::Sequential { records, next: 0 },
-            Workload::Uniform | Workload::Load => Law::Uniform { records },
+            // A log chooses its records by itself.
+            Workload::Uniform | Workload::Load | Workload::Log => Law::Uniform { records },
         }
     }
 
@@ -136,18 +156,22 @@ impl Law {
                 share,
                 scramble,
             } => {
-                let cold = *records - *hot;
-                batch.fill_with(|| {
-                    let is_hot = random.unit() < *share;
-                    // If there are no hot (or no cold) records, all operations go to the others.
-                    let rank = if (is_hot && *hot > 0) || cold == 0 {
-                        random.below(*hot)
-                    } else {
-                        *hot + random.below(cold)
-                    };
-                    scramble.apply(rank)
-                });
+                batch.fill_with(|| scramble.apply(hot_or_cold(random, *records, *hot, *share)));
             }
+            Law::Shifting {
+                records,
+                hot,
+                share,
+                every,
+                drawn,
+                scramble,
+            } => batch.fill_with(|| {
+                let moved = u128::from(*drawn) * u128::from(*hot) / u128::from(*every);
+                *drawn += 1;
+                let rank = hot_or_cold(random, *records, *hot, *share);
+                let rank = (u128::from(rank) + moved) % u128::from(*records);
+                scramble.apply(rank as u64)
+            }),
             Law::Sequential { records, next } => batch.fill_with(|| {
                 let position = *next;
                 *next = if position + 1 == *records {
@@ -159,6 +183,18 @@ impl Law {
             }),
             Law::Mixgraph(ranges) => batch.fill_with(|| ranges.sample(random)),
         }
+    }
+}
+
+/// Draws a rank: with probability `share` one of the first `hot` ones, else one of the others. If
+/// there are no hot (or no cold) records, all operations go to the others.
+fn hot_or_cold(random: &mut Random, records: u64, hot: u64, share: f64) -> u64 {
+    let cold = records - hot;
+    let is_hot = random.unit() < share;
+    if (is_hot && hot > 0) || cold == 0 {
+        random.below(hot)
+    } else {
+        hot + random.below(cold)
     }
 }
 

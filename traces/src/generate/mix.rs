@@ -57,14 +57,14 @@ impl Mix {
             }
             // As many pairs as single gets, n / 3 each, because a pair is two operations.
             YcsbF => pairs = part(1.0 / 3.0, ops).min(ops / 2),
-            Uniform | Zipf | Latest | Hotspot | Mixgraph | Sequential => {
+            Uniform | Zipf | Latest | Hotspot | Mixgraph | Sequential | Shifting | Log => {
                 let [w, d, s] = params.shares();
                 // The running sums are rounded, so that the parts never exceed `ops`.
                 let puts = part(w, ops).min(ops);
                 deletes = part(w + d, ops).clamp(puts, ops) - puts;
                 scans = part(w + d + s, ops).clamp(puts + deletes, ops) - puts - deletes;
                 match params.workload {
-                    Latest => inserts = puts,
+                    Latest | Log => inserts = puts,
                     _ => updates = puts,
                 }
             }

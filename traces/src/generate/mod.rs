@@ -15,8 +15,8 @@
 //!   one key by one client, so it is two operations of the trace. Half of the *transactions* are
 //!   such pairs, hence two thirds of the operations.
 //! - `choose`: popularity. Skew is *scrambled*: a seeded permutation maps ranks to records, so that
-//!   popularity is independent of key order. The exceptions are `latest`, `sequential` and
-//!   `mixgraph`, which need that relation.
+//!   popularity is independent of key order. The exceptions are `latest`, `sequential`,
+//!   `log` and `mixgraph`, which need that relation.
 //! - `keys`: the bytes of a key and the length of a value, as functions of the record.
 //!
 //! All of it takes O(1) memory, whatever the number of records. Nothing depends on the platform's

@@ -35,11 +35,15 @@ pub enum Workload {
     Load,
     /// Operations visit the keys in ascending order, over and over.
     Sequential,
+    /// A hotspot whose hot records become cold one after the other, while others become hot.
+    Shifting,
+    /// A log: puts append records, deletes remove the oldest one, and gets read any that is left.
+    Log,
 }
 
 impl Workload {
     /// All workloads, with their names on the command line.
-    pub const ALL: [(Workload, &'static str); 13] = [
+    pub const ALL: [(Workload, &'static str); 15] = [
         (Workload::YcsbA, "ycsb-a"),
         (Workload::YcsbB, "ycsb-b"),
         (Workload::YcsbC, "ycsb-c"),
@@ -53,6 +57,8 @@ impl Workload {
         (Workload::Mixgraph, "mixgraph"),
         (Workload::Load, "load"),
         (Workload::Sequential, "sequential"),
+        (Workload::Shifting, "shifting"),
+        (Workload::Log, "log"),
     ];
 
     /// Returns the name on the command line.
@@ -71,7 +77,14 @@ impl Workload {
 
     pub(super) fn has_theta(self) -> bool {
         use Workload::*;
-        !matches!(self, Uniform | Hotspot | Mixgraph | Load | Sequential)
+        !matches!(
+            self,
+            Uniform | Hotspot | Mixgraph | Load | Sequential | Shifting | Log
+        )
+    }
+
+    pub(super) fn has_hot_records(self) -> bool {
+        matches!(self, Workload::Hotspot | Workload::Shifting)
     }
 }
 
@@ -224,10 +237,10 @@ pub struct GenParams {
     pub records: u64,
     /// Number of operations after the load. Default: the number of records. `load` has none.
     pub ops: Option<u64>,
-    /// Share of puts (`latest`: of inserts), 0 to 1. Default: 0.5; `latest` 0.05, `sequential` 1,
-    /// `mixgraph` 0.14.
+    /// Share of puts (`latest` and `log`: of inserts), 0 to 1. Default: 0.5; `latest` 0.05,
+    /// `sequential` 1, `mixgraph` 0.14.
     pub writes: Option<f64>,
-    /// Share of deletes, 0 to 1. Default: 0.
+    /// Share of deletes, 0 to 1. Default: 0; `log` 0.5.
     pub deletes: Option<f64>,
     /// Share of scans, 0 to 1. Default: 0; `mixgraph` 0.01. The remaining operations are gets.
     pub scans: Option<f64>,
@@ -235,11 +248,14 @@ pub struct GenParams {
     pub max_scan: Option<u32>,
     /// Zipf exponent, 0 to 1.5. Default: 0.99 (YCSB).
     pub theta: Option<f64>,
-    /// Share of operations on the hot records of `hotspot`. Default: 0.8 (YCSB).
+    /// Share of operations on the hot records of `hotspot` and `shifting`. Default: 0.8 (YCSB).
     pub hot_ops: Option<f64>,
-    /// Share of records that are hot in `hotspot`. Default: 0.2 (YCSB).
+    /// Share of records that are hot in `hotspot` and `shifting`. Default: 0.2 (YCSB).
     pub hot_keys: Option<f64>,
-    /// Load order.
+    /// `shifting`: number of operations after which all hot records are others. Default: a tenth
+    /// of the operations.
+    pub shift_every: Option<u64>,
+    /// Load order. Default: random; `log` sorted.
     pub order: Order,
     /// Key length in bytes. Default: 16; `mixgraph` 48.
     pub key_size: Option<u32>,
@@ -298,7 +314,11 @@ impl GenParams {
             theta: None,
             hot_ops: None,
             hot_keys: None,
-            order: Order::default(),
+            shift_every: None,
+            order: match workload {
+                Workload::Log => Order::Sorted,
+                _ => Order::default(),
+            },
             key_size: None,
             value_size: None,
             zeros: 0.5,
@@ -330,6 +350,11 @@ impl GenParams {
         })
     }
 
+    /// Returns after how many operations all hot records of `shifting` are others.
+    pub(crate) fn shift_operations(&self) -> u64 {
+        self.shift_every.unwrap_or((self.operations() / 10).max(1))
+    }
+
     /// Returns the shares of puts, deletes and scans of a workload without a fixed mix.
     pub(crate) fn shares(&self) -> [f64; 3] {
         let (writes, scans) = match self.workload {
@@ -340,7 +365,10 @@ impl GenParams {
         };
         // A given share of deletes or scans reduces the default share of puts where there is no
         // other room.
-        let deletes = self.deletes.unwrap_or(0.0);
+        let deletes = self.deletes.unwrap_or(match self.workload {
+            Workload::Log => (1.0 - self.writes.unwrap_or(0.5)).min(0.5),
+            _ => 0.0,
+        });
         let scans = self.scans.unwrap_or(scans);
         let room = (1.0 - deletes - scans).max(0.0);
         [self.writes.unwrap_or(writes.min(room)), deletes, scans]
@@ -364,6 +392,7 @@ impl GenParams {
         flag("theta", share(self.theta));
         flag("hot-ops", share(self.hot_ops));
         flag("hot-keys", share(self.hot_keys));
+        flag("shift-every", self.shift_every.map(|n| n.to_string()));
         flag("order", Some(self.order.name().to_string()));
         flag("key-size", Some(self.key_bytes().to_string()));
         match (self.value_size, self.workload) {

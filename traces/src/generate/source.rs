@@ -50,6 +50,9 @@ pub(crate) struct Generator {
     scan_len: ScanLen,
     /// The number of existing records. During the load, the id of the next one.
     present: u64,
+    /// The oldest record that a log still has.
+    first: u64,
+    is_log: bool,
     /// Records still to be loaded.
     to_load: u64,
     /// The put that completes a read-modify-write.
@@ -72,6 +75,8 @@ impl Generator {
             mix,
             scan_len: ScanLen::new(params),
             present: loaded,
+            first: 0,
+            is_log: params.workload == Workload::Log,
             to_load: params.records - loaded,
             pending: None,
             client: params.clients - 1,
@@ -87,6 +92,20 @@ impl Generator {
         if self.client == self.clients {
             self.client = 0;
         }
+    }
+
+    /// Returns the position of a record of the log: the oldest one, which is removed, or any. An
+    /// empty log gives the record that was removed last, or the first one.
+    fn of_log(&mut self, removes: bool) -> u64 {
+        let id = match self.present - self.first {
+            0 => self.first.saturating_sub(1),
+            _ if removes => self.first,
+            left => self.first + self.random.below(left),
+        };
+        if removes {
+            self.first = self.present.min(self.first + 1);
+        }
+        self.places.position(id)
     }
 
     #[inline]
@@ -118,7 +137,11 @@ impl OpSource for Generator {
                 let position = self.insert();
                 (OpKind::Put, position)
             } else {
-                let position = self.chooser.choose(self.present, &self.places);
+                let position = if self.is_log {
+                    self.of_log(action == Action::Delete)
+                } else {
+                    self.chooser.choose(self.present, &self.places)
+                };
                 let kind = match action {
                     Action::Get => OpKind::Get,
                     Action::Update | Action::Insert => OpKind::Put,
