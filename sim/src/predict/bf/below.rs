@@ -7,8 +7,8 @@ pub(in crate::predict) trait Below {
     /// Reads a leaf.
     fn read(&mut self, leaf: u32);
 
-    /// Merges records into a leaf; the newest was written at this time.
-    fn merge(&mut self, leaf: u32, written: u64);
+    /// Merges the dirty ones of these records into a leaf; the newest was written at this time.
+    fn merge(&mut self, leaf: u32, written: u64, records: &[Record]);
 
     /// The time of a write that happens now, as [`Below::merge`] will get it.
     fn now(&self) -> u64;
@@ -16,8 +16,13 @@ pub(in crate::predict) trait Below {
     /// Evicts leaves ahead of need.
     fn tidy(&mut self);
 
-    /// Free bytes of a leaf.
+    /// Free bytes of a leaf once all written records are merged into it.
     fn free(&self, leaf: u32) -> u32;
+
+    /// Whether a record also needs a place in this leaf, which only the leaf knows.
+    fn has_places(&self, _: u32) -> bool {
+        false
+    }
 
     /// Whether a leaf is in the sample.
     fn is_played(&self, leaf: u32) -> bool;

@@ -59,7 +59,8 @@ pub(in crate::predict) struct Key {
     pub(in crate::predict) rank: u32,
     /// Bytes of its record in a mini-page.
     pub(in crate::predict) bytes: u32,
-    /// Bytes that it is assumed to need in a leaf if the leaf is not known to hold it.
+    /// Bytes that it is assumed to need in a leaf if the leaf is not known to hold it, beyond those
+    /// that [`Below::free`] counts.
     pub(in crate::predict) growth: u32,
 }
 
@@ -126,10 +127,30 @@ impl<'a, B: Below> Model<'a, B> {
         }
     }
 
-    /// The leaf is full and about to be split: dirty records are merged first, and those from
-    /// `rank` on leave the mini-page.
-    pub(in crate::predict) fn split(&mut self, leaf: u32, right: u32, rank: u32) {
-        self.merge(leaf, Cause::Room);
+    /// A write finds no room in the leaf, which will be split: dirty records are merged first, and
+    /// a mini-page that had some makes room for the record of `bytes` bytes.
+    pub(in crate::predict) fn before_split(&mut self, leaf: u32, bytes: usize) {
+        self.look_at_leaf(leaf);
+        let mini = self.leaves[leaf as usize].mini.as_ref();
+        let Some(mini) = mini.filter(|mini| mini.dirty() > 0) else {
+            return;
+        };
+        match mini.mirror {
+            true => self.merge(leaf, Cause::Room),
+            false => self.merge_and_reshape(leaf, bytes),
+        }
+        // The write begins again.
+        self.look_at_leaf(leaf);
+    }
+
+    /// The leaf was split: the records from `rank` on leave its mini-page.
+    pub(in crate::predict) fn divide(&mut self, leaf: u32, right: u32, rank: u32) {
+        if self.below.is_played(right) {
+            self.look_at_leaf(right);
+            self.leaves[right as usize].known = true;
+        }
+        self.look_at_leaf(leaf);
+        self.leaves[leaf as usize].known = true;
         let Some(mini) = self.leaves[leaf as usize].mini.take() else {
             return;
         };
@@ -144,7 +165,7 @@ impl<'a, B: Below> Model<'a, B> {
 
     /// Gives a leaf a mini-page of these records, if a block is available at once.
     fn give(&mut self, leaf: u32, records: &[Record], mirror: bool) {
-        if records.is_empty() {
+        if records.is_empty() && !mirror {
             return;
         }
         let class = self.class_for(self.mini_bytes(records.iter().copied()));
@@ -351,12 +372,13 @@ impl<'a, B: Below> Model<'a, B> {
         let mini = leaf.mini.as_deref();
         let has = mini.is_some_and(|mini| mini.find(key.rank).is_ok());
         let mut growth = if has { 0 } else { key.growth };
-        let free = self.below.free(key.leaf);
+        let free = i64::from(self.below.free(key.leaf));
         let room = match mini {
-            Some(mini) => Some(free.saturating_sub(mini.growth)),
+            Some(mini) => Some(free - i64::from(mini.growth)),
             None => leaf.known.then_some(free),
         };
-        if room.is_none_or(|room| growth > room) {
+        let lacks_place = !has && self.below.has_places(key.leaf);
+        if lacks_place || room.is_none_or(|room| i64::from(growth) > room) {
             // At this size the leaf already holds the key and all dirty records.
             self.look_at_leaf(key.leaf);
             growth = 0;
@@ -368,7 +390,7 @@ impl<'a, B: Below> Model<'a, B> {
         let mirror = self.leaves[key.leaf as usize].mini.as_ref();
         let fits = self.class_for(needed) < self.shape.blocks.len();
         if !fits || needed > self.shape.largest && !mirror.is_some_and(|mini| mini.mirror) {
-            self.merge_and_reshape(key);
+            self.merge_and_reshape(key.leaf, key.bytes as usize);
             return false;
         }
         if let Err(short) = self.with_room(key.leaf, needed) {
@@ -430,12 +452,12 @@ impl<'a, B: Below> Model<'a, B> {
         true
     }
 
-    /// Merges a mini-page that has become too large; it then becomes a mirror, or shrinks (§5.5).
-    fn merge_and_reshape(&mut self, key: Key) {
-        let leaf = key.leaf;
+    /// Merges a mini-page that has become too large; it then becomes a mirror with `spare` bytes
+    /// left, or shrinks (§5.5).
+    fn merge_and_reshape(&mut self, leaf: u32, spare: usize) {
         self.merge(leaf, Cause::Room);
         self.look_at_leaf(leaf);
-        if self.widen(leaf, key.bytes as usize).is_ok() {
+        if self.widen(leaf, spare).is_ok() {
             return;
         }
         let marks = self.shape.marks;
@@ -457,8 +479,8 @@ impl<'a, B: Below> Model<'a, B> {
         if records == 0 {
             return;
         }
+        self.below.merge(leaf, mini.written, &mini.records);
         mini.merged();
-        self.below.merge(leaf, mini.written);
         self.counts.merges[cause as usize] += 1.0;
         self.counts.merged_records += f64::from(records);
     }

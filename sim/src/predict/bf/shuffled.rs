@@ -29,7 +29,7 @@ impl Below for Leaves<'_> {
         self.frames.visit(leaf, None, self.time);
     }
 
-    fn merge(&mut self, leaf: u32, written: u64) {
+    fn merge(&mut self, leaf: u32, written: u64, _: &[Record]) {
         self.of_leaf[leaf as usize].merges += 1.0;
         self.frames.visit(leaf, Some(written), self.time);
     }

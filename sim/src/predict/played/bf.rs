@@ -8,7 +8,7 @@ use treering_traces::OpKind;
 
 use super::store::PageTree;
 use crate::predict::bf::{Below, Key, MiniPageCounts, MiniPageModel, Record};
-use crate::predict::workload::Step;
+use crate::predict::workload::{NEVER, Step};
 
 /// The leaves below the mini-pages.
 pub(super) struct Leaves<'a, 'f> {
@@ -18,8 +18,12 @@ pub(super) struct Leaves<'a, 'f> {
     ranks: Vec<u32>,
     mini_slot: u32,
     leaf_slot: u32,
-    /// Bytes of a leaf's records, and bytes beside them, on average.
-    record_bytes: f64,
+    /// Bytes of each key's value as leaves store it.
+    values: Vec<u16>,
+    /// Bytes of keys and values in each leaf, once all records are merged.
+    used: Vec<u32>,
+    /// Bytes that a record takes beside key and value, and a leaf beside its records, on average.
+    beside: f64,
     header_bytes: f64,
 }
 
@@ -42,8 +46,13 @@ impl Below for Leaves<'_, '_> {
         self.tree.visit(leaf, None);
     }
 
-    fn merge(&mut self, leaf: u32, written: u64) {
+    fn merge(&mut self, leaf: u32, written: u64, records: &[Record]) {
         self.tree.visit(leaf, Some(written));
+        for record in records.iter().filter(|record| record.dirty) {
+            let key = self.order[record.rank as usize];
+            self.tree
+                .settle(leaf, key, self.values[key as usize].into());
+        }
         self.tree.free_replaced(leaf);
     }
 
@@ -56,9 +65,14 @@ impl Below for Leaves<'_, '_> {
     }
 
     fn free(&self, leaf: u32) -> u32 {
-        let records = f64::from(self.tree.leaves.records(leaf));
-        let used = self.header_bytes + records * self.record_bytes;
+        let beside = self.header_bytes + f64::from(self.tree.leaves.records(leaf)) * self.beside;
+        let used = beside + f64::from(self.used[leaf as usize]);
         (self.tree.options.page_size as f64 - used).max(0.0) as u32
+    }
+
+    fn has_places(&self, leaf: u32) -> bool {
+        let leaf = self.tree.level.leaves.get(leaf as usize);
+        leaf.is_some_and(|leaf| leaf.layout.is_dense())
     }
 
     fn is_played(&self, leaf: u32) -> bool {
@@ -88,8 +102,7 @@ impl Leaves<'_, '_> {
         if !self.tree.is_live(key) {
             return key_len as u32;
         }
-        let value = (self.tree.workload).stored_len(key, self.tree.options.page_size);
-        (key_len + value) as u32
+        key_len as u32 + u32::from(self.values[key as usize])
     }
 
     fn key(&self, key: u32) -> Key {
@@ -98,8 +111,35 @@ impl Leaves<'_, '_> {
             leaf: self.tree.leaves.page(key),
             rank: self.ranks[key as usize],
             bytes: self.mini_slot + bytes,
-            growth: self.leaf_slot + bytes,
+            growth: match self.tree.is_live(key) {
+                true => self.leaf_slot + bytes,
+                false => 0,
+            },
         }
+    }
+
+    /// A key gets a value of this many bytes as leaves store it, or none.
+    fn note_value(&mut self, key: u32, value: Option<usize>) {
+        let page = self.tree.leaves.page(key) as usize;
+        if self.tree.is_live(key) {
+            self.used[page] = self.used[page].saturating_sub(self.bytes(key));
+        }
+        if let Some(value) = value {
+            self.values[key as usize] = value.min(usize::from(u16::MAX)) as u16;
+            let (key_len, _) = self.tree.workload.keys.lens(key);
+            self.used[page] += key_len as u32 + u32::from(self.values[key as usize]);
+        }
+    }
+
+    /// A leaf was split: counts the bytes of both halves.
+    fn note_split(&mut self, left: u32, right: u32) {
+        let moved: u32 = (self.order[self.tree.leaves.ranks(right)].iter())
+            .filter(|key| self.tree.is_live(**key))
+            .map(|key| self.bytes(*key))
+            .sum();
+        let used = &mut self.used;
+        used[left as usize] = used[left as usize].saturating_sub(moved);
+        used[right as usize] = moved;
     }
 }
 
@@ -123,13 +163,23 @@ impl<'a, 'f> BfTree<'a, 'f> {
             leaf.layout.header_bytes() as u32 + 2 * leaf.fence_len
         }));
         let count = tree.leaves.limit();
+        let page_size = tree.options.page_size;
+        let payload: f64 = (level.order.iter())
+            .filter(|key| tree.workload.keys.first_put(**key) != NEVER)
+            .map(|key| {
+                let (key_len, _) = tree.workload.keys.lens(*key);
+                (key_len + tree.workload.stored_len(*key, page_size)) as f64
+            })
+            .sum();
         let below = Leaves {
             order: &level.order,
             ranks,
             mini_slot: shape.mini_slot as u32,
             leaf_slot: shape.leaf_slot as u32,
             header_bytes: header,
-            record_bytes: ((used - leaves * header) / records.max(1.0)).max(0.0),
+            beside: (used - leaves * header - payload) / records.max(1.0),
+            values: vec![0; level.order.len()],
+            used: vec![0; count],
             tree,
         };
         BfTree {
@@ -202,10 +252,18 @@ impl<'a, 'f> BfTree<'a, 'f> {
                 self.store().split();
                 continue;
             };
-            if self.store().is_sampled(left) {
-                self.model.split(left, right, rank);
+            let is_sampled = self.store().is_sampled(left);
+            if is_sampled {
+                let (key_len, _) = self.store().workload.keys.lens(step.key);
+                let bytes = key_len + self.store().leaf_bytes(step);
+                let slot = self.model.below.mini_slot as usize;
+                self.model.before_split(left, slot + bytes);
             }
             self.store().split();
+            self.model.below.note_split(left, right);
+            if is_sampled {
+                self.model.divide(left, right, rank);
+            }
         }
         let page = self.store().leaves.page(step.key);
         if !self.store().is_sampled(page) {
@@ -215,9 +273,14 @@ impl<'a, 'f> BfTree<'a, 'f> {
         let in_leaf = !self.model.has_dirty(before);
         let store = self.store();
         store.log_put(step, in_leaf);
+        let value = store.leaf_bytes(step);
+        self.model.below.note_value(step.key, Some(value));
+        // What is new is counted in its leaf from now on.
+        let growth = self.model.below.key(step.key).growth;
+        let store = self.store();
         store.note_put(step.key, store.leaves.page(step.key));
         let key = self.model.below.key(step.key);
-        self.model.write(key);
+        self.model.write(Key { growth, ..key });
     }
 
     /// Writes a tombstone, unless the mini-page already says that there is no record. Returns
@@ -226,6 +289,7 @@ impl<'a, 'f> BfTree<'a, 'f> {
         let was_live = self.store().is_live(key);
         let before = self.model.below.key(key);
         let in_leaf = !self.model.has_dirty(before);
+        self.model.below.note_value(key, None);
         self.store().log_delete(key, in_leaf);
         let known = self.model.below.key(key);
         if !was_live && self.model.has(known) {

@@ -83,16 +83,13 @@ struct Run {
     held_segments: f64,
 }
 
-/// Predicts a run of a tree of pages by playing it; `None` if the order of the accesses was lost,
-/// or if nothing here plays such a store.
+/// Predicts a run of a tree of pages by playing it; `None` if the order of the accesses was lost.
 pub(super) fn predict(
     (workload, level, options): (&Workload, &LeafLevel, &Options),
     (device, pace): (&DeviceParams, Option<&Pace>),
     effort: Effort,
 ) -> Option<Prediction> {
-    // Where records lie in leaves below mini-pages is not played.
-    let is_unplayed = BfShape::of(options).is_some() && options.mod_log.is_some();
-    if is_unplayed || workload.accesses.lost().is_some() {
+    if workload.accesses.lost().is_some() {
         return None;
     }
     let sample = sample_of(level, options, effort);
@@ -261,10 +258,9 @@ fn play(
     let mut below = Below(flash);
     let flushes_before =
         options.store.has_journal() || options.store.table() == Some(TablePersist::EachFlush);
-    // Without a modification log, only a drive that compresses sees what is in the pages. Below
-    // mini-pages, records are merged in groups, whose places are not played.
+    // Without a modification log, only a drive that compresses sees what is in the pages.
     let has_content = options.mod_log.is_some() || device.compression.is_some();
-    let deltas = (has_content && BfShape::of(options).is_none()).then(|| {
+    let deltas = has_content.then(|| {
         let general = options.leaf_layouts().general();
         let bodies = Bodies::new((workload, level), options.page_size, general);
         let rule = options.mod_log.as_ref();

@@ -278,19 +278,35 @@ impl<'a, 'f> PageTree<'a, 'f> {
         }
     }
 
+    /// Bytes of a put's value as a leaf stores it.
+    pub(super) fn leaf_bytes(&self, step: Step) -> usize {
+        let (key_len, _) = self.workload.keys.lens(step.key);
+        let limits = node::limits(self.options.page_size);
+        match is_long(&limits, key_len, step.len as usize) {
+            true => POINTER_BYTES,
+            false => step.len as usize,
+        }
+    }
+
     /// A put into a page that is changed at once.
     pub(super) fn put_in_page(&mut self, step: Step, page: u32) {
         self.visit(page, Some(self.redo.end()));
+        let value = self.leaf_bytes(step);
         if let Some(deltas) = &mut self.deltas {
-            let (key_len, _) = self.workload.keys.lens(step.key);
-            let limits = node::limits(self.options.page_size);
-            let value = match is_long(&limits, key_len, step.len as usize) {
-                true => POINTER_BYTES,
-                false => step.len as usize,
-            };
             deltas.put(page, step.key, value);
         }
         self.note_put(step.key, page);
+    }
+
+    /// A record that was written above the page, or deleted there, gets into it.
+    pub(super) fn settle(&mut self, page: u32, key: u32, value: usize) {
+        let Some(deltas) = &mut self.deltas else {
+            return;
+        };
+        match self.live[key as usize] {
+            true => deltas.put(page, key, value),
+            false => deltas.delete(page, key),
+        }
     }
 
     /// Writes the overflow blocks of a long value, and frees those of the value before.
