@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use treering_engine::{PmTreeKind, TreeSpec};
+use treering_sim::predict::Model;
 use treering_sim::replay::{
     Acknowledge, Oversize, Precondition, Preload, ReplayConfig, ReplayError, Size, Target, Tree,
     forecast, run,
@@ -144,6 +145,63 @@ fn trees_in_persistent_memory_are_predicted_as_in_replays() {
         assert!(run.pm.is_some(), "{tree}");
         assert!(run.wa.is_none() && run.hit_ratio.is_none(), "{tree}");
     }
+}
+
+#[test]
+fn a_drive_alone_is_predicted_as_in_replays() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = zipf(folder.path(), 6000);
+    for device in ["ssd", "csd"] {
+        let of = |over_provisioning| {
+            let mut config = config(&trace, "btree", device);
+            config.tree = Tree::Direct;
+            config.target.flash_mut().expect("flash").over_provisioning = over_provisioning;
+            *config.target.precondition_mut().expect("a drive") = Precondition::Steady;
+            config
+        };
+        let report = same_as_replays(&[0.07, 0.28].map(of));
+        assert_eq!((report.passes, report.tree.as_str()), (1, "none"));
+        let totals = report.configurations.iter().map(|run| {
+            let wa = run.wa.as_ref().expect("writes");
+            let total = wa.device.expect("a drive").total.estimate;
+            assert!(total.high.expect("a bar") >= total.value);
+            total.value
+        });
+        let totals: Vec<f64> = totals.collect();
+        assert!(totals[0] > totals[1], "{device}: {totals:?}");
+        let text = predict::render(&report);
+        assert!(
+            text.contains("over-provisioning") && !text.contains("host log"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn popularity_alone_predicts_a_drive_under_independent_writes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = zipf(folder.path(), 3000);
+    let mut config = config(&trace, "btree", "ssd");
+    config.tree = Tree::Direct;
+    config.method.model = Model::Independent;
+    *config.target.precondition_mut().expect("a drive") = Precondition::Steady;
+    let replayed = run(&config, &mut |_| {}).expect("a replay");
+    assert_eq!(replayed.direct.and_then(|direct| direct.miniature), None);
+    let predicted = replayed
+        .wa
+        .predicted
+        .expect("a prediction")
+        .device
+        .expect("a drive");
+    let measured = replayed.wa.device.expect("a drive");
+    let error = measured.total / predicted.total - 1.0;
+    assert!(error.abs() < 0.1, "{measured:?}, not {predicted:?}");
+    let report = forecast(&[config], &mut |_| {}, &mut |_| {}).expect("a prediction");
+    let run = &report.configurations[0];
+    let side = run.wa.as_ref().expect("writes");
+    let device = side.device.expect("a drive");
+    assert_eq!(device.total.model, Model::Independent);
+    assert_eq!(device.total.estimate.value, predicted.total);
 }
 
 #[test]

@@ -32,7 +32,8 @@ const EXAMPLES: &str = "EXAMPLES:\n  \
     treering predict zipf.trz --cache 1%,2%,5%,10%,20%,50% --html cache.html\n  \
     treering predict zipf.trz --tree bf --cache 5%,20% --op 7%,28% --svg bf.svg\n  \
     treering predict zipf.trz --device csd --tree bminus --threshold 512,1KiB,2KiB --page 8KiB\n  \
-    treering predict zipf.trz --tree ccl --nbatch 1,2,3,4 --json - | jq .passes\n\n\
+    treering predict zipf.trz --tree ccl --nbatch 1,2,3,4 --json - | jq .passes\n  \
+    treering predict vm.trz --tree none --precondition steady --op 7%,28%,50%\n\n\
     --cache, --page, --op, --threshold and --nbatch take lists; every combination is predicted. The \
     trace is read once, and again only if another page size changes which records fit. The numbers \
     are those that `treering replay` shows as predicted.\n\

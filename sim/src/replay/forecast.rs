@@ -13,11 +13,14 @@
 //! depends on (trace, limit, warm-up, records loaded before it) force another pass only if they
 //! differ.
 //!
+//! Without a tree, the writes of the trace are read again for each configuration.
+//!
 //! Plan and prediction are those of a replay, so both show the same numbers.
 
 use treering_traces::OpKind;
 
 use super::config::ReplayConfig;
+use super::direct::{self, Places};
 use super::error::{ReplayError, setting};
 use super::frame;
 use super::look::{Looked, look_through};
@@ -108,10 +111,7 @@ fn check(config: &ReplayConfig) -> Result<(), ReplayError> {
             "device",
             "a file; expected a simulated drive, because the drive below a file is not known",
         )),
-        (Tree::Direct, Place::Drive(_)) => Err(setting(
-            "tree",
-            "none; expected another: a replay of the trace's own writes is as cheap as a prediction",
-        )),
+        (Tree::Direct, Place::Drive(_)) => Ok(()),
         (tree, _) => Err(tree.not_on(&config.target)),
     }
 }
@@ -122,6 +122,8 @@ struct Pass<'a> {
     config: &'a ReplayConfig,
     looked: Looked,
     leaves: LeafCounts,
+    /// Where records lie on a drive without a tree.
+    places: Option<Places>,
 }
 
 impl<'a> Pass<'a> {
@@ -133,6 +135,7 @@ impl<'a> Pass<'a> {
             config,
             looked: look_through(config, progress)?,
             leaves: LeafCounts::default(),
+            places: None,
         })
     }
 
@@ -184,6 +187,13 @@ impl<'a> Pass<'a> {
         let mut run = match (&config.tree, config.target.place()) {
             (Tree::Pages(options), Place::Drive(asked)) => {
                 pages::forecast((config, options), asked, looked, &mut self.leaves)?
+            }
+            (Tree::Direct, Place::Drive(asked)) => {
+                let places = match self.places.take() {
+                    Some(places) => places,
+                    None => Places::find(config, looked)?,
+                };
+                direct::forecast(config, asked, looked, self.places.insert(places))?
             }
             (Tree::Pm(options), Place::Memory(profile, bytes)) => {
                 persistent::forecast((config, options), (profile, bytes), looked)

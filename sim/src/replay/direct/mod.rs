@@ -13,6 +13,7 @@
 //! [`places`] says which blocks these are.
 
 mod backend;
+mod independent;
 mod places;
 mod predict;
 mod report;
@@ -23,16 +24,44 @@ use std::sync::Arc;
 use treering_engine::BLOCK_SIZE;
 
 use self::backend::DirectBackend;
-use self::places::Places;
+pub(super) use self::places::Places;
 use super::config::ReplayConfig;
 use super::error::{ReplayError, setting};
+use super::look::Looked;
 use super::progress::Progress;
 use super::target::AskedDrive;
 use super::virtual_time;
-use crate::drive::before;
+use crate::drive::{SimDrive, before};
 use crate::predict::DeviceParams;
-use crate::report::ReplayReport;
+use crate::report::{PredictedRun, ReplayReport};
 use crate::ssd::TimingMode;
+
+/// A drive for the blocks of a trace, and what predictors know of it.
+struct Planned {
+    drive: Arc<dyn SimDrive>,
+    params: DeviceParams,
+}
+
+impl Planned {
+    fn new(
+        config: &ReplayConfig,
+        asked: AskedDrive<'_>,
+        places: &Places,
+    ) -> Result<Planned, ReplayError> {
+        let blocks = drive_blocks(config, asked, places.blocks())?;
+        let mode = match config.timing {
+            true => TimingMode::Queued,
+            false => TimingMode::Counting,
+        };
+        let built = asked.profile.build(blocks, mode, config.seed);
+        let drive = built.map_err(ReplayError::Drive)?;
+        let params = DeviceParams {
+            before: before(asked.precondition),
+            ..drive.params()
+        };
+        Ok(Planned { drive, params })
+    }
+}
 
 /// Replays on a simulated drive.
 pub(super) fn run(
@@ -42,18 +71,8 @@ pub(super) fn run(
 ) -> Result<ReplayReport, ReplayError> {
     let looked = super::look::look_through(config, progress)?;
     let places = Arc::new(Places::find(config, &looked)?);
-    let blocks = drive_blocks(config, asked, places.blocks())?;
-    let mode = match config.timing {
-        true => TimingMode::Queued,
-        false => TimingMode::Counting,
-    };
-    let built = asked.profile.build(blocks, mode, config.seed);
-    let drive = built.map_err(ReplayError::Drive)?;
+    let Planned { drive, params } = Planned::new(config, asked, &places)?;
     drive.prepare(asked.precondition, config.seed);
-    let params = DeviceParams {
-        before: before(asked.precondition),
-        ..drive.params()
-    };
     let name = config.target.name();
     let mut backend = DirectBackend::new(drive.clone(), Arc::clone(&places), config.clients);
     let run = virtual_time::replay((config, &looked), &mut backend, progress);
@@ -73,6 +92,22 @@ pub(super) fn run(
         predicted,
     };
     Ok(report::report(&material, outcome))
+}
+
+/// Predicts one configuration without a run.
+pub(super) fn forecast(
+    config: &ReplayConfig,
+    asked: AskedDrive<'_>,
+    looked: &Looked,
+    places: &Places,
+) -> Result<PredictedRun, ReplayError> {
+    let Planned { drive, params } = Planned::new(config, asked, places)?;
+    let predicted = predict::predict(config, looked, places, &params)?;
+    Ok(report::forecast(
+        (config, &*drive, asked),
+        looked,
+        predicted,
+    ))
 }
 
 /// Blocks of the drive: the configured capacity, or what the records need.

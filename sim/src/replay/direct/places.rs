@@ -19,7 +19,7 @@ use crate::replay::source::{Next, Source};
 
 /// The blocks of every key.
 #[derive(Debug, Default)]
-pub(super) struct Places {
+pub(in crate::replay) struct Places {
     /// Rank of each key, by the hash of the key.
     ranks: FxHashMap<u64, u32>,
     /// First block of each key, by rank, and the number of all blocks.
@@ -28,7 +28,10 @@ pub(super) struct Places {
 
 impl Places {
     /// Finds all keys of the trace, and of the records loaded before it.
-    pub(super) fn find(config: &ReplayConfig, looked: &Looked) -> Result<Places, ReplayError> {
+    pub(in crate::replay) fn find(
+        config: &ReplayConfig,
+        looked: &Looked,
+    ) -> Result<Places, ReplayError> {
         let mut source = Source::open(config, looked)?;
         let least = u32::from(looked.header.addresses);
         let mut keys: FxHashMap<Box<[u8]>, u32> = FxHashMap::default();
@@ -61,6 +64,11 @@ impl Places {
         Ok(places)
     }
 
+    /// Number of keys.
+    pub(super) fn records(&self) -> usize {
+        self.starts.len().saturating_sub(1)
+    }
+
     /// Number of blocks of all keys.
     pub(super) fn blocks(&self) -> u64 {
         self.starts.last().copied().unwrap_or(0)
@@ -74,11 +82,6 @@ impl Places {
     /// The blocks of the key with this rank; `None` behind the last.
     pub(super) fn of(&self, rank: usize) -> Option<std::ops::Range<u64>> {
         Some(*self.starts.get(rank)?..*self.starts.get(rank + 1)?)
-    }
-
-    /// The blocks of a key of the trace.
-    pub(super) fn of_key(&self, key: &[u8]) -> Option<std::ops::Range<u64>> {
-        self.of(self.rank(key)?)
     }
 }
 

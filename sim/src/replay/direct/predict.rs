@@ -1,4 +1,5 @@
-//! Predicts the drive from the trace's own writes: they are played on miniatures of its flash.
+//! Predicts the drive from the trace's own writes: they are played on miniatures of its flash, or
+//! counted for the closed forms ([`super::independent`]).
 //!
 //! What the host writes is exact. How far a block compresses follows from its length and share of
 //! zeros: for each pair, one block is made and compressed.
@@ -7,10 +8,11 @@ use rustc_hash::FxHashMap;
 use treering_engine::{BLOCK_SIZE, IoClass};
 use treering_traces::{Op, OpKind};
 
+use super::independent::Popularity;
 use super::places::{Places, blocks_of};
 use crate::csd::Compressor;
-use crate::predict::DeviceParams;
-use crate::predict::flash::{Effort, Flash, Forecast};
+use crate::predict::flash::{Flash, FlashShape, Forecast};
+use crate::predict::{Bars, DeviceParams, Method, Model};
 use crate::replay::config::ReplayConfig;
 use crate::replay::error::ReplayError;
 use crate::replay::look::Looked;
@@ -24,11 +26,71 @@ pub(super) struct Predicted {
     pub(super) host_bytes: u64,
     /// The same after compression, without headers of extents.
     pub(super) compressed_bytes: u64,
-    pub(super) flash: Forecast,
-    pub(super) miniature: MiniatureReport,
+    /// Programmed for the host, and moved by garbage collection.
+    pub(super) programmed_bytes: f64,
+    pub(super) gc_bytes: f64,
+    pub(super) model: Model,
+    /// Of a played prediction.
+    pub(super) played: Option<Played>,
 }
 
-/// Plays the trace on miniatures; `None` if the drive has no flash that they can play.
+/// What only miniatures know.
+pub(super) struct Played {
+    pub(super) miniature: MiniatureReport,
+    pub(super) gc_reached: bool,
+    pub(super) bars: Bars,
+}
+
+/// What the host's writes go to.
+enum Player {
+    Flash(Box<Flash>),
+    Popularity(Popularity),
+}
+
+impl Player {
+    fn new(
+        config: &ReplayConfig,
+        places: &Places,
+        params: &DeviceParams,
+        shape: &FlashShape,
+    ) -> Result<Player, ReplayError> {
+        let Method { model, effort } = config.method;
+        if model == Model::Independent {
+            return Ok(Player::Popularity(Popularity::new(places.records())));
+        }
+        let flash = Flash::new(shape, effort, config.seed, params.before);
+        let flash = flash.map_err(|e| ReplayError::Drive(e.into()))?;
+        Ok(Player::Flash(Box::new(flash)))
+    }
+
+    fn begin_measured(&mut self) {
+        match self {
+            Player::Flash(flash) => flash.begin_measured(),
+            Player::Popularity(popularity) => popularity.begin_measured(),
+        }
+    }
+
+    fn trim(&mut self, lba: u64, blocks: u64) {
+        if let Player::Flash(flash) = self {
+            flash.trim(lba, blocks);
+        }
+    }
+
+    fn put(&mut self, (rank, lba): (usize, u64), payloads: &[u16], shape: &FlashShape) {
+        match self {
+            Player::Flash(flash) => {
+                for (lba, payload) in (lba..).zip(payloads.iter().copied()) {
+                    flash.write(lba, payload, IoClass::Page as u8);
+                }
+            }
+            Player::Popularity(popularity) => {
+                popularity.put(rank, payloads.iter().map(|payload| shape.stored(*payload)));
+            }
+        }
+    }
+}
+
+/// Predicts by the configured model; `None` if the drive has no flash that is known.
 pub(super) fn predict(
     config: &ReplayConfig,
     looked: &Looked,
@@ -38,8 +100,7 @@ pub(super) fn predict(
     let Some(shape) = params.flash else {
         return Ok(None);
     };
-    let played = Flash::new(&shape, Effort::Full, config.seed, params.before);
-    let mut flash = played.map_err(|e| ReplayError::Drive(e.into()))?;
+    let mut player = Player::new(config, places, params, &shape)?;
     let mut sizes = Sizes::new(params, looked.header.zeros);
     let mut source = Source::open(config, looked)?;
     let mut op = Op::default();
@@ -53,46 +114,90 @@ pub(super) fn predict(
         }
         if source.number() == looked.warmup_ops + 1 {
             (host_bytes, compressed_bytes) = (0, 0);
-            flash.begin_measured();
+            player.begin_measured();
         }
-        let Some(place) = places.of_key(&op.key).filter(|_| next == Next::Op) else {
+        let found = places.rank(&op.key).filter(|_| next == Next::Op);
+        let Some((rank, place)) = found.and_then(|rank| Some((rank, places.of(rank)?))) else {
             continue;
         };
         match op.kind {
             OpKind::Get | OpKind::Scan => {}
             OpKind::Delete => {
                 taken.remove(&place.start);
-                flash.trim(place.start, place.end - place.start);
+                player.trim(place.start, place.end - place.start);
             }
             OpKind::Put => {
                 let len = op.value_len as usize;
                 let blocks = blocks_of(len);
                 let payloads = sizes.of(len, op.zeros);
-                for (lba, payload) in (place.start..).zip(payloads.iter().copied()) {
-                    flash.write(lba, payload, IoClass::Page as u8);
-                    compressed_bytes += u64::from(payload);
-                }
+                player.put((rank, place.start), payloads, &shape);
+                compressed_bytes += payloads.iter().map(|p| u64::from(*p)).sum::<u64>();
                 host_bytes += blocks * BLOCK_SIZE as u64;
                 // Only records of several blocks shrink by whole blocks.
                 if place.end - place.start > 1 {
                     let before = taken.insert(place.start, blocks).unwrap_or(0);
-                    flash.trim(place.start + blocks, before.saturating_sub(blocks));
+                    player.trim(place.start + blocks, before.saturating_sub(blocks));
                 }
             }
         }
     }
-    let forecast = flash.forecast();
+    let (programmed_bytes, gc_bytes, played) = match &player {
+        Player::Flash(flash) => played(flash),
+        Player::Popularity(popularity) => {
+            let blocks = |rank| places.of(rank).map_or(0, |place| place.end - place.start);
+            let closed = popularity.predict(params, blocks);
+            (closed.host_bytes, closed.gc_bytes, None)
+        }
+    };
     Ok(Some(Predicted {
         host_bytes,
         compressed_bytes,
-        flash: forecast,
-        miniature: MiniatureReport {
-            sample: flash.sample(),
-            miniatures: flash.replicas() as u32,
-            gc_over_host: forecast.gc_per_host,
-            standard_error: forecast.standard_error,
-        },
+        programmed_bytes,
+        gc_bytes,
+        model: config.method.model,
+        played,
     }))
+}
+
+/// Bytes programmed for the host, bytes moved, and what else the miniatures say.
+fn played(flash: &Flash) -> (f64, f64, Option<Played>) {
+    let forecast = flash.forecast();
+    let miniature = MiniatureReport {
+        sample: flash.sample(),
+        miniatures: flash.replicas() as u32,
+        gc_over_host: forecast.gc_per_host,
+        standard_error: forecast.standard_error,
+    };
+    let played = Played {
+        miniature,
+        gc_reached: forecast.gc_reached,
+        bars: bars(&forecast),
+    };
+    (
+        forecast.host_bytes as f64,
+        forecast.gc_bytes(),
+        Some(played),
+    )
+}
+
+/// 90 % of a normal distribution lie within so many standard deviations.
+const NINETY: f64 = 1.645;
+/// What miniatures leave out of garbage collection, and what single erases change, as a share of
+/// the square root of their number: as in other played predictions.
+const CONSTANT: f64 = 0.012;
+const EACH_ERASE: f64 = 0.4;
+
+/// Error bars: the host's writes are known, so all errors are those of garbage collection.
+fn bars(forecast: &Forecast) -> Bars {
+    let per_host = forecast.gc_per_host;
+    let spread = NINETY * forecast.standard_error / per_host.max(1e-9);
+    let model = CONSTANT + EACH_ERASE / forecast.erases.max(1.0).sqrt();
+    let device_gc = model.hypot(spread).min(1.0);
+    Bars {
+        device_gc,
+        device_total: device_gc * per_host / (1.0 + per_host),
+        ..Bars::default()
+    }
 }
 
 /// Compressed sizes of the blocks of a value.

@@ -1,6 +1,8 @@
 //! The report of a drive without a tree.
 
-use serde_json::json;
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
 use treering_engine::BLOCK_SIZE;
 
 use super::predict::Predicted;
@@ -12,8 +14,8 @@ use crate::replay::measure::Outcome;
 use crate::replay::pages::{Drive, csd_wa, device_wa, errors, host_wa, lifetime, unsteady_drive};
 use crate::replay::target::AskedDrive;
 use crate::report::{
-    DeviceReport, DeviceWa, DirectReport, HostReport, HostWa, IoBytes, ReplayReport, SpaceReport,
-    StoreReport, WaReport, WaSide,
+    DeviceReport, DeviceWa, DirectReport, HostReport, HostWa, IoBytes, PredictedRun, ReplayReport,
+    SpaceReport, StoreReport, WaReport, WaSide, with_bars,
 };
 
 /// Share of the flash that a run must write for its garbage collection to be predicted well.
@@ -96,10 +98,50 @@ pub(super) fn report(material: &Material<'_>, mut outcome: Outcome<DriveCounters
     };
     if user_bytes > 0 {
         report.warnings.extend(unsteady_drive(&on));
-        report.warnings.extend(short(material));
+        let predicted = material.predicted.as_ref();
+        report
+            .warnings
+            .extend(predicted.and_then(|p| short(p, drive)));
     }
+    report.options.extend(options((config, drive, asked)));
+    let played = material.predicted.as_ref().and_then(|p| p.played.as_ref());
+    report.direct = Some(DirectReport {
+        data_blocks: material.data_blocks,
+        miniature: played.map(|played| played.miniature),
+    });
+    report
+}
+
+/// Builds what is predicted without a run.
+pub(super) fn forecast(on: On<'_>, looked: &Looked, predicted: Option<Predicted>) -> PredictedRun {
+    let (_, drive, asked) = on;
+    let user_bytes = looked.workload.measured.user_bytes;
+    let compresses = drive.params().compression.is_some();
+    let mut warnings: Vec<String> = asked
+        .profile
+        .too_small(drive.capacity_blocks())
+        .into_iter()
+        .collect();
+    let wa = predicted.as_ref().filter(|_| user_bytes > 0).map(|p| {
+        warnings.extend(short(p, drive));
+        let bars = p.played.as_ref().map(|played| &played.bars);
+        with_bars((p.model, bars), &predicted_side(p, user_bytes, compresses))
+    });
+    PredictedRun {
+        options: options(on),
+        wa,
+        warnings,
+        ..PredictedRun::default()
+    }
+}
+
+/// A configuration, and the drive that it asked for.
+type On<'a> = (&'a ReplayConfig, &'a dyn SimDrive, AskedDrive<'a>);
+
+/// The options in force that only a drive without a tree has, by flag name.
+fn options((config, drive, asked): On<'_>) -> BTreeMap<String, Value> {
     let flash = asked.profile.flash();
-    report.options.extend(named([
+    named([
         (
             "precondition",
             json!(format!("{:?}", asked.precondition).to_lowercase()),
@@ -111,20 +153,15 @@ pub(super) fn report(material: &Material<'_>, mut outcome: Outcome<DriveCounters
         ("fill", json!(config.fill)),
         ("op", json!(flash.map(|flash| flash.over_provisioning))),
         ("gc", json!(flash.map(|flash| &flash.gc))),
-    ]));
-    report.direct = Some(DirectReport {
-        data_blocks: material.data_blocks,
-        miniature: material.predicted.as_ref().map(|p| p.miniature),
-    });
-    report
+    ])
 }
 
 /// A warning about a measured part in which garbage collection has hardly begun its round: a
 /// miniature then shows what its few erase blocks held by chance.
-fn short(material: &Material<'_>) -> Option<String> {
-    let p = material.predicted.as_ref()?;
-    let share = p.flash.host_bytes as f64 / material.drive.log_bytes();
-    (share < LEAST_ROUND && p.flash.gc_reached).then(|| {
+fn short(p: &Predicted, drive: &dyn SimDrive) -> Option<String> {
+    let played = p.played.as_ref()?;
+    let share = p.programmed_bytes / drive.log_bytes();
+    (share < LEAST_ROUND && played.gc_reached).then(|| {
         format!(
             "The measured part writes {:.1} % of the flash: garbage collection is predicted for \
              longer runs (more operations would change that).",
@@ -141,7 +178,7 @@ fn predicted_side(p: &Predicted, user_bytes: u64, compresses: bool) -> WaSide<f6
         total: over(bytes),
         ..HostWa::default()
     };
-    let (host, gc) = (p.flash.host_bytes as f64, p.flash.gc_bytes());
+    let (host, gc) = (p.programmed_bytes, p.gc_bytes);
     WaSide {
         host: of_blocks(p.host_bytes as f64),
         device: Some(DeviceWa {

@@ -84,7 +84,10 @@ pub(in crate::replay) fn forecast(
             Size::Share(share) => Some(share),
         },
         // Without user bytes, amplification is undefined.
-        wa: writes.then(|| with_bars(&prediction, &report::predicted_side(&prediction, true))),
+        wa: writes.then(|| {
+            let bars = (prediction.model, prediction.bars.as_ref());
+            with_bars(bars, &report::predicted_side(&prediction, true))
+        }),
         hit_ratio: Some(PredictedValue::bare(prediction.hit_ratio, prediction.model)),
         untried: prediction.untried.clone(),
         warnings,

@@ -18,7 +18,7 @@ use super::preload::{PreloadReport, preloaded};
 use super::run::{ByOp, TraceInfo};
 use super::wa::{DeviceWa, HostWa, WaSide, is_untried, untried_note};
 use crate::predict::tried::{Decides, Untried};
-use crate::predict::{Estimate, Model, Prediction};
+use crate::predict::{Bars, Estimate, Model, Prediction};
 
 pub(super) use axes::{Axis, Panel};
 pub use text::render;
@@ -119,14 +119,16 @@ impl PredictedValue {
     }
 }
 
-/// Attaches the prediction's error bars to its write amplification.
-pub(crate) fn with_bars(p: &Prediction, side: &WaSide<f64>) -> WaSide<PredictedValue> {
-    let bare = |value| PredictedValue::bare(value, p.model);
+/// Attaches a model's error bars to its write amplification.
+pub(crate) fn with_bars(
+    (model, bars): (Model, Option<&Bars>),
+    side: &WaSide<f64>,
+) -> WaSide<PredictedValue> {
+    let bare = |value| PredictedValue::bare(value, model);
     let with = |value, half_width: Option<f64>| PredictedValue {
         estimate: Estimate::new(value, half_width),
-        model: p.model,
+        model,
     };
-    let bars = p.bars.as_ref();
     WaSide {
         host: HostWa {
             log: with(side.host.log, bars.map(|b| b.host_log)),
@@ -168,6 +170,10 @@ impl PredictedRun {
             ("host page", wa.host.page, Decides::All),
             ("host extra", wa.host.extra, Decides::All),
         ];
+        // Without a tree, all that the host writes are blocks of records.
+        if self.prediction.is_none() {
+            rows.clear();
+        }
         rows.extend(wa.device.map(|d| ("device gc", d.gc, Decides::Collection)));
         rows.push(("host total", wa.host.total, Decides::All));
         rows.extend(
