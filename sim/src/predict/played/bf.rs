@@ -53,7 +53,7 @@ impl Below for Leaves<'_, '_> {
             self.tree
                 .settle(leaf, key, self.values[key as usize].into());
         }
-        self.tree.free_replaced(leaf);
+        self.tree.free_replaced(leaf, written);
     }
 
     fn now(&self) -> u64 {

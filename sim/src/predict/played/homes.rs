@@ -5,7 +5,10 @@
 //! | in place | journal, then its place | – |
 //! | copy-on-write, table at each flush | the lowest free place | its table block; the old place is trimmed |
 //! | copy-on-write, table at checkpoints | the lowest free place | the old place is kept if the table on the drive names it |
-//! | shadowing | the other half of its place | the old half and the log block are trimmed |
+//! | shadowing | the other half of its place | – |
+//!
+//! With shadowing, the old half is trimmed once the new one is durable; so is the log block behind
+//! a page that was written whole ([`super::later`]).
 //!
 //! With a modification log, a page that differs little from its image writes its log block only
 //! (B⁻-tree §3.2). These are the rules of `engine/src/pages`, without bytes, flushes and crashes.
@@ -13,6 +16,7 @@
 use treering_engine::{IoClass, Options, PageStoreKind, TablePersist};
 
 use super::blocks::Blocks;
+use super::later::Fresh;
 use super::layout::{Places, Regions, TABLE_ENTRIES};
 
 /// Marks a page that has no place yet.
@@ -47,6 +51,8 @@ pub(super) struct Homes {
     changed_blocks: Vec<bool>,
     snapshot: Vec<u64>,
     superblock: u64,
+    /// Pages whose old images or log blocks are not trimmed yet.
+    fresh: Fresh,
 }
 
 impl Homes {
@@ -78,6 +84,25 @@ impl Homes {
             changed_blocks: vec![false; table_blocks as usize],
             snapshot: Vec::new(),
             superblock: 0,
+            fresh: Fresh::new(pages),
+        }
+    }
+
+    /// The device was flushed.
+    pub(super) fn flushed(&mut self) {
+        self.fresh.flushed();
+    }
+
+    /// Trims what newer images, durable by now, replace.
+    fn settle(&mut self, blocks: &mut Blocks<'_>) {
+        for page in self.fresh.settle() {
+            if self.kind == PageStoreKind::Shadow {
+                let at = self.at[page as usize];
+                blocks.trim(self.image_at(at ^ 1), self.regions.per_page);
+            }
+            if self.has_mod_log {
+                blocks.trim(self.log_block(page), 1);
+            }
         }
     }
 
@@ -109,6 +134,7 @@ impl Homes {
 
     /// Writes a batch: whole pages first, then log blocks.
     pub(super) fn write(&mut self, batch: &[PageWrite], blocks: &mut Blocks<'_>) {
+        self.settle(blocks);
         let whole = || batch.iter().filter(|write| !write.is_delta).copied();
         match self.kind {
             PageStoreKind::InPlace => {
@@ -130,7 +156,11 @@ impl Homes {
     }
 
     fn image(&self, page: u32) -> u64 {
-        let at = self.at[page as usize];
+        self.image_at(self.at[page as usize])
+    }
+
+    /// First block of an image that lies in this place.
+    fn image_at(&self, at: u64) -> u64 {
         match self.kind {
             PageStoreKind::Shadow => {
                 let behind = self.regions.per_page + u64::from(self.has_mod_log);
@@ -157,6 +187,7 @@ impl Homes {
             let lba = start + i * per_page;
             blocks.write(lba, per_page, IoClass::Extra, write.stored);
         }
+        self.flushed();
         for write in pages {
             blocks.write(
                 self.image(write.page),
@@ -166,9 +197,7 @@ impl Homes {
             );
         }
         if self.has_mod_log {
-            pages
-                .iter()
-                .for_each(|write| blocks.trim(self.log_block(write.page), 1));
+            pages.iter().for_each(|write| self.fresh.write(write.page));
         }
         self.journal_half = 1 - self.journal_half;
     }
@@ -230,14 +259,13 @@ impl Homes {
     }
 
     fn write_shadow(&mut self, PageWrite { page, stored, .. }: PageWrite, blocks: &mut Blocks<'_>) {
-        let old = self.image(page);
-        self.at[page as usize] ^= 1;
+        // Until the newest image is durable, the other one is needed.
+        if !self.fresh.has(page) {
+            self.at[page as usize] ^= 1;
+        }
         let per_page = self.regions.per_page;
         blocks.write(self.image(page), per_page, IoClass::Page, stored);
-        blocks.trim(old, per_page);
-        if self.has_mod_log {
-            blocks.trim(self.log_block(page), 1);
-        }
+        self.fresh.write(page);
     }
 
     /// Ends a checkpoint before its last log flush: `chunks` pages of an index snapshot, and the
@@ -253,8 +281,10 @@ impl Homes {
                 blocks.sizes.snapshot,
             );
         }
-        if self.kind.table() == Some(TablePersist::Checkpoint) {
-            self.write_table(blocks);
+        match self.kind {
+            PageStoreKind::Shadow => self.settle(blocks),
+            kind if kind.table() == Some(TablePersist::Checkpoint) => self.write_table(blocks),
+            _ => {}
         }
         std::mem::replace(&mut self.snapshot, new)
     }
@@ -263,6 +293,7 @@ impl Homes {
     pub(super) fn write_superblock(&mut self, old: Vec<u64>, blocks: &mut Blocks<'_>) {
         self.superblock = 1 - self.superblock;
         blocks.write(self.superblock, 1, IoClass::Extra, blocks.sizes.superblock);
+        self.flushed();
         old.into_iter().for_each(|place| self.free(place, blocks));
     }
 

@@ -19,6 +19,7 @@
 //! | `redo` | end and durable end of the log, blocks of a flush | two numbers |
 //! | `clients` | virtual time: reads, group commit, flush intervals | a turn per client |
 //! | `homes` | in place, copy-on-write, shadowing: places, journal, table, snapshots | 12 B a page |
+//! | `later` | trims that wait for a flush, places that wait for the log | 8 B a page |
 //! | `bf` | mini-pages in their ring ([`super::bf`]) | their record sets |
 //! | `bodies` | where records lie on their pages | 8 B a key |
 //! | `deltas` | segments that differ from a page's image | two bits a segment |
@@ -36,6 +37,7 @@ mod clients;
 mod deltas;
 mod frames;
 mod homes;
+mod later;
 mod layout;
 mod leaves;
 mod marks;

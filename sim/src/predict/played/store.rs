@@ -11,6 +11,7 @@ use super::clients::Clients;
 use super::deltas::{Deltas, Written};
 use super::frames::{FrameCounts, Frames, Picked};
 use super::homes::{Homes, PageWrite};
+use super::later::{Gone, Retired};
 use super::leaves::Leaves;
 use super::redo::{Redo, RedoCounts};
 use super::visits::Visits;
@@ -64,6 +65,8 @@ pub(super) struct PageTree<'a, 'f> {
     values: FxHashMap<u32, Vec<u64>>,
     /// Places of values that a page still names, although a record above it does not any more.
     replaced: FxHashMap<u32, Vec<u64>>,
+    /// What nothing refers to any more.
+    retired: Retired,
     /// Uses of leaves so far, and whether leaves adapt to them.
     uses: u64,
     adapts: bool,
@@ -132,6 +135,7 @@ impl<'a, 'f> PageTree<'a, 'f> {
             live: vec![false; keys],
             values: FxHashMap::default(),
             replaced: FxHashMap::default(),
+            retired: Retired::default(),
             weight: workload.sample_weight(),
             sample,
             put_bytes: mean_put_bytes(workload, options, level),
@@ -323,18 +327,32 @@ impl<'a, 'f> PageTree<'a, 'f> {
             self.replaced.entry(page).or_default().extend(old);
             return;
         }
+        // The record that replaces it is logged next.
+        let end = self.redo.end() + 1;
         for place in old {
-            self.homes.free(place, &mut self.blocks);
+            self.retired.push(end, Gone::Place(place));
         }
     }
 
-    /// A page no longer names the values that were replaced in records above it.
-    pub(super) fn free_replaced(&mut self, page: u32) {
+    /// A page no longer names the values that were replaced in records above it, the newest of
+    /// which the log has up to `end`.
+    pub(super) fn free_replaced(&mut self, page: u32, end: u64) {
         if self.replaced.is_empty() {
             return;
         }
         for place in self.replaced.remove(&page).unwrap_or_default() {
-            self.homes.free(place, &mut self.blocks);
+            self.retired.push(end, Gone::Place(place));
+        }
+    }
+
+    /// Frees what nothing refers to any more, as far as the log says so durably.
+    fn free_retired(&mut self) {
+        let redo = &self.redo;
+        for gone in self.retired.take(|end| redo.is_durable(end)) {
+            match gone {
+                Gone::Place(place) => self.homes.free(place, &mut self.blocks),
+                Gone::Page(_) => {}
+            }
         }
     }
 
@@ -435,11 +453,17 @@ impl<'a, 'f> PageTree<'a, 'f> {
     }
 
     fn flush(&mut self) {
-        self.redo.flush(&mut self.blocks);
+        if self.redo.flush(&mut self.blocks) > 0 {
+            self.device_flushed();
+        }
+        self.flushed_at = self.clients.now();
+    }
+
+    fn device_flushed(&mut self) {
+        self.homes.flushed();
         if let Some(deltas) = &mut self.deltas {
             deltas.flushed();
         }
-        self.flushed_at = self.clients.now();
     }
 
     /// Evicts ahead of need.
@@ -472,6 +496,7 @@ impl<'a, 'f> PageTree<'a, 'f> {
         self.write(&picked);
         self.frames.evict_picked(&picked);
         self.picked = picked;
+        self.free_retired();
     }
 
     /// Writes pages, after the log.
@@ -516,12 +541,15 @@ impl<'a, 'f> PageTree<'a, 'f> {
             self.write(&picked);
         }
         self.picked = picked;
+        self.free_retired();
         let chunks = (self.leaves.count() as f64 / self.snapshot_entries).ceil();
         let chunks = (chunks / self.sample as f64).ceil() as u64;
         let old = self.homes.write_snapshot(chunks, &mut self.blocks);
         self.flush();
+        self.device_flushed();
         self.homes.write_superblock(old, &mut self.blocks);
         self.redo.truncate(self.begun, &mut self.blocks);
+        self.free_retired();
         self.counts.checkpoints += 1;
     }
 }
