@@ -163,6 +163,26 @@ impl<'a, B: Below> Model<'a, B> {
         }
     }
 
+    /// Merges the mini-pages of two neighbours, whose leaves may be merged.
+    pub(in crate::predict) fn settle_both(&mut self, left: u32, right: u32) {
+        let counts = self.counts.clone();
+        self.merge(left, Cause::Room);
+        self.merge(right, Cause::Room);
+        // These are no merges of a cause that is predicted.
+        self.counts = counts;
+    }
+
+    /// Two leaves are merged: neither has a mini-page then.
+    pub(in crate::predict) fn drop_both(&mut self, left: u32, right: u32) {
+        for leaf in [left, right] {
+            let page = &mut self.leaves[leaf as usize];
+            page.known = false;
+            if let Some(mini) = page.mini.take() {
+                self.ring.free(mini.block, mini.class);
+            }
+        }
+    }
+
     /// Gives a leaf a mini-page of these records, if a block is available at once.
     fn give(&mut self, leaf: u32, records: &[Record], mirror: bool) {
         if records.is_empty() && !mirror {

@@ -8,7 +8,7 @@ use treering_traces::OpKind;
 
 use super::store::PageTree;
 use crate::predict::bf::{Below, Key, MiniPageCounts, MiniPageModel, Record};
-use crate::predict::workload::{NEVER, Step};
+use crate::predict::workload::Step;
 
 /// The leaves below the mini-pages.
 pub(super) struct Leaves<'a, 'f> {
@@ -18,13 +18,6 @@ pub(super) struct Leaves<'a, 'f> {
     ranks: Vec<u32>,
     mini_slot: u32,
     leaf_slot: u32,
-    /// Bytes of each key's value as leaves store it.
-    values: Vec<u16>,
-    /// Bytes of keys and values in each leaf, once all records are merged.
-    used: Vec<u32>,
-    /// Bytes that a record takes beside key and value, and a leaf beside its records, on average.
-    beside: f64,
-    header_bytes: f64,
 }
 
 impl<'a, 'f> Deref for Leaves<'a, 'f> {
@@ -50,10 +43,14 @@ impl Below for Leaves<'_, '_> {
         self.tree.visit(leaf, Some(written));
         for record in records.iter().filter(|record| record.dirty) {
             let key = self.order[record.rank as usize];
-            self.tree
-                .settle(leaf, key, self.values[key as usize].into());
+            let value = self.tree.fill.as_ref().map_or(0, |fill| fill.value(key));
+            self.tree.settle(leaf, key, value);
         }
         self.tree.free_replaced(leaf, written);
+        let gone = |record: &Record| !self.tree.is_live(self.order[record.rank as usize]);
+        if records.iter().any(|record| record.dirty && gone(record)) {
+            self.tree.note_sparse(leaf);
+        }
     }
 
     fn now(&self) -> u64 {
@@ -65,9 +62,9 @@ impl Below for Leaves<'_, '_> {
     }
 
     fn free(&self, leaf: u32) -> u32 {
-        let beside = self.header_bytes + f64::from(self.tree.leaves.records(leaf)) * self.beside;
-        let used = beside + f64::from(self.used[leaf as usize]);
-        (self.tree.options.page_size as f64 - used).max(0.0) as u32
+        let records = self.tree.leaves.records(leaf);
+        let fill = self.tree.fill.as_ref();
+        fill.map_or(0, |fill| fill.free(leaf, records).max(0.0) as u32)
     }
 
     fn has_places(&self, leaf: u32) -> bool {
@@ -99,10 +96,10 @@ impl Leaves<'_, '_> {
     /// tombstone or a phantom.
     fn bytes(&self, key: u32) -> u32 {
         let (key_len, _) = self.tree.workload.keys.lens(key);
-        if !self.tree.is_live(key) {
-            return key_len as u32;
+        match &self.tree.fill {
+            Some(fill) if self.tree.is_live(key) => fill.bytes(key),
+            _ => key_len as u32,
         }
-        key_len as u32 + u32::from(self.values[key as usize])
     }
 
     fn key(&self, key: u32) -> Key {
@@ -116,30 +113,6 @@ impl Leaves<'_, '_> {
                 false => 0,
             },
         }
-    }
-
-    /// A key gets a value of this many bytes as leaves store it, or none.
-    fn note_value(&mut self, key: u32, value: Option<usize>) {
-        let page = self.tree.leaves.page(key) as usize;
-        if self.tree.is_live(key) {
-            self.used[page] = self.used[page].saturating_sub(self.bytes(key));
-        }
-        if let Some(value) = value {
-            self.values[key as usize] = value.min(usize::from(u16::MAX)) as u16;
-            let (key_len, _) = self.tree.workload.keys.lens(key);
-            self.used[page] += key_len as u32 + u32::from(self.values[key as usize]);
-        }
-    }
-
-    /// A leaf was split: counts the bytes of both halves.
-    fn note_split(&mut self, left: u32, right: u32) {
-        let moved: u32 = (self.order[self.tree.leaves.ranks(right)].iter())
-            .filter(|key| self.tree.is_live(**key))
-            .map(|key| self.bytes(*key))
-            .sum();
-        let used = &mut self.used;
-        used[left as usize] = used[left as usize].saturating_sub(moved);
-        used[right as usize] = moved;
     }
 }
 
@@ -156,30 +129,12 @@ impl<'a, 'f> BfTree<'a, 'f> {
         for (rank, key) in (0..).zip(&level.order) {
             ranks[*key as usize] = rank;
         }
-        let leaves = level.leaves.len().max(1) as f64;
-        let records: f64 = level.leaves.iter().map(|l| f64::from(l.records)).sum();
-        let used: f64 = level.leaves.iter().map(|l| f64::from(l.used_bytes)).sum();
-        let header = f64::from(level.leaves.first().map_or(0, |leaf| {
-            leaf.layout.header_bytes() as u32 + 2 * leaf.fence_len
-        }));
         let count = tree.leaves.limit();
-        let page_size = tree.options.page_size;
-        let payload: f64 = (level.order.iter())
-            .filter(|key| tree.workload.keys.first_put(**key) != NEVER)
-            .map(|key| {
-                let (key_len, _) = tree.workload.keys.lens(*key);
-                (key_len + tree.workload.stored_len(*key, page_size)) as f64
-            })
-            .sum();
         let below = Leaves {
             order: &level.order,
             ranks,
             mini_slot: shape.mini_slot as u32,
             leaf_slot: shape.leaf_slot as u32,
-            header_bytes: header,
-            beside: (used - leaves * header - payload) / records.max(1.0),
-            values: vec![0; level.order.len()],
-            used: vec![0; count],
             tree,
         };
         BfTree {
@@ -241,8 +196,10 @@ impl<'a, 'f> BfTree<'a, 'f> {
             let leaves = self.store().homes.created().to_vec();
             self.model.push_down(leaves);
             self.model.below.tidy();
+            self.merge_noted();
             self.store().sweep();
         }
+        self.merge_noted();
     }
 
     fn put(&mut self, step: Step) {
@@ -252,18 +209,13 @@ impl<'a, 'f> BfTree<'a, 'f> {
                 self.store().split();
                 continue;
             };
-            let is_sampled = self.store().is_sampled(left);
-            if is_sampled {
-                let (key_len, _) = self.store().workload.keys.lens(step.key);
-                let bytes = key_len + self.store().leaf_bytes(step);
-                let slot = self.model.below.mini_slot as usize;
-                self.model.before_split(left, slot + bytes);
-            }
-            self.store().split();
-            self.model.below.note_split(left, right);
-            if is_sampled {
-                self.model.divide(left, right, rank);
-            }
+            self.split((left, right, rank), step, PageTree::split);
+        }
+        while let Some((left, right)) = self.store().overflowing(step) {
+            let rank = self.store().level.starts[right as usize];
+            self.split((left, right, rank), step, |store| {
+                store.split_full(left, right)
+            });
         }
         let page = self.store().leaves.page(step.key);
         if !self.store().is_sampled(page) {
@@ -274,7 +226,7 @@ impl<'a, 'f> BfTree<'a, 'f> {
         let store = self.store();
         store.log_put(step, in_leaf);
         let value = store.leaf_bytes(step);
-        self.model.below.note_value(step.key, Some(value));
+        store.note_value(step.key, Some(value));
         // What is new is counted in its leaf from now on.
         let growth = self.model.below.key(step.key).growth;
         let store = self.store();
@@ -283,14 +235,74 @@ impl<'a, 'f> BfTree<'a, 'f> {
         self.model.write(Key { growth, ..key });
     }
 
+    /// Splits a leaf that has no room for a put, with its mini-page.
+    fn split(
+        &mut self,
+        (left, right, rank): (u32, u32, u32),
+        step: Step,
+        split: impl FnOnce(&mut PageTree<'a, 'f>),
+    ) {
+        let is_sampled = self.store().is_sampled(left);
+        if is_sampled {
+            let (key_len, _) = self.store().workload.keys.lens(step.key);
+            let bytes = key_len + self.store().leaf_bytes(step);
+            let slot = self.model.below.mini_slot as usize;
+            self.model.before_split(left, slot + bytes);
+        }
+        split(self.store());
+        if is_sampled {
+            self.model.divide(left, right, rank);
+        }
+    }
+
+    /// Merges noted leaves, as [`PageTree::merge_noted`] does below mini-pages.
+    fn merge_noted(&mut self) {
+        while let Some(page) = self.store().next_note() {
+            if !self.store().leaves.exists(page) || !self.store().is_sampled(page) {
+                continue;
+            }
+            self.model.look_at_leaf(page);
+            if !self.store().is_sparse(page) {
+                continue;
+            }
+            let right = self.store().leaves.after(page);
+            if right.is_some_and(|right| self.merge_leaves(page, right)) {
+                continue;
+            }
+            if let Some(left) = self.store().leaves.before(page) {
+                self.merge_leaves(left, page);
+            }
+        }
+    }
+
+    /// Merges two leaves if the rule asks for it. Their mini-pages are merged in any case.
+    fn merge_leaves(&mut self, left: u32, right: u32) -> bool {
+        if !self.store().is_sampled(left) || !self.store().is_sampled(right) {
+            return false;
+        }
+        self.model.look_at_leaf(left);
+        self.model.settle_both(left, right);
+        self.store().look(left);
+        self.store().look_beside(right);
+        let merges = self.store().may_merge(left, right);
+        if merges {
+            self.model.drop_both(left, right);
+            self.store().merge_pages(left, right);
+        } else {
+            self.model.look_at_leaf(left);
+        }
+        merges
+    }
+
     /// Writes a tombstone, unless the mini-page already says that there is no record. Returns
     /// whether it did.
     fn delete(&mut self, key: u32) -> bool {
         let was_live = self.store().is_live(key);
         let before = self.model.below.key(key);
         let in_leaf = !self.model.has_dirty(before);
-        self.model.below.note_value(key, None);
-        self.store().log_delete(key, in_leaf);
+        let store = self.store();
+        store.leaves.loosen(store.leaves.page(key));
+        store.log_delete(key, in_leaf);
         let known = self.model.below.key(key);
         if !was_live && self.model.has(known) {
             return false;

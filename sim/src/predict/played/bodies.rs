@@ -12,7 +12,7 @@
 //! fixed place for every key (`engine/src/node/dense.rs`); keys are taken to be without gaps.
 //!
 //! Ranks name keys here: the records of a page have neighbouring ranks, and the slot of a record is
-//! the number of live ones before it. *Ignored*: merges, and changes of the layout because of scans.
+//! the number of live ones before it. *Ignored*: changes of the layout because of scans.
 //!
 //! 12 bytes per key, 32 per page.
 
@@ -427,6 +427,20 @@ impl<'a> Bodies<'a> {
         if prefix != old.prefix {
             touched.touch(0..self.page_size);
         }
+    }
+
+    /// A page absorbs its right neighbour.
+    pub(super) fn merge(&mut self, left: u32, right: u32, touched: &mut impl Touched) {
+        let end = self.bodies[right as usize].to;
+        let absorbed = &mut self.bodies[right as usize];
+        (absorbed.from, absorbed.to, absorbed.records) = (end, end, 0);
+        let layout = self.general;
+        self.bodies[left as usize].to = end;
+        if self.bodies[left as usize].layout.is_dense() {
+            self.bodies[left as usize].layout = layout;
+            touched.touch(0..self.page_size);
+        }
+        self.settle(left, touched);
     }
 
     /// Lays a page out between its fences, and returns its prefix.

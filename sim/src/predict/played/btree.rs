@@ -19,6 +19,9 @@ pub(super) fn step(tree: &mut PageTree<'_, '_>, step: Step) {
             while tree.leaves.is_due(step.time) {
                 tree.split();
             }
+            while let Some((left, right)) = tree.overflowing(step) {
+                tree.split_full(left, right);
+            }
             let page = tree.leaves.page(step.key);
             if tree.is_sampled(page) {
                 tree.log_put(step, false);
@@ -30,6 +33,7 @@ pub(super) fn step(tree: &mut PageTree<'_, '_>, step: Step) {
         OpKind::Delete => {
             wrote = tree.log_delete(step.key, false);
             match wrote {
+                true if !tree.is_sampled(page) => tree.note_sparse(page),
                 _ if !tree.is_sampled(page) => {}
                 true => tree.delete_in_page(step.key, page),
                 false => tree.visit(page, None),
@@ -51,6 +55,8 @@ pub(super) fn step(tree: &mut PageTree<'_, '_>, step: Step) {
     tree.flush_if_due();
     if tree.checkpoint_is_due() {
         tree.begin_checkpoint();
+        tree.merge_noted();
         tree.sweep();
     }
+    tree.merge_noted();
 }

@@ -208,6 +208,16 @@ impl<'a> Deltas<'a> {
         self.bodies.split(left, right, &mut touched);
     }
 
+    /// A page absorbs its right neighbour.
+    pub(super) fn merge(&mut self, left: u32, right: u32) {
+        let dirty = &mut self.dirty;
+        let mut touched = OfPage { dirty, page: left };
+        self.bodies.merge(left, right, &mut touched);
+        self.dirty.clear(right);
+        self.written[right as usize] = NEVER;
+        self.held[right as usize] = 0;
+    }
+
     /// The device is flushed.
     pub(super) fn flushed(&mut self) {
         self.flushes += 1;

@@ -128,6 +128,14 @@ impl Frames {
         };
     }
 
+    /// Drops a page that does not exist any more.
+    pub(super) fn discard(&mut self, page: u32) {
+        let at = self.places[page as usize];
+        if at != NOWHERE {
+            self.evict(at);
+        }
+    }
+
     /// Whether eviction ahead of need is due.
     #[inline]
     pub(super) fn is_short(&self) -> bool {

@@ -32,6 +32,13 @@ pub(super) struct PageWrite {
     pub(super) stored: f64,
 }
 
+/// The place and the name of a page that does not exist any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Detached {
+    at: u64,
+    name: u32,
+}
+
 /// The pages on the drive.
 pub(super) struct Homes {
     kind: PageStoreKind,
@@ -42,6 +49,7 @@ pub(super) struct Homes {
     at: Vec<u64>,
     /// Names of pages in the order of their creation, for the page table.
     names: Vec<u32>,
+    free_names: Places,
     created: Vec<u32>,
     journal_half: u64,
     /// Copy-on-write with a table at checkpoints: places that the table on the drive names.
@@ -70,6 +78,7 @@ impl Homes {
             places: Places::new(regions.places),
             at: vec![NOWHERE; pages],
             names: vec![0; pages],
+            free_names: Places::new(u64::from(u32::MAX)),
             created: Vec::new(),
             journal_half: 0,
             persisted: vec![
@@ -108,12 +117,44 @@ impl Homes {
 
     /// Names a new page. Where the name is the place, that is taken now.
     pub(super) fn create(&mut self, page: u32) {
-        self.names[page as usize] = self.created.len() as u32;
+        self.names[page as usize] = self.free_names.take() as u32;
         self.created.push(page);
         match self.kind {
             PageStoreKind::InPlace => self.at[page as usize] = self.places.take(),
             PageStoreKind::Shadow => self.at[page as usize] = 2 * self.places.take(),
             PageStoreKind::CopyOnWrite { .. } => {}
+        }
+    }
+
+    /// Takes a page out of the store that was merged into its neighbour. Its place and name are
+    /// free once that is durable.
+    pub(super) fn detach(&mut self, page: u32) -> Detached {
+        self.fresh.forget(page);
+        Detached {
+            at: std::mem::replace(&mut self.at[page as usize], NOWHERE),
+            name: self.names[page as usize],
+        }
+    }
+
+    /// Frees the place and the name of such a page.
+    pub(super) fn free_page(&mut self, page: Detached, blocks: &mut Blocks<'_>) {
+        let Detached { at, name } = page;
+        self.free_names.give_back(name.into());
+        let block = u64::from(name) / TABLE_ENTRIES;
+        match self.kind {
+            _ if at == NOWHERE => {}
+            PageStoreKind::InPlace => self.free(at, blocks),
+            PageStoreKind::Shadow => self.free(at / 2, blocks),
+            PageStoreKind::CopyOnWrite { table } => {
+                match table {
+                    TablePersist::EachFlush => {
+                        let (lba, size) = (self.regions.middle + block, blocks.sizes.table);
+                        blocks.write(lba, 1, IoClass::Extra, size);
+                    }
+                    TablePersist::Checkpoint => self.changed_blocks[block as usize] = true,
+                }
+                self.leave(at, blocks);
+            }
         }
     }
 
@@ -206,11 +247,7 @@ impl Homes {
         if self.places.left() < pages.len() as u64 && !self.held.is_empty() {
             self.write_table(blocks);
         }
-        let Regions {
-            per_page,
-            per_place,
-            ..
-        } = self.regions;
+        let per_page = self.regions.per_page;
         let new: Vec<u64> = pages.iter().map(|_| self.places.take()).collect();
         for (write, place) in pages.iter().zip(&new) {
             let lba = self.regions.place(*place);
@@ -226,15 +263,18 @@ impl Homes {
                 }
                 TablePersist::Checkpoint => self.changed_blocks[block as usize] = true,
             }
-            if old == NOWHERE {
-                continue;
+            if old != NOWHERE {
+                self.leave(old, blocks);
             }
-            if self.persisted.get(old as usize) == Some(&true) {
-                self.held.push(old);
-            } else {
-                blocks.trim(self.regions.place(old), per_place);
-                self.places.give_back(old);
-            }
+        }
+    }
+
+    /// Frees a place, unless the table on the drive names it: then it is free with the next one.
+    fn leave(&mut self, place: u64, blocks: &mut Blocks<'_>) {
+        if self.persisted.get(place as usize) == Some(&true) {
+            self.held.push(place);
+        } else {
+            self.free(place, blocks);
         }
     }
 
@@ -311,7 +351,7 @@ impl Homes {
         taken
     }
 
-    /// Frees a place of a snapshot or a long value.
+    /// Trims and frees a place.
     pub(super) fn free(&mut self, place: u64, blocks: &mut Blocks<'_>) {
         blocks.trim(self.regions.place(place), self.regions.per_place);
         self.places.give_back(place);

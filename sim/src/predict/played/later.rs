@@ -11,6 +11,8 @@
 
 use std::collections::VecDeque;
 
+use super::homes::Detached;
+
 /// Marks a page whose image is durable, or that has none.
 const DURABLE: u64 = u64::MAX;
 
@@ -72,7 +74,7 @@ pub(super) enum Gone {
     /// A place of a long value.
     Place(u64),
     /// A page that was merged into its neighbour.
-    Page(u32),
+    Page(Detached),
 }
 
 /// What waits until the log says durably that nothing refers to it, with the end of the log then.
@@ -118,8 +120,8 @@ mod tests {
     fn what_is_retired_is_free_when_its_record_is_durable() {
         let mut retired = Retired::default();
         retired.push(10, Gone::Place(3));
-        retired.push(30, Gone::Page(4));
+        retired.push(30, Gone::Place(4));
         assert_eq!(retired.take(|end| end <= 20), [Gone::Place(3)]);
-        assert_eq!(retired.take(|end| end <= 30), [Gone::Page(4)]);
+        assert_eq!(retired.take(|end| end <= 30), [Gone::Place(4)]);
     }
 }

@@ -38,6 +38,8 @@ pub(super) struct Leaves<'a> {
     /// Records in each page that exists now.
     records: Vec<u32>,
     count: usize,
+    /// Pages that no longer split as in a tree without deletes.
+    loose: Vec<bool>,
 }
 
 impl<'a> Leaves<'a> {
@@ -63,6 +65,7 @@ impl<'a> Leaves<'a> {
             now,
             records: vec![0; leaves],
             count: 1,
+            loose: vec![false; leaves],
         }
     }
 
@@ -89,6 +92,55 @@ impl<'a> Leaves<'a> {
         self.now.at_or_above(page as usize + 1).map(|p| p as u32)
     }
 
+    /// The page before this one in key order.
+    pub(super) fn before(&self, page: u32) -> Option<u32> {
+        let before = (page as usize).checked_sub(1)?;
+        self.now.at_or_below(before).map(|p| p as u32)
+    }
+
+    /// Whether a page exists now.
+    pub(super) fn exists(&self, page: u32) -> bool {
+        self.now.at_or_below(page as usize) == Some(page as usize)
+    }
+
+    /// Whether a page may differ from one in a tree without deletes.
+    pub(super) fn is_loose(&self, page: u32) -> bool {
+        self.loose[page as usize]
+    }
+
+    /// From now on a page may differ from one in a tree without deletes.
+    pub(super) fn loosen(&mut self, page: u32) {
+        self.loose[page as usize] = true;
+    }
+
+    /// The final leaves within a page behind its first, with their first ranks.
+    pub(super) fn starts_within(&self, page: u32) -> impl Iterator<Item = (u32, usize)> {
+        let end = self.after(page).map_or(self.starts.len(), |p| p as usize);
+        (page as usize + 1..end).map(|leaf| (leaf as u32, self.starts[leaf] as usize))
+    }
+
+    /// Makes a page for the right half of a loose one.
+    pub(super) fn make(&mut self, left: u32, right: u32) {
+        self.loose[right as usize] = self.loose[left as usize];
+        self.now.insert(right as usize);
+        self.count += 1;
+    }
+
+    /// After a split, so many records are in the right half.
+    pub(super) fn recount(&mut self, left: u32, right: u32, records: u32) {
+        let both = self.records[left as usize] + self.records[right as usize];
+        self.records[left as usize] = both.saturating_sub(records);
+        self.records[right as usize] = records;
+    }
+
+    /// A page absorbs its right neighbour.
+    pub(super) fn merge(&mut self, left: u32, right: u32) {
+        self.now.remove(right as usize);
+        self.count -= 1;
+        self.loose[left as usize] = true;
+        self.records[left as usize] += std::mem::take(&mut self.records[right as usize]);
+    }
+
     /// Whether a split is due by operation number `time`.
     #[inline]
     pub(super) fn is_due(&self, time: u64) -> bool {
@@ -102,7 +154,7 @@ impl<'a> Leaves<'a> {
         let split = self.splits.get(self.next)?;
         let leaf = self.starts.partition_point(|start| *start < split.from);
         let left = self.now.at_or_below(leaf)?;
-        let makes_one = left != leaf && leaf < self.records.len();
+        let makes_one = left != leaf && leaf < self.records.len() && !self.loose[left];
         makes_one.then_some((left as u32, leaf as u32, split.from))
     }
 
@@ -139,6 +191,12 @@ impl<'a> Leaves<'a> {
     /// Notes a new record in a page.
     pub(super) fn add(&mut self, page: u32) {
         self.records[page as usize] += 1;
+    }
+
+    /// Notes that a page has a record less.
+    pub(super) fn remove(&mut self, page: u32) {
+        let records = &mut self.records[page as usize];
+        *records = records.saturating_sub(1);
     }
 
     /// Records in a page.

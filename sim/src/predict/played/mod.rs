@@ -19,6 +19,7 @@
 //! | `redo` | end and durable end of the log, blocks of a flush | two numbers |
 //! | `clients` | virtual time: reads, group commit, flush intervals | a turn per client |
 //! | `homes` | in place, copy-on-write, shadowing: places, journal, table, snapshots | 12 B a page |
+//! | `fill`, `smo` | merges of sparse pages after deletes, and splits after these | 2 B a key |
 //! | `later` | trims that wait for a flush, places that wait for the log | 8 B a page |
 //! | `bf` | mini-pages in their ring ([`super::bf`]) | their record sets |
 //! | `bodies` | where records lie on their pages | 8 B a key |
@@ -35,6 +36,7 @@ mod bodies_tests;
 mod btree;
 mod clients;
 mod deltas;
+mod fill;
 mod frames;
 mod homes;
 mod later;
@@ -42,6 +44,7 @@ mod layout;
 mod leaves;
 mod marks;
 mod redo;
+mod smo;
 mod store;
 mod visits;
 

@@ -1,14 +1,17 @@
 //! The store of a played tree of pages: frames, log, page store and background work. What an
 //! operation does to them is decided by the tree above (`btree`, `bf`).
 
+use std::collections::BTreeSet;
+
 use rustc_hash::FxHashMap;
 use treering_engine::node::adapt::Use;
-use treering_engine::{BLOCK_SIZE, Durability, Options, is_long, node, overflow_blocks};
+use treering_engine::{BLOCK_SIZE, Durability, Options, TreeKind, is_long, node, overflow_blocks};
 use treering_traces::OpKind;
 
 use super::blocks::{Blocks, Bytes};
 use super::clients::Clients;
 use super::deltas::{Deltas, Written};
+use super::fill::Fill;
 use super::frames::{FrameCounts, Frames, Picked};
 use super::homes::{Homes, PageWrite};
 use super::later::{Gone, Retired};
@@ -23,9 +26,6 @@ use treering_engine::POINTER_BYTES;
 /// Bytes of a snapshot entry besides the fence, and of the header of a chunk of entries.
 const SNAPSHOT_ENTRY_BYTES: f64 = 18.0;
 const SNAPSHOT_HEADER_BYTES: f64 = 32.0;
-/// Bytes of a split's log record besides page names, fences and records: its length, kind, and four
-/// short numbers.
-const SPLIT_BYTES: f64 = 7.0;
 
 /// Counts of the measured part.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -52,21 +52,27 @@ pub(super) struct PageTree<'a, 'f> {
     pub(super) level: &'a LeafLevel,
     pub(super) options: &'a Options,
     pub(super) leaves: Leaves<'a>,
+    /// Of a tree with mini-pages or deletes.
+    pub(super) fill: Option<Fill<'a>>,
+    /// Sparse pages that may be merged.
+    pub(super) notes: BTreeSet<u32>,
     visits: Visits,
-    frames: Frames,
-    redo: Redo,
+    pub(super) frames: Frames,
+    pub(super) redo: Redo,
     pub(super) homes: Homes,
-    deltas: Option<Deltas<'a>>,
+    pub(super) deltas: Option<Deltas<'a>>,
     blocks: Blocks<'f>,
     clients: Clients,
     /// Keys that have a record now.
-    live: Vec<bool>,
+    pub(super) live: Vec<bool>,
     /// Places of long values, by key.
     values: FxHashMap<u32, Vec<u64>>,
     /// Places of values that a page still names, although a record above it does not any more.
     replaced: FxHashMap<u32, Vec<u64>>,
     /// What nothing refers to any more.
-    retired: Retired,
+    pub(super) retired: Retired,
+    /// Mean bytes of a fence.
+    pub(super) fence_bytes: f64,
     /// Uses of leaves so far, and whether leaves adapt to them.
     uses: u64,
     adapts: bool,
@@ -108,7 +114,8 @@ impl<'a, 'f> PageTree<'a, 'f> {
     ) -> PageTree<'a, 'f> {
         let keys = workload.keys.len();
         let fences: f64 = level.leaves.iter().map(|l| f64::from(l.fence_len)).sum();
-        let entry = SNAPSHOT_ENTRY_BYTES + fences / level.leaves.len().max(1) as f64;
+        let fence_bytes = fences / level.leaves.len().max(1) as f64;
+        let entry = SNAPSHOT_ENTRY_BYTES + fence_bytes;
         let chunk = options.page_size as f64 - SNAPSHOT_HEADER_BYTES;
         let Parts {
             frames,
@@ -119,7 +126,17 @@ impl<'a, 'f> PageTree<'a, 'f> {
             clients,
             sample,
         } = parts;
+        let deletes = |totals: &Totals| totals.of(OpKind::Delete) > 0;
+        let shrinks = deletes(&workload.warmup) || deletes(&workload.measured);
+        let fill = (shrinks || matches!(options.tree, TreeKind::Bf(_))).then(|| {
+            let pages = level.starts.len().max(1);
+            let layout = options.page_layout();
+            Fill::new((workload, level), options.page_size, (layout, pages))
+        });
         let mut tree = PageTree {
+            fill,
+            notes: BTreeSet::new(),
+            fence_bytes,
             workload,
             level,
             options,
@@ -271,7 +288,18 @@ impl<'a, 'f> PageTree<'a, 'f> {
     /// A put into a page that is not played: only the log sees it.
     pub(super) fn put_elsewhere(&mut self, step: Step, page: u32) {
         self.redo.append(self.weight * self.put_bytes);
+        self.note_value(step.key, Some(self.leaf_bytes(step)));
         self.note_put(step.key, page);
+    }
+
+    /// A key gets a value of so many bytes as leaves store it, or none. Whether it has a record is
+    /// noted after this.
+    #[inline]
+    pub(super) fn note_value(&mut self, key: u32, value: Option<usize>) {
+        if let Some(fill) = &mut self.fill {
+            let page = self.leaves.page(key);
+            fill.note(page, (key, self.live[key as usize]), value);
+        }
     }
 
     /// Notes a put in a page that has the record from now on.
@@ -299,6 +327,7 @@ impl<'a, 'f> PageTree<'a, 'f> {
         if let Some(deltas) = &mut self.deltas {
             deltas.put(page, step.key, value);
         }
+        self.note_value(step.key, Some(value));
         self.note_put(step.key, page);
     }
 
@@ -351,16 +380,19 @@ impl<'a, 'f> PageTree<'a, 'f> {
         for gone in self.retired.take(|end| redo.is_durable(end)) {
             match gone {
                 Gone::Place(place) => self.homes.free(place, &mut self.blocks),
-                Gone::Page(_) => {}
+                Gone::Page(page) => self.homes.free_page(page, &mut self.blocks),
             }
         }
     }
 
     /// Logs a delete. Returns whether there was a record; if not, nothing is logged.
     pub(super) fn log_delete(&mut self, key: u32, in_leaf: bool) -> bool {
-        if !std::mem::replace(&mut self.live[key as usize], false) {
+        if !self.live[key as usize] {
             return false;
         }
+        self.note_value(key, None);
+        self.live[key as usize] = false;
+        self.leaves.remove(self.leaves.page(key));
         if !self.values.is_empty() {
             self.replace_value(key, None, in_leaf);
         }
@@ -381,6 +413,7 @@ impl<'a, 'f> PageTree<'a, 'f> {
         if let Some(deltas) = &mut self.deltas {
             deltas.delete(page, key);
         }
+        self.note_sparse(page);
     }
 
     /// The pages that a scan reads, in order.
@@ -416,36 +449,9 @@ impl<'a, 'f> PageTree<'a, 'f> {
         self.visit(page, None);
     }
 
-    /// A page is full: it is loaded, then half of it moves to a new page.
-    pub(super) fn split(&mut self) {
-        let Some(parted) = self.leaves.split() else {
-            return;
-        };
-        let split = self.level.splits[parted.split];
-        let (left, right) = (parted.left, parted.right);
-        let played = (self.is_sampled(left), self.is_sampled(right));
-        if played.0 {
-            self.visit(left, None);
-        }
-        if played.1 {
-            self.homes.create(right);
-        }
-        let names = varint_len(self.homes.name(left)) + varint_len(self.homes.name(right));
-        let bytes = f64::from(split.moved_bytes) + 2.0 * f64::from(split.separator_len);
-        (self.redo).append(self.weight * (bytes + names as f64 + SPLIT_BYTES));
-        let end = self.redo.end();
-        if played.1 {
-            while self.frames.lacks_room_for(right) {
-                self.write_back();
-            }
-            self.frames.create(right, end);
-        }
-        if played.0 {
-            self.frames.change(left, end);
-        }
-        if let Some(deltas) = &mut self.deltas {
-            deltas.split(left, right);
-        }
+    /// Adds bytes to the log.
+    pub(super) fn append(&mut self, bytes: f64) {
+        self.redo.append(self.weight * bytes);
     }
 
     fn log(&mut self, bytes: u64) {
@@ -490,7 +496,7 @@ impl<'a, 'f> PageTree<'a, 'f> {
         self.redo.position() - self.checkpoint_from >= self.options.checkpoint_log_bytes
     }
 
-    fn write_back(&mut self) {
+    pub(super) fn write_back(&mut self) {
         let mut picked = std::mem::take(&mut self.picked);
         self.frames.pick(&mut picked);
         self.write(&picked);
