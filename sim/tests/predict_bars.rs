@@ -13,7 +13,7 @@ use treering_traces::generate::{GenParams, ValueSize, Workload};
 #[allow(dead_code)]
 mod support;
 
-/// Popularity that moves, scans, deletes, ascending keys, values of many lengths.
+/// Popularity that moves, scans, deletes, ascending keys, a queue, values of many lengths.
 fn traces(folder: &Path) -> Vec<std::path::PathBuf> {
     let kinds = [
         Workload::Latest,
@@ -21,6 +21,8 @@ fn traces(folder: &Path) -> Vec<std::path::PathBuf> {
         Workload::Hotspot,
         Workload::Mixgraph,
         Workload::Sequential,
+        Workload::Shifting,
+        Workload::Log,
     ];
     let mut all = Vec::new();
     for workload in kinds {

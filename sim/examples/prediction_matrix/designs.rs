@@ -89,7 +89,7 @@ impl Design {
                 for op in OVER_PROVISIONINGS {
                     let name = match self.tree.as_str() {
                         "none" => format!(" {word} op {:.0}%", op * 100.0),
-                        _ => format!(" cache {}% {word} op {}%", cache * 100.0, op * 100.0),
+                        _ => format!(" cache {}% {word} op {:.0}%", cache * 100.0, op * 100.0),
                     };
                     points.push((
                         name,
