@@ -9,15 +9,17 @@
 //! is one of the predicted run: values come from another seed, leaves from [`super::leaf`].
 
 mod fit;
+mod holes;
 
 use treering_engine::node::{self, ChangeMap, PageMut, PageRef};
 use treering_engine::wal::Record;
 use treering_engine::{
-    BLOCK_SIZE, Lsn, ModLog, Options, POINTER_BYTES, PageId, delta_block, is_long,
+    BLOCK_SIZE, Lsn, ModLog, Options, POINTER_BYTES, PageId, TreeKind, delta_block, is_long,
 };
 use treering_traces::OpKind;
 
 use self::fit::{Line, means, slot_segments};
+use self::holes::repeated;
 use super::leaf::LeafLevel;
 use super::log::PAYLOAD_BYTES;
 use super::mod_log::most_segments;
@@ -301,13 +303,12 @@ impl<'a> Sampler<'a> {
 
     fn leaves(&mut self, stored: &mut Stored) {
         let mut made = 0.0;
-        let most = self
-            .options
-            .mod_log
-            .map(|rule| most_segments(&rule, self.options.page_size));
+        let page_size = self.options.page_size;
+        let most = (self.options.mod_log).map(|rule| most_segments(&rule, page_size));
         let row = vec![(0.0, 0.0); most.map_or(0, |most| most + 1)];
         let mut rows: Vec<(usize, Vec<(f64, f64)>)> = Vec::new();
         let mut line = Line::default();
+        let mut holes = Vec::new();
         for (n, (leaf, weight)) in self.some_leaves().into_iter().enumerate() {
             let Some(page) = self.leaf(leaf) else {
                 continue;
@@ -319,6 +320,7 @@ impl<'a> Sampler<'a> {
             let blocks = (page.bytes.len() / BLOCK_SIZE) as f64;
             let used = PageRef::new(&page.bytes).used_bytes();
             line.add(used as f64, size / blocks);
+            holes.extend(self.with_holes(&page));
             if let Some(rule) = self.options.mod_log.filter(|_| n % 2 == 0) {
                 let segments = slot_segments(&page.bytes, rule.segment as usize);
                 let some = SLOT_SEGMENTS
@@ -335,6 +337,7 @@ impl<'a> Sampler<'a> {
         stored.page /= f64::max(made, 1e-300);
         stored.page_extents /= f64::max(made, 1e-300);
         stored.page_block = line.fit();
+        stored.page_block.per_repeated = repeated(&stored.page_block, &holes);
         let rows = rows.iter().map(|(slots, sums)| (*slots, means(sums)));
         let segment = self.options.mod_log.map_or(0, |rule| rule.segment);
         // A byte of a page adds as much to a log block as to the page.
@@ -468,9 +471,17 @@ impl<'a> Sampler<'a> {
         let every = (writes / LOG_BLOCKS as f64).max(1.0) as u64;
         let warmup = self.workload.warmup.all_ops();
         let mut stretches: Vec<Vec<Step>> = Vec::new();
+        let mut live = vec![false; self.workload.keys.len()];
+        let logs_all = matches!(self.options.tree, TreeKind::Bf(_));
         let (mut number, mut left) = (0, 0);
         let read = self.workload.accesses.each(|step| {
-            if step.time < warmup || !matches!(step.kind, OpKind::Put | OpKind::Delete) {
+            let is_put = step.kind == OpKind::Put;
+            if !is_put && step.kind != OpKind::Delete {
+                return;
+            }
+            let was_live = std::mem::replace(&mut live[step.key as usize], is_put);
+            // Only a tree that does not look logs that a key without a record is deleted.
+            if step.time < warmup || !(is_put || was_live || logs_all) {
                 return;
             }
             if number % every == 0 && stretches.len() < LOG_BLOCKS {

@@ -163,6 +163,14 @@ impl<'a, B: Below> Model<'a, B> {
         }
     }
 
+    /// Bytes of a leaf that only the next merge will free.
+    pub(in crate::predict) fn owe(&mut self, leaf: u32, bytes: u32) {
+        let mini = self.leaves[leaf as usize].mini.as_mut();
+        if let Some(mini) = mini.filter(|mini| mini.dirty() > 0) {
+            mini.growth += bytes;
+        }
+    }
+
     /// Merges the mini-pages of two neighbours, whose leaves may be merged.
     pub(in crate::predict) fn settle_both(&mut self, left: u32, right: u32) {
         let counts = self.counts.clone();

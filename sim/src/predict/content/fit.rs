@@ -56,6 +56,7 @@ impl Line {
             mean,
             empty: mean - per_byte * x,
             per_byte,
+            per_repeated: 0.0,
         }
     }
 }

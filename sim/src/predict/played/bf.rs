@@ -311,6 +311,10 @@ impl<'a, 'f> BfTree<'a, 'f> {
             self.store().log_tombstone(key);
         }
         self.model.write(known);
+        if was_live && in_leaf {
+            // The leaf has its bytes until the tombstone is merged.
+            self.model.owe(before.leaf, before.growth);
+        }
         true
     }
 }

@@ -77,12 +77,24 @@ pub(in crate::predict) struct PageSize {
     pub(in crate::predict) empty: f64,
     /// What a byte of the page adds that is not in its gap.
     pub(in crate::predict) per_byte: f64,
+    /// How much less a byte of a key adds that another copy of the record, in a hole, has too.
+    pub(in crate::predict) per_repeated: f64,
+}
+
+/// What of a page written whole is not zeros.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::predict) struct InUse {
+    /// Bytes that are not in its gap.
+    pub(in crate::predict) bytes: usize,
+    /// Bytes of keys among these that are there once more, in a hole.
+    pub(in crate::predict) repeated: usize,
 }
 
 impl PageSize {
-    /// The size for a page with so many bytes that are not in its gap.
-    pub(super) fn of(&self, used: usize) -> f64 {
-        (self.empty + self.per_byte * used as f64).max(0.0)
+    /// The size for a page with this in it.
+    pub(super) fn of(&self, used: InUse) -> f64 {
+        let bytes = self.empty + self.per_byte * used.bytes as f64;
+        (bytes - self.per_repeated * used.repeated as f64).max(0.0)
     }
 }
 
@@ -95,6 +107,7 @@ impl StoredSizes {
                 mean: block,
                 empty: block,
                 per_byte: 0.0,
+                per_repeated: 0.0,
             },
             page_extents: 1.0,
             delta: DeltaSizes {

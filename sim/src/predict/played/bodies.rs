@@ -21,6 +21,7 @@ use std::ops::Range;
 use treering_engine::POINTER_BYTES;
 use treering_engine::node::PageLayout;
 
+use super::blocks::InUse;
 use crate::predict::leaf::LeafLevel;
 use crate::predict::workload::Workload;
 
@@ -62,6 +63,8 @@ struct Body {
     heap_start: u32,
     heap_end: u32,
     heap_used: u32,
+    /// Bytes of keys that are also in holes.
+    repeated: u32,
 }
 
 impl Body {
@@ -99,6 +102,8 @@ pub(super) struct Bodies<'a> {
     records: Vec<Record>,
     /// Bits of the ranks that have a record.
     live: Vec<u64>,
+    /// Bits of the ranks that have a copy in a hole of their page.
+    holes: Vec<u64>,
     bodies: Vec<Body>,
 }
 
@@ -125,6 +130,7 @@ impl<'a> Bodies<'a> {
             heap_start: page_size as u32,
             heap_end: page_size as u32,
             heap_used: 0,
+            repeated: 0,
         };
         let mut bodies = vec![empty; level.starts.len().max(1)];
         bodies[0].to = level.order.len() as u32;
@@ -136,18 +142,44 @@ impl<'a> Bodies<'a> {
             ranks,
             records: vec![Record::default(); keys],
             live: vec![0; keys.div_ceil(64)],
+            holes: vec![0; keys.div_ceil(64)],
             bodies,
         }
     }
 
-    /// Bytes of the page that are not in its gap, and those before the gap.
-    pub(super) fn used(&self, page: u32) -> (usize, usize) {
+    /// What of the page is in use, and its bytes before the gap.
+    pub(super) fn used(&self, page: u32) -> (InUse, usize) {
         let body = &self.bodies[page as usize];
         let slots = match body.layout {
             PageLayout::FullyDense => self.page_size - body.gap(),
             _ => body.slots_end(usize::from(body.records)),
         };
-        (self.page_size - body.gap(), slots)
+        let used = InUse {
+            bytes: self.page_size - body.gap(),
+            repeated: body.repeated as usize,
+        };
+        (used, slots)
+    }
+
+    /// The record of a rank leaves its bytes behind as a hole.
+    fn leave_hole(&mut self, rank: u32) {
+        self.holes[rank as usize / 64] |= 1 << (rank % 64);
+    }
+
+    /// A record is laid into its page, where a hole may have its key, too.
+    fn note_repeated(&mut self, page: u32, rank: u32, suffix: usize) {
+        if self.holes[rank as usize / 64] >> (rank % 64) & 1 == 1 {
+            self.bodies[page as usize].repeated += suffix as u32;
+        }
+    }
+
+    /// A page has no holes any more.
+    fn forget_holes(&mut self, page: u32) {
+        let Body { from, to, .. } = self.bodies[page as usize];
+        self.bodies[page as usize].repeated = 0;
+        for rank in from..to {
+            self.holes[rank as usize / 64] &= !(1 << (rank % 64));
+        }
     }
 
     /// Number of bytes of a value before the zeros at its end.
@@ -248,6 +280,7 @@ impl<'a> Bodies<'a> {
             self.bodies[page as usize].unsorted |= !last;
         }
         self.append(page, rank, len, touched);
+        self.note_repeated(page, rank, len - value);
         let end = match body.layout {
             PageLayout::SemiDense => body.slot_at(index + 1),
             _ => body.slots_end(count + 1),
@@ -291,6 +324,8 @@ impl<'a> Bodies<'a> {
             }
         } else if suffix + value <= body.gap() {
             self.append(page, rank, suffix + value, touched);
+            self.leave_hole(rank);
+            self.note_repeated(page, rank, suffix);
         } else {
             self.compact(page, Some(rank), touched);
             return;
@@ -323,6 +358,7 @@ impl<'a> Bodies<'a> {
         }
         self.touch_header(&body, touched);
         self.live[rank as usize / 64] &= !(1 << (rank % 64));
+        self.leave_hole(rank);
         let len = self.suffix(rank, body.prefix) + usize::from(value);
         let body = &mut self.bodies[page as usize];
         body.records = body.records.saturating_sub(1);
@@ -370,6 +406,7 @@ impl<'a> Bodies<'a> {
             }
             index += 1;
         }
+        self.forget_holes(page);
         // What was heap is zeros now.
         touched.touch(body.heap_start as usize..at);
         touched.touch(body.slot_at(moved.min(index))..body.slots_end(index));

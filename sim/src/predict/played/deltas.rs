@@ -12,6 +12,7 @@ use std::ops::Range;
 
 use treering_engine::ModLog;
 
+use super::blocks::InUse;
 use super::bodies::{Bodies, Touched};
 use crate::predict::mod_log::most_segments;
 
@@ -21,8 +22,8 @@ const NEVER: u64 = u64::MAX;
 /// What a write-back writes of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Written {
-    /// All of it, with so many bytes that are not in its gap.
-    Whole(usize),
+    /// All of it, with this in it.
+    Whole(InUse),
     /// Its log block.
     Delta(Marked),
 }

@@ -54,7 +54,7 @@ use treering_engine::{BLOCK_SIZE, BfShape, IoClass, Options, TablePersist};
 
 use self::bf::BfTree;
 use self::blocks::{Blocks, Bytes};
-pub(super) use self::blocks::{DeltaSizes, PageSize, StoredSizes};
+pub(super) use self::blocks::{DeltaSizes, InUse, PageSize, StoredSizes};
 use self::bodies::Bodies;
 use self::clients::Clients;
 use self::deltas::Deltas;
