@@ -10,13 +10,11 @@
 
 mod fit;
 mod holes;
+mod log;
+mod overflow;
 
-use treering_engine::node::{self, ChangeMap, PageMut, PageRef};
-use treering_engine::wal::Record;
-use treering_engine::{
-    BLOCK_SIZE, Lsn, ModLog, Options, POINTER_BYTES, PageId, TreeKind, delta_block, is_long,
-};
-use treering_traces::OpKind;
+use treering_engine::node::{ChangeMap, PageMut, PageRef};
+use treering_engine::{BLOCK_SIZE, Lsn, ModLog, Options, PageId, delta_block};
 
 use self::fit::{Line, means, slot_segments};
 use self::holes::repeated;
@@ -24,17 +22,14 @@ use super::leaf::LeafLevel;
 use super::log::PAYLOAD_BYTES;
 use super::mod_log::most_segments;
 use super::played::{DeltaSizes, PageSize, StoredSizes};
-use super::workload::{Step, Workload};
+use super::workload::Workload;
 use crate::csd::{Codec, Compressor};
 use crate::values::Values;
 
 /// Number of leaves that are made.
 const LEAVES: usize = 24;
-/// Bytes of records in the emptiest log blocks made. Fuller ones follow in even steps.
-const FEW_BYTES: [usize; 5] = [0, 32, 64, 128, 192];
-const FILLS: usize = 16;
-/// Number of log blocks made of each fill.
-const LOG_BLOCKS: usize = 8;
+/// Parts of their records with which leaves are made, too.
+const PARTS: [f64; 2] = [0.4, 0.7];
 
 /// Numbers of segments with slots for which log blocks are made. Others are between these.
 const SLOT_SEGMENTS: [usize; 11] = [0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
@@ -43,9 +38,6 @@ const STEPS: usize = 64;
 
 /// Bytes of a superblock after compression, of which some 80 are in use.
 pub(super) const SUPERBLOCK_STORED: f64 = 80.0;
-
-/// Bytes of a zero-filled overflow block after compression: the header, and a code for the zeros.
-const EMPTY_OVERFLOW_BYTES: f64 = 80.0;
 
 /// How a drive compresses.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -73,6 +65,8 @@ pub(super) struct Stored {
     pub(super) table: f64,
     /// A block of an index snapshot.
     pub(super) snapshot: f64,
+    /// An overflow block of a long value.
+    overflow: f64,
     /// Blocks of a page that are not all zeros. Each is an extent.
     pub(super) page_extents: f64,
 }
@@ -125,19 +119,8 @@ pub(super) fn sizes(
         table: stored.table,
         snapshot: stored.snapshot,
         superblock: SUPERBLOCK_STORED,
-        overflow: overflow_alpha(workload, options.page_size) * BLOCK_SIZE as f64,
+        overflow: stored.overflow,
     }
-}
-
-/// Compression ratio of overflow blocks: headers and values remain, except the zeros at the ends of
-/// values.
-pub(super) fn overflow_alpha(workload: &Workload, page_size: usize) -> f64 {
-    let totals = &workload.measured;
-    let written = totals.overflow_bytes(page_size) as f64;
-    let values = totals.overflow_value_bytes(page_size) as f64;
-    let headers = written / BLOCK_SIZE as f64 * EMPTY_OVERFLOW_BYTES;
-    let left = values * (1.0 - workload.zeros) + headers;
-    (left / written.max(1.0)).min(1.0)
 }
 
 /// Which segments of its page an update of a record touches.
@@ -177,6 +160,7 @@ pub(super) fn sample(
     sampler.leaves(&mut stored);
     sampler.log(&mut stored);
     sampler.tables(&mut stored);
+    stored.overflow = sampler.overflow().unwrap_or_default();
     stored
 }
 
@@ -231,7 +215,7 @@ impl<'a> Sampler<'a> {
         let mut shares: Vec<f64> = Vec::new();
         let (mut all, mut segments, mut weights) = (0.0, 0.0, 0.0);
         for (leaf, weight) in self.some_leaves() {
-            let Some(page) = self.leaf(leaf) else {
+            let Some(page) = self.leaf(leaf, 1.0) else {
                 continue;
             };
             let mut hits = vec![0.0; page.bytes.len() / segment];
@@ -310,7 +294,16 @@ impl<'a> Sampler<'a> {
         let mut line = Line::default();
         let mut holes = Vec::new();
         for (n, (leaf, weight)) in self.some_leaves().into_iter().enumerate() {
-            let Some(page) = self.leaf(leaf) else {
+            // Pages are written with less in them, too, so the line needs points there.
+            for part in PARTS {
+                let Some(page) = self.leaf(leaf, part) else {
+                    continue;
+                };
+                let blocks = (page.bytes.len() / BLOCK_SIZE) as f64;
+                let used = PageRef::new(&page.bytes).used_bytes() as f64;
+                line.add(used, self.size(&page.bytes).0 / blocks);
+            }
+            let Some(page) = self.leaf(leaf, 1.0) else {
                 continue;
             };
             let (size, extents) = self.size(&page.bytes);
@@ -348,9 +341,9 @@ impl<'a> Sampler<'a> {
         };
     }
 
-    /// Makes a leaf with its records: those from before its last split in order, the others as they
-    /// came.
-    fn leaf(&mut self, leaf: usize) -> Option<Made> {
+    /// Makes a leaf with this part of its records: those from before its last split in order, the
+    /// others as they came.
+    fn leaf(&mut self, leaf: usize, part: f64) -> Option<Made> {
         let starts = &self.level.starts;
         let from = *starts.get(leaf)? as usize;
         let order = &self.level.order;
@@ -361,6 +354,7 @@ impl<'a> Sampler<'a> {
             let j = self.below(i + 1);
             keys.swap(i, j);
         }
+        keys.truncate((keys.len() as f64 * part) as usize);
         // In a dense page every record has a fixed place, whatever the order.
         let layout = self.level.leaves[leaf].layout;
         let loaded = match layout.is_dense() {
@@ -446,117 +440,6 @@ impl<'a> Sampler<'a> {
             // A refused update changes nothing; the next one may fit.
             let _ = PageMut::new(&mut bytes, &mut changes).put(self.workload.key(key), &value);
         }
-    }
-
-    fn log(&mut self, stored: &mut Stored) {
-        let stretches = self.stretches();
-        if stretches.is_empty() {
-            return;
-        }
-        let payload = PAYLOAD_BYTES as usize;
-        let even = (1..=FILLS).map(|step| payload * step / FILLS);
-        for fill in FEW_BYTES.into_iter().chain(even) {
-            let sizes = stretches.iter().map(|steps| self.log_block(steps, fill));
-            let size: f64 = sizes.sum();
-            stored
-                .log
-                .push((fill as f64, size / stretches.len() as f64));
-        }
-    }
-
-    /// Some stretches of writes that follow one another in the measured part of the trace, each
-    /// enough for two blocks. If the list of accesses cannot be read, there are none.
-    fn stretches(&self) -> Vec<Vec<Step>> {
-        let writes = self.workload.measured.writes() as f64 / self.workload.sample_weight();
-        let every = (writes / LOG_BLOCKS as f64).max(1.0) as u64;
-        let warmup = self.workload.warmup.all_ops();
-        let mut stretches: Vec<Vec<Step>> = Vec::new();
-        let mut live = vec![false; self.workload.keys.len()];
-        let logs_all = matches!(self.options.tree, TreeKind::Bf(_));
-        let (mut number, mut left) = (0, 0);
-        let read = self.workload.accesses.each(|step| {
-            let is_put = step.kind == OpKind::Put;
-            if !is_put && step.kind != OpKind::Delete {
-                return;
-            }
-            let was_live = std::mem::replace(&mut live[step.key as usize], is_put);
-            // Only a tree that does not look logs that a key without a record is deleted.
-            if step.time < warmup || !(is_put || was_live || logs_all) {
-                return;
-            }
-            if number % every == 0 && stretches.len() < LOG_BLOCKS {
-                stretches.push(Vec::new());
-                left = 2 * PAYLOAD_BYTES as i64;
-            }
-            number += 1;
-            if left > 0
-                && let Some(stretch) = stretches.last_mut()
-            {
-                stretch.push(step);
-                left -= self.record(step).to_bytes().len() as i64;
-            }
-        });
-        if read.is_err() {
-            stretches.clear();
-        }
-        stretches
-    }
-
-    /// The log record of a write, with a value of zeros.
-    fn record(&self, step: Step) -> Record<'_> {
-        const ZEROS: [u8; 4096] = [0; 4096];
-        let key = self.workload.key(step.key);
-        let page = PageId(self.leaf_of(key) as u64);
-        if step.kind == OpKind::Delete {
-            return Record::Delete { page, key };
-        }
-        let limits = node::limits(self.options.page_size);
-        let len = match is_long(&limits, key.len(), step.len as usize) {
-            true => POINTER_BYTES,
-            false => step.len as usize,
-        };
-        let value = &ZEROS[..len.min(ZEROS.len())];
-        Record::Put { page, key, value }
-    }
-
-    fn leaf_of(&self, key: &[u8]) -> usize {
-        let LeafLevel { starts, order, .. } = self.level;
-        let first = |start: &u32| self.workload.key(order[*start as usize]);
-        let behind = starts.partition_point(|start| first(start) <= key);
-        behind.saturating_sub(1)
-    }
-
-    /// The compressed size of a log block with `fill` bytes of these writes' records.
-    fn log_block(&mut self, steps: &[Step], fill: usize) -> f64 {
-        let mut block = vec![0; BLOCK_SIZE];
-        let header = BLOCK_SIZE - PAYLOAD_BYTES as usize;
-        // Checksum, and fields that grow from block to block: epoch, index, bytes in use.
-        for at in [0, 1, 2, 3, 4, 8, 9, 10, 16, 17, 18] {
-            block[at] = self.below(256) as u8;
-        }
-        // A flush ends with a record; a full block begins and ends anywhere.
-        let is_full = fill == PAYLOAD_BYTES as usize;
-        let mut bytes: Vec<u8> = Vec::new();
-        for step in steps {
-            if bytes.len() >= fill && !is_full {
-                break;
-            }
-            let workload = self.workload;
-            self.number += 1;
-            match self.record(*step) {
-                Record::Put { page, value, .. } => {
-                    let value = self.values.make(self.number, value.len());
-                    let key = workload.key(step.key);
-                    bytes.extend(Record::Put { page, key, value }.to_bytes());
-                }
-                other => bytes.extend(other.to_bytes()),
-            }
-        }
-        let more = bytes.len().saturating_sub(fill);
-        let from = if is_full { self.below(more + 1) } else { more };
-        let bytes = &bytes[from..(from + fill).min(bytes.len())];
-        block[header..header + bytes.len()].copy_from_slice(bytes);
-        self.size(&block).0
     }
 
     /// Makes blocks of the page table (slots) and of a snapshot (fences with page ids). Their order

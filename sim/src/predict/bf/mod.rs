@@ -22,10 +22,10 @@
 //! | `model` | promotion, growth, copies to the tail, merges and their causes | §5 |
 //! | `shuffled` | the visits in random order, and checkpoints | |
 //!
-//! *Ignored*: phantoms and tombstones (a get of a key that was never put counts as a hit in the
-//! leaf). Leaves have their final size: merges and splits caused by puts of new keys are not
-//! simulated, so the model predicts too few merges for a growing tree. Mirrors answer no scans;
-//! each scan reads its leaves.
+//! *Ignored by `shuffled`*: phantoms and tombstones (a get of a key that was never put counts as a
+//! hit in the leaf). Leaves have their final size: merges and splits caused by puts of new keys are
+//! not simulated, so it predicts too few merges for a growing tree. Mirrors answer no scans; each
+//! scan reads its leaves.
 
 mod below;
 mod frames;
