@@ -97,7 +97,7 @@ fn modification_logs_below_mini_pages_are_played() {
 #[test]
 fn the_log_of_mini_pages_over_a_growing_tree_is_predicted() {
     let folder = tempfile::tempdir().expect("a folder");
-    for workload in [Workload::Latest, Workload::Sequential] {
+    for workload in [Workload::Latest, Workload::YcsbD] {
         let trace = trace(folder.path(), workload, |_| {});
         let report = replay(&config(&trace, BF, "ssd"));
         assert!(report.store.splits > 0, "{workload:?}");
@@ -152,6 +152,13 @@ fn long_values_are_compressed_by_the_drives_codec() {
     });
     let report = replay(&config(&trace, TreeKind::BTree, "csd"));
     within("long values", &[stored_error(&report)], 0.015);
+    let log = report.wa.csd.as_ref().expect("it compresses").stored.log;
+    let predicted = report.prediction.and_then(|p| p.stored);
+    within(
+        "log",
+        &[log / predicted.expect("it compresses").log - 1.0],
+        0.05,
+    );
 }
 
 #[test]

@@ -222,7 +222,7 @@ impl<'a> Sampler<'a> {
             for key in &page.keys {
                 let mut bytes = page.bytes.clone();
                 let mut changes = ChangeMap::new();
-                let value = self.value(*key).to_vec();
+                let value = self.value(*key);
                 let key = self.workload.key(*key);
                 if PageMut::new(&mut bytes, &mut changes)
                     .put(key, &value)
@@ -377,14 +377,14 @@ impl<'a> Sampler<'a> {
         let name = PageId(leaf as u64 * 7 % 65_536);
         let mut records = Vec::with_capacity(first.len());
         for key in first {
-            let value = self.value(*key).to_vec();
+            let value = self.value(*key);
             records.push((self.workload.key(*key), value));
         }
         let upper = upper.as_deref();
         page.build(layout, name, &lower, upper, Lsn(1), records)
             .ok()?;
         for key in later {
-            let value = self.value(*key).to_vec();
+            let value = self.value(*key);
             // The sample's fences are not the run's, so a record may not fit; it is left out.
             let _ = page.put(self.workload.key(*key), &value);
         }
@@ -401,10 +401,15 @@ impl<'a> Sampler<'a> {
         key[..key.len().min(self.level.leaves[leaf].fence_len as usize)].to_vec()
     }
 
-    fn value(&mut self, key: u32) -> &[u8] {
+    /// What a leaf has of a key's value.
+    fn value(&mut self, key: u32) -> Vec<u8> {
+        let (_, len) = self.workload.keys.lens(key);
+        let stored = self.value_len(key);
+        if stored != len {
+            return self.pointer(len).to_vec();
+        }
         self.number += 1;
-        let len = self.value_len(key);
-        self.values.make(self.number, len)
+        self.values.make(self.number, len).to_vec()
     }
 
     /// Updates a leaf until it would be written whole, and measures its log block after each
@@ -436,7 +441,7 @@ impl<'a> Sampler<'a> {
             sums[heap].0 += size;
             sums[heap].1 += 1.0;
             let key = keys[self.below(keys.len())];
-            let value = self.value(key).to_vec();
+            let value = self.value(key);
             // A refused update changes nothing; the next one may fit.
             let _ = PageMut::new(&mut bytes, &mut changes).put(self.workload.key(key), &value);
         }

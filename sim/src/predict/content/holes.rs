@@ -28,7 +28,7 @@ impl Sampler<'_> {
         };
         let mut changes = ChangeMap::new();
         for key in page.keys.iter().step_by(2) {
-            let value = self.value(*key).to_vec();
+            let value = self.value(*key);
             let suffix = self.workload.key(*key).len().saturating_sub(prefix);
             let len = suffix + value.len();
             let mut page = PageMut::new(&mut bytes, &mut changes);

@@ -114,8 +114,11 @@ impl Sampler<'_> {
             self.number += 1;
             match self.record(*step) {
                 Record::Put { page, value, .. } => {
-                    let value = self.values.make(self.number, value.len());
-                    let key = workload.key(step.key);
+                    let value = match value.len() == step.len as usize {
+                        true => self.values.make(self.number, value.len()).to_vec(),
+                        false => self.pointer(step.len as usize).to_vec(),
+                    };
+                    let (key, value) = (workload.key(step.key), &value[..]);
                     bytes.extend(Record::Put { page, key, value }.to_bytes());
                 }
                 other => bytes.extend(other.to_bytes()),
