@@ -57,7 +57,11 @@ impl Fresh {
     /// The pages whose images became durable since the last call.
     pub(super) fn settle(&mut self) -> Vec<u32> {
         let mut settled = Vec::new();
-        while let Some((stamp, page)) = self.queue.pop_front_if(|(at, _)| *at < self.flushes) {
+        while let Some((stamp, page)) = self.queue.front().copied() {
+            if stamp == self.flushes {
+                break;
+            }
+            self.queue.pop_front();
             // It may have been written again.
             if self.written[page as usize] == stamp {
                 self.written[page as usize] = DURABLE;
