@@ -337,6 +337,11 @@ impl Homes {
         old.into_iter().for_each(|place| self.free(place, blocks));
     }
 
+    /// Whether there are places for a long value of `count` blocks.
+    pub(super) fn has_room_for(&self, count: u64) -> bool {
+        count.div_ceil(self.regions.per_place) <= self.places.left()
+    }
+
     /// Takes places for a long value of `count` blocks, and writes it.
     pub(super) fn write_value(&mut self, count: u64, blocks: &mut Blocks<'_>) -> Vec<u64> {
         let places = count.div_ceil(self.regions.per_place);

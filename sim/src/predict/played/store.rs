@@ -347,6 +347,12 @@ impl<'a, 'f> PageTree<'a, 'f> {
         let old = self.values.remove(&key);
         if let Some(count) = blocks {
             self.counts.overflow += (count * BLOCK_SIZE as u64) as f64;
+            // Places that have become free are used again first.
+            self.free_retired();
+            if !self.homes.has_room_for(count) {
+                self.flush();
+                self.free_retired();
+            }
             let places = self.homes.write_value(count, &mut self.blocks);
             self.values.insert(key, places);
         }
