@@ -8,7 +8,7 @@ pub(crate) const SEE: &str = "Glossary: docs/GLOSSARY.md\n";
 
 /// The terms, in alphabetical order.
 #[cfg(test)]
-const TERMS: [&str; 77] = [
+const TERMS: [&str; 78] = [
     "action",
     "background work",
     "buffer node",
@@ -41,6 +41,7 @@ const TERMS: [&str; 77] = [
     "harm",
     "history",
     "interrupted",
+    "interval",
     "limit",
     "linearizability",
     "log wrap",

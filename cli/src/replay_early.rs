@@ -12,7 +12,7 @@ use treering_sim::replay;
 use crate::interrupt;
 use crate::output::{self, Output};
 
-/// `treering.replay/1`, as far as it is known.
+/// `treering.replay/2`, as far as it is known.
 #[derive(serde::Serialize)]
 struct Document {
     schema: &'static str,

@@ -82,7 +82,7 @@ fn predictions_are_shown_beside_measurements_unless_disabled() {
     }
     let compared = report["cache"]["compared"].as_array().expect("figures");
     for figure in compared {
-        assert!(figure["predicted"].is_f64(), "{figure}");
+        assert!(figure["predicted"]["value"].is_f64(), "{figure}");
     }
     let page = std::fs::read_to_string(folder.join("out.html")).expect("read");
     for face in [&text, &page] {

@@ -41,7 +41,7 @@ fn a_replay_document_has_the_promised_fields() {
     let folder = folder.path();
     ok(folder, &words("gen zipf --records 5k --writes 1 -o z.trz"));
     let report = json(&ok(folder, &words("replay z.trz --store cow --json -")));
-    assert_eq!(report["schema"], "treering.replay/1");
+    assert_eq!(report["schema"], "treering.replay/2");
     let missing: Vec<&str> = [
         "/complete",
         "/trace/name",

@@ -175,7 +175,7 @@ fn a_replay_stopped_during_survey_or_analysis_reports_its_progress() {
         let args = ["replay", "long.trz", "--json", "so-far.json"];
         let args = [&args, flags].concat();
         let report = told_early(folder, &args, phase, signal, status);
-        assert_eq!(report["schema"], "treering.replay/1", "{report}");
+        assert_eq!(report["schema"], "treering.replay/2", "{report}");
         assert_eq!(report["complete"], false, "{report}");
         assert_eq!(report["trace"]["ops"], 0, "{report}");
         let source = report["trace"]["source"].as_str().expect("text");

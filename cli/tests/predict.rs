@@ -17,20 +17,6 @@ fn json(folder: &Path, line: &str) -> Value {
     serde_json::from_str(&ok(folder, &words(&line))).expect("one document")
 }
 
-/// The numbers of `{value, low, high, model}`.
-fn values(side: &Value) -> Value {
-    match side {
-        Value::Object(fields) if fields.contains_key("model") => fields["value"].clone(),
-        Value::Object(fields) => {
-            let fields = fields
-                .iter()
-                .map(|(name, inner)| (name.clone(), values(inner)));
-            Value::Object(fields.collect())
-        }
-        other => other.clone(),
-    }
-}
-
 #[test]
 fn the_same_flags_give_the_numbers_that_a_replay_predicts() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -43,6 +29,7 @@ fn the_same_flags_give_the_numbers_that_a_replay_predicts() {
         "--cache 1MiB --warmup 0.5 --limit 15k --gc fifo --precondition fill --seed 3",
         "--log sparse --store shadow --layout hints --log-size 2MiB --capacity 64MiB",
         "--tree ccl --nbatch 4 --dimms 2",
+        "--tree none --op 7% --precondition fill",
     ] {
         let replayed = json(folder, &format!("replay z.trz {flags}"));
         let predicted = json(folder, &format!("predict z.trz {flags}"));
@@ -50,16 +37,17 @@ fn the_same_flags_give_the_numbers_that_a_replay_predicts() {
         assert_eq!(predicted["complete"], true);
         assert_eq!(predicted["passes"], 1);
         let run = &predicted["configurations"][0];
-        assert_eq!(values(&run["wa"]), replayed["wa"]["predicted"], "{flags}");
+        assert_eq!(run["wa"], replayed["wa"]["predicted"], "{flags}");
         assert_eq!(run["prediction"], replayed["prediction"], "{flags}");
-        if flags.contains("ccl") {
-            assert_eq!(values(&run["pm"]), replayed["pm"]["predicted"], "{flags}");
+        let total = if flags.contains("ccl") {
+            assert_eq!(run["pm"], replayed["pm"]["predicted"], "{flags}");
+            &run["pm"]["xbi"]
         } else {
-            let total = &run["wa"]["host"]["total"];
-            let [low, value, high] = ["low", "value", "high"].map(|at| total[at].as_f64());
-            assert!(low < value && value < high, "{total}");
-            assert_eq!(total["model"], "played");
-        }
+            &run["wa"]["device"]["total"]
+        };
+        let [low, value, high] = ["low", "value", "high"].map(|at| total[at].as_f64());
+        assert!(low < value && value < high, "{total}");
+        assert_eq!(total["model"], "played");
         let told = |document: &Value| document["trace"].clone();
         assert_eq!(told(&predicted), told(&replayed), "{flags}");
     }
@@ -103,6 +91,12 @@ fn lists_are_combined_and_the_trace_is_read_once() {
     let read = |name: &str| std::fs::read_to_string(folder.join(name)).expect("a file");
     let (svg, html) = (read("c.svg"), read("c.html"));
     assert!(svg.starts_with("<svg") && svg.contains("host page"));
+    // A band around each curve, and its ends at each point.
+    assert!(svg.contains("<polygon") && html.contains("; 90 % interval "));
+    for face in [&text, &html] {
+        assert!(face.contains(" ±"), "no intervals in {face}");
+        assert!(face.contains("±: 90 % interval"), "{face}");
+    }
     // Four panels of two charts, each for wide and for narrow pages.
     assert_eq!(html.matches("<svg").count(), 16);
     for list in lists.split(" --") {

@@ -41,7 +41,7 @@ fn off(report: &ReplayReport, name: &str) -> f64 {
     let found = report.cache.compared.iter().find(|c| c.name == name);
     let found = found.unwrap_or_else(|| panic!("the report has no figure of {name}"));
     let predicted = found.predicted.expect("a prediction");
-    found.measured / predicted - 1.0
+    found.measured / predicted.value() - 1.0
 }
 
 fn holds(report: &ReplayReport, figures: &[(&str, f64)]) {

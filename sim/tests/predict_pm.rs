@@ -64,7 +64,10 @@ fn pm_of(report: &ReplayReport) -> &PmReport {
 
 /// Measured over predicted, minus one, of the totals and the parts that matter.
 fn errors(measured: &PmReport, predicted: &PmReport) -> Vec<(&'static str, f64)> {
-    let (m, p) = (measured.measured, predicted.predicted.expect("predicted"));
+    let (m, p) = (
+        measured.measured,
+        predicted.predicted.expect("predicted").values(),
+    );
     let all = [
         ("cli", m.cli, p.cli, m.cli),
         ("xbi", m.xbi, p.xbi, m.xbi),

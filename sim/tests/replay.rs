@@ -129,7 +129,7 @@ fn long_values_are_reported_and_predicted() {
             let report = replay(&config);
             let causes = report.wa.host.page_causes.expect("a store of pages");
             let story = format!("{tree:?} on {store:?}");
-            let predicted = causes.overflow_predicted.expect("a prediction");
+            let predicted = causes.overflow_predicted.expect("a prediction").value();
             close(
                 &format!("{story}: overflow"),
                 (causes.overflow, predicted),
@@ -141,7 +141,7 @@ fn long_values_are_reported_and_predicted() {
             close(&format!("{story}: page"), (page, report.wa.host.page), 1e-9);
             let total = (
                 report.wa.host.total,
-                report.wa.predicted.as_ref().unwrap().host.total,
+                report.wa.predicted.as_ref().unwrap().host.total.value(),
             );
             close(&format!("{story}: total"), total, 0.05);
             assert!(
@@ -157,6 +157,7 @@ fn long_values_are_reported_and_predicted() {
     }
     let compressed = replay(&compressing(&path, |_| {}));
     let (csd, predicted) = (compressed.wa.csd.unwrap(), compressed.wa.predicted.unwrap());
+    let predicted = predicted.values();
     let pages = (csd.stored.page, predicted.csd.unwrap().page);
     close("compressed page bytes", pages, 0.05);
 }
@@ -175,7 +176,7 @@ fn group_commit_writes_less_log_as_predicted() {
         config.acknowledge = Acknowledge::Commit;
         config.clients = clients;
         let report = replay(&config);
-        let predicted = report.wa.predicted.unwrap().host.log;
+        let predicted = report.wa.predicted.unwrap().host.log.value();
         let what = format!("{clients} clients, only writes: {writes_only}");
         println!("{what}: {} {predicted}", report.wa.host.log);
         close(&what, (report.wa.host.log, predicted), 0.15);
@@ -196,7 +197,7 @@ fn short_intervals_write_more_log_as_predicted() {
         let mut config = config(&path, |_| {});
         config.acknowledge = Acknowledge::Interval(Nanos(1_000 * micros));
         let report = replay(&config);
-        let predicted = report.wa.predicted.unwrap().host.log;
+        let predicted = report.wa.predicted.unwrap().host.log.value();
         println!("{micros}: {} {predicted}", report.wa.host.log);
         close(
             &format!("{micros} us"),
@@ -273,7 +274,7 @@ fn leaves_that_become_dense_are_predicted() {
         let mut config = config(&path, |_| {});
         config.tree.pages_mut().layout = Some(LayoutChoice::named(layout).unwrap());
         let report = replay(&config);
-        let predicted = report.wa.predicted.as_ref().unwrap();
+        let predicted = report.wa.predicted.as_ref().unwrap().values();
         let (measured, predicted) = (&report.wa.host, &predicted.host);
         close(layout, (measured.page, predicted.page), 0.03);
         close(layout, (measured.total, predicted.total), 0.03);

@@ -140,7 +140,7 @@ fn a_preconditioned_compressing_drive_moves_more_as_predicted() {
         let device = report.wa.device.unwrap();
         assert!(device.gc > before, "{name}: {} after {before}", device.gc);
         before = device.gc;
-        let predicted = report.wa.predicted.unwrap().device.unwrap();
+        let predicted = report.wa.predicted.unwrap().values().device.unwrap();
         let off = device.total / predicted.total - 1.0;
         assert!(
             off.abs() < 0.10,

@@ -31,7 +31,8 @@ fn random(records: u64, ops: u64) -> impl Iterator<Item = u64> {
 }
 
 fn device(report: &ReplayReport) -> (f64, f64) {
-    let predicted = report.wa.predicted.as_ref().unwrap().device.unwrap();
+    let predicted = report.wa.predicted.as_ref().unwrap().values();
+    let predicted = predicted.device.unwrap();
     (report.wa.device.unwrap().total, predicted.total)
 }
 
@@ -96,7 +97,8 @@ fn a_compressing_drive_alone_is_predicted_by_its_miniature() {
         close(&format!("{preconditioned:?}"), device(&report), 0.06);
         let stored = |side: &treering_sim::report::HostWa<f64>| side.total;
         let measured = stored(&report.wa.csd.unwrap().stored);
-        let predicted = stored(&report.wa.predicted.as_ref().unwrap().csd.unwrap());
+        let predicted = report.wa.predicted.as_ref().unwrap().values();
+        let predicted = stored(&predicted.csd.unwrap());
         close("compressed", (measured, predicted), 0.01);
     }
 }

@@ -158,7 +158,10 @@ fn amplification_of_lodge_is_predicted() {
     let mut errors = Vec::new();
     for (name, key) in ORDERS {
         let (pm, _) = inserted(key, LodgeOptions::default());
-        let (m, p) = (pm.measured, pm.predicted.expect("records lie in leaves"));
+        let (m, p) = (
+            pm.measured,
+            pm.predicted.expect("records lie in leaves").values(),
+        );
         let own = [
             off(m.xbi, p.xbi),
             off(m.xbi_leaf, p.xbi_leaf),
@@ -206,7 +209,7 @@ fn buffer_occupancy_and_flush_grouping_are_predicted() {
         for (name, key) in ORDERS {
             let (pm, own) = inserted(key, options);
             let p = own.predicted.expect("records lie in leaves");
-            let amplified = pm.predicted.expect("the same");
+            let amplified = pm.predicted.expect("the same").values();
             let errors = [
                 off(own.flushes as f64, p.flushes),
                 off(own.pairs_per_flush, p.pairs_per_flush),
@@ -232,7 +235,7 @@ fn reports_show_measured_beside_predicted() {
     let path = trace(&folder, (0..6_000).map(|i| op(OpKind::Put, scattered(i))));
     let report = replay(path.clone(), LodgeOptions::default(), |_| {});
     let pm = report.pm.clone().expect("it ran on persistent memory");
-    let xbi = format!("{:.3}", pm.predicted.expect("it was predicted").xbi);
+    let xbi = format!("{:.3}", pm.predicted.expect("it was predicted").xbi.value());
     let said = "index no leaf";
     for shown in [text::render(&report), html::render(&report, None)] {
         assert!(shown.contains(&xbi), "{xbi}: {shown}");
@@ -256,7 +259,10 @@ fn reports_show_measured_beside_predicted() {
 fn log_cleaning_is_predicted() {
     let (pm, own) = inserted(few_updated, LodgeOptions::default());
     assert!(pm.cleanings > 3 && pm.cleaning_flushes > 300, "{pm:?}");
-    let (m, p) = (pm.measured, pm.predicted.expect("records lie in leaves"));
+    let (m, p) = (
+        pm.measured,
+        pm.predicted.expect("records lie in leaves").values(),
+    );
     let nodes = own.predicted.expect("the same");
     let errors = [
         off(m.xbi, p.xbi),
@@ -293,7 +299,7 @@ fn other_xp_buffers_are_predicted() {
                 memory.lines = lines;
             });
             let pm = report.pm.expect("it ran on persistent memory");
-            let error = off(pm.measured.xbi, pm.predicted.expect("the same").xbi);
+            let error = off(pm.measured.xbi, pm.predicted.expect("the same").xbi.value());
             println!(
                 "{replacement} {full_lines} {lines}, {name}: {error:.4} {:?} {:?}",
                 pm.measured, pm.predicted

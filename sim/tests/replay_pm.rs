@@ -140,7 +140,7 @@ fn records_outside_leaves_are_predicted_too() {
     });
     let report = replay(trace(&folder, 500, long), ccl(2), |_| {});
     let pm = pm_of(&report);
-    let predicted = pm.predicted.expect("it was predicted");
+    let predicted = pm.predicted.expect("it was predicted").values();
     let off = pm.measured.cli / predicted.cli - 1.0;
     assert!(pm.measured.cli > 1.0 && off.abs() < 0.02, "{off}");
     assert_eq!(report.warnings, Vec::<String>::new());

@@ -35,7 +35,7 @@ pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
                 work.name(),
                 batch.to_string(),
                 format!("{:.2}", pm.measured.xbi),
-                format!("{:.2}", predicted.xbi),
+                format!("{:.2}", predicted.xbi.value()),
                 all,
                 leaves,
                 log,

@@ -106,7 +106,7 @@ pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
             format!("{:.2}", pm.measured.xbi),
             format!("{published:.2}"),
             format!("{:+.1} %", 100.0 * (pm.measured.xbi / published - 1.0)),
-            format!("{:.2}", predicted.xbi),
+            format!("{:.2}", predicted.xbi.value()),
             format!("{:.2}", pm.measured.cli),
             format!("{:.2}", pm.measured.xbi_leaf),
             format!("{:.2}", pm.measured.xbi_log),

@@ -62,7 +62,7 @@ pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
                 format!("{:.2}", own.pairs_per_leaf),
                 format!("{:.2}", nodes.pairs_per_leaf),
                 format!("{:.2}", pm.measured.xbi),
-                format!("{:.2}", predicted.xbi),
+                format!("{:.2}", predicted.xbi.value()),
             ];
             cells.extend(errors.note(of));
             table.row(&cells);

@@ -2,9 +2,9 @@
 
 use std::fmt::{self, Write as _};
 
-use treering_sim::predict::Bars;
+use treering_sim::predict::Estimate;
 use treering_sim::replay::{ReplayConfig, run as replay};
-use treering_sim::report::{LEAST_SHARE, ReplayReport};
+use treering_sim::report::{LEAST_SHARE, PredictedValue, ReplayReport};
 
 use crate::choice::{Choice, What};
 use crate::designs::Cell;
@@ -143,35 +143,31 @@ fn measured(report: &ReplayReport) -> Vec<(&'static str, (f64, f64))> {
 
 /// Each component, measured and predicted.
 fn values(report: &ReplayReport) -> Vec<Value> {
-    let bars = report.prediction.as_ref().and_then(|p| p.bars);
-    let of = |bar: fn(&Bars) -> f64| bars.as_ref().map(bar);
-    let mut predicted: Vec<(usize, f64, Option<f64>)> = Vec::new();
+    let mut predicted: Vec<(usize, PredictedValue)> = Vec::new();
     if let Some(p) = report.pm.as_ref().and_then(|pm| pm.predicted.as_ref()) {
         let all = [p.cli, p.xbi, p.xbi_leaf, p.xbi_log, p.xbi_extra];
-        predicted.extend(all.map(|value| (PM, value, None)));
+        predicted.extend(all.map(|value| (PM, value)));
     } else if let Some(p) = &report.wa.predicted {
-        predicted = vec![
-            (HOST, p.host.log, of(|b| b.host_log)),
-            (HOST, p.host.page, of(|b| b.host_page)),
-            (HOST, p.host.extra, of(|b| b.host_extra)),
-            (HOST, p.host.total, of(|b| b.host_total)),
-        ];
+        let host = [p.host.log, p.host.page, p.host.extra, p.host.total];
+        predicted.extend(host.map(|value| (HOST, value)));
         if let Some(device) = &p.device {
-            predicted.push((DEVICE, device.gc, of(|b| b.device_gc)));
-            predicted.push((DEVICE, device.total, of(|b| b.device_total)));
+            predicted.extend([device.gc, device.total].map(|value| (DEVICE, value)));
         }
     }
     let both = measured(report).into_iter().zip(predicted);
-    both.map(
-        |((component, (measured, total)), (kind, predicted, bar))| Value {
+    both.map(|((component, (measured, total)), (kind, predicted))| {
+        let Estimate { value, high, .. } = predicted.estimate;
+        Value {
             kind,
             component,
             measured,
-            predicted,
-            bar,
+            predicted: value,
+            bar: high
+                .map(|high| high / value - 1.0)
+                .filter(|bar| bar.is_finite()),
             total,
-        },
-    )
+        }
+    })
     .collect()
 }
 

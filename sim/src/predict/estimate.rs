@@ -7,7 +7,7 @@
 
 use serde::Serialize;
 
-use super::flash::Effort;
+use super::flash::{Effort, Forecast};
 
 /// The model that made a prediction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -93,4 +93,97 @@ pub struct Bars {
     pub device_gc: f64,
     /// Of [`DeviceWa::total`](super::DeviceWa::total).
     pub device_total: f64,
+    /// Of the bytes programmed divided by host bytes.
+    pub nand_over_host: f64,
+    /// What compression adds to the half-width of each class of bytes after compression.
+    pub compression: f64,
+    /// Of [`Prediction::hit_ratio`](super::Prediction::hit_ratio); `None` with scans, whose accesses
+    /// to pages the model does not count as the engine does.
+    pub hit_ratio: Option<f64>,
+}
+
+/// A relative error: the part that does not fall with the number of events, and the part that
+/// does, as a share of its square root.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Error {
+    pub(super) constant: f64,
+    pub(super) each: f64,
+}
+
+impl Error {
+    /// The half-width of the interval of a value that so many events make up.
+    pub(super) fn at(self, events: f64) -> f64 {
+        self.constant + self.each / events.max(1.0).sqrt()
+    }
+}
+
+/// Of a count of events in the tree.
+const COUNTED: Error = Error {
+    constant: 0.01,
+    each: 1.0,
+};
+
+/// Of garbage collection, by erased blocks.
+const GC: Error = Error {
+    constant: 0.012,
+    each: 0.4,
+};
+
+/// By how much, as a share of a block, the valid part of a collected block differs between the drive
+/// and a miniature, times the pages of the miniature's erase blocks: the smaller these are, the less
+/// they are like the drive's.
+const SAMPLED: f64 = 0.16;
+
+/// What sampled blocks say of sizes after compression.
+const SIZES: f64 = 0.025;
+
+/// 90 % of a normal distribution lie within so many standard deviations.
+const NINETY: f64 = 1.645;
+
+impl Bars {
+    /// The half-width of a count of events.
+    pub(crate) fn of_count(events: f64) -> f64 {
+        COUNTED.at(events)
+    }
+
+    /// The half-width of a hit ratio, from the number of misses: hits and misses have the same
+    /// error, and together they are known.
+    pub(crate) fn of_hits(ratio: f64, misses: f64) -> f64 {
+        COUNTED.at(misses) * (1.0 - ratio) / ratio.max(1e-9)
+    }
+
+    /// The half-width of bytes after compression, on a drive that `compresses` or not.
+    pub(super) fn sizes(compresses: bool) -> f64 {
+        if compresses { SIZES } else { 0.0 }
+    }
+
+    /// The half-width of garbage collection: of its events and of what it got together, and of the
+    /// sample.
+    pub(super) fn of_gc(flash: &Forecast, of_writes: f64) -> f64 {
+        let ratio = flash.gc_per_host.max(1e-9);
+        let spread = NINETY * flash.standard_error / ratio;
+        // A collected block of which a share `v` is valid moves `v / (1 - v)` per byte of the host.
+        let sampled = flash.sampled_pages.map_or(0.0, |pages| {
+            SAMPLED / f64::from(pages.max(1)) * (1.0 + ratio).powi(2) / ratio
+        });
+        (GC.at(flash.erases) + of_writes + sampled)
+            .hypot(spread)
+            .min(1.0)
+    }
+
+    /// The bars of a drive without a tree, which `compresses` or not. What the host writes is
+    /// known.
+    pub(crate) fn of_drive(flash: &Forecast, compresses: bool) -> Bars {
+        let sizes = Bars::sizes(compresses);
+        let moved = flash.gc_per_host / (1.0 + flash.gc_per_host);
+        let device_gc = Bars::of_gc(flash, 2.0 * sizes);
+        let device_total = sizes.hypot(device_gc * moved);
+        Bars {
+            device_gc,
+            device_total,
+            nand_over_host: device_total,
+            compression: sizes,
+            ..Bars::default()
+        }
+    }
 }

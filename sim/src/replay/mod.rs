@@ -104,7 +104,7 @@ pub fn run(
     config: &ReplayConfig,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<ReplayReport, ReplayError> {
-    match (&config.tree, config.target.place()) {
+    let report = match (&config.tree, config.target.place()) {
         (Tree::Pages(options), Place::Drive(asked)) => {
             pages::on_drive(config, options, asked, progress)
         }
@@ -116,5 +116,6 @@ pub fn run(
         }
         (Tree::Direct, Place::Drive(asked)) => direct::run(config, asked, progress),
         (tree, _) => Err(tree.not_on(&config.target)),
-    }
+    };
+    report.map(ReplayReport::with_outside)
 }

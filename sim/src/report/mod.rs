@@ -1,10 +1,11 @@
-//! The report of a replay: one structure, `treering.replay/1`, with three renderings: JSON (the
+//! The report of a replay: one structure, `treering.replay/2`, with three renderings: JSON (the
 //! structure itself), [`text`] and [`html`].
 //!
 //! Every number is measured *after warm-up*, unless its name says otherwise. Everything under `wa`
 //! is bytes divided by user bytes (key and value of puts, key of deletes). Except on real files,
 //! nothing here depends on wall-clock time.
 
+mod bars;
 mod buffering;
 mod device;
 mod direct;
@@ -14,14 +15,19 @@ mod latency;
 mod lifetime;
 mod mini_pages;
 mod numbers;
+#[cfg(test)]
+mod outside_tests;
 mod pm;
 pub mod predict;
+mod predicted;
 mod preload;
+mod row;
 mod run;
 mod store;
 pub mod text;
 mod wa;
 
+pub(crate) use bars::with_bars;
 pub use buffering::Compared;
 pub(crate) use buffering::{PageIo, compared};
 pub(crate) use device::flat;
@@ -32,16 +38,13 @@ pub(crate) use lifetime::{Daily, Worn};
 pub use lifetime::{DailyFrom, LifetimeReport};
 pub use mini_pages::{HitsByKind, MergeBin, MergesByCause, MiniPagesReport, RingReport, SizeBin};
 pub use pm::{Amplification, LodgePredicted, LodgeReport, PmPredicted, PmReport};
-pub(crate) use predict::with_bars;
-pub use predict::{
-    PredictReport, PredictedDevice, PredictedRun, PredictedValue, SCHEMA as PREDICT_SCHEMA,
-};
+pub use predict::{PredictReport, PredictedDevice, PredictedRun, SCHEMA as PREDICT_SCHEMA};
+pub use predicted::PredictedValue;
 pub use preload::{Evidence, PreloadReport};
+pub use row::{LEAST_SHARE, error};
 pub use run::{ByOp, CacheReport, IoBytes, ReplayReport, SeriesPoint, TimeReport, TraceInfo};
 pub use store::{SpaceReport, StoreReport};
-pub use wa::{
-    CsdWa, DeviceWa, HostReport, HostWa, LEAST_SHARE, PageCauses, WaReport, WaSide, error,
-};
+pub use wa::{CsdWa, DeviceWa, HostReport, HostWa, PageCauses, WaReport, WaSide};
 
 /// Name and version of the document.
-pub const SCHEMA: &str = "treering.replay/1";
+pub const SCHEMA: &str = "treering.replay/2";

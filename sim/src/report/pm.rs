@@ -4,7 +4,9 @@
 use serde::Serialize;
 
 use super::numbers::{bytes, grouped};
-use super::wa::{PageCauses, Row};
+use super::predicted::PredictedValue;
+use super::row::Row;
+use super::wa::{Named, PageCauses};
 
 /// CLI-amplification is the bytes that reach the XPBuffer divided by user bytes; XBI-amplification
 /// is the bytes that reach the medium divided by user bytes.
@@ -34,14 +36,22 @@ impl<T: Copy> Amplification<T> {
         }
     }
 
-    fn rows(&self) -> [(&'static str, T); 5] {
+    fn rows(&self) -> [Named<T>; 5] {
         [
-            ("to the XPBuffer (CLI)", self.cli),
-            ("to the medium (XBI)", self.xbi),
-            ("  of it, leaves", self.xbi_leaf),
-            ("  of it, logs", self.xbi_log),
-            ("  of it, the rest", self.xbi_extra),
+            ("to the XPBuffer (CLI)", "pm.cli", self.cli),
+            ("to the medium (XBI)", "pm.xbi", self.xbi),
+            ("  of it, leaves", "pm.xbi_leaf", self.xbi_leaf),
+            ("  of it, logs", "pm.xbi_log", self.xbi_log),
+            ("  of it, the rest", "pm.xbi_extra", self.xbi_extra),
         ]
+    }
+}
+
+impl Amplification<PredictedValue> {
+    /// The values without their intervals.
+    #[must_use]
+    pub fn values(&self) -> Amplification<f64> {
+        self.map(|predicted| predicted.value())
     }
 }
 
@@ -52,7 +62,7 @@ pub struct PmReport {
     #[serde(flatten)]
     pub measured: Amplification<f64>,
     /// Predicted amplification; `null` without a prediction.
-    pub predicted: Option<Amplification<f64>>,
+    pub predicted: Option<Amplification<PredictedValue>>,
     /// Measured divided by predicted, minus one; `null` if the component is under 3 % of the total.
     pub error: Option<Amplification<Option<f64>>>,
     /// Bytes read from the medium, including read-modify-writes.
@@ -252,11 +262,14 @@ impl PmReport {
     pub(super) fn compared(&self, causes: Option<&PageCauses>, untried: bool) -> Vec<Row> {
         let predicted = self.predicted.as_ref().map(Amplification::rows);
         let error = self.error.as_ref().map(Amplification::rows);
-        let row = |(i, (name, measured)): (usize, (&'static str, f64))| Row {
+        let row = |(i, (name, path, measured)): (usize, Named<f64>)| Row {
             name,
+            path,
             measured,
-            predicted: predicted.map(|rows| rows[i].1),
-            error: error.and_then(|rows| rows[i].1),
+            predicted: predicted.map(|rows| rows[i].2),
+            error: error.and_then(|rows| rows[i].2),
+            // All but the first are parts of what reaches the medium.
+            total: if i == 0 { measured } else { self.measured.xbi },
             untried,
         };
         let rows = self.measured.rows().into_iter().enumerate();

@@ -13,10 +13,13 @@ use super::lifetime::LifetimeReport;
 use super::mini_pages::MiniPagesReport;
 use super::numbers::{bytes, duration, grouped};
 use super::pm::PmReport;
+use super::predicted::PredictedValue;
 use super::preload::PreloadReport;
+use super::row::Row;
 use super::store::{SpaceReport, StoreReport};
 use super::wa::{HostWa, WaReport};
 use crate::predict::Prediction;
+use crate::predict::tried::Decides;
 
 /// The report of a replay.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -64,6 +67,11 @@ pub struct ReplayReport {
     pub lifetime: Option<LifetimeReport>,
     /// What the kernel counted; files only.
     pub kernel: Option<KernelReport>,
+    /// The measured values outside the 90 % interval of their prediction, by the place of the
+    /// prediction: `host.log` for `wa.predicted.host.log`, `pm.xbi` for `pm.predicted.xbi`,
+    /// `mini_pages.merges` for the figure in `cache.compared`. Components below 3 % of their total
+    /// are not listed.
+    pub outside: Vec<&'static str>,
     /// The full predictions; `null` with `--no-predict`, and for trees without a predictor.
     pub prediction: Option<Prediction>,
     /// Write amplification during the run, in about a hundred points.
@@ -75,6 +83,41 @@ pub struct ReplayReport {
 }
 
 impl ReplayReport {
+    /// Lists the measured values outside the intervals of their predictions.
+    pub(crate) fn with_outside(self) -> ReplayReport {
+        let rows = self.amplification().into_iter().chain(self.mini_pages());
+        let outside = rows.filter(Row::is_outside).map(|row| row.path);
+        let hits = (!self.hits_are_inside()).then_some("hit_ratio");
+        ReplayReport {
+            outside: outside.chain(hits).collect(),
+            ..self
+        }
+    }
+
+    fn hits_are_inside(&self) -> bool {
+        let p = self.prediction.as_ref().map(hits);
+        p.is_none_or(|hits| hits.holds(self.cache.hit_ratio))
+    }
+
+    /// Amplification by component, measured beside predicted.
+    pub(super) fn amplification(&self) -> Vec<Row> {
+        let wa = &self.wa;
+        match &self.pm {
+            Some(pm) => {
+                let untried = wa.is_untried(Decides::All);
+                pm.compared(wa.host.page_causes.as_ref(), untried)
+            }
+            None => wa.rows(),
+        }
+    }
+
+    /// What mini-pages save, measured beside predicted; empty for trees without.
+    pub(super) fn mini_pages(&self) -> Vec<Row> {
+        let untried = self.wa.is_untried(Decides::All);
+        let compared = self.cache.compared.iter();
+        compared.map(|figure| figure.row(untried)).collect()
+    }
+
     /// Time, cache, space and store as labelled sentences, as a terminal shows them.
     pub(super) fn state(&self) -> Vec<(&'static str, String)> {
         let mut rows = vec![("Throughput:", self.throughput())];
@@ -130,9 +173,10 @@ impl ReplayReport {
         let p = self.prediction.as_ref()?;
         let others = p.other_policies.iter();
         let others = others.map(|(name, ratio)| format!("{name} {:.1} %", ratio * 100.0));
+        let mark = if self.hits_are_inside() { "" } else { " !" };
         Some(format!(
-            "predicted {:.1} %; a cache of frames alone, of this size: {}",
-            p.hit_ratio * 100.0,
+            "predicted {}{mark}; a cache of frames alone, of this size: {}",
+            hits(p).said_of_share(),
             others.collect::<Vec<_>>().join(", ")
         ))
     }
@@ -161,6 +205,11 @@ impl ReplayReport {
             100.0 * whole
         ))
     }
+}
+
+/// The predicted hit ratio with its interval.
+fn hits(p: &Prediction) -> PredictedValue {
+    PredictedValue::new(p.hit_ratio, p.bars.and_then(|bars| bars.hit_ratio), p.model)
 }
 
 /// The trace.

@@ -4,9 +4,8 @@ use std::fmt::Write as _;
 
 use super::numbers::{bytes, duration, grouped, percent};
 use super::preload::preloaded;
-use super::wa::Row;
+use super::row::{Row, legend};
 use super::{KernelReport, Latency, ReplayReport, WriteDifference};
-use crate::predict::tried::Decides;
 
 /// Maximum length of a line.
 const COLUMNS: usize = 100;
@@ -82,22 +81,21 @@ fn header(r: &ReplayReport, out: &mut String) {
 fn write_amplification(r: &ReplayReport, out: &mut String) {
     line(
         out,
-        "Write amplification (bytes / user bytes)         measured    predicted      error",
+        "Write amplification (bytes / user bytes)         measured        predicted      error",
     );
-    let untried = r.wa.is_untried(Decides::All);
-    match &r.pm {
-        Some(pm) => rows(pm.compared(r.wa.host.page_causes.as_ref(), untried), out),
-        None => rows(r.wa.rows(), out),
-    }
-    if !r.cache.compared.is_empty() {
+    let mut all = r.amplification();
+    rows(&all, out);
+    let mini_pages = r.mini_pages();
+    if !mini_pages.is_empty() {
         line(
             out,
-            "Mini-pages (gets: shares; others: per operation) measured    predicted      error",
+            "Mini-pages (gets: shares; others: per operation) measured        predicted      error",
         );
-        rows(r.cache.compared.iter().map(|c| c.row(untried)), out);
+        rows(&mini_pages, out);
     }
-    if r.wa.error.is_some() || r.pm.as_ref().is_some_and(|pm| pm.error.is_some()) {
-        line(out, "error: measured / predicted − 1");
+    all.extend(mini_pages);
+    if let Some(legend) = legend(&all) {
+        line(out, &legend);
     }
     if let Some(note) = r.wa.untried_note() {
         wrapped("", &note, out);
@@ -122,15 +120,19 @@ pub(super) fn wrapped(head: &str, text: &str, out: &mut String) {
 }
 
 /// Rows of a table of figures, measured beside predicted.
-fn rows(rows: impl IntoIterator<Item = Row>, out: &mut String) {
+fn rows(rows: &[Row], out: &mut String) {
     for row in rows {
         let predicted = row.predicted().unwrap_or_else(|| "-".into());
         let error = row.error.map_or("-".into(), percent);
         line(
             out,
             &format!(
-                "  {:<44} {:>10.3} {:>12} {:>10}",
-                row.name, row.measured, predicted, error
+                "  {:<44} {:>10.3} {:>16} {:>10}{}",
+                row.name,
+                row.measured,
+                predicted,
+                error,
+                row.mark()
             ),
         );
     }

@@ -4,11 +4,9 @@ use std::ops::Deref;
 
 use serde::Serialize;
 
+use super::predicted::PredictedValue;
+use super::row::{Row, error};
 use crate::predict::tried::{Decides, Untried};
-
-/// Components below this share of the total have no error in the report, because a relative error
-/// of a tiny value means nothing.
-pub const LEAST_SHARE: f64 = 0.03;
 
 /// Write amplification: measured, predicted, and the relative error.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -19,7 +17,7 @@ pub struct WaReport {
     /// Bytes that the drive programmed divided by user bytes; `null` on files.
     pub device: Option<DeviceWa<f64>>,
     /// The predicted values; `null` without a prediction.
-    pub predicted: Option<WaSide<f64>>,
+    pub predicted: Option<WaSide<PredictedValue>>,
     /// Measured divided by predicted, minus one; `null` if the component is under 3 % of the total.
     pub error: Option<WaSide<Option<f64>>>,
     /// The effect of compression; `null` on drives without it.
@@ -55,20 +53,22 @@ pub struct PageCauses {
     /// Values longer than a quarter of a page, which have blocks of their own; in persistent
     /// memory, values longer than a chunk.
     pub overflow: f64,
-    /// The predicted values.
-    pub overflow_predicted: Option<f64>,
+    /// The predicted overflow.
+    pub overflow_predicted: Option<PredictedValue>,
 }
 
 impl PageCauses {
     /// The row of overflow blocks, if there are any. `total` is the measured sum of all classes.
     pub(super) fn row(&self, total: f64, untried: bool) -> Option<Row> {
         let predicted = self.overflow_predicted;
-        let any = self.overflow > 0.0 || predicted.is_some_and(|p| p > 0.0);
+        let any = self.overflow > 0.0 || predicted.is_some_and(|p| p.value() > 0.0);
         any.then(|| Row {
             name: "host page overflow",
+            path: "host.page_causes.overflow",
             measured: self.overflow,
             predicted,
-            error: predicted.and_then(|p| error(self.overflow, p, total)),
+            error: predicted.and_then(|p| error(self.overflow, p.value(), total)),
+            total,
             untried,
         })
     }
@@ -87,18 +87,18 @@ pub struct CsdWa {
 }
 
 impl CsdWa {
-    pub(super) fn rows(&self) -> Vec<(&'static str, f64)> {
+    pub(super) fn rows(&self) -> Vec<Named<f64>> {
         let mut rows = CsdWa::of_classes(self.stored).to_vec();
-        rows.push(("flash over compressed", self.gc_only));
+        rows.push(("flash over compressed", "csd.gc_only", self.gc_only));
         rows
     }
 
-    pub(super) fn of_classes<T: Copy>(stored: HostWa<T>) -> [(&'static str, T); 4] {
+    pub(super) fn of_classes<T: Copy>(stored: HostWa<T>) -> [Named<T>; 4] {
         [
-            ("compressed log", stored.log),
-            ("compressed page", stored.page),
-            ("compressed extra", stored.extra),
-            ("compressed total", stored.total),
+            ("compressed log", "csd.log", stored.log),
+            ("compressed page", "csd.page", stored.page),
+            ("compressed extra", "csd.extra", stored.extra),
+            ("compressed total", "csd.total", stored.total),
         ]
     }
 }
@@ -114,6 +114,37 @@ pub struct WaSide<T> {
     pub csd: Option<HostWa<T>>,
 }
 
+impl WaSide<PredictedValue> {
+    /// The values without their intervals.
+    ///
+    /// ```
+    /// use treering_sim::report::{HostWa, PredictedValue, WaSide};
+    ///
+    /// let side: WaSide<PredictedValue> = WaSide {
+    ///     host: HostWa::default(),
+    ///     device: None,
+    ///     csd: None,
+    /// };
+    /// assert_eq!(side.values().host.total, 0.0);
+    /// ```
+    #[must_use]
+    pub fn values(&self) -> WaSide<f64> {
+        let value = |p: PredictedValue| p.value();
+        WaSide {
+            host: self.host.map(value),
+            device: self.device.map(|device| DeviceWa {
+                total: device.total.value(),
+                gc: device.gc.value(),
+                nand_over_host: device.nand_over_host.value(),
+            }),
+            csd: self.csd.map(|csd| csd.map(value)),
+        }
+    }
+}
+
+/// Name of a row, where JSON has the value, and the value.
+pub(super) type Named<T> = (&'static str, &'static str, T);
+
 /// Write amplification by class of write, B⁻-tree eq. (1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct HostWa<T> {
@@ -128,13 +159,22 @@ pub struct HostWa<T> {
 }
 
 impl<T: Copy> HostWa<T> {
-    pub(super) fn rows(&self) -> [(&'static str, T); 4] {
+    pub(super) fn rows(&self) -> [Named<T>; 4] {
         [
-            ("host log", self.log),
-            ("host page", self.page),
-            ("host extra", self.extra),
-            ("host total", self.total),
+            ("host log", "host.log", self.log),
+            ("host page", "host.page", self.page),
+            ("host extra", "host.extra", self.extra),
+            ("host total", "host.total", self.total),
         ]
+    }
+
+    fn map<U>(&self, f: impl Fn(T) -> U) -> HostWa<U> {
+        HostWa {
+            log: f(self.log),
+            page: f(self.page),
+            extra: f(self.extra),
+            total: f(self.total),
+        }
     }
 }
 
@@ -150,38 +190,23 @@ pub struct DeviceWa<T> {
 }
 
 impl<T: Copy> DeviceWa<T> {
-    pub(super) fn rows(&self) -> [(&'static str, T); 3] {
+    pub(super) fn rows(&self) -> [Named<T>; 3] {
         [
-            (DEVICE_GC, self.gc),
-            ("device total", self.total),
-            ("flash over host", self.nand_over_host),
+            (DEVICE_GC, "device.gc", self.gc),
+            ("device total", "device.total", self.total),
+            (
+                FLASH_OVER_HOST,
+                "device.nand_over_host",
+                self.nand_over_host,
+            ),
         ]
     }
 }
 
 /// Name of the row for garbage collection only.
 const DEVICE_GC: &str = "device gc";
-
-/// One row of the table of components, which all renderings share.
-pub(super) struct Row {
-    pub(super) name: &'static str,
-    pub(super) measured: f64,
-    pub(super) predicted: Option<f64>,
-    pub(super) error: Option<f64>,
-    /// Whether the prediction is outside the range in which predictions were tested.
-    pub(super) untried: bool,
-}
-
-impl Row {
-    /// The predicted value for tables, with a mark if it is outside the tested range.
-    pub(super) fn predicted(&self) -> Option<String> {
-        let mark = if self.untried { UNTRIED_MARK } else { "" };
-        self.predicted.map(|p| format!("{p:.3}{mark}"))
-    }
-}
-
-/// Marks a value that is predicted outside the range in which predictions were tested.
-const UNTRIED_MARK: &str = " ?";
+/// Name of the row for the drive's own ratio.
+const FLASH_OVER_HOST: &str = "flash over host";
 
 impl WaReport {
     /// A paragraph that explains the mark; `None` if no value has it.
@@ -198,15 +223,16 @@ impl WaReport {
     /// The rows of all components, measured beside predicted.
     pub(super) fn rows(&self) -> Vec<Row> {
         let (predicted, error) = (self.predicted.as_ref(), self.error.as_ref());
-        let host = (0..)
-            .zip(self.host.rows())
-            .map(|(i, (name, measured))| Row {
-                name,
-                measured,
-                predicted: predicted.map(|p| p.host.rows()[i].1),
-                error: error.and_then(|e| e.host.rows()[i].1),
-                untried: self.is_untried(Decides::All),
-            });
+        let host = (0..).zip(self.host.rows());
+        let host = host.map(|(i, (name, path, measured))| Row {
+            name,
+            path,
+            measured,
+            predicted: predicted.map(|p| p.host.rows()[i].2),
+            error: error.and_then(|e| e.host.rows()[i].2),
+            total: self.host.total,
+            untried: self.is_untried(Decides::All),
+        });
         let mut host: Vec<Row> = host.collect();
         let causes = self.host.page_causes.as_ref();
         if let Some(overflow) =
@@ -215,22 +241,30 @@ impl WaReport {
             host.insert(2, overflow);
         }
         let device = self.device.iter().flat_map(|d| (0..).zip(d.rows()));
-        let device = device.map(|(i, (name, measured))| Row {
+        let device = device.map(|(i, (name, path, measured))| Row {
             name,
+            path,
             measured,
-            predicted: predicted.and_then(|p| Some(p.device.as_ref()?.rows()[i].1)),
-            error: error.and_then(|e| e.device.as_ref()?.rows()[i].1),
+            predicted: predicted.and_then(|p| Some(p.device.as_ref()?.rows()[i].2)),
+            error: error.and_then(|e| e.device.as_ref()?.rows()[i].2),
+            // The last is a ratio, and no part of the total.
+            total: match name {
+                FLASH_OVER_HOST => measured,
+                _ => self.device.map_or(0.0, |d| d.total),
+            },
             untried: self.is_untried(match name {
                 DEVICE_GC => Decides::Collection,
                 _ => Decides::All,
             }),
         });
         let csd = self.csd.iter().flat_map(|c| (0..).zip(c.rows()));
-        let csd = csd.map(|(i, (name, measured))| Row {
+        let csd = csd.map(|(i, (name, path, measured))| Row {
             name,
+            path,
             measured,
-            predicted: predicted.and_then(|p| Some(CsdWa::of_classes(p.csd?).get(i)?.1)),
-            error: error.and_then(|e| CsdWa::of_classes(e.csd?).get(i)?.1),
+            predicted: predicted.and_then(|p| Some(CsdWa::of_classes(p.csd?).get(i)?.2)),
+            error: error.and_then(|e| CsdWa::of_classes(e.csd?).get(i)?.2),
+            total: self.csd.map_or(0.0, |csd| csd.stored.total),
             untried: self.is_untried(Decides::All),
         });
         host.into_iter().chain(device).chain(csd).collect()
@@ -266,10 +300,4 @@ pub(super) fn untried_note(untried: &[Untried]) -> Option<String> {
         "? The predictor was not tested for such runs: {}.",
         parts.join("; ")
     ))
-}
-
-/// `measured / predicted − 1`; `None` for a component that is small in both.
-pub fn error(measured: f64, predicted: f64, measured_total: f64) -> Option<f64> {
-    let counts = measured.max(predicted) >= LEAST_SHARE * measured_total;
-    (counts && predicted > 0.0).then(|| measured / predicted - 1.0)
 }

@@ -79,8 +79,9 @@ pub(crate) fn replay(config: &ReplayConfig) -> ReplayReport {
 }
 
 pub(crate) fn gc(report: &ReplayReport) -> (f64, f64) {
-    let predicted = report.wa.predicted.as_ref().and_then(|p| p.device.as_ref());
-    (report.wa.device.as_ref().unwrap().gc, predicted.unwrap().gc)
+    let predicted = report.wa.predicted.as_ref().unwrap().values();
+    let predicted = predicted.device.unwrap();
+    (report.wa.device.as_ref().unwrap().gc, predicted.gc)
 }
 
 pub(crate) fn close(what: &str, (measured, predicted): (f64, f64), within: f64) {

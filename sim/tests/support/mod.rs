@@ -1,6 +1,7 @@
 //! Helpers shared by the replay tests: traces, and replays on persistent memory.
 
 pub(crate) mod drives;
+pub(crate) mod tally;
 pub(crate) mod traces;
 
 use std::path::PathBuf;

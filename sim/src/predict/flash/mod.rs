@@ -101,6 +101,8 @@ pub struct Forecast {
     pub erases: f64,
     /// Whether garbage collection ran.
     pub gc_reached: bool,
+    /// Pages of an erase block of the miniatures; `None` if the whole drive is played.
+    pub sampled_pages: Option<u32>,
 }
 
 impl Forecast {
@@ -288,6 +290,7 @@ impl Flash {
             in_use_bytes: scale * fine.in_use_bytes,
             erases: fine.erases,
             gc_reached: fine.erases > 0.0,
+            sampled_pages: (self.shift > 0).then_some(self.shape.pages_per_block >> self.shift),
         }
     }
 }

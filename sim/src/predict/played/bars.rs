@@ -9,14 +9,7 @@
 //! (`sim/tests/predict_bars.rs`). Sampled flash adds the spread of its miniatures.
 
 use super::Run;
-use crate::predict::Bars;
-
-/// The part of an error that does not fall with the number of events, and the part that does, as a
-/// share of its square root.
-struct Error {
-    constant: f64,
-    each: f64,
-}
+use crate::predict::estimate::{Bars, Error};
 
 const LOG: Error = Error {
     constant: 0.003,
@@ -26,26 +19,10 @@ const PAGES: Error = Error {
     constant: 0.003,
     each: 0.6,
 };
-const GC: Error = Error {
-    constant: 0.012,
-    each: 0.4,
-};
-
-/// 90 % of a normal distribution lie within so many standard deviations.
-const NINETY: f64 = 1.645;
-
-impl Error {
-    fn at(&self, events: f64) -> f64 {
-        self.constant + self.each / events.max(1.0).sqrt()
-    }
-}
-
-/// What sampled blocks say of sizes after compression.
-const SIZES: f64 = 0.025;
-
-/// The bars of a run, on a drive that `compresses` or not.
-pub(super) fn of(run: &Run, compresses: bool) -> Bars {
+/// The bars of a run, on a drive that `compresses` or not. `hit_ratio` is that of a run without scans.
+pub(super) fn of(run: &Run, hit_ratio: Option<f64>, compresses: bool) -> Bars {
     let counts = &run.counts;
+    let sizes = Bars::sizes(compresses);
     let log = LOG.at(counts.redo.flushes as f64);
     let page = PAGES.at(counts.writes as f64);
     let [log_bytes, page_bytes, extra_bytes] = counts.bytes.host;
@@ -53,15 +30,13 @@ pub(super) fn of(run: &Run, compresses: bool) -> Bars {
     // Journal and table follow the pages, so their errors add up.
     let host_total = (log * log_bytes).hypot(page * (page_bytes + extra_bytes)) / all;
     let (mut device_gc, mut device_total) = (host_total, host_total);
+    let mut nand_over_host = 0.0;
     if let Some(flash) = &run.flash {
-        let per_host = flash.gc_per_host;
-        let spread = NINETY * flash.standard_error / per_host.max(1e-9);
-        let sizes = if compresses { SIZES } else { 0.0 };
+        let moved = flash.gc_per_host / (1.0 + flash.gc_per_host);
         // A little more in use is more to move.
-        device_gc = (GC.at(flash.erases) + host_total + 2.0 * sizes)
-            .hypot(spread)
-            .min(1.0);
-        device_total = (host_total + sizes).hypot(device_gc * per_host / (1.0 + per_host));
+        device_gc = Bars::of_gc(flash, host_total + 2.0 * sizes);
+        device_total = (host_total + sizes).hypot(device_gc * moved);
+        nand_over_host = sizes.hypot(device_gc * moved);
     }
     Bars {
         host_log: log,
@@ -70,5 +45,8 @@ pub(super) fn of(run: &Run, compresses: bool) -> Bars {
         host_total,
         device_gc,
         device_total,
+        nand_over_host,
+        compression: sizes,
+        hit_ratio: hit_ratio.map(|hits| Bars::of_hits(hits, counts.frames.misses as f64)),
     }
 }

@@ -51,6 +51,7 @@ mod visits;
 use std::io;
 
 use treering_engine::{BLOCK_SIZE, BfShape, IoClass, Options, TablePersist};
+use treering_traces::OpKind;
 
 use self::bf::BfTree;
 use self::blocks::{Blocks, Bytes};
@@ -142,7 +143,11 @@ pub(super) fn predict(
         untried: Vec::new(),
         warnings: workload.estimated().into_iter().collect(),
         model: Model::Played,
-        bars: Some(bars::of(&run, device.compression.is_some())),
+        bars: Some(bars::of(
+            &run,
+            (workload.measured.of(OpKind::Scan) == 0).then_some(hit_ratio),
+            device.compression.is_some(),
+        )),
     })
 }
 

@@ -30,6 +30,7 @@
 //! Cost: `O(N log N)` for the growth, and `O(keys N)` for each of some dozens of points of the
 //! integral.
 
+use super::bars::PmBars;
 use super::buffer::{self, XpBuffer};
 use super::growth::{self, Growth};
 use super::slots::{SLOTS, Turnover};
@@ -124,6 +125,8 @@ pub struct PmPrediction {
     pub buffered: f64,
     /// Bytes of leaves divided by bytes of records at the end.
     pub leaf_bytes_per_record: f64,
+    /// Error bars; `None` if writes were taken for independent draws.
+    pub bars: Option<PmBars>,
 }
 
 impl PmPrediction {

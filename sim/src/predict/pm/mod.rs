@@ -11,6 +11,7 @@
 //! The first four take writes for independent draws, and need only counts of keys. They are used if
 //! the order of the accesses was lost.
 
+mod bars;
 pub mod buffer;
 pub mod ccl;
 pub mod growth;
@@ -28,6 +29,7 @@ use self::lodge::LodgeShape;
 use crate::pm::PmProfile;
 use crate::predict::workload::Workload;
 
+pub use self::bars::PmBars;
 pub use self::prediction::TreePrediction;
 pub use ccl::{LogCleaning, Logged, PmPrediction, PmTree, fits_leaves, predict};
 

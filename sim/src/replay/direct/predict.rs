@@ -11,7 +11,7 @@ use treering_traces::{Op, OpKind};
 use super::independent::Popularity;
 use super::places::{Places, blocks_of};
 use crate::csd::Compressor;
-use crate::predict::flash::{Flash, FlashShape, Forecast};
+use crate::predict::flash::{Flash, FlashShape};
 use crate::predict::{Bars, DeviceParams, Method, Model};
 use crate::replay::config::ReplayConfig;
 use crate::replay::error::ReplayError;
@@ -142,7 +142,7 @@ pub(super) fn predict(
         }
     }
     let (programmed_bytes, gc_bytes, played) = match &player {
-        Player::Flash(flash) => played(flash),
+        Player::Flash(flash) => played(flash, params.compression.is_some()),
         Player::Popularity(popularity) => {
             let blocks = |rank| places.of(rank).map_or(0, |place| place.end - place.start);
             let closed = popularity.predict(params, blocks);
@@ -160,7 +160,7 @@ pub(super) fn predict(
 }
 
 /// Bytes programmed for the host, bytes moved, and what else the miniatures say.
-fn played(flash: &Flash) -> (f64, f64, Option<Played>) {
+fn played(flash: &Flash, compresses: bool) -> (f64, f64, Option<Played>) {
     let forecast = flash.forecast();
     let miniature = MiniatureReport {
         sample: flash.sample(),
@@ -171,33 +171,13 @@ fn played(flash: &Flash) -> (f64, f64, Option<Played>) {
     let played = Played {
         miniature,
         gc_reached: forecast.gc_reached,
-        bars: bars(&forecast),
+        bars: Bars::of_drive(&forecast, compresses),
     };
     (
         forecast.host_bytes as f64,
         forecast.gc_bytes(),
         Some(played),
     )
-}
-
-/// 90 % of a normal distribution lie within so many standard deviations.
-const NINETY: f64 = 1.645;
-/// What miniatures leave out of garbage collection, and what single erases change, as a share of
-/// the square root of their number: as in other played predictions.
-const CONSTANT: f64 = 0.012;
-const EACH_ERASE: f64 = 0.4;
-
-/// Error bars: the host's writes are known, so all errors are those of garbage collection.
-fn bars(forecast: &Forecast) -> Bars {
-    let per_host = forecast.gc_per_host;
-    let spread = NINETY * forecast.standard_error / per_host.max(1e-9);
-    let model = CONSTANT + EACH_ERASE / forecast.erases.max(1.0).sqrt();
-    let device_gc = model.hypot(spread).min(1.0);
-    Bars {
-        device_gc,
-        device_total: device_gc * per_host / (1.0 + per_host),
-        ..Bars::default()
-    }
 }
 
 /// Compressed sizes of the blocks of a value.

@@ -14,8 +14,8 @@ use crate::replay::measure::Outcome;
 use crate::replay::pages::{Drive, csd_wa, device_wa, errors, host_wa, lifetime, unsteady_drive};
 use crate::replay::target::AskedDrive;
 use crate::report::{
-    DeviceReport, DeviceWa, DirectReport, HostReport, HostWa, IoBytes, PredictedRun, ReplayReport,
-    SpaceReport, StoreReport, WaReport, WaSide, with_bars,
+    DeviceReport, DeviceWa, DirectReport, HostReport, HostWa, IoBytes, PredictedRun,
+    PredictedValue, ReplayReport, SpaceReport, StoreReport, WaReport, WaSide, with_bars,
 };
 
 /// Share of the flash that a run must write for its garbage collection to be predicted well.
@@ -66,14 +66,14 @@ pub(super) fn report(material: &Material<'_>, mut outcome: Outcome<DriveCounters
     };
     let predicted = (material.predicted.as_ref())
         .filter(|_| user_bytes > 0)
-        .map(|p| predicted_side(p, user_bytes, csd.is_some()));
+        .map(|p| side(p, user_bytes, csd.is_some()));
     report.wa = WaReport {
         host: HostReport {
             by_class: measured.host,
             page_causes: None,
         },
         device: measured.device,
-        error: predicted.as_ref().map(|p| errors(&measured, p)),
+        error: (predicted.as_ref()).map(|p| errors(&measured, &p.values())),
         predicted,
         csd,
         untried: Vec::new(),
@@ -124,8 +124,7 @@ pub(super) fn forecast(on: On<'_>, looked: &Looked, predicted: Option<Predicted>
         .collect();
     let wa = predicted.as_ref().filter(|_| user_bytes > 0).map(|p| {
         warnings.extend(short(p, drive));
-        let bars = p.played.as_ref().map(|played| &played.bars);
-        with_bars((p.model, bars), &predicted_side(p, user_bytes, compresses))
+        side(p, user_bytes, compresses)
     });
     PredictedRun {
         options: options(on),
@@ -171,7 +170,7 @@ fn short(p: &Predicted, drive: &dyn SimDrive) -> Option<String> {
 }
 
 /// The predicted side of write amplification.
-fn predicted_side(p: &Predicted, user_bytes: u64, compresses: bool) -> WaSide<f64> {
+fn side(p: &Predicted, user_bytes: u64, compresses: bool) -> WaSide<PredictedValue> {
     let over = |bytes: f64| bytes / user_bytes as f64;
     let of_blocks = |bytes: f64| HostWa {
         page: over(bytes),
@@ -179,7 +178,7 @@ fn predicted_side(p: &Predicted, user_bytes: u64, compresses: bool) -> WaSide<f6
         ..HostWa::default()
     };
     let (host, gc) = (p.programmed_bytes, p.gc_bytes);
-    WaSide {
+    let values = WaSide {
         host: of_blocks(p.host_bytes as f64),
         device: Some(DeviceWa {
             total: over(host + gc),
@@ -187,5 +186,7 @@ fn predicted_side(p: &Predicted, user_bytes: u64, compresses: bool) -> WaSide<f6
             nand_over_host: (host + gc) / (p.host_bytes as f64).max(1.0),
         }),
         csd: compresses.then(|| of_blocks(p.compressed_bytes as f64)),
-    }
+    };
+    let bars = p.played.as_ref().map(|played| &played.bars);
+    with_bars(&values, bars, p.model)
 }

@@ -85,10 +85,14 @@ pub(in crate::replay) fn forecast(
         },
         // Without user bytes, amplification is undefined.
         wa: writes.then(|| {
-            let bars = (prediction.model, prediction.bars.as_ref());
-            with_bars(bars, &report::predicted_side(&prediction, true))
+            let side = report::predicted_side(&prediction, true);
+            with_bars(&side, prediction.bars.as_ref(), prediction.model)
         }),
-        hit_ratio: Some(PredictedValue::bare(prediction.hit_ratio, prediction.model)),
+        hit_ratio: Some(PredictedValue::new(
+            prediction.hit_ratio,
+            prediction.bars.and_then(|bars| bars.hit_ratio),
+            prediction.model,
+        )),
         untried: prediction.untried.clone(),
         warnings,
         prediction: Some(prediction),

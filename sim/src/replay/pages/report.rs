@@ -15,8 +15,8 @@ use crate::replay::measure::{Outcome, Phase};
 use crate::replay::target::AskedDrive;
 use crate::report::{
     self, CacheReport, CsdWa, Daily, DeviceReport, DeviceWa, HostReport, HostWa, IoBytes,
-    KernelReport, LifetimeReport, MiniPagesReport, PageCauses, PageIo, ReplayReport, SpaceReport,
-    StoreReport, WaReport, WaSide, Worn,
+    KernelReport, LifetimeReport, MiniPagesReport, PageCauses, PageIo, PredictedValue,
+    ReplayReport, SpaceReport, StoreReport, WaReport, WaSide, Worn, with_bars,
 };
 use crate::ssd::{CLASSES, SsdCounters};
 
@@ -148,6 +148,8 @@ fn wa(
         .filter(|_| user_bytes > 0)
         .map(|p| predicted_side(p, measured.device.is_some()));
     let error = predicted.as_ref().map(|p| errors(&measured, p));
+    let predicted = prediction.zip(predicted);
+    let predicted = predicted.map(|(p, side)| with_bars(&side, p.bars.as_ref(), p.model));
     WaReport {
         host: HostReport {
             by_class: measured.host,
@@ -181,7 +183,8 @@ fn page_causes(
     PageCauses {
         leaf: over(page - overflow, user_bytes),
         overflow: over(overflow, user_bytes),
-        overflow_predicted: prediction.map(|p| p.overflow),
+        overflow_predicted: prediction
+            .map(|p| PredictedValue::new(p.overflow, p.bars.map(|bars| bars.host_page), p.model)),
     }
 }
 

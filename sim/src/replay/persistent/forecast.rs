@@ -12,7 +12,7 @@ use crate::predict::tried::{Case, untried};
 use crate::replay::config::ReplayConfig;
 use crate::replay::error::ReplayError;
 use crate::replay::look::Looked;
-use crate::report::{PredictedRun, PredictedValue};
+use crate::report::PredictedRun;
 
 /// Predicts from the trace's statistics; `None` if no predictor applies.
 pub(super) fn predict(
@@ -25,7 +25,8 @@ pub(super) fn predict(
         return predict_independent(&looked.workload, tree, &XpBuffer::of(profile));
     }
     let tree = (options, config.clients);
-    predict_tree(&looked.workload, tree, (profile, bytes))
+    let predicted = predict_tree(&looked.workload, tree, (profile, bytes))?;
+    Some(predicted.with_clients(config.clients, config.timing))
 }
 
 /// Predicts one configuration without opening a store.
@@ -39,9 +40,7 @@ pub(in crate::replay) fn forecast(
     let user_bytes = looked.workload.measured.user_bytes;
     PredictedRun {
         options: options((base, profile), bytes),
-        pm: prediction.filter(|_| user_bytes > 0).map(|p| {
-            amplification(&p, user_bytes).map(|v| PredictedValue::bare(v, config.method.model))
-        }),
+        pm: (prediction.filter(|_| user_bytes > 0)).map(|p| amplification(&p, user_bytes)),
         lodge: prediction.and_then(lodge_predicted),
         untried: prediction.map_or(Vec::new(), |p| {
             untried(&Case::of_pm(&looked.workload, p.family()))

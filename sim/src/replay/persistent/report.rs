@@ -7,7 +7,7 @@ use treering_engine::{Cleaning, Logging, NodeSplit, PmOptions, PmStats, PmTreeKi
 
 use super::plan::ENTRY_BYTES;
 use crate::pm::{PmCounters, PmProfile};
-use crate::predict::pm::{PmPrediction, TreePrediction};
+use crate::predict::pm::{PmBars, PmPrediction, TreePrediction};
 use crate::predict::tried::{Case, untried};
 use crate::replay::config::ReplayConfig;
 use crate::replay::frame::{Said, frame, named, over};
@@ -15,8 +15,8 @@ use crate::replay::look::Looked;
 use crate::replay::measure::{Moment, Outcome};
 use crate::report::{
     self, Amplification, CacheReport, Daily, DeviceReport, DeviceWa, HostReport, HostWa, IoBytes,
-    LifetimeReport, LodgePredicted, LodgeReport, PageCauses, PmPredicted, PmReport, ReplayReport,
-    SpaceReport, StoreReport, WaReport, Worn,
+    LifetimeReport, LodgePredicted, LodgeReport, PageCauses, PmPredicted, PmReport, PredictedValue,
+    ReplayReport, SpaceReport, StoreReport, WaReport, Worn,
 };
 
 /// The inputs of a report besides the run.
@@ -205,7 +205,7 @@ fn pm_report(
         xbi_extra: media.extra,
     };
     let predicted = (material.predicted).map(|predicted| amplification(&predicted, user_bytes));
-    let error = predicted.map(|p| {
+    let error = predicted.map(|p| p.values()).map(|p| {
         let of = |measured: f64, predicted| report::error(measured, predicted, media.total);
         Amplification {
             cli: report::error(measured.cli, p.cli, measured.cli),
@@ -266,15 +266,20 @@ fn activity(p: &PmPrediction) -> PmPredicted {
 }
 
 /// The predicted amplification.
-pub(super) fn amplification(predicted: &TreePrediction, user_bytes: u64) -> Amplification<f64> {
+pub(super) fn amplification(
+    predicted: &TreePrediction,
+    user_bytes: u64,
+) -> Amplification<PredictedValue> {
     let p = predicted.pm();
+    let (model, bars) = (predicted.model(), p.bars);
+    let with = |value, bar: fn(PmBars) -> f64| PredictedValue::new(value, bars.map(bar), model);
     let [leaf, log, extra] = p.xbi(user_bytes as f64);
     Amplification {
-        cli: p.cli(user_bytes as f64),
-        xbi: leaf + log + extra,
-        xbi_leaf: leaf,
-        xbi_log: log,
-        xbi_extra: extra,
+        cli: with(p.cli(user_bytes as f64), |bars| bars.cli),
+        xbi: with(leaf + log + extra, |bars| bars.xbi),
+        xbi_leaf: with(leaf, |bars| bars.leaf),
+        xbi_log: with(log, |bars| bars.log),
+        xbi_extra: with(extra, |bars| bars.extra),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Line charts, for experiments that sweep a parameter.
 
-use std::ops::Range;
+use std::ops::{Deref, Range};
 
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
@@ -87,25 +87,66 @@ impl<'a> Lines<'a> {
 
     /// The chart, for a page.
     pub(super) fn picture(self) -> Picture<'a> {
-        let names = self.curves.iter().enumerate();
-        Picture {
-            names: names.map(|(i, c)| (c.name.clone(), colour(i))).collect(),
-            height: 326,
-            narrow_extra: 0,
-            paint: Box::new(move |area| self.paint(area)),
-        }
+        self.with_bands(Vec::new())
     }
 
+    /// The chart with a band around each curve, for a page. `bands` are those of the curves, in their
+    /// order; missing ones are not drawn.
+    pub(super) fn with_bands(self, bands: Vec<Band>) -> Picture<'a> {
+        let names = self.curves.iter().enumerate();
+        let names = names.map(|(i, c)| (c.name.clone(), colour(i))).collect();
+        let banded = Banded { lines: self, bands };
+        Picture {
+            names,
+            height: 326,
+            narrow_extra: 0,
+            paint: Box::new(move |area| banded.paint(area)),
+        }
+    }
+}
+
+/// The interval at each point of a curve: x, its lower and its upper end.
+pub(super) type Band = Vec<(f64, f64, f64)>;
+
+/// Opacity of a band.
+const SHADE: f64 = 0.22;
+
+/// A chart of curves, and the bands around them.
+struct Banded<'a> {
+    lines: Lines<'a>,
+    bands: Vec<Band>,
+}
+
+impl<'a> Deref for Banded<'a> {
+    type Target = Lines<'a>;
+
+    fn deref(&self) -> &Lines<'a> {
+        &self.lines
+    }
+}
+
+impl Banded<'_> {
     fn spans(&self) -> Spans {
         let all = || self.curves.iter().flat_map(|c| &c.points);
         let mut marks: Vec<f64> = all().map(|(x, _)| *x).collect();
         marks.sort_by(f64::total_cmp);
         marks.dedup();
+        let ends = self.bands.iter().flatten();
+        let ends = ends.flat_map(|(_, low, high)| [*low, *high]);
         Spans {
             x: span(all().map(|(x, _)| *x)),
-            y: span(all().map(|(_, y)| *y)),
+            y: span(all().map(|(_, y)| *y).chain(ends)),
             marks,
         }
+    }
+
+    /// The interval of a curve at this x, as words of a tooltip.
+    fn interval(&self, curve: usize, x: f64) -> String {
+        let band = self.bands.get(curve);
+        let at = band.and_then(|band| band.iter().find(|(at, ..)| *at == x));
+        at.map_or(String::new(), |(_, low, high)| {
+            format!("; 90 % interval {} to {}", number(*low), number(*high))
+        })
     }
 
     fn paint(&self, area: &Area<'_>) -> Drawn {
@@ -161,6 +202,19 @@ impl<'a> Lines<'a> {
             .x_label_formatter(&|x| number(*x))
             .y_label_formatter(&|y| number(*y))
             .draw()?;
+        for (i, band) in self.bands.iter().enumerate() {
+            let above = band.iter().map(|(x, _, high)| (*x, *high));
+            let below = band.iter().rev().map(|(x, low, _)| (*x, *low));
+            let outline: Vec<(f64, f64)> = above.chain(below).collect();
+            if band.len() < 2 {
+                continue;
+            }
+            mark(area, Some(i), "", || {
+                let shade = colour(i).mix(SHADE);
+                chart.draw_series([Polygon::new(outline, shade.filled())])?;
+                Ok(())
+            })?;
+        }
         for (i, curve) in self.curves.iter().enumerate() {
             let points = curve.points.iter().copied();
             mark(area, Some(i), "", || {
@@ -172,7 +226,8 @@ impl<'a> Lines<'a> {
             }
             for at in points {
                 let (x, y) = (number(at.0), number(at.1));
-                let title = format!("{}: {y} at {x} {}", curve.name, self.x);
+                let interval = self.interval(i, at.0);
+                let title = format!("{}: {y} at {x} {}{interval}", curve.name, self.x);
                 mark(area, Some(i), &title, || {
                     chart.draw_series([Circle::new(at, 3, colour(i).filled())])?;
                     Ok(())
@@ -231,6 +286,29 @@ mod tests {
             assert!(svg.matches("<polyline").count() >= 2, "{svg}");
             assert_eq!(svg.matches("<circle").count(), 6);
         }
+    }
+
+    #[test]
+    fn a_band_is_drawn_behind_its_curve_and_said_at_its_points() {
+        let curve = Curve {
+            name: "one".into(),
+            points: vec![(1.0, 2.0), (2.0, 4.0)],
+        };
+        let lines = Lines {
+            x: "across",
+            y: "up",
+            scale: Scale::Linear,
+            y_scale: Scale::Linear,
+            curves: vec![curve],
+        };
+        assert!(!lines.svg().contains("<polygon"));
+        let band = vec![(1.0, 1.5, 2.5), (2.0, 3.0, 9.0)];
+        let picture = lines.with_bands(vec![band]);
+        let alone = picture.alone();
+        assert!(alone.find("<polygon") < alone.find("<polyline"), "{alone}");
+        let page = picture.figure("a label");
+        let title = "one: 4 at 2 across; 90 % interval 3 to 9";
+        assert!(page.contains(title), "{page}");
     }
 
     #[test]

@@ -28,9 +28,8 @@ mod trace;
 
 use super::numbers::{bytes, duration, grouped, percent};
 use super::preload::preloaded;
-use super::wa::Row;
+use super::row::{Row, legend};
 use super::{Latency, MiniPagesReport, ReplayReport};
-use crate::predict::tried::Decides;
 
 use page::{heading, sentences};
 use pictures::{fill_bins, names, parts_of_point};
@@ -128,18 +127,15 @@ fn section_amplification(r: &ReplayReport) -> String {
     );
     let mut out = heading(by_component) + &pictures::amplification(r).figure(by_component);
     let over_user = "bytes over user bytes";
-    let untried = r.wa.is_untried(Decides::All);
-    out += &match &r.pm {
-        Some(pm) => compared(
-            over_user,
-            pm.compared(r.wa.host.page_causes.as_ref(), untried),
-        ),
-        None => compared(over_user, r.wa.rows()),
-    };
-    if !r.cache.compared.is_empty() {
-        let rows = r.cache.compared.iter().map(|c| c.row(untried));
-        out += &compared("mini-pages (gets: shares; others: per operation)", rows);
+    let mut rows = r.amplification();
+    out += &compared(over_user, &rows);
+    let mini_pages = r.mini_pages();
+    if !mini_pages.is_empty() {
+        let title = "mini-pages (gets: shares; others: per operation)";
+        out += &compared(title, &mini_pages);
     }
+    rows.extend(mini_pages);
+    out += &sentences(&Vec::from_iter(legend(&rows)));
     out += &sentences(&Vec::from_iter(r.wa.untried_note()));
     out += &heading(over_time);
     out += &pictures::over_time(r).figure(over_time);
@@ -179,21 +175,22 @@ fn section_leaves(r: &ReplayReport) -> String {
     heading(title) + &pictures::leaf_fill(r).figure(title) + &table.folded()
 }
 
-fn compared(title: &str, rows: impl IntoIterator<Item = Row>) -> String {
+fn compared(title: &str, rows: &[Row]) -> String {
     let three = |n: f64| format!("{n:.3}");
-    let row = |row: Row| {
+    let row = |row: &Row| {
         let predicted = row.predicted().unwrap_or_default();
+        let error = |error| percent(error) + row.mark();
         vec![
             Cell::text(row.name),
             Cell::number(three(row.measured), row.measured),
-            Cell::optional(row.predicted, |_| predicted),
-            Cell::optional(row.error, percent),
+            Cell::optional(row.predicted.map(|p| p.value()), |_| predicted),
+            Cell::optional(row.error, error),
         ]
     };
     let table = Table {
         label: title,
         head: vec![title, "measured", "predicted", "error"],
-        rows: rows.into_iter().map(row).collect(),
+        rows: rows.iter().map(row).collect(),
     };
     table.html()
 }

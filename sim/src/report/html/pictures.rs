@@ -4,11 +4,13 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
 use super::chart::{
-    Area, Drawn, INK, LINE, PARTS, Picture, anchored, font, is_narrow, mark, mesh, number, up_to,
-    x_labels,
+    Area, Drawn, INK, LINE, PARTS, Picture, Plain, anchored, font, is_narrow, mark, mesh, number,
+    up_to, x_labels,
 };
 use crate::report::numbers::{duration, grouped};
-use crate::report::{Amplification, ByOp, HostWa, Latency, ReplayReport, SeriesPoint};
+use crate::report::{
+    Amplification, ByOp, DeviceWa, HostWa, Latency, PredictedValue, ReplayReport, SeriesPoint,
+};
 
 /// An invisible mark over a point of a chart over time, which shows the values in its tooltip.
 const VEIL: f64 = 0.01;
@@ -53,20 +55,63 @@ pub(super) fn short(n: f64) -> String {
     }
 }
 
+/// A bar of write amplification.
+struct Bar {
+    name: &'static str,
+    parts: [f64; 4],
+    /// The total, if it has an interval.
+    interval: Option<PredictedValue>,
+}
+
+impl Bar {
+    fn measured(parts: [f64; 4]) -> Bar {
+        Bar {
+            name: "measured",
+            parts,
+            interval: None,
+        }
+    }
+
+    /// A bar whose total is as certain as `total`, which may include a little more.
+    fn predicted(parts: [f64; 4], total: PredictedValue) -> Bar {
+        let sum = parts.iter().sum();
+        let half_width = total.half_width();
+        Bar {
+            name: "predicted",
+            parts,
+            interval: half_width.map(|half| PredictedValue::new(sum, Some(half), total.model)),
+        }
+    }
+
+    fn total(&self) -> f64 {
+        self.parts.iter().sum()
+    }
+
+    /// How far it reaches, with its interval.
+    fn end(&self) -> f64 {
+        let high = self.interval.and_then(|total| total.estimate.high);
+        high.map_or(self.total(), |high| high.max(self.total()))
+    }
+}
+
 /// The bars of write amplification, measured above predicted.
-fn bars(r: &ReplayReport) -> Vec<(&'static str, [f64; 4])> {
-    let gc = |device: &Option<crate::report::DeviceWa<f64>>| device.as_ref().map_or(0.0, |d| d.gc);
+fn bars(r: &ReplayReport) -> Vec<Bar> {
+    let gc = |device: &Option<DeviceWa<f64>>| device.as_ref().map_or(0.0, |d| d.gc);
+    if let Some(pm) = &r.pm {
+        let mut bars = vec![Bar::measured(parts_of_medium(&pm.measured))];
+        let predicted = pm.predicted.iter();
+        bars.extend(predicted.map(|p| Bar::predicted(parts_of_medium(&p.values()), p.xbi)));
+        return bars;
+    }
     // Garbage collection moves compressed data, so the other components are compressed bytes, too.
     let host = r.wa.csd.as_ref().map_or(*r.wa.host, |csd| csd.stored);
-    let mut bars = vec![("measured", parts(&host, gc(&r.wa.device)))];
-    if let Some(p) = &r.wa.predicted {
-        bars.push(("predicted", parts(&p.csd.unwrap_or(p.host), gc(&p.device))));
-    }
-    if let Some(pm) = &r.pm {
-        bars = vec![("measured", parts_of_medium(&pm.measured))];
-        let predicted = pm.predicted.iter();
-        bars.extend(predicted.map(|p| ("predicted", parts_of_medium(p))));
-    }
+    let mut bars = vec![Bar::measured(parts(&host, gc(&r.wa.device)))];
+    bars.extend(r.wa.predicted.as_ref().map(|p| {
+        let values = p.values();
+        let host = values.csd.unwrap_or(values.host);
+        let total = p.device.map_or(p.host.total, |device| device.total);
+        Bar::predicted(parts(&host, gc(&values.device)), total)
+    }));
     bars
 }
 
@@ -87,15 +132,11 @@ pub(super) fn amplification(r: &ReplayReport) -> Picture<'_> {
     }
 }
 
-fn stacked(
-    area: &Area<'_>,
-    bars: &[(&'static str, [f64; 4])],
-    names: &[(String, RGBColor)],
-) -> Drawn {
-    let sums = bars.iter().map(|(_, p)| p.iter().sum::<f64>());
+fn stacked(area: &Area<'_>, bars: &[Bar], names: &[(String, RGBColor)]) -> Drawn {
+    let ends = bars.iter().map(Bar::end);
     let narrow = is_narrow(area);
     let room = if narrow { 1.25 } else { 1.08 };
-    let range = up_to(sums.fold(0.0, f64::max), room);
+    let range = up_to(ends.fold(0.0, f64::max), room);
     let mut chart = ChartBuilder::on(area)
         .margin_right(20)
         .set_label_area_size(LabelAreaPosition::Left, if narrow { 80 } else { 90 })
@@ -113,16 +154,16 @@ fn stacked(
         .label_style(font(14))
         .x_label_formatter(&|x| number(*x))
         .draw()?;
-    for (i, (bar, parts)) in bars.iter().enumerate() {
+    for (i, bar) in bars.iter().enumerate() {
         let (y0, y1) = (i as f64 + 0.18, i as f64 + 0.82);
         let middle = i as f64 + 0.5;
         let at = |x: f64, offset: i32, text: String, style: TextStyle<'static>| {
             EmptyElement::at((x, middle)) + Text::new(text, (offset, 0), style)
         };
-        chart.draw_series([at(0.0, -10, (*bar).to_string(), anchored(HPos::Right))])?;
+        chart.draw_series([at(0.0, -10, bar.name.into(), anchored(HPos::Right))])?;
         let mut from = 0.0;
-        for (component, (part, (name, colour))) in parts.iter().zip(names).enumerate() {
-            let title = format!("{bar}, {name}: {part:.3}");
+        for (component, (part, (name, colour))) in bar.parts.iter().zip(names).enumerate() {
+            let title = format!("{}, {name}: {part:.3}", bar.name);
             let corners = [(from, y0), (from + part, y1)];
             mark(area, Some(component), &title, || {
                 chart.draw_series([Rectangle::new(corners, colour.filled())])?;
@@ -135,9 +176,32 @@ fn stacked(
             })?;
             from += part;
         }
-        chart.draw_series([at(from, 8, short(from), anchored(HPos::Left))])?;
+        if let Some(total) = bar.interval {
+            whisker(area, &mut chart, total, middle)?;
+        }
+        chart.draw_series([at(bar.end(), 8, short(from), anchored(HPos::Left))])?;
     }
     Ok(())
+}
+
+/// Height of the ends of a whisker, in rows.
+const CAP: f64 = 0.14;
+
+/// Draws the interval of a total at this height.
+fn whisker(area: &Area<'_>, chart: &mut Plain<'_, '_>, total: PredictedValue, y: f64) -> Drawn {
+    let Some((low, high)) = total.estimate.low.zip(total.estimate.high) else {
+        return Ok(());
+    };
+    let title = format!(
+        "predicted total: {:.3}; 90 % interval {low:.3} to {high:.3}",
+        total.value()
+    );
+    let cap = |x: f64| vec![(x, y - CAP), (x, y + CAP)];
+    let lines = [vec![(low, y), (high, y)], cap(low), cap(high)];
+    mark(area, None, &title, || {
+        chart.draw_series(lines.map(|line| PathElement::new(line, INK.stroke_width(2))))?;
+        Ok(())
+    })
 }
 
 /// A text colour that is readable on this colour: the blue is darker than the others.

@@ -4,11 +4,13 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
-use super::chart::{anchored, draw};
-use super::lines::{Curve, Lines, Scale};
+use super::chart::{Picture, anchored, draw};
+use super::lines::{Band, Curve, Lines, Scale};
 use super::page::{escape, heading, page, sentences};
 use super::tables::{Cell, Table};
+use crate::predict::Estimate;
 use crate::predict::tried::Decides;
+use crate::report::PredictedValue;
 use crate::report::predict::{Axis, Panel, PredictReport, PredictedRun};
 
 /// Height of a chart in an SVG of several: its title, and the rest with the legend.
@@ -22,17 +24,20 @@ struct Chart {
     y: String,
     scale: Scale,
     curves: Vec<Curve>,
+    /// The intervals of the curves.
+    bands: Vec<Band>,
 }
 
 impl Chart {
-    fn lines(&self) -> Lines<'_> {
-        Lines {
+    fn picture(&self) -> Picture<'_> {
+        let lines = Lines {
             x: &self.x,
             y: &self.y,
             scale: self.scale,
             y_scale: Scale::Linear,
             curves: self.curves.clone(),
-        }
+        };
+        lines.with_bands(self.bands.clone())
     }
 }
 
@@ -52,10 +57,11 @@ pub fn predict_page(r: &PredictReport, command: Option<&str>) -> String {
     }
     for chart in charts(r) {
         out += &heading(&chart.title);
-        out += &chart.lines().picture().figure(&chart.title);
+        out += &chart.picture().figure(&chart.title);
     }
     out += &heading("All configurations");
     out += &table(&r.configurations);
+    out += &sentences(&Vec::from_iter(r.legend().map(String::from)));
     for note in r.notes() {
         out += &format!("<p class=\"warn\">{}</p>\n", escape(&note));
     }
@@ -78,7 +84,7 @@ pub fn predict_svg(r: &PredictReport) -> Option<String> {
                 let (above, below) = part.split_vertically(TITLE_HEIGHT);
                 let at = (20, TITLE_HEIGHT / 2 + 4);
                 above.draw(&Text::new(chart.title.clone(), at, anchored(HPos::Left)))?;
-                chart.lines().picture().with_legend(&below)?;
+                chart.picture().with_legend(&below)?;
             }
             Ok(())
         })
@@ -99,31 +105,36 @@ fn charts(r: &PredictReport) -> Vec<Chart> {
 
 /// Write amplification and hits over one option; its values are divided by `divisor`.
 fn of_panel(panel: &Panel<'_>, axis: &Axis, (x, divisor): (String, f64)) -> Vec<Chart> {
-    let curve = |name: &str, of: &dyn Fn(&PredictedRun) -> Option<f64>| {
+    let curve = |name: &str, unit: f64, of: &dyn Fn(&PredictedRun) -> Option<PredictedValue>| {
         let points = panel.points.iter();
-        Curve {
+        let points = points.filter_map(|(value, run)| Some((value / divisor, of(run)?.estimate)));
+        let points: Vec<(f64, Estimate)> = points.collect();
+        let ends = |(x, of): &(f64, Estimate)| Some((*x, unit * of.low?, unit * of.high?));
+        let band: Option<Band> = points.iter().map(ends).collect();
+        let curve = Curve {
             name: name.into(),
-            points: points
-                .filter_map(|(value, run)| Some((value / divisor, of(run)?)))
-                .collect(),
-        }
+            points: points.iter().map(|(x, of)| (*x, unit * of.value)).collect(),
+        };
+        (curve, band.unwrap_or_default())
     };
     let first = panel.points.first().map(|(_, run)| run.components());
     let names = first.unwrap_or_default().into_iter().map(|(name, ..)| name);
-    let amplification = names.map(|name| curve(name, &|run| component(run, name)));
-    let hit_ratio = |run: &PredictedRun| Some(100.0 * run.hit_ratio?.estimate.value);
-    let hits = curve("page accesses that hit the cache", &hit_ratio);
+    let amplification = names.map(|name| curve(name, 1.0, &|run| component(run, name)));
+    let hits = curve("page accesses that hit the cache", 100.0, &|run| {
+        run.hit_ratio
+    });
     let charts = [
         (
             "Predicted write amplification",
             "bytes written / user bytes",
-            amplification.collect(),
+            amplification.collect::<Vec<_>>(),
         ),
         ("Predicted hit ratio", "hits, %", vec![hits]),
     ];
-    let drawn = |curves: &[Curve]| curves.iter().any(|curve| !curve.points.is_empty());
+    let drawn = |all: &[(Curve, Band)]| all.iter().any(|(curve, _)| !curve.points.is_empty());
     let charts = charts.into_iter().filter(|(.., curves)| drawn(curves));
-    let chart = charts.map(|(what, y, curves)| Chart {
+    let chart = charts.map(|(what, y, curves)| (what, y, curves.into_iter().unzip()));
+    let chart = chart.map(|(what, y, (curves, bands))| Chart {
         title: match panel.title.is_empty() {
             true => format!("{what} by {}", axis.title),
             false => format!("{what} by {}, {}", axis.title, panel.title),
@@ -132,6 +143,7 @@ fn of_panel(panel: &Panel<'_>, axis: &Axis, (x, divisor): (String, f64)) -> Vec<
         y: y.into(),
         scale: scale(axis, panel),
         curves,
+        bands,
     });
     chart.collect()
 }
@@ -149,10 +161,10 @@ fn scale(axis: &Axis, panel: &Panel<'_>) -> Scale {
     }
 }
 
-fn component(run: &PredictedRun, name: &str) -> Option<f64> {
+fn component(run: &PredictedRun, name: &str) -> Option<PredictedValue> {
     let components = run.components();
     let found = components.iter().find(|(n, ..)| *n == name);
-    found.map(|(_, value, _)| value.estimate.value)
+    found.map(|(_, value, _)| *value)
 }
 
 fn table(runs: &[PredictedRun]) -> String {
@@ -169,15 +181,20 @@ fn table(runs: &[PredictedRun]) -> String {
     let row = |run: &PredictedRun| {
         let value = |name: &str, part: Decides| {
             let mark = if run.is_untried(part) { " ?" } else { "" };
-            Cell::optional(component(run, name), |v| format!("{v:.3}{mark}"))
+            let found = component(run, name);
+            let said = found.map(|value| value.said() + mark);
+            Cell::optional(found.map(|value| value.value()), |_| {
+                said.unwrap_or_default()
+            })
         };
         let axes = axes.iter().map(|axis| axis.cell(run));
         let mut cells: Vec<Cell> = axes
             .map(|(text, value)| Cell::optional(value, |_| text))
             .collect();
         cells.extend(parts.iter().map(|(name, _, part)| value(name, *part)));
-        let ratio = run.hit_ratio.map(|hits| 100.0 * hits.estimate.value);
-        cells.extend(hits.then(|| Cell::optional(ratio, |v| format!("{v:.1} %"))));
+        let ratio = run.hit_ratio.map(|hits| 100.0 * hits.value());
+        let said = run.hit_ratio.map(|hits| hits.said_of_share());
+        cells.extend(hits.then(|| Cell::optional(ratio, |_| said.unwrap_or_default())));
         cells
     };
     let table = Table {

@@ -14,11 +14,12 @@ use serde::Serialize;
 
 use super::numbers::{bytes, grouped};
 use super::pm::{Amplification, LodgePredicted};
+use super::predicted::PredictedValue;
 use super::preload::{PreloadReport, preloaded};
 use super::run::{ByOp, TraceInfo};
-use super::wa::{DeviceWa, HostWa, WaSide, is_untried, untried_note};
+use super::wa::{WaSide, is_untried, untried_note};
+use crate::predict::Prediction;
 use crate::predict::tried::{Decides, Untried};
-use crate::predict::{Bars, Estimate, Model, Prediction};
 
 pub(super) use axes::{Axis, Panel};
 pub use text::render;
@@ -78,7 +79,7 @@ pub struct PredictedRun {
     pub pm: Option<Amplification<PredictedValue>>,
     /// Share of page accesses answered from memory; `null` in persistent memory.
     pub hit_ratio: Option<PredictedValue>,
-    /// The full prediction, as in `treering.replay/1`; `null` in persistent memory.
+    /// The full prediction, as in `treering.replay/2`; `null` in persistent memory.
     pub prediction: Option<Prediction>,
     /// A LodgeTree's inner nodes; `null` for other trees.
     pub lodge: Option<LodgePredicted>,
@@ -86,68 +87,6 @@ pub struct PredictedRun {
     pub untried: Vec<Untried>,
     /// Warnings that a reader should know before trusting the numbers.
     pub warnings: Vec<String>,
-}
-
-/// A predicted value, its 90 % interval, and the model that it comes from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct PredictedValue {
-    /// The value and its interval.
-    #[serde(flatten)]
-    pub estimate: Estimate,
-    /// The model.
-    pub model: Model,
-}
-
-impl PredictedValue {
-    /// A value without an error bar.
-    pub(crate) fn bare(value: f64, model: Model) -> PredictedValue {
-        PredictedValue {
-            estimate: Estimate::new(value, None),
-            model,
-        }
-    }
-
-    /// The value, with its half-width in per cent if it has one.
-    fn said(&self) -> String {
-        let Estimate { value, high, .. } = self.estimate;
-        match high {
-            Some(high) if value > 0.0 => {
-                format!("{value:.3} ±{:.0}%", 100.0 * (high / value - 1.0))
-            }
-            _ => format!("{value:.3}"),
-        }
-    }
-}
-
-/// Attaches a model's error bars to its write amplification.
-pub(crate) fn with_bars(
-    (model, bars): (Model, Option<&Bars>),
-    side: &WaSide<f64>,
-) -> WaSide<PredictedValue> {
-    let bare = |value| PredictedValue::bare(value, model);
-    let with = |value, half_width: Option<f64>| PredictedValue {
-        estimate: Estimate::new(value, half_width),
-        model,
-    };
-    WaSide {
-        host: HostWa {
-            log: with(side.host.log, bars.map(|b| b.host_log)),
-            page: with(side.host.page, bars.map(|b| b.host_page)),
-            extra: with(side.host.extra, bars.map(|b| b.host_extra)),
-            total: with(side.host.total, bars.map(|b| b.host_total)),
-        },
-        device: side.device.map(|device| DeviceWa {
-            total: with(device.total, bars.map(|b| b.device_total)),
-            gc: with(device.gc, bars.map(|b| b.device_gc)),
-            nand_over_host: bare(device.nand_over_host),
-        }),
-        csd: side.csd.map(|csd| HostWa {
-            log: bare(csd.log),
-            page: bare(csd.page),
-            extra: bare(csd.extra),
-            total: bare(csd.total),
-        }),
-    }
 }
 
 impl PredictedRun {
@@ -170,10 +109,6 @@ impl PredictedRun {
             ("host page", wa.host.page, Decides::All),
             ("host extra", wa.host.extra, Decides::All),
         ];
-        // Without a tree, all that the host writes are blocks of records.
-        if self.prediction.is_none() {
-            rows.clear();
-        }
         rows.extend(wa.device.map(|d| ("device gc", d.gc, Decides::Collection)));
         rows.push(("host total", wa.host.total, Decides::All));
         rows.extend(
@@ -209,10 +144,21 @@ impl PredictReport {
         lines.extend(self.trace.blocks.map(|blocks| blocks.to_string()));
         lines.extend(preloaded(&self.preload));
         lines.push(format!(
-            "{} on {} ({}), predicted from the trace's statistics; nothing was run",
+            "{} on {} ({}), predicted from the trace alone; nothing was run",
             self.tree, self.device.kind, self.device.profile
         ));
         lines
+    }
+
+    /// The line that explains intervals; `None` if no value has one.
+    pub(super) fn legend(&self) -> Option<&'static str> {
+        let components = self
+            .configurations
+            .iter()
+            .flat_map(PredictedRun::components);
+        let mut values = components.map(|(_, value, _)| value);
+        let any = values.any(|value| value.has_interval());
+        any.then_some("±: 90 % interval of the prediction")
     }
 
     /// Warnings and notes on values outside the tested range, each once. If one is not about all

@@ -20,6 +20,9 @@ pub fn render(report: &PredictReport) -> String {
             "Predicted write amplification (bytes / user bytes)",
         );
         table(&columns(runs), &mut out);
+        if let Some(legend) = report.legend() {
+            line(&mut out, legend);
+        }
         out.push('\n');
     }
     for note in report.notes() {
@@ -57,7 +60,7 @@ fn columns(runs: &[PredictedRun]) -> Vec<Column> {
     }));
     if runs.iter().any(|run| run.hit_ratio.is_some()) {
         let said = |run: &PredictedRun| match run.hit_ratio {
-            Some(hits) => format!("{:.1} %", 100.0 * hits.estimate.value),
+            Some(hits) => hits.said_of_share(),
             None => "-".into(),
         };
         columns.push(("hits".into(), runs.iter().map(said).collect()));

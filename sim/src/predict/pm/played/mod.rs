@@ -30,6 +30,7 @@
 //! *Ignored*: the device's queues (`--timing`), which let the lines of several clients overtake each
 //! other; space that runs out.
 
+mod bars;
 mod ccl;
 mod clients;
 mod env;
@@ -211,6 +212,7 @@ fn summary(
         leaves,
         buffered: scaled(play.tree.buffered()),
         leaf_bytes_per_record: leaves * format.bytes() as f64 / workload.records().max(1.0),
+        bars: Some(bars::of(&written)),
     };
     let Some((nodes, slots)) = play.tree.inner_nodes() else {
         return TreePrediction::Ccl(pm);
