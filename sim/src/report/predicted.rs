@@ -69,6 +69,11 @@ impl PredictedValue {
         format!("{:.3}{}", self.value(), self.plus_minus())
     }
 
+    /// As [`said`](Self::said), with a digit less, for tables of many columns.
+    pub(super) fn said_shortly(&self) -> String {
+        format!("{:.2}{}", self.value(), self.plus_minus())
+    }
+
     /// A share in per cent, and its half-width in per cent of the whole.
     pub(super) fn said_of_share(&self) -> String {
         let percent = 100.0 * self.value();

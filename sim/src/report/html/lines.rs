@@ -305,7 +305,7 @@ mod tests {
         let band = vec![(1.0, 1.5, 2.5), (2.0, 3.0, 9.0)];
         let picture = lines.with_bands(vec![band]);
         let alone = picture.alone();
-        assert!(alone.find("<polygon") < alone.find("<polyline"), "{alone}");
+        assert!(alone.find("<polygon") < alone.rfind("<polyline"), "{alone}");
         let page = picture.figure("a label");
         let title = "one: 4 at 2 across; 90 % interval 3 to 9";
         assert!(page.contains(title), "{page}");

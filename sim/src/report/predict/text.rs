@@ -53,14 +53,14 @@ fn columns(runs: &[PredictedRun]) -> Vec<Column> {
         let cells = runs.iter().map(|run| {
             let found = run.components().into_iter().find(|(n, ..)| n == name);
             found.map_or("-".into(), |(_, value, _)| {
-                value.said() + mark(runs, run, *part)
+                value.said_shortly() + mark(runs, run, *part)
             })
         });
         ((*name).to_string(), cells.collect())
     }));
     if runs.iter().any(|run| run.hit_ratio.is_some()) {
         let said = |run: &PredictedRun| match run.hit_ratio {
-            Some(hits) => hits.said_of_share(),
+            Some(hits) => format!("{:.1} %", 100.0 * hits.value()),
             None => "-".into(),
         };
         columns.push(("hits".into(), runs.iter().map(said).collect()));
