@@ -69,9 +69,11 @@ impl PredictedValue {
         format!("{:.3}{}", self.value(), self.plus_minus())
     }
 
-    /// As [`said`](Self::said), with a digit less, for tables of many columns.
+    /// As [`said`](Self::said), for tables of many columns: the half-width is rounded up.
     pub(super) fn said_shortly(&self) -> String {
-        format!("{:.2}{}", self.value(), self.plus_minus())
+        let percent = self.half_width().map(|half| (100.0 * half - 1e-6).ceil());
+        let interval = percent.map_or(String::new(), |percent| format!(" ±{percent:.0}%"));
+        format!("{:.2}{interval}", self.value())
     }
 
     /// A share in per cent, and its half-width in per cent of the whole.
