@@ -6,6 +6,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use treering_engine::node::LayoutChoice;
 use treering_engine::{BfOptions, Nanos, PageStoreKind, TreeKind};
+use treering_sim::predict::Model;
 use treering_sim::replay::{Acknowledge, Precondition, ReplayConfig, ReplayError, Target, run};
 use treering_sim::report::{html, text};
 use treering_traces::generate::{GenParams, ValueSize};
@@ -296,7 +297,10 @@ fn runs_of_neighbouring_keys_give_a_warning() {
     let folder = tempfile::tempdir().unwrap();
     let keys = (0..3_u64).flat_map(|pass| (0..20_000).map(move |block| block ^ (pass << 40)));
     let path = puts(folder.path(), "runs", (0, 120), keys);
-    let report = replay(&config(&path, |_| {}));
+    // It concerns models that know popularity alone.
+    let mut config = config(&path, |_| {});
+    config.method.model = Model::Independent;
+    let report = replay(&config);
     assert!(
         report
             .warnings

@@ -54,7 +54,7 @@ fn marks(report: &ReplayReport) -> Vec<(String, bool)> {
         .lines()
         .skip_while(|l| !l.starts_with("Write amplification"));
     let rows = rows.skip(1).take_while(|line| line.starts_with("  "));
-    let cells = rows.filter_map(|row| Some((row.get(..46)?, row.get(57..70)?)));
+    let cells = rows.filter_map(|row| Some((row.get(..46)?, row.get(57..74)?)));
     let marked = cells.map(|(name, cell)| (name.trim().to_string(), cell));
     let predicted = marked.filter(|(_, cell)| cell.trim() != "-");
     predicted

@@ -94,11 +94,12 @@ fn write_amplification(r: &ReplayReport, out: &mut String) {
         rows(&mini_pages, out);
     }
     all.extend(mini_pages);
-    if let Some(legend) = legend(&all) {
-        line(out, &legend);
+    let legend = legend(&all);
+    let note = r.wa.untried_note();
+    for paragraph in [&legend, &note].into_iter().flatten() {
+        wrapped("", paragraph, out);
     }
-    if let Some(note) = r.wa.untried_note() {
-        wrapped("", &note, out);
+    if legend.is_some() || note.is_some() {
         out.push('\n');
     }
 }

@@ -101,6 +101,7 @@ impl PageTree<'_, '_> {
 
     /// Accesses a page of the sample.
     pub(super) fn look(&mut self, page: u32) {
+        self.note_access();
         if self.is_sampled(page) {
             self.visit(page, None);
         }
@@ -109,6 +110,7 @@ impl PageTree<'_, '_> {
     /// The right one of two neighbours is needed: it is loaded, unless it is in a frame.
     pub(super) fn look_beside(&mut self, right: u32) {
         if self.is_sampled(right) && !self.frames.holds(right) {
+            self.note_access();
             self.visit(right, None);
         }
     }
