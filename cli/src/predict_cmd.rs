@@ -121,6 +121,7 @@ fn forecast(
             replay::Progress::Survey(done, all) => tell("reading the initial keys", done, all),
             replay::Progress::Analyse(done, all) => tell("analysing", done, all),
             replay::Progress::Replay(..) => {}
+            replay::Progress::Ignored(why) => replay_config::warn_of_statistics(&args.replay, why),
         },
         &mut |report| {
             let done = report.configurations.len() as u64;

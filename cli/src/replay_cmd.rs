@@ -68,6 +68,7 @@ fn watched<T>(
             }
             replay::Progress::Analyse(done, total) => progress.tell("analysing", done, total),
             replay::Progress::Replay(done, total) => progress.tell("replaying", done, total),
+            replay::Progress::Ignored(why) => replay_config::warn_of_statistics(args, why),
         }
     })
 }

@@ -68,6 +68,7 @@ impl Early {
             replay::Progress::Survey(seen, of) => ("survey", seen, of),
             replay::Progress::Analyse(seen, of) => ("analysis", seen, of),
             replay::Progress::Replay(..) => return self.end(),
+            replay::Progress::Ignored(_) => return,
         };
         *self.at.lock().unwrap_or_else(PoisonError::into_inner) = At {
             phase,

@@ -51,6 +51,7 @@
 #![warn(missing_docs)]
 
 pub mod clock;
+mod codec;
 pub mod csd;
 pub mod drive;
 pub mod layouts;

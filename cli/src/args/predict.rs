@@ -30,6 +30,7 @@ const OF_RUNS: [&str; 7] = [
 const EXAMPLES: &str = "EXAMPLES:\n  \
     treering predict zipf.trz\n  \
     treering predict zipf.trz --cache 1%,2%,5%,10%,20%,50% --html cache.html\n  \
+    treering predict zipf.trz --save-statistics    # the next prediction skips the trace\n  \
     treering predict zipf.trz --tree bf --cache 5%,20% --op 7%,28% --svg bf.svg\n  \
     treering predict zipf.trz --device csd --tree bminus --threshold 512,1KiB,2KiB --page 8KiB\n  \
     treering predict zipf.trz --tree ccl --nbatch 1,2,3,4 --json - | jq .passes\n  \

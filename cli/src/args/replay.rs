@@ -143,6 +143,13 @@ pub(crate) struct ReplayArgs {
     /// loaded
     #[arg(long, value_name = "WHAT", default_value = "auto", value_parser = preload)]
     pub(crate) preload: Preload,
+    /// File with the trace's statistics, which are read instead of the trace if they are of this
+    /// trace and these options [default: the trace's name and .stats, if there]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) statistics: Option<PathBuf>,
+    /// Save the trace's statistics in that file, for further predictions and replays
+    #[arg(long)]
+    pub(crate) save_statistics: bool,
     /// Size of the circular log [default: half of the data set, between 1MiB and 64MiB]
     #[arg(long, value_name = "SIZE", value_parser = units::size)]
     pub(crate) log_size: Option<u64>,

@@ -4,11 +4,12 @@ mod direct;
 mod memory;
 mod pages;
 
-use treering_sim::replay::{ReplayConfig, Stop, Tree};
+use treering_sim::replay::{ReplayConfig, Statistics, Stop, Tree, Unfit};
 
 use crate::args::ReplayArgs;
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::output;
 use crate::tree::Replayed;
 
 /// The configuration: what to replay, on what, and how.
@@ -31,6 +32,7 @@ pub(crate) fn of(args: &ReplayArgs) -> Result<ReplayConfig, Failure> {
     config.warmup = args.warmup;
     config.limit = args.limit;
     config.preload = args.preload.clone();
+    config.statistics = statistics(args);
     config.oversize = args.oversize();
     if let Some(fill) = args.fill {
         if fill <= 0.0 {
@@ -45,4 +47,21 @@ pub(crate) fn of(args: &ReplayArgs) -> Result<ReplayConfig, Failure> {
     config.seed = args.seed;
     config.stop = Stop::when(interrupt::flag());
     Ok(config)
+}
+
+fn statistics(args: &ReplayArgs) -> Statistics {
+    Statistics {
+        file: args.statistics.clone(),
+        save: args.save_statistics,
+    }
+}
+
+/// Says why a file with statistics is ignored.
+pub(crate) fn warn_of_statistics(args: &ReplayArgs, why: Unfit) {
+    let path = statistics(args).path(&args.trace);
+    let what = match args.save_statistics {
+        true => "replaced",
+        false => "ignored",
+    };
+    output::warn(&format!("{}: {what}, because {why}", path.display()));
 }

@@ -22,13 +22,14 @@
 //! size of its last value from the beginning. Both are exact for loads followed by updates of the
 //! same size.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
 use treering_engine::node::LayoutChoice;
 
 use super::grow::{Growth, PartitionSplit};
 use super::grown::AT_A_TIME;
-use super::workload::{NEVER, Workload};
+use super::workload::{Accesses, NEVER, Workload};
 
 pub use super::grown::{Leaf, Split};
 
@@ -45,6 +46,10 @@ pub struct LeafLevel {
     pub(crate) order: Vec<u32>,
     /// Where in that order each leaf begins.
     pub(crate) starts: Vec<u32>,
+    /// The leaf of each key; see [`LeafLevel::leaf_of_key`].
+    of_key: OnceLock<Vec<u32>>,
+    /// The accesses to samples of the pages, by size of the sample, for further predictions.
+    pub(crate) thinned: Mutex<Vec<(u64, Arc<Accesses>)>>,
 }
 
 impl LeafLevel {
@@ -131,10 +136,27 @@ impl LeafLevel {
             weight: workload.sample_weight(),
             starts: growth.leaf_starts,
             order: Vec::new(),
+            of_key: OnceLock::new(),
+            thinned: Mutex::default(),
         };
         level.splits.sort_by_key(|s| s.time);
         level.order = order;
         level
+    }
+
+    /// The leaf of each key, by the number of the key.
+    pub(crate) fn leaf_of_key(&self) -> &[u32] {
+        self.of_key.get_or_init(|| {
+            let mut of_key = vec![0; self.order.len()];
+            let ends = self.starts.iter().skip(1).copied();
+            let ends = ends.chain([self.order.len() as u32]);
+            for (leaf, (start, end)) in self.starts.iter().zip(ends).enumerate() {
+                for key in &self.order[*start as usize..end as usize] {
+                    of_key[*key as usize] = leaf as u32;
+                }
+            }
+            of_key
+        })
     }
 
     /// Number of leaves of the whole tree.

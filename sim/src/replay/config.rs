@@ -6,6 +6,7 @@ use treering_engine::{Nanos, Options};
 
 use super::fit::Oversize;
 use super::preload::Preload;
+use super::statistics::Statistics;
 use super::stop::Stop;
 use super::target::Target;
 use super::tree::Tree;
@@ -68,6 +69,8 @@ pub struct ReplayConfig {
     pub limit: Option<u64>,
     /// Records to load before the trace.
     pub preload: Preload,
+    /// Where the trace's statistics are saved.
+    pub statistics: Statistics,
     /// Handling of records that do not fit into the store.
     pub oversize: Oversize,
     /// Share of the drive's logical capacity that the store's estimated size takes, if the drive is
@@ -106,6 +109,7 @@ impl ReplayConfig {
             warmup: None,
             limit: None,
             preload: Preload::default(),
+            statistics: Statistics::default(),
             oversize: Oversize::Reject,
             fill: 0.9,
             timing: false,

@@ -23,7 +23,7 @@ use super::config::ReplayConfig;
 use super::direct::{self, Places};
 use super::error::{ReplayError, setting};
 use super::frame;
-use super::look::{Looked, look_through};
+use super::look::{Looked, look_again, look_through};
 use super::pages::{self, LeafCounts};
 use super::persistent;
 use super::progress::Progress;
@@ -86,7 +86,7 @@ pub fn forecast(
         let mut current = match pass.take().filter(|pass| pass.suits(config)) {
             Some(pass) => pass,
             None => {
-                let pass = Pass::over(config, progress)?;
+                let pass = Pass::over(config, report.passes, progress)?;
                 report = pass.begin(report, configs.len());
                 pass
             }
@@ -127,13 +127,19 @@ struct Pass<'a> {
 }
 
 impl<'a> Pass<'a> {
+    /// A pass after `passes` others. Only the first one's statistics are saved.
     fn over(
         config: &'a ReplayConfig,
+        passes: u64,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Pass<'a>, ReplayError> {
+        let looked = match passes {
+            0 => look_through(config, progress)?,
+            _ => look_again(config, progress)?,
+        };
         Ok(Pass {
             config,
-            looked: look_through(config, progress)?,
+            looked,
             leaves: LeafCounts::default(),
             places: None,
         })

@@ -10,6 +10,7 @@ use super::error::{ReplayError, setting};
 use super::fit::make_fit;
 use super::preload::{Input, Loads};
 use super::progress::Progress;
+use super::statistics::Saved;
 use super::target::Target;
 use crate::predict::{Span, Workload};
 
@@ -59,39 +60,90 @@ fn check_clients(config: &ReplayConfig) -> Result<(), ReplayError> {
     Err(setting("clients", why))
 }
 
-/// Analyses a trace up to the limit. Warm-up is a share of that, or what the trace marks. As in the
-/// replay, each operation is first made to fit the store.
+/// The part of a trace that is replayed.
+struct Part {
+    header: Header,
+    /// Operations of the trace, without loaded records, and those of them that are warm-up.
+    ops: u64,
+    warmup_ops: u64,
+}
+
+impl Part {
+    /// Checks that there is something to replay.
+    fn of(config: &ReplayConfig) -> Result<Part, ReplayError> {
+        check_clients(config)?;
+        let trace = config.trace.as_path();
+        let header = treering_traces::open(trace)?.header().clone();
+        let ops = config.limit.unwrap_or(u64::MAX).min(header.ops);
+        if header.ops == 0 {
+            let trace = trace.display().to_string();
+            return Err(ReplayError::Empty { trace });
+        }
+        if ops == 0 {
+            return Err(setting(
+                "limit",
+                "no operations are left to replay; expected at least one",
+            ));
+        }
+        let warmup_ops = match config.warmup {
+            Some(share) => (ops as f64 * share) as u64,
+            None => header.warmup_ops.min(ops),
+        };
+        if warmup_ops >= ops {
+            let why = format!("all {ops} operations are warm-up; expected some to measure");
+            return Err(setting("warmup", why));
+        }
+        Ok(Part {
+            header,
+            ops,
+            warmup_ops,
+        })
+    }
+}
+
+/// The statistics of a trace up to the limit: from a file that has them, or from a pass, which is
+/// saved if asked. Warm-up is a share of the operations, or what the trace marks.
 pub(super) fn look_through(
     config: &ReplayConfig,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Looked, ReplayError> {
-    check_clients(config)?;
+    let part = Part::of(config)?;
+    let shares = (part.ops, part.warmup_ops);
+    let (found, saved) = Saved::find(config, &part.header, shares, progress)?;
+    if let Some(looked) = found {
+        return Ok(looked);
+    }
+    let looked = analyse(config, part, progress)?;
+    if let Some(saved) = saved {
+        saved.save(&looked)?;
+    }
+    Ok(looked)
+}
+
+/// As [`look_through`], without a file.
+pub(super) fn look_again(
+    config: &ReplayConfig,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Looked, ReplayError> {
+    analyse(config, Part::of(config)?, progress)
+}
+
+/// Analyses a trace. As in the replay, each operation is first made to fit the store.
+fn analyse(
+    config: &ReplayConfig,
+    part: Part,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Looked, ReplayError> {
     let trace = config.trace.as_path();
-    let header = treering_traces::open(trace)?.header().clone();
-    let ops = config.limit.unwrap_or(u64::MAX).min(header.ops);
-    if header.ops == 0 {
-        let trace = trace.display().to_string();
-        return Err(ReplayError::Empty { trace });
-    }
-    if ops == 0 {
-        return Err(setting(
-            "limit",
-            "no operations are left to replay; expected at least one",
-        ));
-    }
-    let warmup_ops = match config.warmup {
-        Some(share) => (ops as f64 * share) as u64,
-        None => header.warmup_ops.min(ops),
-    };
-    if warmup_ops >= ops {
-        let why = format!("all {ops} operations are warm-up; expected some to measure");
-        return Err(setting("warmup", why));
-    }
-    let shares = (ops, warmup_ops);
+    let Part {
+        header,
+        ops,
+        warmup_ops,
+    } = part;
     let loads = Loads::find(
         &config.preload,
         (trace, &header),
-        shares,
+        (ops, warmup_ops),
         config.seed,
         progress,
     )?;

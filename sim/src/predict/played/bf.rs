@@ -8,7 +8,7 @@ use treering_traces::OpKind;
 
 use super::store::PageTree;
 use crate::predict::bf::{Below, Key, MiniPageCounts, MiniPageModel, Record};
-use crate::predict::workload::Step;
+use crate::predict::workload::{Added, Rest, Step};
 
 /// The leaves below the mini-pages.
 pub(super) struct Leaves<'a, 'f> {
@@ -95,7 +95,7 @@ impl Leaves<'_, '_> {
     /// Bytes of key and value, or of the key alone if there is no record: then a mini-page holds a
     /// tombstone or a phantom.
     fn bytes(&self, key: u32) -> u32 {
-        let (key_len, _) = self.tree.workload.keys.lens(key);
+        let key_len = self.tree.workload.keys.key_len(key);
         match &self.tree.fill {
             Some(fill) if self.tree.is_live(key) => fill.bytes(key),
             _ => key_len as u32,
@@ -179,7 +179,7 @@ impl<'a, 'f> BfTree<'a, 'f> {
             OpKind::Delete => wrote = self.delete(step.key),
             OpKind::Scan => {
                 let store = &mut self.model.below.tree;
-                let pages = store.scanned(step);
+                let pages = store.leaves.scanned(step);
                 for (nth, page) in pages.into_iter().enumerate() {
                     if self.store().is_sampled(page) {
                         self.model.scan(page, nth);
@@ -188,6 +188,22 @@ impl<'a, 'f> BfTree<'a, 'f> {
             }
         }
         self.store().end(before, wrote);
+        self.background();
+    }
+
+    /// Does operations on leaves that are not played.
+    pub(super) fn rest(&mut self, rest: Rest) {
+        self.store().rest(rest);
+        self.background();
+    }
+
+    /// Does a put that makes a record on a leaf that is not played.
+    pub(super) fn add(&mut self, added: Added) {
+        self.store().add_elsewhere(added);
+        self.background();
+    }
+
+    fn background(&mut self) {
         self.model.tidy();
         let store = self.store();
         store.flush_if_due();
@@ -224,13 +240,13 @@ impl<'a, 'f> BfTree<'a, 'f> {
         let before = self.model.below.key(step.key);
         let in_leaf = !self.model.has_dirty(before);
         let store = self.store();
-        store.log_put(step, in_leaf);
+        store.log_put(step, page, in_leaf);
         let value = store.leaf_bytes(step);
         store.note_value(step.key, Some(value));
         // What is new is counted in its leaf from now on.
         let growth = self.model.below.key(step.key).growth;
         let store = self.store();
-        store.note_put(step.key, store.leaves.page(step.key));
+        store.note_put(step.key, page);
         let key = self.model.below.key(step.key);
         self.model.write(Key { growth, ..key });
     }

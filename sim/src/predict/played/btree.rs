@@ -3,13 +3,13 @@
 use treering_traces::OpKind;
 
 use super::store::PageTree;
-use crate::predict::workload::Step;
+use crate::predict::workload::{Added, Rest, Step};
 
 /// Does one operation and the background work that becomes due.
 pub(super) fn step(tree: &mut PageTree<'_, '_>, step: Step) {
     let before = tree.begin(step.kind);
     let mut wrote = false;
-    let page = tree.leaves.page(step.key);
+    let mut page = tree.leaves.page(step.key);
     tree.note_access();
     match step.kind {
         OpKind::Get if tree.is_sampled(page) => tree.visit(page, None),
@@ -18,13 +18,14 @@ pub(super) fn step(tree: &mut PageTree<'_, '_>, step: Step) {
             wrote = true;
             while tree.leaves.is_due(step.time) {
                 tree.split();
+                page = tree.leaves.page(step.key);
             }
             while let Some((left, right)) = tree.overflowing(step) {
                 tree.split_full(left, right);
+                page = tree.leaves.page(step.key);
             }
-            let page = tree.leaves.page(step.key);
             if tree.is_sampled(page) {
-                tree.log_put(step, false);
+                tree.log_put(step, page, false);
                 tree.put_in_page(step, page);
             } else {
                 tree.put_elsewhere(step, page);
@@ -40,7 +41,7 @@ pub(super) fn step(tree: &mut PageTree<'_, '_>, step: Step) {
             }
         }
         OpKind::Scan => {
-            for (nth, page) in tree.scanned(step).into_iter().enumerate() {
+            for (nth, page) in tree.leaves.scanned(step).into_iter().enumerate() {
                 if nth > 0 {
                     tree.note_access();
                 }
@@ -51,6 +52,22 @@ pub(super) fn step(tree: &mut PageTree<'_, '_>, step: Step) {
         }
     }
     tree.end(before, wrote);
+    background(tree);
+}
+
+/// Does operations on pages that are not played.
+pub(super) fn rest(tree: &mut PageTree<'_, '_>, rest: Rest) {
+    tree.rest(rest);
+    background(tree);
+}
+
+/// Does a put that makes a record on a page that is not played.
+pub(super) fn add(tree: &mut PageTree<'_, '_>, added: Added) {
+    tree.add_elsewhere(added);
+    background(tree);
+}
+
+fn background(tree: &mut PageTree<'_, '_>) {
     tree.tidy();
     tree.flush_if_due();
     if tree.checkpoint_is_due() {

@@ -14,6 +14,7 @@
 use super::marks::Marks;
 use crate::predict::grown::Split;
 use crate::predict::leaf::LeafLevel;
+use crate::predict::workload::Step;
 
 /// A split that has just happened: the right page is new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +32,7 @@ pub(super) struct Leaves<'a> {
     tick: u64,
     next: usize,
     /// Final leaf of each key.
-    of_key: Vec<u32>,
+    of_key: &'a [u32],
     /// First rank of each final leaf.
     starts: &'a [u32],
     now: Marks,
@@ -44,15 +45,7 @@ pub(super) struct Leaves<'a> {
 
 impl<'a> Leaves<'a> {
     /// Begins with one empty page.
-    pub(super) fn new(level: &'a LeafLevel, keys: usize, tick: u64) -> Leaves<'a> {
-        let mut of_key = vec![0; keys];
-        let ends = level.starts.iter().skip(1).copied();
-        let ends = ends.chain([level.order.len() as u32]);
-        for (leaf, (start, end)) in level.starts.iter().zip(ends).enumerate() {
-            for key in &level.order[*start as usize..end as usize] {
-                of_key[*key as usize] = leaf as u32;
-            }
-        }
+    pub(super) fn new(level: &'a LeafLevel, tick: u64) -> Leaves<'a> {
         let leaves = level.starts.len().max(1);
         let mut now = Marks::new(leaves);
         now.insert(0);
@@ -60,7 +53,7 @@ impl<'a> Leaves<'a> {
             splits: &level.splits,
             tick,
             next: 0,
-            of_key,
+            of_key: level.leaf_of_key(),
             starts: &level.starts,
             now,
             records: vec![0; leaves],
@@ -204,9 +197,27 @@ impl<'a> Leaves<'a> {
         self.records[page as usize]
     }
 
+    /// The pages that a scan reads, in order.
+    pub(super) fn scanned(&self, step: Step) -> Vec<u32> {
+        let mut page = self.page(step.key);
+        let mut pages = vec![page];
+        let mut left = f64::from(step.len);
+        let mut here = self.behind(page, step.key) * f64::from(self.records(page));
+        // A scan that ends with the last record of a page does not look for more.
+        while left > here
+            && let Some(next) = self.after(page)
+        {
+            page = next;
+            pages.push(page);
+            left -= here;
+            here = f64::from(self.records(page));
+        }
+        pages
+    }
+
     /// The share of a page's records that are at or behind a key, if keys are spread evenly over
     /// the page's range.
-    pub(super) fn behind(&self, page: u32, key: u32) -> f64 {
+    fn behind(&self, page: u32, key: u32) -> f64 {
         let (first, leaf) = (page as usize, self.of_key[key as usize] as usize);
         let end = self.after(page).map_or(self.starts.len(), |p| p as usize);
         (end as f64 - leaf as f64 - 0.5) / (end - first) as f64

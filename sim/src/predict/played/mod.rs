@@ -15,6 +15,7 @@
 //! | module | what is played | state |
 //! |---|---|---|
 //! | `leaves` | which page a key is in at any time, by the splits of [`LeafLevel`] | 4 B a key |
+//! | `thinned` | which accesses meet a sample of the pages | two bits a key |
 //! | `frames` | second chance, write-back in batches, sweeps of checkpoints | 16 B a frame |
 //! | `redo` | end and durable end of the log, blocks of a flush | two numbers |
 //! | `clients` | virtual time: reads, group commit, flush intervals | a turn per client |
@@ -46,6 +47,7 @@ mod marks;
 mod redo;
 mod smo;
 mod store;
+mod thinned;
 mod visits;
 
 use std::io;
@@ -75,7 +77,7 @@ use super::flash::{Effort, Flash, FlashShape, Forecast};
 use super::leaf::LeafLevel;
 use super::log::Pace;
 use super::prediction::{HostWa, ModLogPrediction, Prediction};
-use super::workload::Workload;
+use super::workload::{Accesses, Event, Workload};
 
 /// What was counted in a played run.
 struct Run {
@@ -223,7 +225,7 @@ fn miniature(shape: &FlashShape, device: &DeviceParams, effort: Effort) -> Optio
 }
 
 /// Least frames and pages in a sample: fewer would not behave like a large cache.
-const LEAST_FRAMES: u64 = 256;
+const LEAST_FRAMES: u64 = 64;
 const LEAST_PAGES: u64 = 4096;
 /// Greatest number of pages for one that is sampled: erase blocks get as much smaller.
 const MOST_SAMPLED: u64 = 16;
@@ -291,10 +293,21 @@ fn play(
     };
     let tree = PageTree::new(workload, level, options, parts);
     let ring = BfShape::of(options);
+    let warmup = workload.warmup.all_ops();
+    // Merges after deletes may add pages to the sample, and clients that commit need a turn for each
+    // operation.
+    let deletes = workload.warmup.of(OpKind::Delete) + workload.measured.of(OpKind::Delete);
+    let may_thin = deletes == 0 && !pace.is_some_and(|pace| pace.commits);
+    let thinned = match sample > 1 && may_thin {
+        true => Some(thinned::kept(workload, level, sample)?),
+        false => None,
+    };
+    let accesses = thinned.as_deref().unwrap_or(&workload.accesses);
     let (tree, mini_pages) = match &ring {
-        None => (play_btree(workload, tree)?, None),
+        None => (play_btree(accesses, warmup, tree)?, None),
         Some(shape) => {
-            let (tree, mini_pages) = play_bf(workload, BfTree::new(tree, shape, scale as f64))?;
+            let tree = BfTree::new(tree, shape, scale as f64);
+            let (tree, mini_pages) = play_bf(accesses, warmup, tree)?;
             (tree, Some(mini_pages))
         }
     };
@@ -311,33 +324,41 @@ fn play(
 }
 
 fn play_btree<'a, 'f>(
-    workload: &Workload,
+    accesses: &Accesses,
+    warmup: u64,
     mut tree: PageTree<'a, 'f>,
 ) -> io::Result<PageTree<'a, 'f>> {
-    let warmup = workload.warmup.all_ops();
     let mut measuring = false;
-    workload.accesses.each(|step| {
-        if !measuring && step.time >= warmup {
+    accesses.each_event(|time, event| {
+        if !measuring && time >= warmup {
             measuring = true;
             tree.begin_measuring();
         }
-        btree::step(&mut tree, step);
+        match event {
+            Event::Step(step) => btree::step(&mut tree, step),
+            Event::Rest(rest) => btree::rest(&mut tree, rest),
+            Event::Add(added) => btree::add(&mut tree, added),
+        }
     })?;
     Ok(tree)
 }
 
 fn play_bf<'a, 'f>(
-    workload: &Workload,
+    accesses: &Accesses,
+    warmup: u64,
     mut tree: BfTree<'a, 'f>,
 ) -> io::Result<(PageTree<'a, 'f>, MiniPageCounts)> {
-    let warmup = workload.warmup.all_ops();
     let mut measuring = false;
-    workload.accesses.each(|step| {
-        if !measuring && step.time >= warmup {
+    accesses.each_event(|time, event| {
+        if !measuring && time >= warmup {
             measuring = true;
             tree.begin_measuring();
         }
-        tree.step(step);
+        match event {
+            Event::Step(step) => tree.step(step),
+            Event::Rest(rest) => tree.rest(rest),
+            Event::Add(added) => tree.add(added),
+        }
     })?;
     Ok(tree.finish())
 }

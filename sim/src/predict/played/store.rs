@@ -17,10 +17,11 @@ use super::homes::{Homes, PageWrite};
 use super::later::{Gone, Retired};
 use super::leaves::Leaves;
 use super::redo::{Redo, RedoCounts};
+use super::thinned::is_sampled;
 use super::visits::Visits;
 use crate::predict::leaf::LeafLevel;
 use crate::predict::log::{page_name_bytes, record_bytes, varint_len};
-use crate::predict::workload::{Step, Totals, Workload};
+use crate::predict::workload::{Added, Rest, Step, Totals, Workload};
 use treering_engine::POINTER_BYTES;
 
 /// Bytes of a snapshot entry besides the fence, and of the header of a chunk of entries.
@@ -140,7 +141,7 @@ impl<'a, 'f> PageTree<'a, 'f> {
             workload,
             level,
             options,
-            leaves: Leaves::new(level, keys, workload.tick),
+            leaves: Leaves::new(level, workload.tick),
             visits: Visits::new(level.starts.len().max(1)),
             checkpoint_from: redo.position(),
             frames,
@@ -179,9 +180,7 @@ impl<'a, 'f> PageTree<'a, 'f> {
     /// Whether a page is one of those that are played.
     #[inline]
     pub(super) fn is_sampled(&self, page: u32) -> bool {
-        // Fibonacci hashing; its upper bits are the good ones.
-        let hash = u64::from(page).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
-        hash & (self.sample - 1) == 0
+        is_sampled(page, self.sample)
     }
 
     /// Forgets what the warm-up counted.
@@ -269,9 +268,8 @@ impl<'a, 'f> PageTree<'a, 'f> {
 
     /// Logs a put, and writes its value if that is long. If the value before is `in_leaf` that will
     /// be changed later, its blocks stay until then.
-    pub(super) fn log_put(&mut self, step: Step, in_leaf: bool) {
-        let page = self.leaves.page(step.key);
-        let (key_len, _) = self.workload.keys.lens(step.key);
+    pub(super) fn log_put(&mut self, step: Step, page: u32, in_leaf: bool) {
+        let key_len = self.workload.keys.key_len(step.key);
         let mut value = step.len as usize;
         let limits = node::limits(self.options.page_size);
         let long = is_long(&limits, key_len, value);
@@ -409,7 +407,7 @@ impl<'a, 'f> PageTree<'a, 'f> {
     /// Logs the delete of a key that may have no record.
     pub(super) fn log_tombstone(&mut self, key: u32) {
         let page = self.leaves.page(key);
-        let (key_len, _) = self.workload.keys.lens(key);
+        let key_len = self.workload.keys.key_len(key);
         self.log(record_bytes(key_len as u64) + varint_len(self.homes.name(page)));
     }
 
@@ -422,22 +420,23 @@ impl<'a, 'f> PageTree<'a, 'f> {
         self.note_sparse(page);
     }
 
-    /// The pages that a scan reads, in order.
-    pub(super) fn scanned(&mut self, step: Step) -> Vec<u32> {
-        let mut page = self.leaves.page(step.key);
-        let mut pages = vec![page];
-        let mut left = f64::from(step.len);
-        let mut here = self.leaves.behind(page, step.key) * f64::from(self.leaves.records(page));
-        // A scan that ends with the last record of a page does not look for more.
-        while left > here
-            && let Some(next) = self.leaves.after(page)
-        {
-            page = next;
-            pages.push(page);
-            left -= here;
-            here = f64::from(self.leaves.records(page));
-        }
-        pages
+    /// A put that makes a record on a page that is not played.
+    pub(super) fn add_elsewhere(&mut self, added: Added) {
+        self.rest(Rest {
+            ops: 1,
+            puts: 1,
+            further: 0,
+        });
+        self.note_put(added.key, added.page);
+    }
+
+    /// Operations on pages that are not played and that make no record: only the log sees them.
+    pub(super) fn rest(&mut self, rest: Rest) {
+        self.counts.ops += u64::from(rest.ops);
+        self.counts.accesses += u64::from(rest.ops + rest.further);
+        self.uses += u64::from(rest.ops);
+        self.redo
+            .append(self.weight * self.put_bytes * f64::from(rest.puts));
     }
 
     /// A scan reads a page. In a tree that adapts its leaves, some of these accesses are counted,

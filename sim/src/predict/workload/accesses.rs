@@ -6,6 +6,10 @@
 //!        3 scan                    number of the key; the next word is the length
 //!        4 pass                    so many operations on keys outside the sample
 //!        5 length                  of the values of puts from here on
+//!        6 rest                    so many operations on pages outside a sample; the next word is
+//!                                  puts 16 bits | accesses to pages beyond one an operation, 16
+//!        7 add                     number of a key that gets a record on a page outside a sample;
+//!                                  the next word is the page
 //! ```
 //!
 //! The pass knows the number of each key, so models that need the order of the accesses
@@ -17,6 +21,8 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 
 use treering_traces::OpKind;
+
+use crate::codec::{Decoder, Encoder, malformed};
 
 /// Words held in memory: 2 MiB.
 const IN_MEMORY: usize = 1 << 19;
@@ -34,6 +40,8 @@ const DELETE: u32 = 2;
 const SCAN: u32 = 3;
 const PASS: u32 = 4;
 const LENGTH: u32 = 5;
+const REST: u32 = 6;
+const ADD: u32 = 7;
 
 /// An access to a key of the sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +54,36 @@ pub(crate) struct Step {
     /// Bytes of the value of a put (those beyond 512 MiB are not counted), records that a scan asks
     /// for; 0 for other operations.
     pub(crate) len: u32,
+}
+
+/// Operations on pages outside a sample that change nothing but the end of the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Rest {
+    pub(crate) ops: u32,
+    /// Those that are puts.
+    pub(crate) puts: u32,
+    /// Accesses to pages, beyond one for each operation.
+    pub(crate) further: u32,
+}
+
+impl Rest {
+    /// Most operations, and most further accesses.
+    pub(crate) const MOST: u32 = 0xffff;
+}
+
+/// A put that makes a record on a page outside a sample, without a split.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Added {
+    pub(crate) key: u32,
+    pub(crate) page: u32,
+}
+
+/// What a list of accesses holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    Step(Step),
+    Rest(Rest),
+    Add(Added),
 }
 
 /// The list of accesses.
@@ -64,7 +102,7 @@ pub(crate) struct Accesses {
 impl Accesses {
     /// Adds an operation on key number `key`, after `passed` operations outside the sample. `len`
     /// is as in [`Step`].
-    pub(super) fn push(&mut self, passed: u64, kind: OpKind, key: u32, len: u32) {
+    pub(crate) fn push(&mut self, passed: u64, kind: OpKind, key: u32, len: u32) {
         self.pass(passed);
         let value = len.min(VALUE_MASK);
         if kind == OpKind::Put && value != self.put_len {
@@ -83,8 +121,21 @@ impl Accesses {
         }
     }
 
+    /// Adds operations on pages outside a sample, at most [`Rest::MOST`].
+    pub(crate) fn push_rest(&mut self, rest: Rest) {
+        self.word(REST << VALUE_BITS | rest.ops);
+        self.word(rest.puts << 16 | rest.further);
+    }
+
+    /// Adds a put that makes a record on a page outside a sample.
+    pub(crate) fn push_added(&mut self, passed: u64, Added { key, page }: Added) {
+        self.pass(passed);
+        self.word(ADD << VALUE_BITS | key);
+        self.word(page);
+    }
+
     /// Notes operations outside the sample.
-    pub(super) fn pass(&mut self, mut count: u64) {
+    pub(crate) fn pass(&mut self, mut count: u64) {
         while count > 0 {
             let some = count.min(u64::from(VALUE_MASK));
             self.word(PASS << VALUE_BITS | some as u32);
@@ -156,57 +207,118 @@ impl Accesses {
         self.lost
     }
 
-    /// Calls `f` for each access in order. Returns the number of operations.
+    /// Calls `f` for each access in order, in a list without a rest. Returns the number of
+    /// operations.
     ///
     /// # Errors
     /// The temporary file cannot be read.
     pub(crate) fn each(&self, mut f: impl FnMut(Step)) -> io::Result<u64> {
+        self.each_event(|_, event| {
+            if let Event::Step(step) = event {
+                f(step);
+            }
+        })
+    }
+
+    /// Calls `f` for each access or rest in order, with the number of its first operation. Returns
+    /// the number of operations.
+    ///
+    /// # Errors
+    /// The temporary file cannot be read.
+    pub(crate) fn each_event(&self, mut f: impl FnMut(u64, Event)) -> io::Result<u64> {
         let mut reader = Reader {
             time: 0,
-            scan: None,
+            first: None,
             put_len: 0,
         };
+        self.each_piece(|words| {
+            for word in words {
+                reader.read(u32::from_le_bytes(*word), &mut f);
+            }
+            Ok(())
+        })?;
+        Ok(reader.time)
+    }
+
+    /// Calls `f` for [`AT_A_TIME`] words at a time, or fewer.
+    fn each_piece(&self, mut f: impl FnMut(&[[u8; 4]]) -> io::Result<()>) -> io::Result<()> {
+        let mut bytes = vec![0; 4 * AT_A_TIME];
         if let Some(file) = &self.file {
             let mut file = file.try_clone()?;
             file.seek(SeekFrom::Start(0))?;
-            let mut bytes = vec![0; 4 * AT_A_TIME];
             let mut left = self.in_file;
             while left > 0 {
                 let some = left.min(AT_A_TIME as u64) as usize;
                 file.read_exact(&mut bytes[..4 * some])?;
-                for word in bytes[..4 * some].as_chunks::<4>().0 {
-                    reader.read(u32::from_le_bytes(*word), &mut f);
-                }
+                f(bytes[..4 * some].as_chunks().0)?;
                 left -= some as u64;
             }
         }
-        for word in &self.words {
-            reader.read(*word, &mut f);
+        for words in self.words.chunks(AT_A_TIME) {
+            bytes.clear();
+            bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+            f(bytes.as_chunks().0)?;
         }
-        Ok(reader.time)
+        Ok(())
+    }
+
+    /// Writes the list: pieces, each as planes of bytes, and an empty one.
+    pub(super) fn save(&self, out: &mut Encoder<'_>) -> io::Result<()> {
+        if let Some(kind) = self.lost {
+            return Err(kind.into());
+        }
+        let mut planes = Vec::with_capacity(4 * AT_A_TIME);
+        self.each_piece(|words| {
+            planes.clear();
+            for plane in 0..4 {
+                planes.extend(words.iter().map(|word| word[plane]));
+            }
+            out.bytes(&planes)
+        })?;
+        out.bytes(&[])
+    }
+
+    /// Reads what [`Accesses::save`] wrote.
+    pub(super) fn load(from: &mut Decoder<'_>) -> io::Result<Accesses> {
+        let mut accesses = Accesses::default();
+        loop {
+            let planes = from.bytes()?;
+            if planes.is_empty() {
+                return Ok(accesses);
+            }
+            if !planes.len().is_multiple_of(4) {
+                return Err(malformed("a piece of the accesses has the wrong length"));
+            }
+            let count = planes.len() / 4;
+            for at in 0..count {
+                let byte = |plane: usize| planes[plane * count + at];
+                accesses.word(u32::from_le_bytes([byte(0), byte(1), byte(2), byte(3)]));
+            }
+        }
     }
 }
 
 struct Reader {
     time: u64,
-    /// A scan's key, while its length is still to come.
-    scan: Option<u32>,
+    /// The first word of a scan or a rest, while the second is still to come.
+    first: Option<u32>,
     put_len: u32,
 }
 
 impl Reader {
     #[inline]
-    fn read(&mut self, word: u32, f: &mut impl FnMut(Step)) {
-        let (kind, key, len) = match self.scan.take() {
-            Some(key) => (OpKind::Scan, key, word),
+    fn read(&mut self, word: u32, f: &mut impl FnMut(u64, Event)) {
+        let (kind, key, len) = match self.first.take() {
+            Some(first) if first >> VALUE_BITS != SCAN => return self.elsewhere(first, word, f),
+            Some(first) => (OpKind::Scan, first & VALUE_MASK, word),
             None => {
                 let value = word & VALUE_MASK;
                 match word >> VALUE_BITS {
                     GET => (OpKind::Get, value, 0),
                     PUT => (OpKind::Put, value, self.put_len),
                     DELETE => (OpKind::Delete, value, 0),
-                    SCAN => {
-                        self.scan = Some(value);
+                    SCAN | REST | ADD => {
+                        self.first = Some(word);
                         return;
                     }
                     LENGTH => {
@@ -220,13 +332,35 @@ impl Reader {
                 }
             }
         };
-        f(Step {
+        let step = Step {
             time: self.time,
             kind,
             key,
             len,
-        });
+        };
+        f(self.time, Event::Step(step));
         self.time += 1;
+    }
+
+    #[inline]
+    fn elsewhere(&mut self, first: u32, second: u32, f: &mut impl FnMut(u64, Event)) {
+        let value = first & VALUE_MASK;
+        let (ops, event) = match first >> VALUE_BITS {
+            ADD => {
+                let (key, page) = (value, second);
+                (1, Event::Add(Added { key, page }))
+            }
+            _ => {
+                let rest = Rest {
+                    ops: value,
+                    puts: second >> 16,
+                    further: second & 0xffff,
+                };
+                (value, Event::Rest(rest))
+            }
+        };
+        f(self.time, event);
+        self.time += u64::from(ops);
     }
 }
 

@@ -18,10 +18,13 @@
 //! Only the last segment grows, in steps of a sixty-fourth of all keys, so hardly any memory is
 //! unused.
 
+use std::io;
+
 use rustc_hash::FxHashMap;
 use treering_traces::OpKind;
 
 use super::segment::{HEAD, Head, SEGMENT_KEYS, Segment};
+use crate::codec::{Decoder, Encoder, malformed};
 
 /// Marks a key that was never put.
 pub(crate) const NEVER: u32 = u32::MAX;
@@ -235,11 +238,11 @@ impl Keys {
         (&self.segments[index / SEGMENT_KEYS], index % SEGMENT_KEYS)
     }
 
-    /// Prefetches the cache line of a key's row.
+    /// Prefetches the cache lines of a key's row: the key may end on another one.
     #[inline]
     pub(super) fn touch(&self, index: u32) {
         let (segment, at) = self.at(index);
-        std::hint::black_box(segment.head(at)[0]);
+        std::hint::black_box(segment.ends(at));
     }
 
     /// The key itself.
@@ -247,6 +250,13 @@ impl Keys {
     pub(crate) fn key(&self, index: u32) -> &[u8] {
         let (segment, at) = self.at(index);
         segment.key(at)
+    }
+
+    /// Length of the key. Needs no look at the row unless keys differ in length.
+    #[inline]
+    pub(crate) fn key_len(&self, index: u32) -> usize {
+        let (segment, at) = self.at(index);
+        segment.key_len(at)
     }
 
     /// Lengths of the key and of its last value.
@@ -462,6 +472,48 @@ impl Keys {
                 }
                 index += 1;
             }
+        }
+    }
+
+    pub(super) fn save(&self, out: &mut Encoder<'_>) -> io::Result<()> {
+        out.number(self.has_scans.into())?;
+        out.words(&self.bases)?;
+        // In the order of their names, because that of a map may change.
+        let mut more: Vec<_> = self.more.iter().map(|(name, n)| (*name, *n)).collect();
+        more.sort_unstable();
+        out.number(more.len() as u64)?;
+        for (name, n) in more {
+            out.number(u64::from(name) << 32 | u64::from(n))?;
+        }
+        out.number(self.segments.len() as u64)?;
+        self.segments.iter().try_for_each(|s| s.save(out))
+    }
+
+    pub(super) fn load(from: &mut Decoder<'_>) -> io::Result<Keys> {
+        let mut keys = Keys {
+            has_scans: from.flag()?,
+            bases: from.words()?,
+            ..Keys::default()
+        };
+        for _ in 0..from.number()? {
+            let entry = from.number()?;
+            keys.more.insert((entry >> 32) as u32, entry as u32);
+        }
+        for _ in 0..from.number()? {
+            if let Some(last) = keys.segments.last() {
+                keys.full_bytes += last.bytes();
+            }
+            // All segments but the last are full.
+            if !keys.len.is_multiple_of(SEGMENT_KEYS) {
+                return Err(malformed("a segment of keys is not full"));
+            }
+            let segment = Segment::load(from)?;
+            keys.len += segment.len();
+            keys.segments.push(segment);
+        }
+        match keys.len.div_ceil(BLOCK_KEYS) == keys.bases.len() {
+            true => Ok(keys),
+            false => Err(malformed("times of keys are missing")),
         }
     }
 

@@ -22,24 +22,27 @@ mod accesses;
 mod keys;
 mod order;
 mod pass;
+mod saved;
 mod segment;
+mod sums;
 mod table;
 #[cfg(test)]
 mod tests;
 mod totals;
 
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use treering_engine::node;
 use treering_engine::{BLOCK_SIZE, POINTER_BYTES, is_long, overflow_blocks};
 use treering_traces::{Op, OpSource, TraceError};
 
-pub(crate) use self::accesses::{Accesses, Step};
+pub(crate) use self::accesses::{Accesses, Added, Event, Rest, Step};
 use self::keys::Keys;
 pub(crate) use self::keys::{KeyStats, NEVER};
 use self::pass::Pass;
+use self::sums::Sums;
 pub use self::totals::Totals;
 
 /// The part of the trace to measure, and the memory that the pass may use.
@@ -87,15 +90,6 @@ impl Span {
     }
 }
 
-/// Bytes of the keys and values that a store has now.
-fn live_bytes(keys: &Keys) -> f64 {
-    let live = keys.iter().filter(|k| k.is_live());
-    let bytes: u64 = live
-        .map(|k| u64::from(k.key_len) + u64::from(k.value_len))
-        .sum();
-    bytes as f64
-}
-
 /// The statistics of a trace, as predictors use them. Created by [`Workload::analyze`].
 #[derive(Debug)]
 pub struct Workload {
@@ -120,6 +114,7 @@ pub struct Workload {
     pub(crate) keys: Keys,
     /// The operations on them, in order.
     pub(crate) accesses: Accesses,
+    sums: OnceLock<Sums>,
     /// What was last derived from all this, for the next prediction that needs the same; see
     /// [`crate::predict::leaf::LeafLevel::kept`].
     pub(crate) kept: Mutex<Option<Arc<dyn Any + Send + Sync>>>,
@@ -160,6 +155,10 @@ impl Workload {
         Ok(pass.finish())
     }
 
+    fn sums(&self) -> &Sums {
+        self.sums.get_or_init(|| Sums::of(&self.keys))
+    }
+
     /// Number of keys in the sample.
     #[must_use]
     pub fn sampled_keys(&self) -> usize {
@@ -170,15 +169,13 @@ impl Workload {
     /// (estimated if sampled).
     #[must_use]
     pub fn records(&self) -> f64 {
-        let put = self.keys.iter().filter(|k| k.first_put != NEVER).count();
-        put as f64 * self.sample_weight()
+        self.sums().put as f64 * self.sample_weight()
     }
 
     /// Number of records in the store at the end (estimated if sampled).
     #[must_use]
     pub fn live_records(&self) -> f64 {
-        let live = self.keys.iter().filter(|k| k.is_live()).count();
-        live as f64 * self.sample_weight()
+        self.sums().live as f64 * self.sample_weight()
     }
 
     /// The size to which shares such as `--cache 20%` refer: bytes of keys and values in the store
@@ -188,18 +185,14 @@ impl Workload {
     pub fn data_set_bytes(&self) -> f64 {
         match self.warmup_bytes {
             Some(bytes) if bytes > 0.0 => bytes,
-            _ => live_bytes(&self.keys) * self.sample_weight(),
+            _ => self.sums().live_bytes as f64 * self.sample_weight(),
         }
     }
 
     /// Bytes of keys and values of the live records at the end.
     #[must_use]
     pub fn data_bytes(&self) -> f64 {
-        let put = self.keys.iter().filter(|k| k.first_put != NEVER);
-        let bytes: u64 = put
-            .map(|k| u64::from(k.key_len) + u64::from(k.value_len))
-            .sum();
-        bytes as f64 * self.sample_weight()
+        self.sums().put_bytes as f64 * self.sample_weight()
     }
 
     /// How many keys of the trace a sampled key represents.
@@ -241,6 +234,10 @@ impl Workload {
     #[must_use]
     pub fn overflow_sum(&self, page_size: usize, of: impl Fn(u64) -> u64) -> f64 {
         let limits = node::limits(page_size);
+        let sums = self.sums();
+        if !is_long(&limits, sums.key_max, sums.value_max) {
+            return 0.0;
+        }
         let put = self.keys.iter().filter(|k| k.first_put != NEVER);
         let long = put.filter(|k| is_long(&limits, usize::from(k.key_len), k.value_len as usize));
         let sum: u64 = long

@@ -1,5 +1,7 @@
 //! The streaming pass over a trace.
 
+use std::sync::OnceLock;
+
 use parking_lot::Mutex;
 use treering_traces::{Op, OpKind};
 use xxhash_rust::xxh3::xxh3_64;
@@ -7,14 +9,15 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::accesses::Accesses;
 use super::keys::{Access, Keys, MOST_KEYS, NEVER};
 use super::order::head;
+use super::sums::Sums;
 use super::table::Table;
 use super::totals::Totals;
-use super::{Span, Workload, live_bytes};
+use super::{Span, Workload};
 use crate::predict::grown::{Leaf, Split};
 use crate::predict::recency::Recency;
 
 /// Number of operations whose table lookups run together, so that their cache misses overlap.
-const BATCH: usize = 32;
+const BATCH: usize = 64;
 
 /// Memory that the analysis needs besides the keys: key order, insertion order, and leaves with
 /// their splits.
@@ -87,7 +90,8 @@ impl Pass {
     pub(super) fn end_warmup(&mut self) {
         self.count_waiting();
         let weight = (1u64 << self.shift) as f64;
-        self.warmup_bytes = (self.seen > 0).then_some(live_bytes(&self.keys) * weight);
+        self.warmup_bytes =
+            (self.seen > 0).then(|| Sums::of(&self.keys).live_bytes as f64 * weight);
     }
 
     pub(super) fn take(&mut self, op: &Op) {
@@ -160,9 +164,9 @@ impl Pass {
         }
         for w in &mut self.waiting {
             w.candidate = self.table.candidate(w.hash);
-            if let Some(index) = w.candidate {
-                self.keys.touch(index);
-            }
+        }
+        for index in self.waiting.iter().filter_map(|w| w.candidate) {
+            self.keys.touch(index);
         }
         for w in &self.waiting {
             let at = w.key_at as usize;
@@ -241,6 +245,7 @@ impl Pass {
             tick: self.tick,
             keys: self.keys,
             accesses: self.accesses,
+            sums: OnceLock::new(),
             kept: Mutex::default(),
         }
     }

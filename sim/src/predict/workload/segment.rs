@@ -3,6 +3,10 @@
 //! If all keys have the same length, they are stored in the rows; otherwise in an arena, and each
 //! row says where its key starts. The beginning of a row is defined in [`super::keys`].
 
+use std::io;
+
+use crate::codec::{Decoder, Encoder, malformed};
+
 /// Number of keys in a segment.
 pub(super) const SEGMENT_KEYS: usize = 1 << 16;
 
@@ -50,6 +54,13 @@ impl Segment {
     pub(super) fn head(&self, at: usize) -> &Head {
         let head = self.rows[at * self.stride..].first_chunk();
         head.expect("rows are longer than heads")
+    }
+
+    /// The first and the last byte of a row.
+    #[inline]
+    pub(super) fn ends(&self, at: usize) -> [u8; 2] {
+        let first = at * self.stride;
+        [self.rows[first], self.rows[first + self.stride - 1]]
     }
 
     #[inline]
@@ -146,6 +157,29 @@ impl Segment {
         let (count, carried) = self.scans[at].overflowing_add(1);
         self.scans[at] = count;
         carried
+    }
+
+    pub(super) fn save(&self, out: &mut Encoder<'_>) -> io::Result<()> {
+        out.number(self.stride as u64)?;
+        out.number(self.apart.into())?;
+        out.bytes(&self.rows)?;
+        out.bytes(&self.arena)?;
+        out.bytes(&self.scans)
+    }
+
+    pub(super) fn load(from: &mut Decoder<'_>) -> io::Result<Segment> {
+        let segment = Segment {
+            stride: from.small()?,
+            apart: from.flag()?,
+            rows: from.bytes()?,
+            arena: from.bytes()?,
+            scans: from.bytes()?,
+        };
+        let least = HEAD + if segment.apart { START } else { 0 };
+        if segment.stride < least || !segment.rows.len().is_multiple_of(segment.stride) {
+            return Err(malformed("rows of keys have the wrong length"));
+        }
+        Ok(segment)
     }
 
     /// Restores the number of scans of a key that has some.

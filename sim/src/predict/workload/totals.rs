@@ -1,9 +1,12 @@
 //! Sums over all operations, exact even if keys are sampled.
 
+use std::io;
+
 use treering_engine::node::{self, MAX_PAGE_BYTES, MIN_PAGE_BYTES};
 use treering_engine::{BLOCK_SIZE, POINTER_BYTES, is_long, overflow_blocks};
 use treering_traces::{Op, OpKind};
 
+use crate::codec::{Decoder, Encoder};
 use crate::predict::log::{record_bytes, varint_len};
 
 /// Sums over one part (warm-up or measured) of the trace; exact, not sampled.
@@ -63,6 +66,31 @@ impl Totals {
     #[must_use]
     pub fn writes(&self) -> u64 {
         self.of(OpKind::Put) + self.of(OpKind::Delete)
+    }
+
+    pub(super) fn save(&self, out: &mut Encoder<'_>) -> io::Result<()> {
+        let fixed = [self.user_bytes, self.log_bytes, self.scanned_records];
+        let long = (self.long.iter()).flat_map(|l| [l.overflow_bytes, l.value_bytes, l.log_saved]);
+        let all = self.ops.into_iter().chain(fixed).chain(long);
+        all.into_iter().try_for_each(|n| out.number(n))
+    }
+
+    pub(super) fn load(from: &mut Decoder<'_>) -> io::Result<Totals> {
+        let mut totals = Totals::default();
+        for count in &mut totals.ops {
+            *count = from.number()?;
+        }
+        totals.user_bytes = from.number()?;
+        totals.log_bytes = from.number()?;
+        totals.scanned_records = from.number()?;
+        for long in &mut totals.long {
+            *long = Long {
+                overflow_bytes: from.number()?,
+                value_bytes: from.number()?,
+                log_saved: from.number()?,
+            };
+        }
+        Ok(totals)
     }
 
     pub(super) fn add(&mut self, op: &Op) {

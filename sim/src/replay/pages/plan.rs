@@ -86,7 +86,7 @@ impl LeafCounts {
         if let Some((_, count)) = self.0.iter().find(|(known, _)| *known == shape) {
             return *count;
         }
-        let count = LeafLevel::grow(workload, shape.0, shape.1).count();
+        let count = LeafLevel::kept(workload, shape.0, shape.1).count();
         self.0.push((shape, count));
         count
     }

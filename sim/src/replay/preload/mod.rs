@@ -14,6 +14,7 @@
 
 mod known;
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -26,8 +27,9 @@ use xxhash_rust::xxh3::xxh3_64;
 use self::known::Known;
 use super::error::ReplayError;
 use super::progress::Progress;
+use crate::codec::{Decoder, Encoder, malformed};
 use crate::predict::workload::reserve;
-use crate::report::PreloadReport;
+use crate::report::{Evidence, PreloadReport};
 
 /// Which records to load before the trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -136,11 +138,9 @@ impl Loads {
         seed: u64,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Loads, ReplayError> {
-        // A generator's load includes everything that the trace uses.
-        let loads_itself = header.seed.is_some() && header.warmup_ops > 0;
         let mut loads = match preload {
+            _ if !Loads::may_exist(preload, header) => Loads::default(),
             Preload::None => Loads::default(),
-            Preload::Auto if loads_itself => Loads::default(),
             Preload::Auto | Preload::All => {
                 let all = *preload == Preload::All || header.addresses;
                 Survey::of(trace, (limit, warmup), all, progress)?.finish()
@@ -155,6 +155,72 @@ impl Loads {
         };
         loads.records.shuffle(&mut StdRng::seed_from_u64(seed));
         loads.report.mode = preload.name();
+        Ok(loads)
+    }
+
+    /// Whether there may be records to load. A generator's load includes everything that the trace
+    /// uses.
+    pub(super) fn may_exist(preload: &Preload, header: &Header) -> bool {
+        let loads_itself = header.seed.is_some() && header.warmup_ops > 0;
+        match preload {
+            Preload::None => false,
+            Preload::Auto => !loads_itself,
+            Preload::All | Preload::File(_) => true,
+        }
+    }
+
+    /// Writes records and report.
+    pub(super) fn save(&self, out: &mut Encoder<'_>) -> io::Result<()> {
+        let report = &self.report;
+        out.bytes(report.mode.as_bytes())?;
+        for n in [
+            report.keys,
+            report.bytes,
+            report.evidence.put,
+            report.evidence.mean,
+        ] {
+            out.number(n)?;
+        }
+        out.maybe(report.evidence.mean_value_bytes.map(u64::from))?;
+        out.maybe(report.share_of_reads.map(f64::to_bits))?;
+        out.bytes(&self.keys)?;
+        out.number(self.len())?;
+        for record in &self.records {
+            out.number(record.key().start as u64)?;
+            out.number((record.key_len() as u64) << 32 | u64::from(record.value_len()))?;
+        }
+        Ok(())
+    }
+
+    /// Reads what [`Loads::save`] wrote.
+    pub(super) fn load(from: &mut Decoder<'_>) -> io::Result<Loads> {
+        let mode = String::from_utf8_lossy(&from.bytes()?).into_owned();
+        let report = PreloadReport {
+            mode,
+            keys: from.number()?,
+            bytes: from.number()?,
+            evidence: Evidence {
+                put: from.number()?,
+                mean: from.number()?,
+                mean_value_bytes: from.maybe()?.map(|n| n as u32),
+            },
+            share_of_reads: from.maybe()?.map(f64::from_bits),
+        };
+        let mut loads = Loads {
+            keys: from.bytes()?,
+            records: Vec::new(),
+            report,
+        };
+        for _ in 0..from.number()? {
+            let (at, lens) = (from.small()?, from.number()?);
+            let mut record = Record::new(at, (lens >> 32) as usize);
+            record.set_value_len(lens as u32);
+            if loads.keys.len() < record.key().end {
+                return Err(malformed("a key is beyond the keys"));
+            }
+            reserve(&mut loads.records, 1);
+            loads.records.push(record);
+        }
         Ok(loads)
     }
 
