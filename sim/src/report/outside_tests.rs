@@ -58,7 +58,7 @@ fn report(half_width: Option<f64>) -> ReplayReport {
     report.with_outside()
 }
 
-const LEGEND: &str = "!: measured outside the interval";
+const LEGEND: &str = "!: measured outside it";
 
 #[test]
 fn what_is_outside_its_interval_is_named_in_text_page_and_json() {

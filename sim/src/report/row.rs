@@ -71,7 +71,7 @@ pub(super) fn legend(rows: &[Row]) -> Option<String> {
         legend += "; ±: 90 % interval of the prediction";
     }
     if rows.iter().any(Row::is_outside) {
-        legend += "; !: measured outside the interval";
+        legend += "; !: measured outside it";
     }
     Some(legend)
 }

@@ -26,7 +26,7 @@
 //! | `bodies` | where records lie on their pages | 8 B a key |
 //! | `deltas` | segments that differ from a page's image | two bits a segment |
 //!
-//! Cost: some 50 to 100 ns per operation, without a look at the trace.
+//! Cost: some 50 to 100 ns per operation of the sample, without a look at the trace.
 
 mod bars;
 mod bf;
