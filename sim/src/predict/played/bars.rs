@@ -6,7 +6,8 @@
 //! number of events (flushes, page writes, erased blocks), and their share falls with it. What a
 //! model leaves out does not fall; it is the constant part. Both were fitted to the differences
 //! between played and measured runs of generated traces; calibration on others is tested
-//! (`sim/tests/predict_bars.rs`). Sampled flash adds the spread of its miniatures.
+//! (`sim/tests/predict_bars.rs`). Sampled flash adds the spread of its miniatures, and a checkpoint
+//! near an end of the measured part the pages that it writes ([`super::rounds`]).
 
 use super::Run;
 use crate::predict::estimate::{Bars, Error};
@@ -19,12 +20,17 @@ const PAGES: Error = Error {
     constant: 0.003,
     each: 0.6,
 };
+/// The share of the log's error by which the end of the log is off.
+const PADDING: f64 = 0.5;
+
 /// The bars of a run, on a drive that `compresses` or not. `hit_ratio` is that of a run without scans.
 pub(super) fn of(run: &Run, hit_ratio: Option<f64>, compresses: bool) -> Bars {
     let counts = &run.counts;
     let sizes = Bars::sizes(compresses);
     let log = LOG.at(counts.redo.flushes as f64);
-    let page = PAGES.at(counts.writes as f64);
+    // Records are known; what pads them is a part of the log's error.
+    let unsure = run.rounds.unsure_writes(PADDING * log);
+    let page = PAGES.at(counts.writes as f64) + unsure / (counts.writes as f64).max(1.0);
     let [log_bytes, page_bytes, extra_bytes] = counts.bytes.host;
     let all = (log_bytes + page_bytes + extra_bytes).max(1.0);
     // Journal and table follow the pages, so their errors add up.

@@ -45,6 +45,7 @@ mod layout;
 mod leaves;
 mod marks;
 mod redo;
+mod rounds;
 mod smo;
 mod store;
 mod thinned;
@@ -66,6 +67,7 @@ use self::homes::Homes;
 use self::layout::Regions;
 pub(super) use self::marks::Marks;
 use self::redo::Redo;
+use self::rounds::Rounds;
 use self::store::{Counts, PageTree, Parts};
 use self::visits::Visits;
 use super::bf::{MiniPageCounts, MiniPagesPrediction};
@@ -87,6 +89,7 @@ struct Run {
     turns: f64,
     flash: Option<Forecast>,
     visits: Visits,
+    rounds: Rounds,
     /// Mean number of segments in a page's log block at the end.
     held_segments: f64,
 }
@@ -312,12 +315,14 @@ fn play(
         }
     };
     let (counts, turns, held_segments) = (tree.counts(), tree.turns(), tree.held_segments());
+    let rounds = tree.rounds();
     let visits = tree.into_visits();
     Ok(Run {
         counts,
         mini_pages,
         turns,
         visits,
+        rounds,
         held_segments,
         flash: below.0.map(|flash| flash.forecast()),
     })

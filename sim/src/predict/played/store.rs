@@ -17,6 +17,7 @@ use super::homes::{Homes, PageWrite};
 use super::later::{Gone, Retired};
 use super::leaves::Leaves;
 use super::redo::{Redo, RedoCounts};
+use super::rounds::Rounds;
 use super::thinned::is_sampled;
 use super::visits::Visits;
 use crate::predict::leaf::LeafLevel;
@@ -85,6 +86,7 @@ pub(super) struct PageTree<'a, 'f> {
     put_bytes: f64,
     /// Position and end of the log at which the last checkpoint began.
     checkpoint_from: u64,
+    rounds: Rounds,
     begun: u64,
     flushed_at: f64,
     interval: f64,
@@ -144,6 +146,7 @@ impl<'a, 'f> PageTree<'a, 'f> {
             leaves: Leaves::new(level, workload.tick),
             visits: Visits::new(level.starts.len().max(1)),
             checkpoint_from: redo.position(),
+            rounds: Rounds::new(redo.position(), options.checkpoint_log_bytes),
             frames,
             redo,
             homes,
@@ -185,6 +188,7 @@ impl<'a, 'f> PageTree<'a, 'f> {
 
     /// Forgets what the warm-up counted.
     pub(super) fn begin_measuring(&mut self) {
+        (self.rounds).begin_measuring(self.redo.position(), self.checkpoint_from);
         self.counts = Counts::default();
         self.visits.clear();
         self.frames.counts = FrameCounts::default();
@@ -206,6 +210,11 @@ impl<'a, 'f> PageTree<'a, 'f> {
     /// Mean number of segments in a page's log block.
     pub(super) fn held_segments(&self) -> f64 {
         self.deltas.as_ref().map_or(0.0, Deltas::held)
+    }
+
+    /// The rounds of checkpoints until now.
+    pub(super) fn rounds(&self) -> Rounds {
+        (self.rounds).until(self.redo.position(), self.checkpoint_from)
     }
 
     /// Turns of the clock hand in the measured part.
@@ -539,6 +548,7 @@ impl<'a, 'f> PageTree<'a, 'f> {
 
     /// Begins a checkpoint here. What is buffered above the pages is to be merged now.
     pub(super) fn begin_checkpoint(&mut self) {
+        self.rounds.begin(self.counts.writes);
         self.begun = self.redo.end();
         self.checkpoint_from = self.redo.position();
     }
@@ -562,6 +572,7 @@ impl<'a, 'f> PageTree<'a, 'f> {
         self.redo.truncate(self.begun, &mut self.blocks);
         self.free_retired();
         self.counts.checkpoints += 1;
+        self.rounds.end(self.counts.writes);
     }
 }
 
