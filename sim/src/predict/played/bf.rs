@@ -209,7 +209,7 @@ impl<'a, 'f> BfTree<'a, 'f> {
         store.flush_if_due();
         if store.checkpoint_is_due() {
             store.begin_checkpoint();
-            let leaves = self.store().homes.created().to_vec();
+            let leaves = self.store().homes.pages();
             self.model.push_down(leaves);
             self.model.below.tidy();
             self.merge_noted();

@@ -18,9 +18,13 @@ use treering_engine::{IoClass, Options, PageStoreKind, TablePersist};
 use super::blocks::Blocks;
 use super::later::Fresh;
 use super::layout::{Places, Regions, TABLE_ENTRIES};
+use super::table::TableBlocks;
+use crate::csd::Codec;
 
 /// Marks a page that has no place yet.
 const NOWHERE: u64 = u64::MAX;
+/// Marks a name without a page.
+const NOBODY: u32 = u32::MAX;
 
 /// A page to be written.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,7 +54,10 @@ pub(super) struct Homes {
     /// Names of pages in the order of their creation, for the page table.
     names: Vec<u32>,
     free_names: Places,
-    created: Vec<u32>,
+    /// The page of each name.
+    named: Vec<u32>,
+    /// Sizes of the page table's blocks, on a drive that compresses.
+    tables: Option<TableBlocks>,
     journal_half: u64,
     /// Copy-on-write with a table at checkpoints: places that the table on the drive names.
     persisted: Vec<bool>,
@@ -65,7 +72,13 @@ pub(super) struct Homes {
 
 impl Homes {
     /// An empty store for pages `0..pages`.
-    pub(super) fn new(options: &Options, regions: Regions, pages: usize) -> Homes {
+    pub(super) fn new(
+        options: &Options,
+        regions: Regions,
+        (pages, codec): (usize, Option<Codec>),
+    ) -> Homes {
+        let has_table = options.store.table().is_some();
+        let tables = codec.filter(|_| has_table).map(TableBlocks::new);
         let lazily = options.store.table() == Some(TablePersist::Checkpoint);
         let table_blocks = match lazily {
             true => pages as u64 / TABLE_ENTRIES + 1,
@@ -79,7 +92,8 @@ impl Homes {
             at: vec![NOWHERE; pages],
             names: vec![0; pages],
             free_names: Places::new(u64::from(u32::MAX)),
-            created: Vec::new(),
+            named: Vec::new(),
+            tables,
             journal_half: 0,
             persisted: vec![
                 false;
@@ -117,8 +131,12 @@ impl Homes {
 
     /// Names a new page. Where the name is the place, that is taken now.
     pub(super) fn create(&mut self, page: u32) {
-        self.names[page as usize] = self.free_names.take() as u32;
-        self.created.push(page);
+        let name = self.free_names.take() as u32;
+        self.names[page as usize] = name;
+        if self.named.len() <= name as usize {
+            self.named.resize(name as usize + 1, NOBODY);
+        }
+        self.named[name as usize] = page;
         match self.kind {
             PageStoreKind::InPlace => self.at[page as usize] = self.places.take(),
             PageStoreKind::Shadow => self.at[page as usize] = 2 * self.places.take(),
@@ -130,6 +148,9 @@ impl Homes {
     /// free once that is durable.
     pub(super) fn detach(&mut self, page: u32) -> Detached {
         self.fresh.forget(page);
+        if let Some(named) = self.named.get_mut(self.names[page as usize] as usize) {
+            *named = NOBODY;
+        }
         Detached {
             at: std::mem::replace(&mut self.at[page as usize], NOWHERE),
             name: self.names[page as usize],
@@ -148,7 +169,8 @@ impl Homes {
             PageStoreKind::CopyOnWrite { table } => {
                 match table {
                     TablePersist::EachFlush => {
-                        let (lba, size) = (self.regions.middle + block, blocks.sizes.table);
+                        let size = self.table_bytes(block, blocks.sizes.table);
+                        let lba = self.regions.middle + block;
                         blocks.write(lba, 1, IoClass::Extra, size);
                     }
                     TablePersist::Checkpoint => self.changed_blocks[block as usize] = true,
@@ -158,9 +180,26 @@ impl Homes {
         }
     }
 
-    /// All pages in the order of their creation, which is that of their names.
-    pub(super) fn created(&self) -> &[u32] {
-        &self.created
+    /// All pages in the order of their names.
+    pub(super) fn pages(&self) -> Vec<u32> {
+        let named = self.named.iter().copied();
+        named.filter(|page| *page != NOBODY).collect()
+    }
+
+    /// Bytes of a block of the page table after compression; `usual` if that is not known.
+    fn table_bytes(&mut self, block: u64, usual: f64) -> f64 {
+        let Some(tables) = &mut self.tables else {
+            return usual;
+        };
+        let first = (block * TABLE_ENTRIES) as usize;
+        let named = self.named.get(first..).unwrap_or_default().iter();
+        let place = |page: &u32| self.at.get(*page as usize).copied();
+        let entry = |page| {
+            place(page)
+                .filter(|at| *at != NOWHERE)
+                .map_or(0, |at| at + 1)
+        };
+        tables.size(block, named.map(entry))
     }
 
     /// Number that stands for the page in log records.
@@ -258,7 +297,7 @@ impl Homes {
             let block = self.name(*page) / TABLE_ENTRIES;
             match table {
                 TablePersist::EachFlush => {
-                    let size = blocks.sizes.table;
+                    let size = self.table_bytes(block, blocks.sizes.table);
                     blocks.write(self.regions.middle + block, 1, IoClass::Extra, size);
                 }
                 TablePersist::Checkpoint => self.changed_blocks[block as usize] = true,
@@ -280,10 +319,11 @@ impl Homes {
 
     /// Writes the changed blocks of the page table, and frees what the old table named.
     fn write_table(&mut self, blocks: &mut Blocks<'_>) {
-        for (block, changed) in self.changed_blocks.iter_mut().enumerate() {
-            if std::mem::take(changed) {
-                let size = blocks.sizes.table;
-                blocks.write(self.regions.middle + block as u64, 1, IoClass::Extra, size);
+        for block in 0..self.changed_blocks.len() {
+            if std::mem::take(&mut self.changed_blocks[block]) {
+                let block = block as u64;
+                let size = self.table_bytes(block, blocks.sizes.table);
+                blocks.write(self.regions.middle + block, 1, IoClass::Extra, size);
             }
         }
         self.persisted.fill(false);

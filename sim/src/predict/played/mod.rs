@@ -48,6 +48,7 @@ mod redo;
 mod rounds;
 mod smo;
 mod store;
+mod table;
 mod thinned;
 mod visits;
 
@@ -281,10 +282,11 @@ fn play(
         let rule = options.mod_log.as_ref();
         Deltas::new(rule, options.page_size, bodies, (pages, flushes_before))
     });
+    let codec = device.compression.map(|how| how.codec);
     let parts = Parts {
         frames,
         redo: Redo::new(options.log_packing, regions.log),
-        homes: Homes::new(options, regions, pages),
+        homes: Homes::new(options, regions, (pages, codec)),
         deltas,
         blocks: Blocks {
             flash: &mut below,

@@ -70,7 +70,8 @@ impl PageTree<'_, '_> {
     pub(super) fn note_sparse(&mut self, page: u32) {
         self.leaves.loosen(page);
         if self.is_sparse(page) && self.leaves.count() > 1 {
-            self.notes.insert(page);
+            // Merged in the order of their names.
+            self.notes.insert((self.homes.name(page), page));
         }
     }
 
@@ -78,7 +79,7 @@ impl PageTree<'_, '_> {
     pub(super) fn next_note(&mut self) -> Option<u32> {
         match self.notes.is_empty() {
             true => None,
-            false => self.notes.pop_first(),
+            false => self.notes.pop_first().map(|(_, page)| page),
         }
     }
 

@@ -57,7 +57,7 @@ pub(super) struct PageTree<'a, 'f> {
     /// Of a tree with mini-pages or deletes.
     pub(super) fill: Option<Fill<'a>>,
     /// Sparse pages that may be merged.
-    pub(super) notes: BTreeSet<u32>,
+    pub(super) notes: BTreeSet<(u64, u32)>,
     visits: Visits,
     pub(super) frames: Frames,
     pub(super) redo: Redo,
