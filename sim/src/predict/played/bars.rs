@@ -20,6 +20,10 @@ const PAGES: Error = Error {
     constant: 0.003,
     each: 0.6,
 };
+/// The error of a sum over a sample of pages, times the square root of their number: 90 % of a normal
+/// distribution, if pages differ by as much as they have on average.
+const SAMPLING: f64 = 1.645;
+
 /// The share of the log's error by which the end of the log is off.
 const PADDING: f64 = 0.5;
 
@@ -30,7 +34,10 @@ pub(super) fn of(run: &Run, hit_ratio: Option<f64>, compresses: bool) -> Bars {
     let log = LOG.at(counts.redo.flushes as f64);
     // Records are known; what pads them is a part of the log's error.
     let unsure = run.rounds.unsure_writes(PADDING * log);
-    let page = PAGES.at(counts.writes as f64) + unsure / (counts.writes as f64).max(1.0);
+    let sampling = run
+        .sampled
+        .map_or(0.0, |pages| SAMPLING / pages.max(1.0).sqrt());
+    let page = PAGES.at(counts.writes as f64) + unsure / (counts.writes as f64).max(1.0) + sampling;
     let [log_bytes, page_bytes, extra_bytes] = counts.bytes.host;
     let all = (log_bytes + page_bytes + extra_bytes).max(1.0);
     // Journal and table follow the pages, so their errors add up.

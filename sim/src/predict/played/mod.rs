@@ -91,6 +91,8 @@ struct Run {
     flash: Option<Forecast>,
     visits: Visits,
     rounds: Rounds,
+    /// Pages of the sample, if not all pages were played.
+    sampled: Option<f64>,
     /// Mean number of segments in a page's log block at the end.
     held_segments: f64,
 }
@@ -270,6 +272,10 @@ fn play(
     let pages = level.starts.len().max(1);
     let frames = Frames::new(scaled(shape.frames), scaled(shape.batch), pages);
     let flash = device.flash.map(|flash| flash.scaled(scale));
+    // The erase blocks of a sampled drive are smaller, even if all of that is played.
+    let scaled_pages = flash
+        .filter(|_| scale > 1)
+        .map(|flash| flash.pages_per_block);
     let flash = flash.and_then(|flash| miniature(&flash, device, effort));
     let mut below = Below(flash);
     let flushes_before =
@@ -325,8 +331,15 @@ fn play(
         turns,
         visits,
         rounds,
+        sampled: (scale > 1).then(|| pages as f64 / sample as f64),
         held_segments,
-        flash: below.0.map(|flash| flash.forecast()),
+        flash: below.0.map(|flash| {
+            let forecast = flash.forecast();
+            Forecast {
+                sampled_pages: forecast.sampled_pages.or(scaled_pages),
+                ..forecast
+            }
+        }),
     })
 }
 
