@@ -65,6 +65,8 @@ fn generated(choice: &Choice) -> Vec<(&'static str, GenParams)> {
     let of = |workload| {
         let mut params = GenParams::new(workload, choice.records);
         (params.ops, params.seed) = (Some(4 * choice.records), choice.seed);
+        // Its default mix is that of YCSB D.
+        params.writes = (workload == Latest).then_some(0.5);
         params
     };
     let mut all: Vec<(&'static str, GenParams)> = Workload::ALL

@@ -10,8 +10,8 @@
 //!
 //! | word | meaning |
 //! |---|---|
-//! | `points=N`, `points=all` | points (cache × state of the drive × over-provisioning) of each trace and design; default 1, chosen by the seed |
-//! | `quick` | a small part of the matrix on small traces, and an exit status: 1 if a bound is missed |
+//! | `points=N`, `points=all` | how many points of each trace and design; default 1 |
+//! | `quick` | a small part, on small traces; exit status 1 if a bound is missed |
 //! | `curves` | 12 cache sizes of some designs, instead of points |
 //! | `prefix` | the prediction for the first half of a trace beside the second half of a run |
 //! | `half=build`, `half=held` | one half of the pairs of trace and design; both by default |
@@ -21,6 +21,9 @@
 //! | `records=N` | records of generated traces; four times as many operations; default 60,000 |
 //! | `seed=N` | seed of traces and choices |
 //! | `rows=FILE` | every compared value, as tab-separated lines |
+//!
+//! A *point* is a cache size, a state of the drive and an over-provisioning; the seed chooses among
+//! them.
 //!
 //! Real traces are read from the folder that `TREERING_TRACES` names. Without it they are left out,
 //! and a line says so.

@@ -11,13 +11,14 @@ use crate::designs::Cell;
 use crate::inputs::Input;
 
 /// Groups of rows in the table, with the most that `quick` accepts of the median, the 90th
-/// percentile and the worst, in per cent.
+/// percentile and the worst, in per cent. The worst one of a generated trace on a drive is that of a
+/// queue whose log compresses (docs/PREDICTION.md).
 const GROUPS: [(&str, [f64; 3]); 6] = [
     ("real, host", [2.0, 5.0, 10.0]),
     ("real, device", [4.0, 8.0, 15.0]),
     ("real, persistent memory", [2.0, 5.0, 10.0]),
     ("generated, host", [2.0, 5.0, 10.0]),
-    ("generated, device", [4.0, 8.0, 15.0]),
+    ("generated, device", [4.0, 8.0, 25.0]),
     ("generated, persistent memory", [2.0, 5.0, 10.0]),
 ];
 
