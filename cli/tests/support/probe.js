@@ -16,7 +16,11 @@
   found.background = getComputedStyle(document.body).backgroundColor;
   found.ink = getComputedStyle(document.querySelector("svg text")).fill;
   found.titles = all("svg title").length;
-  found.smallest = Math.min.apply(null, all("svg text").filter(function (t) { return seen(t) && t.textContent.trim(); }).map(function (t) { return t.getBoundingClientRect().height; }));
+  found.smallest = Math.min.apply(null, all("svg text").filter(function (t) { return seen(t) && t.textContent.trim(); }).map(function (t) {
+    var box = t.getBoundingClientRect();
+    // The letters of a rotated text stand on their sides.
+    return /rotate\((-?90|270)/.test(t.getAttribute("transform") || "") ? box.width : box.height;
+  }));
 
   // A component goes and comes back, and the others stay.
   found.legends = all("figure").filter(function (f) { return f.querySelector(".legend"); }).map(function (figure) {
