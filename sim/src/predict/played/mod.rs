@@ -106,7 +106,10 @@ pub(super) fn predict(
     if workload.accesses.lost().is_some() {
         return None;
     }
-    let sample = sample_of(level, options, effort);
+    let sample = match has_deletes(workload) {
+        true => 1,
+        false => sample_of(level, options, effort),
+    };
     let run = play((workload, level, options), (device, pace), (sample, effort)).ok()?;
     let weight = level.weight * sample as f64;
     let counts = &run.counts;
@@ -236,6 +239,13 @@ const LEAST_PAGES: u64 = 4096;
 /// Greatest number of pages for one that is sampled: erase blocks get as much smaller.
 const MOST_SAMPLED: u64 = 16;
 
+/// Whether records are deleted. Leaves are merged then, in the sample and out of it, so all pages are
+/// played with any effort.
+fn has_deletes(workload: &Workload) -> bool {
+    let parts = [&workload.warmup, &workload.measured];
+    parts.iter().any(|totals| totals.of(OpKind::Delete) > 0)
+}
+
 /// Of how many pages one is played, a power of two: all with full effort.
 fn sample_of(level: &LeafLevel, options: &Options, effort: Effort) -> u64 {
     let mut sample = 1;
@@ -305,10 +315,8 @@ fn play(
     let tree = PageTree::new(workload, level, options, parts);
     let ring = BfShape::of(options);
     let warmup = workload.warmup.all_ops();
-    // Merges after deletes may add pages to the sample, and clients that commit need a turn for each
-    // operation.
-    let deletes = workload.warmup.of(OpKind::Delete) + workload.measured.of(OpKind::Delete);
-    let may_thin = deletes == 0 && !pace.is_some_and(|pace| pace.commits);
+    // Clients that commit need a turn for each operation.
+    let may_thin = !pace.is_some_and(|pace| pace.commits);
     let thinned = match sample > 1 && may_thin {
         true => Some(thinned::kept(workload, level, sample)?),
         false => None,
