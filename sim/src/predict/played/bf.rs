@@ -172,10 +172,7 @@ impl<'a, 'f> BfTree<'a, 'f> {
                 wrote = true;
                 self.put(step);
             }
-            OpKind::Delete if !is_sampled => {
-                wrote = true;
-                self.store().log_tombstone(step.key);
-            }
+            // All pages are played if records are deleted.
             OpKind::Delete => wrote = self.delete(step.key),
             OpKind::Scan => {
                 let store = &mut self.model.below.tree;

@@ -32,10 +32,9 @@ pub(super) fn step(tree: &mut PageTree<'_, '_>, step: Step) {
             }
         }
         OpKind::Delete => {
+            // All pages are played if records are deleted.
             wrote = tree.log_delete(step.key, false);
             match wrote {
-                true if !tree.is_sampled(page) => tree.note_sparse(page),
-                _ if !tree.is_sampled(page) => {}
                 true => tree.delete_in_page(step.key, page),
                 false => tree.visit(page, None),
             }

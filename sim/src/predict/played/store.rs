@@ -319,7 +319,7 @@ impl<'a, 'f> PageTree<'a, 'f> {
 
     /// Bytes of a put's value as a leaf stores it.
     pub(super) fn leaf_bytes(&self, step: Step) -> usize {
-        let (key_len, _) = self.workload.keys.lens(step.key);
+        let key_len = self.workload.keys.key_len(step.key);
         let limits = node::limits(self.options.page_size);
         match is_long(&limits, key_len, step.len as usize) {
             true => POINTER_BYTES,
