@@ -1,0 +1,28 @@
+//! A simulated drive below the kernel's file interface: any program runs on it unmodified.
+//!
+//! ```text
+//! program ──▶ kernel ──▶ FUSE ──▶ face ──▶ image: the bytes themselves
+//!                                  │
+//!                                  └─────▶ recording: every write, flush, discard, name, mark
+//!                                              │
+//!              measured and predicted on any drive, by cause, as often as wanted
+//! ```
+//!
+//! Nothing is measured while the program runs. A run is recorded, and everything that is said
+//! about it comes from the recording: the report of `treering drive run` is that of
+//! `treering drive replay` on the recording that the run has just made.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`face`] | what a face is: a mounted directory over a drive |
+//! | [`image`](mod@image) | the drive's bytes, in memory or in a sparse file |
+//! | [`recording`] | what reached the drive, as a file |
+
+#![warn(missing_docs)]
+
+pub mod error;
+pub mod face;
+pub mod image;
+pub mod recording;
+
+pub use error::DriveError;
