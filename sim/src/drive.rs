@@ -90,10 +90,11 @@ use std::error::Error;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use treering_engine::device::BlockDevice;
-use treering_engine::{BLOCK_SIZE, Nanos};
+use treering_engine::device::{BlockDevice, DeviceError};
+use treering_engine::{BLOCK_SIZE, Lba, Nanos};
 
 use crate::csd::CompressionCounters;
+pub use crate::labels::SizedWrite;
 use crate::predict::{Before, Cleaning, DeviceParams};
 use crate::report::DeviceReport;
 use crate::ssd::{Served, SsdCounters, SsdProfile, TimingMode, Wear};
@@ -132,6 +133,24 @@ pub trait SimDrive: BlockDevice {
     /// Bytes from the host and to flash so far. The host bytes must be exact for each class,
     /// because a replay compares them with the engine's counts.
     fn counters(&self) -> SsdCounters;
+
+    /// Takes a write of which only the sizes are known: as [`BlockDevice::write`], but the drive
+    /// keeps no contents. Must not be mixed with reads of the same blocks.
+    ///
+    /// # Errors
+    /// As for a write.
+    fn write_sized(&self, write: SizedWrite<'_>) -> Result<(), DeviceError> {
+        let zeros = [0; BLOCK_SIZE];
+        (write.lba..)
+            .zip(write.payloads)
+            .try_for_each(|(lba, _)| self.write(Lba(lba), &zeros, write.class))
+    }
+
+    /// Bytes that garbage collection moved so far, by the label of [`SimDrive::write_sized`]; empty
+    /// if the drive does not know.
+    fn moved(&self) -> Vec<u64> {
+        Vec::new()
+    }
 
     /// Compression statistics so far, if the drive compresses.
     fn compression(&self) -> Option<CompressionCounters> {

@@ -54,6 +54,7 @@ pub mod clock;
 mod codec;
 pub mod csd;
 pub mod drive;
+mod labels;
 pub mod layouts;
 mod mean;
 pub mod pm;

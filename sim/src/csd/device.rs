@@ -15,7 +15,8 @@
 
 use parking_lot::Mutex;
 use treering_engine::device::{
-    BlockDevice, BlockRead, BlockWrite, DeviceError, check_range, check_reads, check_writes,
+    BlockDevice, BlockRead, BlockWrite, DeviceError, check_range, check_reads, check_request,
+    check_writes,
 };
 use treering_engine::{BLOCK_SIZE, IoClass, Lba, Nanos};
 
@@ -24,6 +25,7 @@ use super::ftl::{ExtentFtl, ExtentFtlConfig, FLASH_PAGE};
 use super::profile::CsdProfile;
 use super::sizes::Sizes;
 use super::timing::{Pipeline, Recorder};
+use crate::labels::SizedWrite;
 use crate::mean::Mean;
 use crate::predict::flash::{Extents, FlashShape};
 use crate::ssd::{CLASSES, GcPolicy, GeometryError, Served, SsdCounters, TimingMode, Wear};
@@ -332,6 +334,31 @@ fn significant(block: &[u8; BLOCK_SIZE]) -> usize {
     BLOCK_SIZE - 8 * zeros
 }
 
+impl SimCsd {
+    /// As a write, without contents.
+    pub(super) fn write_sized(&self, write: SizedWrite<'_>) -> Result<(), DeviceError> {
+        let bytes = write.payloads.len() * BLOCK_SIZE;
+        check_request("write", Lba(write.lba), bytes, self.blocks)?;
+        let mut state = self.state.lock();
+        state.payloads.clear();
+        state.payloads.extend_from_slice(write.payloads);
+        state.make_room(&self.profile, Lba(write.lba))?;
+        state.begin_write(write.class);
+        for (i, lba) in (write.lba..).take(write.payloads.len()).enumerate() {
+            state.ftl.label(lba as u32, write.label);
+            state.place(&self.profile, (lba as usize, i), write.class);
+        }
+        state.end_placing();
+        state.end_write(bytes);
+        Ok(())
+    }
+
+    /// Bytes moved so far, by label.
+    pub(super) fn moved(&self) -> Vec<u64> {
+        self.state.lock().ftl.moved().to_vec()
+    }
+}
+
 impl State {
     fn store(
         &mut self,
@@ -339,47 +366,61 @@ impl State {
         (lba, bytes, class): (Lba, &[u8], IoClass),
     ) -> Result<(), DeviceError> {
         let (blocks, _) = bytes.as_chunks::<BLOCK_SIZE>();
-        self.make_room(profile, lba, blocks)?;
-        self.host.host_written[class as usize] += bytes.len() as u64;
-        if let Time::Queued(recorder) = &mut self.time {
-            recorder.compress(blocks.len() as u32);
+        self.payloads.clear();
+        for (i, block) in blocks.iter().enumerate() {
+            let payload = self.payload(lba.0 as usize + i, block);
+            self.payloads.push(payload);
         }
+        self.make_room(profile, lba)?;
+        self.begin_write(class);
         for (i, block) in blocks.iter().enumerate() {
             let at = lba.0 as usize + i;
-            let payload = self.payloads[i];
-            if payload == 0 {
-                self.compression.zero_blocks += 1;
-                self.medium[at] = None;
-                self.ftl.trim(at as u32);
-                continue;
+            match self.payloads[i] {
+                0 => self.medium[at] = None,
+                payload => keep(&mut self.medium[at], block, payload),
             }
-            self.compression.stored[class as usize] += u64::from(payload);
-            keep(&mut self.medium[at], block, payload);
-            let len = profile.extent(payload);
-            match &mut self.time {
-                Time::Counting { .. } => self.ftl.write(at as u32, len, class as u8, &mut ()),
-                Time::Queued(recorder) => self.ftl.write(at as u32, len, class as u8, recorder),
-            }
+            self.place(profile, (at, i), class);
         }
-        self.live.add(self.ftl.live_bytes());
+        self.end_placing();
         Ok(())
     }
 
-    /// Computes the payload sizes of a write; refuses it if the live bytes would exceed the
-    /// capacity at any of its blocks.
-    fn make_room(
-        &mut self,
-        profile: &CsdProfile,
-        lba: Lba,
-        blocks: &[[u8; BLOCK_SIZE]],
-    ) -> Result<(), DeviceError> {
-        self.payloads.clear();
+    /// Counts a write of the blocks whose payload sizes are known now.
+    fn begin_write(&mut self, class: IoClass) {
+        let blocks = self.payloads.len();
+        self.host.host_written[class as usize] += (blocks * BLOCK_SIZE) as u64;
+        if let Time::Queued(recorder) = &mut self.time {
+            recorder.compress(blocks as u32);
+        }
+    }
+
+    /// Places the block at `at`, the `i`-th of the write.
+    fn place(&mut self, profile: &CsdProfile, (at, i): (usize, usize), class: IoClass) {
+        let payload = self.payloads[i];
+        if payload == 0 {
+            self.compression.zero_blocks += 1;
+            self.ftl.trim(at as u32);
+            return;
+        }
+        self.compression.stored[class as usize] += u64::from(payload);
+        let len = profile.extent(payload);
+        match &mut self.time {
+            Time::Counting { .. } => self.ftl.write(at as u32, len, class as u8, &mut ()),
+            Time::Queued(recorder) => self.ftl.write(at as u32, len, class as u8, recorder),
+        }
+    }
+
+    /// All blocks of a write are placed.
+    fn end_placing(&mut self) {
+        self.live.add(self.ftl.live_bytes());
+    }
+
+    /// Refuses a write, whose payload sizes are known, if the live bytes would exceed the capacity
+    /// at any of its blocks.
+    fn make_room(&self, profile: &CsdProfile, lba: Lba) -> Result<(), DeviceError> {
         // Changes of the live bytes by the blocks so far: bytes added and bytes freed.
         let (mut more, mut less) = (0, 0);
-        for (i, block) in blocks.iter().enumerate() {
-            let at = lba.0 as usize + i;
-            let payload = self.payload(at, block);
-            self.payloads.push(payload);
+        for (at, &payload) in (lba.0..).zip(&self.payloads) {
             more += match payload {
                 0 => 0,
                 payload => u64::from(profile.extent(payload)),
@@ -388,7 +429,7 @@ impl State {
             let needed = self.ftl.live_bytes() + more - less;
             if payload > 0 && needed > self.ftl.capacity_bytes() {
                 return Err(DeviceError::Full {
-                    lba: Lba(at as u64),
+                    lba: Lba(at),
                     needed,
                     capacity: self.ftl.capacity_bytes(),
                 });

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use treering_engine::device::BlockDevice;
+use treering_engine::device::{BlockDevice, DeviceError};
 use treering_engine::{BLOCK_SIZE, Nanos};
 
 use super::device::{CompressionCounters, SimCsd, foreign_share};
@@ -10,6 +10,7 @@ use super::profile::CsdProfile;
 use crate::drive::{
     DriveCounters, DriveError, DriveProfile, Precondition, SimDrive, logical_bytes,
 };
+use crate::labels::SizedWrite;
 use crate::predict::{Before, Compression, DeviceParams};
 use crate::report::{self, CompressionReport, DeviceReport};
 use crate::ssd::{Served, SsdCounters, SsdProfile, TimingMode, Wear, cleaning};
@@ -25,6 +26,14 @@ impl SimDrive for SimCsd {
 
     fn compression(&self) -> Option<CompressionCounters> {
         Some(SimCsd::compression(self))
+    }
+
+    fn write_sized(&self, write: SizedWrite<'_>) -> Result<(), DeviceError> {
+        SimCsd::write_sized(self, write)
+    }
+
+    fn moved(&self) -> Vec<u64> {
+        SimCsd::moved(self)
     }
 
     fn prepare(&self, how: Precondition, seed: u64) {

@@ -22,6 +22,7 @@
 
 use std::collections::VecDeque;
 
+use crate::labels::Labels;
 use crate::predict::flash::{Extents, FlashShape};
 use crate::ssd::gc::SplitMix;
 use crate::ssd::{CLASSES, Frontiers, GcPolicy, GeometryError};
@@ -128,6 +129,8 @@ pub struct ExtentFtl {
     random: SplitMix,
     live: u64,
     counters: ExtentCounters,
+    /// Of what is moved; none unless somebody asks.
+    labels: Option<Box<Labels>>,
 }
 
 impl ExtentFtl {
@@ -157,6 +160,7 @@ impl ExtentFtl {
             random: SplitMix(config.seed),
             live: 0,
             counters: ExtentCounters::default(),
+            labels: None,
         })
     }
 
@@ -172,6 +176,18 @@ impl ExtentFtl {
         self.append(lba, len, class, ops);
         self.live += u64::from(len);
         self.counters.host += u64::from(len);
+    }
+
+    /// Labels a logical block, so that its moves are counted by label. Panics if it is out of range.
+    pub(crate) fn label(&mut self, lba: u32, label: u8) {
+        let blocks = self.map.len();
+        let labels = (self.labels).get_or_insert_with(|| Box::new(Labels::new(blocks)));
+        labels.set(lba as usize, label);
+    }
+
+    /// Bytes moved since the counters were reset, by label; empty if nothing was labelled.
+    pub(crate) fn moved(&self) -> &[u64] {
+        self.labels.as_ref().map_or(&[], |labels| labels.moved())
     }
 
     /// Programs `len` bytes for the host that are invalid at once: an extent that is overwritten
@@ -308,6 +324,9 @@ impl ExtentFtl {
             debug_assert!(self.units[victim as usize].live <= self.stride as u32);
             self.append(lba, len, class, ops);
             self.counters.gc += u64::from(len);
+            if let Some(labels) = &mut self.labels {
+                labels.count(lba as usize, u64::from(len));
+            }
             if let Some(bytes) = self.counters.gc_by_class.get_mut(usize::from(class)) {
                 *bytes += u64::from(len);
             }
@@ -404,6 +423,7 @@ impl ExtentFtl {
     /// Resets the counters; map and wear stay.
     pub fn reset_counters(&mut self) {
         self.counters = ExtentCounters::default();
+        self.labels.iter_mut().for_each(|labels| labels.reset());
     }
 
     /// Erase count of every block.

@@ -16,6 +16,8 @@
 //! | `measure`, `frame` | measurements, and the part of a report that all devices have |
 //! | `pages`, `persistent` | trees of pages and trees in persistent memory: sizes, device, report |
 //! | `direct` | no tree: the trace's own writes on a simulated drive |
+//! | `measured` | what a drive did in the measured part |
+//! | `blocks` | writes of blocks, measured beside predicted |
 //! | `file` | real threads on a real file, with the same source and the same measures |
 //! | `forecast` | predictions for many configurations without a run |
 //! | `rig` | a store on a drive that experiments drive by hand |
@@ -26,6 +28,7 @@
 //! To add a figure to the report, add it to its type in [`crate::report`], next to the sentences
 //! about it, and fill it in `pages/report` or `persistent/report`.
 
+mod blocks;
 mod config;
 mod direct;
 mod error;
@@ -35,6 +38,7 @@ mod forecast;
 mod frame;
 mod look;
 mod measure;
+mod measured;
 mod pages;
 mod persistent;
 mod preload;
@@ -54,16 +58,18 @@ use crate::report::ReplayReport;
 pub use crate::drive::Precondition;
 pub use crate::report::{Evidence, PreloadReport};
 pub use crate::values;
+pub use blocks::{BlockPrediction, BlockPredictor, block_wa};
 pub use config::{Acknowledge, ReplayConfig, Size};
 pub use error::ReplayError;
 pub use fit::Oversize;
 pub use forecast::forecast;
+pub use measured::{DriveRun, lifetime, unsteady_drive};
 pub use preload::Preload;
 pub use progress::{Progress, Unfit};
 pub use rig::{Part, Rig};
 pub use statistics::Statistics;
 pub use stop::Stop;
-pub use target::{OwnDrive, Target};
+pub use target::{AskedDrive, OwnDrive, Target};
 pub use tree::Tree;
 
 /// Replays a trace. `progress` is called every few ten thousand operations.

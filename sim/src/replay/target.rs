@@ -77,11 +77,14 @@ pub(super) enum Place<'a> {
 }
 
 /// The requested simulated drive.
-#[derive(Clone, Copy)]
-pub(super) struct AskedDrive<'a> {
-    pub(super) profile: &'a dyn DriveProfile,
-    pub(super) capacity_bytes: Option<u64>,
-    pub(super) precondition: Precondition,
+#[derive(Clone, Copy, Debug)]
+pub struct AskedDrive<'a> {
+    /// The profile, which builds the drive.
+    pub profile: &'a dyn DriveProfile,
+    /// Logical capacity in bytes; `None` sizes the drive to its data.
+    pub capacity_bytes: Option<u64>,
+    /// State before the run.
+    pub precondition: Precondition,
 }
 
 impl Target {
@@ -227,6 +230,15 @@ impl Target {
                 Some(precondition)
             }
             Target::Pm { .. } | Target::File(..) | Target::Own(_) => None,
+        }
+    }
+
+    /// The requested simulated drive; `None` for a file and for persistent memory.
+    #[must_use]
+    pub fn drive(&self) -> Option<AskedDrive<'_>> {
+        match self.place() {
+            Place::Drive(asked) => Some(asked),
+            Place::Memory(..) | Place::File(..) => None,
         }
     }
 

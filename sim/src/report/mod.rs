@@ -14,7 +14,7 @@ pub mod html;
 mod latency;
 mod lifetime;
 mod mini_pages;
-mod numbers;
+pub mod numbers;
 #[cfg(test)]
 mod outside_tests;
 mod pm;

@@ -1,7 +1,7 @@
 //! Formats numbers for text and pages.
 
 /// Groups digits: 1,234,567.
-pub(super) fn grouped(n: u64) -> String {
+pub fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, digit) in digits.chars().enumerate() {
@@ -14,12 +14,12 @@ pub(super) fn grouped(n: u64) -> String {
 }
 
 /// Formats a share as +1.23 %.
-pub(super) fn percent(share: f64) -> String {
+pub fn percent(share: f64) -> String {
     format!("{:+.2} %", share * 100.0)
 }
 
 /// Formats bytes in binary units.
-pub(super) fn bytes(n: f64) -> String {
+pub fn bytes(n: f64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
     let mut n = n;
     let mut unit = 0;
@@ -35,7 +35,7 @@ pub(super) fn bytes(n: f64) -> String {
 }
 
 /// Formats nanoseconds in a suitable unit.
-pub(super) fn duration(ns: f64) -> String {
+pub fn duration(ns: f64) -> String {
     match ns {
         n if n < 1e3 => format!("{n:.0} ns"),
         n if n < 1e6 => format!("{:.1} µs", n / 1e3),

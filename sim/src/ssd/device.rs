@@ -12,6 +12,7 @@ use treering_engine::device::{
 };
 use treering_engine::{BLOCK_SIZE, IoClass, Lba, Nanos};
 
+use crate::labels::SizedWrite;
 use crate::mean::Mean;
 use crate::predict::flash::FlashShape;
 use crate::ssd::ftl::{CLASSES, Ftl, FtlConfig, GeometryError};
@@ -288,7 +289,41 @@ impl SimSsd {
     }
 }
 
+impl SimSsd {
+    /// As a write, without contents.
+    pub(super) fn write_sized(&self, write: SizedWrite<'_>) -> Result<(), DeviceError> {
+        let (lba, bytes) = (write.lba, write.payloads.len() * BLOCK_SIZE);
+        check_request("write", Lba(lba), bytes, self.blocks)?;
+        let mut state = self.state.lock();
+        state.counters.host_written[write.class as usize] += bytes as u64;
+        for page in lba as u32..(lba + write.payloads.len() as u64) as u32 {
+            state.ftl.label(page, write.label);
+            state.place(page, write.class);
+        }
+        let in_use = state.ftl.in_use();
+        state.in_use.add(in_use);
+        state.end_call(self.nominal.write(bytes));
+        Ok(())
+    }
+
+    /// Bytes moved so far, by label.
+    pub(super) fn moved(&self) -> Vec<u64> {
+        let state = self.state.lock();
+        let pages = state.ftl.moved().iter();
+        pages.map(|pages| pages * BLOCK_SIZE as u64).collect()
+    }
+}
+
 impl State {
+    /// Lets the FTL place a page. `FtlConfig` was checked to hold fewer than 2^30 logical pages.
+    #[inline]
+    fn place(&mut self, page: u32, class: IoClass) {
+        match &mut self.time {
+            Time::Counting { .. } => self.ftl.write_with(page, class as u8, &mut ()),
+            Time::Queued { recorder, .. } => self.ftl.write_with(page, class as u8, recorder),
+        }
+    }
+
     fn store(&mut self, lba: Lba, bytes: &[u8], class: IoClass) {
         self.counters.host_written[class as usize] += bytes.len() as u64;
         for (i, new) in bytes.chunks_exact(BLOCK_SIZE).enumerate() {
@@ -297,13 +332,7 @@ impl State {
                 Some(block) => block.copy_from_slice(new),
                 empty => *empty = Some(new.into()),
             }
-            // `FtlConfig` was checked to hold fewer than 2^30 logical pages.
-            match &mut self.time {
-                Time::Counting { .. } => self.ftl.write_with(at as u32, class as u8, &mut ()),
-                Time::Queued { recorder, .. } => {
-                    self.ftl.write_with(at as u32, class as u8, recorder);
-                }
-            }
+            self.place(at as u32, class);
         }
         self.in_use.add(self.ftl.in_use());
     }

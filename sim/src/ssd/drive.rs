@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use treering_engine::device::BlockDevice;
+use treering_engine::device::{BlockDevice, DeviceError};
 use treering_engine::{BLOCK_SIZE, Nanos};
 
 use super::device::{Served, SimSsd, SsdCounters, TimingMode, Wear};
@@ -11,6 +11,7 @@ use super::profile::SsdProfile;
 use crate::drive::{
     DriveCounters, DriveError, DriveProfile, Precondition, SimDrive, logical_bytes,
 };
+use crate::labels::SizedWrite;
 use crate::predict::{Before, Cleaning, DeviceParams};
 use crate::report::{self, DeviceReport};
 
@@ -21,6 +22,14 @@ impl SimDrive for SimSsd {
 
     fn counters(&self) -> SsdCounters {
         SimSsd::counters(self)
+    }
+
+    fn write_sized(&self, write: SizedWrite<'_>) -> Result<(), DeviceError> {
+        SimSsd::write_sized(self, write)
+    }
+
+    fn moved(&self) -> Vec<u64> {
+        SimSsd::moved(self)
     }
 
     fn prepare(&self, how: Precondition, seed: u64) {

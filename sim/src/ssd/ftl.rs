@@ -22,6 +22,7 @@
 //! Invariants: `l2p[p2l[x]] == x` for every valid physical page `x`; the valid counts of all blocks
 //! sum to the mapped pages; `sealed + open + free == blocks`.
 
+use crate::labels::Labels;
 use crate::ssd::gc::{GcPolicy, Ties, Victims};
 
 /// No page: in `l2p` an unmapped logical page, in `p2l` an invalid physical page.
@@ -178,6 +179,8 @@ pub struct Ftl {
     in_use: u64,
     counters: FtlCounters,
     gc_reached: bool,
+    /// Of what is moved; none unless somebody asks.
+    labels: Option<Box<Labels>>,
 }
 
 impl Ftl {
@@ -208,12 +211,25 @@ impl Ftl {
             in_use: 0,
             counters: FtlCounters::default(),
             gc_reached: false,
+            labels: None,
         })
     }
 
     /// Sets which of several equally good victims greedy cleaning takes.
     pub(crate) fn set_ties(&mut self, how: Ties) {
         self.victims.set_ties(how);
+    }
+
+    /// Labels a logical page, so that its moves are counted by label. Panics if it is out of range.
+    pub(crate) fn label(&mut self, page: u32, label: u8) {
+        let pages = self.l2p.len();
+        let labels = (self.labels).get_or_insert_with(|| Box::new(Labels::new(pages)));
+        labels.set(page as usize, label);
+    }
+
+    /// Pages moved since the counters were reset, by label; empty if nothing was labelled.
+    pub(crate) fn moved(&self) -> &[u64] {
+        self.labels.as_ref().map_or(&[], |labels| labels.moved())
     }
 
     /// Writes one logical page of class 0. Panics if `page >= logical_pages()`.
@@ -367,6 +383,9 @@ impl Ftl {
         {
             *count += 1;
         }
+        if let Some(labels) = &mut self.labels {
+            labels.count((entry & PAGE_MASK) as usize, 1);
+        }
         ops.gc_move(from, target);
     }
 
@@ -427,6 +446,7 @@ impl Ftl {
     /// Resets the counters; wear and mapping stay.
     pub fn reset_counters(&mut self) {
         self.counters = FtlCounters::default();
+        self.labels.iter_mut().for_each(|labels| labels.reset());
     }
 
     /// Erase count of every block.
@@ -441,6 +461,10 @@ impl Ftl {
             + self.erase_counts.capacity()
             + self.free.capacity())
             + self.victims.memory_bytes()
+            + self
+                .labels
+                .as_ref()
+                .map_or(0, |labels| labels.memory_bytes())
     }
 
     /// Checks every invariant of the [module](self), for tests: O(pages).

@@ -5,62 +5,40 @@
 //! zeros: for each pair, one block is made and compressed.
 
 use rustc_hash::FxHashMap;
-use treering_engine::{BLOCK_SIZE, IoClass};
+use treering_engine::BLOCK_SIZE;
 use treering_traces::{Op, OpKind};
 
 use super::independent::Popularity;
 use super::places::{Places, blocks_of};
 use crate::csd::Compressor;
-use crate::predict::flash::{Flash, FlashShape};
-use crate::predict::{Bars, DeviceParams, Method, Model};
+use crate::predict::flash::FlashShape;
+use crate::predict::{DeviceParams, Model};
+use crate::replay::blocks::{BlockPrediction, BlockPredictor};
 use crate::replay::config::ReplayConfig;
 use crate::replay::error::ReplayError;
 use crate::replay::look::Looked;
 use crate::replay::source::{Next, Source};
-use crate::report::MiniatureReport;
 use crate::values::Values;
-
-/// A prediction, in bytes of the measured part.
-pub(super) struct Predicted {
-    /// Written by the host.
-    pub(super) host_bytes: u64,
-    /// The same after compression, without headers of extents.
-    pub(super) compressed_bytes: u64,
-    /// Programmed for the host, and moved by garbage collection.
-    pub(super) programmed_bytes: f64,
-    pub(super) gc_bytes: f64,
-    pub(super) model: Model,
-    /// Of a played prediction.
-    pub(super) played: Option<Played>,
-}
-
-/// What only miniatures know.
-pub(super) struct Played {
-    pub(super) miniature: MiniatureReport,
-    pub(super) gc_reached: bool,
-    pub(super) bars: Bars,
-}
 
 /// What the host's writes go to.
 enum Player {
-    Flash(Box<Flash>),
+    Flash(BlockPredictor),
     Popularity(Popularity),
 }
 
 impl Player {
+    /// `None` if the drive has no flash that is known.
     fn new(
         config: &ReplayConfig,
         places: &Places,
         params: &DeviceParams,
-        shape: &FlashShape,
-    ) -> Result<Player, ReplayError> {
-        let Method { model, effort } = config.method;
-        if model == Model::Independent {
-            return Ok(Player::Popularity(Popularity::new(places.records())));
+    ) -> Result<Option<Player>, ReplayError> {
+        if config.method.model == Model::Independent {
+            let popularity = Popularity::new(places.records());
+            return Ok(params.flash.map(|_| Player::Popularity(popularity)));
         }
-        let flash = Flash::new(shape, effort, config.seed, params.before);
-        let flash = flash.map_err(|e| ReplayError::Drive(e.into()))?;
-        Ok(Player::Flash(Box::new(flash)))
+        let flash = BlockPredictor::new(params, config.method, config.seed);
+        Ok(flash.map_err(ReplayError::Drive)?.map(Player::Flash))
     }
 
     fn begin_measured(&mut self) {
@@ -78,11 +56,7 @@ impl Player {
 
     fn put(&mut self, (rank, lba): (usize, u64), payloads: &[u16], shape: &FlashShape) {
         match self {
-            Player::Flash(flash) => {
-                for (lba, payload) in (lba..).zip(payloads.iter().copied()) {
-                    flash.write(lba, payload, IoClass::Page as u8);
-                }
-            }
+            Player::Flash(flash) => flash.write(lba, payloads),
             Player::Popularity(popularity) => {
                 popularity.put(rank, payloads.iter().map(|payload| shape.stored(*payload)));
             }
@@ -96,11 +70,10 @@ pub(super) fn predict(
     looked: &Looked,
     places: &Places,
     params: &DeviceParams,
-) -> Result<Option<Predicted>, ReplayError> {
-    let Some(shape) = params.flash else {
+) -> Result<Option<BlockPrediction>, ReplayError> {
+    let Some((shape, mut player)) = params.flash.zip(Player::new(config, places, params)?) else {
         return Ok(None);
     };
-    let mut player = Player::new(config, places, params, &shape)?;
     let mut sizes = Sizes::new(params, looked.header.zeros);
     let mut source = Source::open(config, looked)?;
     let mut op = Op::default();
@@ -141,43 +114,21 @@ pub(super) fn predict(
             }
         }
     }
-    let (programmed_bytes, gc_bytes, played) = match &player {
-        Player::Flash(flash) => played(flash, params.compression.is_some()),
+    Ok(Some(match &player {
+        Player::Flash(flash) => flash.predict(),
         Player::Popularity(popularity) => {
             let blocks = |rank| places.of(rank).map_or(0, |place| place.end - place.start);
             let closed = popularity.predict(params, blocks);
-            (closed.host_bytes, closed.gc_bytes, None)
+            BlockPrediction {
+                host_bytes,
+                compressed_bytes,
+                programmed_bytes: closed.host_bytes,
+                gc_bytes: closed.gc_bytes,
+                model: Model::Independent,
+                played: None,
+            }
         }
-    };
-    Ok(Some(Predicted {
-        host_bytes,
-        compressed_bytes,
-        programmed_bytes,
-        gc_bytes,
-        model: config.method.model,
-        played,
     }))
-}
-
-/// Bytes programmed for the host, bytes moved, and what else the miniatures say.
-fn played(flash: &Flash, compresses: bool) -> (f64, f64, Option<Played>) {
-    let forecast = flash.forecast();
-    let miniature = MiniatureReport {
-        sample: flash.sample(),
-        miniatures: flash.replicas() as u32,
-        gc_over_host: forecast.gc_per_host,
-        standard_error: forecast.standard_error,
-    };
-    let played = Played {
-        miniature,
-        gc_reached: forecast.gc_reached,
-        bars: Bars::of_drive(&forecast, compresses),
-    };
-    (
-        forecast.host_bytes as f64,
-        forecast.gc_bytes(),
-        Some(played),
-    )
 }
 
 /// Compressed sizes of the blocks of a value.

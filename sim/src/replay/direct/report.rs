@@ -5,17 +5,16 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use treering_engine::BLOCK_SIZE;
 
-use super::predict::Predicted;
 use crate::drive::{DriveCounters, SimDrive};
+use crate::replay::blocks::{BlockPrediction, block_wa, side};
 use crate::replay::config::ReplayConfig;
 use crate::replay::frame::{Said, frame, named};
 use crate::replay::look::Looked;
 use crate::replay::measure::Outcome;
-use crate::replay::pages::{Drive, csd_wa, device_wa, errors, host_wa, lifetime, unsteady_drive};
+use crate::replay::measured::{DriveRun, lifetime, unsteady_drive};
 use crate::replay::target::AskedDrive;
 use crate::report::{
-    DeviceReport, DeviceWa, DirectReport, HostReport, HostWa, IoBytes, PredictedRun,
-    PredictedValue, ReplayReport, SpaceReport, StoreReport, WaReport, WaSide, with_bars,
+    DeviceReport, DirectReport, IoBytes, PredictedRun, ReplayReport, SpaceReport, StoreReport,
 };
 
 /// Share of the flash that a run must write for its garbage collection to be predicted well.
@@ -29,7 +28,7 @@ pub(super) struct Material<'a> {
     pub(super) asked: AskedDrive<'a>,
     /// Blocks of all records.
     pub(super) data_blocks: u64,
-    pub(super) predicted: Option<Predicted>,
+    pub(super) predicted: Option<BlockPrediction>,
 }
 
 /// Builds the report.
@@ -50,7 +49,7 @@ pub(super) fn report(material: &Material<'_>, mut outcome: Outcome<DriveCounters
     // A block is replayed as a block.
     report.trace.blocks = None;
     let (before, after) = (&outcome.before.stats, &outcome.after.stats);
-    let on = Drive {
+    let on = DriveRun {
         drive,
         asked,
         before: outcome.before.device,
@@ -58,28 +57,9 @@ pub(super) fn report(material: &Material<'_>, mut outcome: Outcome<DriveCounters
     };
     let user_bytes = report.user_bytes;
     let written = after.written.since(&before.written);
-    let csd = csd_wa(&on, user_bytes);
-    let measured = WaSide {
-        host: host_wa(&written, user_bytes),
-        device: Some(device_wa(&on.before.flash, &on.after.flash, user_bytes)),
-        csd: csd.map(|csd| csd.stored),
-    };
-    let predicted = (material.predicted.as_ref())
-        .filter(|_| user_bytes > 0)
-        .map(|p| side(p, user_bytes, csd.is_some()));
-    report.wa = WaReport {
-        host: HostReport {
-            by_class: measured.host,
-            page_causes: None,
-        },
-        device: measured.device,
-        error: (predicted.as_ref()).map(|p| errors(&measured, &p.values())),
-        predicted,
-        csd,
-        untried: Vec::new(),
-    };
+    report.wa = block_wa(&on, (&written, user_bytes), material.predicted.as_ref());
     let spans = (user_bytes, looked.measured_span_ns);
-    report.lifetime = Some(lifetime(config, &on, &report.wa, spans));
+    report.lifetime = Some(lifetime(config.daily_bytes, &on, &report.wa, spans));
     report.io_bytes = IoBytes {
         page: written.page,
         read: after.read.since(&before.read).total(),
@@ -104,16 +84,22 @@ pub(super) fn report(material: &Material<'_>, mut outcome: Outcome<DriveCounters
             .extend(predicted.and_then(|p| short(p, drive)));
     }
     report.options.extend(options((config, drive, asked)));
-    let played = material.predicted.as_ref().and_then(|p| p.played.as_ref());
     report.direct = Some(DirectReport {
         data_blocks: material.data_blocks,
-        miniature: played.map(|played| played.miniature),
+        miniature: material
+            .predicted
+            .as_ref()
+            .and_then(BlockPrediction::miniature),
     });
     report
 }
 
 /// Builds what is predicted without a run.
-pub(super) fn forecast(on: On<'_>, looked: &Looked, predicted: Option<Predicted>) -> PredictedRun {
+pub(super) fn forecast(
+    on: On<'_>,
+    looked: &Looked,
+    predicted: Option<BlockPrediction>,
+) -> PredictedRun {
     let (_, drive, asked) = on;
     let user_bytes = looked.workload.measured.user_bytes;
     let compresses = drive.params().compression.is_some();
@@ -157,7 +143,7 @@ fn options((config, drive, asked): On<'_>) -> BTreeMap<String, Value> {
 
 /// A warning about a measured part in which garbage collection has hardly begun its round: a
 /// miniature then shows what its few erase blocks held by chance.
-fn short(p: &Predicted, drive: &dyn SimDrive) -> Option<String> {
+fn short(p: &BlockPrediction, drive: &dyn SimDrive) -> Option<String> {
     let played = p.played.as_ref()?;
     let share = p.programmed_bytes / drive.log_bytes();
     (share < LEAST_ROUND && played.gc_reached).then(|| {
@@ -167,26 +153,4 @@ fn short(p: &Predicted, drive: &dyn SimDrive) -> Option<String> {
             100.0 * share
         )
     })
-}
-
-/// The predicted side of write amplification.
-fn side(p: &Predicted, user_bytes: u64, compresses: bool) -> WaSide<PredictedValue> {
-    let over = |bytes: f64| bytes / user_bytes as f64;
-    let of_blocks = |bytes: f64| HostWa {
-        page: over(bytes),
-        total: over(bytes),
-        ..HostWa::default()
-    };
-    let (host, gc) = (p.programmed_bytes, p.gc_bytes);
-    let values = WaSide {
-        host: of_blocks(p.host_bytes as f64),
-        device: Some(DeviceWa {
-            total: over(host + gc),
-            gc: over(gc),
-            nand_over_host: (host + gc) / (p.host_bytes as f64).max(1.0),
-        }),
-        csd: compresses.then(|| of_blocks(p.compressed_bytes as f64)),
-    };
-    let bars = p.played.as_ref().map(|played| &played.bars);
-    with_bars(&values, bars, p.model)
 }

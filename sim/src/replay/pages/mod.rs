@@ -6,10 +6,6 @@ mod options;
 mod plan;
 mod report;
 
-pub(super) use self::report::{
-    Drive, csd_wa, device_wa, errors, host_wa, lifetime, unsteady_drive,
-};
-
 use std::path::Path;
 
 use treering_engine::Options;
@@ -23,6 +19,7 @@ use super::config::ReplayConfig;
 use super::error::ReplayError;
 use super::file;
 use super::look::Looked;
+use super::measured::DriveRun;
 use super::progress::Progress;
 use super::target::AskedDrive;
 use super::virtual_time;
@@ -55,7 +52,7 @@ pub(super) fn on_drive(
     drop(backend);
     let predicted = predicts(config, outcome.done_ops, &looked)
         .then(|| planned.predict(config, &looked, asked));
-    let on = On::Drive(Box::new(Drive {
+    let on = On::Drive(Box::new(DriveRun {
         drive: &**drive,
         asked,
         before: outcome.before.device,

@@ -2,26 +2,23 @@
 
 use std::path::Path;
 
-use treering_engine::{BLOCK_SIZE, ClassBytes, LeafFill, Stats};
+use treering_engine::{BLOCK_SIZE, LeafFill, Stats};
 
 use super::options::options;
 use super::plan::PagePlan;
-use crate::drive::{DriveCounters, Precondition, SimDrive, logical_bytes};
 use crate::predict::Prediction;
 use crate::replay::config::{ReplayConfig, Size};
 use crate::replay::frame::{Said, frame, over};
 use crate::replay::look::Looked;
 use crate::replay::measure::{Outcome, Phase};
-use crate::replay::target::AskedDrive;
-use crate::report::{
-    self, CacheReport, CsdWa, Daily, DeviceReport, DeviceWa, HostReport, HostWa, IoBytes,
-    KernelReport, LifetimeReport, MiniPagesReport, PageCauses, PageIo, PredictedValue,
-    ReplayReport, SpaceReport, StoreReport, WaReport, WaSide, Worn, with_bars,
+use crate::replay::measured::{
+    DriveRun, csd_wa, device_wa, errors, host_wa, lifetime, unsteady_drive,
 };
-use crate::ssd::{CLASSES, SsdCounters};
-
-/// A fresh drive is steady after the host has written its capacity this often.
-const STEADY_TURNS: f64 = 4.0;
+use crate::report::{
+    self, CacheReport, DeviceReport, DeviceWa, HostReport, HostWa, IoBytes, KernelReport,
+    MiniPagesReport, PageCauses, PageIo, PredictedValue, ReplayReport, SpaceReport, StoreReport,
+    WaReport, WaSide, with_bars,
+};
 
 /// Bins of the page-fill histogram.
 const FILL_BINS: usize = 20;
@@ -37,16 +34,8 @@ pub(super) struct Material<'a> {
 
 /// The device that the store was on.
 pub(super) enum On<'a> {
-    Drive(Box<Drive<'a>>),
+    Drive(Box<DriveRun<'a>>),
     File(&'a Path, KernelReport),
-}
-
-/// A simulated drive, with its counters at the begin and end of the measured part.
-pub(in crate::replay) struct Drive<'a> {
-    pub(in crate::replay) drive: &'a dyn SimDrive,
-    pub(in crate::replay) asked: AskedDrive<'a>,
-    pub(in crate::replay) before: DriveCounters,
-    pub(in crate::replay) after: DriveCounters,
 }
 
 /// Builds the report.
@@ -82,7 +71,7 @@ pub(super) fn report<C>(
     );
     report.lifetime = drive.map(|drive| {
         let spans = (phase.user_bytes, looked.measured_span_ns);
-        lifetime(config, drive, &report.wa, spans)
+        lifetime(config.daily_bytes, drive, &report.wa, spans)
     });
     let device = (&plan.engine, plan.device_blocks);
     let asked = drive.map(|drive| &drive.asked);
@@ -131,7 +120,7 @@ fn device_report(config: &ReplayConfig, plan: &PagePlan, on: &On<'_>) -> DeviceR
 
 /// Write amplification, measured beside predicted.
 fn wa(
-    drive: Option<&Drive<'_>>,
+    drive: Option<&DriveRun<'_>>,
     (before, after): (&Stats, &Stats),
     user_bytes: u64,
     prediction: Option<&Prediction>,
@@ -163,15 +152,6 @@ fn wa(
     }
 }
 
-pub(in crate::replay) fn host_wa(written: &ClassBytes, user_bytes: u64) -> HostWa<f64> {
-    HostWa {
-        log: over(written.log, user_bytes),
-        page: over(written.page, user_bytes),
-        extra: over(written.extra, user_bytes),
-        total: over(written.total(), user_bytes),
-    }
-}
-
 fn page_causes(
     before: &Stats,
     after: &Stats,
@@ -186,54 +166,6 @@ fn page_causes(
         overflow_predicted: prediction
             .map(|p| PredictedValue::new(p.overflow, p.bars.map(|bars| bars.host_page), p.model)),
     }
-}
-
-pub(in crate::replay) fn device_wa(
-    before: &SsdCounters,
-    after: &SsdCounters,
-    user_bytes: u64,
-) -> DeviceWa<f64> {
-    let gc = after.nand_gc - before.nand_gc;
-    let host = after.nand_host - before.nand_host;
-    DeviceWa {
-        total: over(host + gc, user_bytes),
-        gc: over(gc, user_bytes),
-        nand_over_host: over(
-            host + gc,
-            sum(&after.host_written) - sum(&before.host_written),
-        ),
-    }
-}
-
-fn sum(classes: &[u64; CLASSES]) -> u64 {
-    classes.iter().sum()
-}
-
-/// The compressing drive's side of write amplification: B⁻-tree eq. (2).
-pub(in crate::replay) fn csd_wa(drive: &Drive<'_>, user_bytes: u64) -> Option<CsdWa> {
-    let (before, after) = (&drive.before.flash, &drive.after.flash);
-    let (from, to) = drive.before.compression.zip(drive.after.compression)?;
-    let stored = |i: usize| to.stored[i] - from.stored[i];
-    let written = |i: usize| after.host_written[i] - before.host_written[i];
-    let alpha = |stored, written| (written > 0).then(|| over(stored, written));
-    let all_stored = sum(&to.stored) - sum(&from.stored);
-    let all_written = sum(&after.host_written) - sum(&before.host_written);
-    let flash = after.nand_host + after.nand_gc - before.nand_host - before.nand_gc;
-    Some(CsdWa {
-        alpha: HostWa {
-            log: alpha(stored(0), written(0)),
-            page: alpha(stored(1), written(1)),
-            extra: alpha(stored(2), written(2)),
-            total: alpha(all_stored, all_written),
-        },
-        stored: HostWa {
-            log: over(stored(0), user_bytes),
-            page: over(stored(1), user_bytes),
-            extra: over(stored(2), user_bytes),
-            total: over(all_stored, user_bytes),
-        },
-        gc_only: over(flash, all_stored),
-    })
 }
 
 pub(super) fn predicted_side(p: &Prediction, with_device: bool) -> WaSide<f64> {
@@ -261,34 +193,11 @@ pub(super) fn predicted_side(p: &Prediction, with_device: bool) -> WaSide<f64> {
     WaSide { host, device, csd }
 }
 
-pub(in crate::replay) fn errors(
-    measured: &WaSide<f64>,
-    predicted: &WaSide<f64>,
-) -> WaSide<Option<f64>> {
-    let by_class = |measured: HostWa<f64>, predicted: HostWa<f64>| HostWa {
-        log: report::error(measured.log, predicted.log, measured.total),
-        page: report::error(measured.page, predicted.page, measured.total),
-        extra: report::error(measured.extra, predicted.extra, measured.total),
-        total: report::error(measured.total, predicted.total, measured.total),
-    };
-    let csd = measured.csd.zip(predicted.csd).map(|(m, p)| by_class(m, p));
-    let host = by_class(measured.host, predicted.host);
-    let device = measured
-        .device
-        .zip(predicted.device)
-        .map(|(m, p)| DeviceWa {
-            total: report::error(m.total, p.total, m.total),
-            gc: report::error(m.gc, p.gc, m.total),
-            nand_over_host: report::error(m.nand_over_host, p.nand_over_host, m.nand_over_host),
-        });
-    WaSide { host, device, csd }
-}
-
 fn space(
     leaves: &[LeafFill],
     after: &Stats,
     plan: &PagePlan,
-    drive: Option<&Drive<'_>>,
+    drive: Option<&DriveRun<'_>>,
 ) -> SpaceReport {
     let device_bytes = plan.device_blocks * BLOCK_SIZE as u64;
     let count = leaves.len().max(1) as f64;
@@ -361,27 +270,6 @@ fn cache(
     }
 }
 
-pub(in crate::replay) fn lifetime(
-    config: &ReplayConfig,
-    drive: &Drive<'_>,
-    wa: &WaReport,
-    (user_bytes, span_ns): (u64, Option<u64>),
-) -> LifetimeReport {
-    let wear = drive.drive.wear();
-    let erases = drive.after.flash.erases - drive.before.flash.erases;
-    let logical_bytes = logical_bytes(drive.drive);
-    let limit = drive.asked.profile.flash().and_then(|flash| flash.pe_limit);
-    LifetimeReport::new(&Worn {
-        erases: Some((erases, wear.mean_erases, wear.max_erases)),
-        limit_cycles: limit.map(f64::from),
-        medium_bytes: drive.drive.log_bytes(),
-        logical_bytes,
-        medium_over_host: wa.device.map_or(0.0, |d| d.nand_over_host),
-        host_over_user: wa.host.total,
-        daily: Daily::new(config.daily_bytes, user_bytes, span_ns, logical_bytes),
-    })
-}
-
 fn page_fill(leaves: &[LeafFill], page_size: usize) -> Vec<u64> {
     let mut bins = vec![0; FILL_BINS];
     for leaf in leaves {
@@ -391,16 +279,6 @@ fn page_fill(leaves: &[LeafFill], page_size: usize) -> Vec<u64> {
     bins
 }
 
-/// How often the host has written the whole drive, if that is too few times for steady garbage
-/// collection.
-fn turns_short(drive: &Drive<'_>) -> Option<f64> {
-    let steady = drive.asked.precondition == Precondition::Steady;
-    let flash = &drive.after.flash;
-    let written = flash.host_written.iter().sum::<u64>() as f64;
-    let turns = written / logical_bytes(drive.drive);
-    (!steady && flash.erases > 0 && turns < STEADY_TURNS).then_some(turns)
-}
-
 /// Evictions from the larger part of the cache: with mini-pages there are few frames below them,
 /// which change all the time.
 fn evictions(stats: &Stats) -> u64 {
@@ -408,7 +286,7 @@ fn evictions(stats: &Stats) -> u64 {
 }
 
 /// Warnings about runs that were too short.
-fn unsteady(before: &Stats, after: &Stats, drive: Option<&Drive<'_>>) -> Vec<String> {
+fn unsteady(before: &Stats, after: &Stats, drive: Option<&DriveRun<'_>>) -> Vec<String> {
     let mut warnings = Vec::new();
     let appended = after.log_appended_bytes - before.log_appended_bytes;
     if appended > 0 && after.written.since(&before.written).total() == 0 {
@@ -427,25 +305,5 @@ fn unsteady(before: &Stats, after: &Stats, drive: Option<&Drive<'_>>) -> Vec<Str
         ));
     }
     warnings.extend(drive.iter().flat_map(|drive| unsteady_drive(drive)));
-    warnings
-}
-
-/// Warnings about a drive that was written too little.
-pub(in crate::replay) fn unsteady_drive(drive: &Drive<'_>) -> Vec<String> {
-    let mut warnings = Vec::new();
-    if let Some(turns) = turns_short(drive) {
-        warnings.push(format!(
-            "The drive was written {turns:.1} times over: its garbage collection may not be steady \
-             yet (more operations, or --precondition steady, would change that)."
-        ));
-    }
-    if drive.before.flash.erases == drive.after.flash.erases {
-        warnings.push(
-            "The drive never reached garbage collection after warm-up: its own write \
-             amplification is not that of a drive in use (more operations, a smaller --capacity or \
-             --precondition would change that)."
-                .into(),
-        );
-    }
     warnings
 }

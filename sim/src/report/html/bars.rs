@@ -7,6 +7,7 @@ use plotters::style::text_anchor::HPos;
 use super::chart::{
     Area, Drawn, LINE, NARROW, Picture, Plain, anchored, font, mark, number, up_to,
 };
+use super::lines::colour;
 
 /// Bars in groups; each name on the x axis is a group.
 pub(super) struct Bars<'a> {
@@ -33,6 +34,38 @@ pub(super) fn bars(all: Bars<'_>) -> Picture<'_> {
         narrow_extra: Below::extra(&all.groups),
         paint: Box::new(move |area| groups(area, &all)),
     }
+}
+
+/// A chart of bars in groups: a bar of each of the named series above each name on the x axis. A
+/// series without a name has no legend.
+///
+/// ```
+/// use treering_sim::report::html::bar_picture;
+///
+/// let groups = vec!["load".into(), "updates".into()];
+/// let series = vec![("host", vec![1.0, 3.5]), ("gc", vec![0.0, 1.2])];
+/// let figure = bar_picture(groups, series, ("phase", "bytes over user bytes")).figure("by phase");
+/// assert!(figure.contains("updates") && figure.contains("gc"));
+/// ```
+#[must_use]
+pub fn bar_picture<'a>(
+    groups: Vec<String>,
+    series: Vec<(&'a str, Vec<f64>)>,
+    (x, y): (&'a str, &'a str),
+) -> Picture<'a> {
+    let of = |(i, (name, heights)): (usize, (&'a str, Vec<f64>))| Series {
+        name,
+        colour: colour(i),
+        labels: heights.iter().map(|height| number(*height)).collect(),
+        heights,
+    };
+    let series = series.into_iter().enumerate().map(of).collect();
+    bars(Bars {
+        groups,
+        series,
+        x,
+        y,
+    })
 }
 
 /// Axes of a bar chart, with names on the x axis.

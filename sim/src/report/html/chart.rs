@@ -53,7 +53,7 @@ const TITLE: char = '\u{e001}';
 const CLOSE: char = '\u{e002}';
 
 /// A chart that can be drawn at several widths.
-pub(super) struct Picture<'a> {
+pub struct Picture<'a> {
     /// Components and their colours; empty if there is only one.
     pub(super) names: Vec<(String, RGBColor)>,
     /// Height of the chart below the legend, in pixels.
@@ -85,7 +85,7 @@ impl Picture<'_> {
     }
 
     /// The chart as a figure of a page.
-    pub(super) fn figure(&self, label: &str) -> String {
+    pub fn figure(&self, label: &str) -> String {
         let mut out = format!("<figure aria-label=\"{}\">", escape(label));
         if !self.names.is_empty() {
             out.push_str("<div class=\"legend\">");

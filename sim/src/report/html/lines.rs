@@ -86,7 +86,8 @@ impl<'a> Lines<'a> {
     }
 
     /// The chart, for a page.
-    pub(super) fn picture(self) -> Picture<'a> {
+    #[must_use]
+    pub fn picture(self) -> Picture<'a> {
         self.with_bands(Vec::new())
     }
 

@@ -31,15 +31,16 @@ use super::preload::preloaded;
 use super::row::{Row, legend};
 use super::{Latency, MiniPagesReport, ReplayReport};
 
-use page::{heading, sentences};
 use pictures::{fill_bins, names, parts_of_point};
-use tables::{Cell, Table};
 
+pub use bars::bar_picture;
+pub use chart::Picture;
 pub use layouts::{LayoutPage, LayoutRow, layouts_svg, leaf_kinds_svg};
 pub use lines::{Curve, Lines, Scale};
-pub use page::escape;
+pub use page::{escape, heading, page, sentences};
 pub use pictures::write_amplification as wa_svg;
 pub use predict::{predict_page, predict_svg};
+pub use tables::{Cell, Table};
 pub use trace::render as trace_page;
 
 /// Renders the page. `command` is the command line that makes the same report, if there is one.

@@ -9,7 +9,7 @@ const SCRIPT: &str = include_str!("page.js");
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
 
 /// Builds a page with this title, which is also its heading; `body` is HTML.
-pub(super) fn page(title: &str, body: &str) -> String {
+pub fn page(title: &str, body: &str) -> String {
     let title = escape(title);
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
@@ -21,7 +21,7 @@ pub(super) fn page(title: &str, body: &str) -> String {
 }
 
 /// Sentences below the title.
-pub(super) fn sentences<'a>(texts: impl IntoIterator<Item = &'a String>) -> String {
+pub fn sentences<'a>(texts: impl IntoIterator<Item = &'a String>) -> String {
     let mut out = String::new();
     for text in texts {
         let _ = writeln!(out, "<p class=\"soft\">{}</p>", escape(text));
@@ -30,7 +30,7 @@ pub(super) fn sentences<'a>(texts: impl IntoIterator<Item = &'a String>) -> Stri
 }
 
 /// A heading.
-pub(super) fn heading(title: &str) -> String {
+pub fn heading(title: &str) -> String {
     format!("<h2>{}</h2>\n", escape(title))
 }
 

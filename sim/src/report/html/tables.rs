@@ -7,7 +7,7 @@ use super::page::escape;
 
 /// A cell: its text, and its numeric value if it has one.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Cell {
+pub struct Cell {
     text: String,
     value: Option<f64>,
     /// Whether it is aligned like a number.
@@ -16,7 +16,7 @@ pub(super) struct Cell {
 
 impl Cell {
     /// A text cell.
-    pub(super) fn text(text: impl Into<String>) -> Cell {
+    pub fn text(text: impl Into<String>) -> Cell {
         Cell {
             text: text.into(),
             value: None,
@@ -25,7 +25,7 @@ impl Cell {
     }
 
     /// A number, formatted as `text`.
-    pub(super) fn number(text: impl Into<String>, value: f64) -> Cell {
+    pub fn number(text: impl Into<String>, value: f64) -> Cell {
         Cell {
             text: text.into(),
             value: Some(value),
@@ -34,12 +34,12 @@ impl Cell {
     }
 
     /// A number with all its digits.
-    pub(super) fn count(n: u64) -> Cell {
+    pub fn count(n: u64) -> Cell {
         Cell::number(crate::report::numbers::grouped(n), n as f64)
     }
 
     /// A number, or a dash if there is none.
-    pub(super) fn optional(value: Option<f64>, text: impl FnOnce(f64) -> String) -> Cell {
+    pub fn optional(value: Option<f64>, text: impl FnOnce(f64) -> String) -> Cell {
         let none = || Cell {
             numeric: true,
             ..Cell::text("–")
@@ -48,7 +48,7 @@ impl Cell {
     }
 
     /// A cell that is numeric if the whole text is a number, apart from commas and a per cent sign.
-    pub(super) fn read(text: &str) -> Cell {
+    pub fn read(text: &str) -> Cell {
         let digits = text.trim_end_matches('%').trim_end().replace(',', "");
         match digits.parse() {
             Ok(n) if f64::is_finite(n) => Cell::number(text, n),
@@ -64,16 +64,18 @@ impl Cell {
 }
 
 /// A table.
-pub(super) struct Table<'a> {
+pub struct Table<'a> {
     /// Title of the table, for screen readers.
-    pub(super) label: &'a str,
-    pub(super) head: Vec<&'a str>,
-    pub(super) rows: Vec<Vec<Cell>>,
+    pub label: &'a str,
+    /// Names of the columns.
+    pub head: Vec<&'a str>,
+    /// The rows, each of as many cells.
+    pub rows: Vec<Vec<Cell>>,
 }
 
 impl Table<'_> {
     /// A table of two text columns.
-    pub(super) fn named<'a>(
+    pub fn named<'a>(
         label: &'a str,
         head: [&'a str; 2],
         rows: impl IntoIterator<Item = (String, String)>,
@@ -87,7 +89,7 @@ impl Table<'_> {
     }
 
     /// Renders the table, which scrolls if it is wider than the page.
-    pub(super) fn html(&self) -> String {
+    pub fn html(&self) -> String {
         let mut out = format!(
             "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{}\"><table>\n<thead><tr>",
             escape(self.label)
@@ -109,7 +111,7 @@ impl Table<'_> {
     }
 
     /// Renders the table in a section that can be opened.
-    pub(super) fn folded(&self) -> String {
+    pub fn folded(&self) -> String {
         let summary = escape(self.label);
         let table = self.html();
         format!("<details><summary>{summary}</summary>{table}</details>\n")
