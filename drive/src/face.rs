@@ -21,6 +21,20 @@ pub enum Face {
     Disk(FileSystem),
 }
 
+impl Face {
+    /// Its name, as `--fs` takes it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Face::Files => "files",
+            Face::Disk(FileSystem::Ext4) => "ext4",
+            Face::Disk(FileSystem::Xfs) => "xfs",
+            Face::Disk(FileSystem::Btrfs) => "btrfs",
+            Face::Disk(FileSystem::None) => "none",
+        }
+    }
+}
+
 /// The file system on a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -14,15 +14,21 @@
 //!
 //! | module | contents |
 //! |---|---|
+//! | [`causes`] | what each write is for |
 //! | [`face`] | what a face is: a mounted directory over a drive |
 //! | [`image`](mod@image) | the drive's bytes, in memory or in a sparse file |
+//! | [`measure`] | a recording on simulated drives, measured beside predicted |
+//! | [`report`] | what comes out: JSON, text, HTML |
 //! | [`recording`] | what reached the drive, as a file |
 
 #![warn(missing_docs)]
 
+pub mod causes;
 pub mod error;
 pub mod face;
 pub mod image;
+pub mod measure;
 pub mod recording;
+pub mod report;
 
 pub use error::DriveError;

@@ -38,7 +38,8 @@ impl PredictedValue {
     }
 
     /// Whether the interval holds a measured value; so does a missing one.
-    pub(super) fn holds(&self, measured: f64) -> bool {
+    #[must_use]
+    pub fn holds(&self, measured: f64) -> bool {
         let Estimate { low, high, .. } = self.estimate;
         let (low, high) = (low.unwrap_or(0.0), high.unwrap_or(f64::INFINITY));
         measured >= low * (1.0 - ROUNDING) && measured <= high * (1.0 + ROUNDING)
@@ -65,7 +66,8 @@ impl PredictedValue {
     }
 
     /// The value and its interval, for tables.
-    pub(super) fn said(&self) -> String {
+    #[must_use]
+    pub fn said(&self) -> String {
         format!("{:.3}{}", self.value(), self.plus_minus())
     }
 

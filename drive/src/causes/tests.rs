@@ -1,0 +1,124 @@
+//! Causes over a recording.
+
+use super::*;
+use crate::recording::event::Write;
+use crate::recording::{Extent, NodeKind};
+
+fn knowledge(face: Face, events: &[Event]) -> Knowledge {
+    let mut survey = Survey {
+        face,
+        names: Names::new(),
+        places: Places::default(),
+        pieces: None,
+        manifests: FxHashMap::default(),
+        bytes: Vec::new(),
+    };
+    for (seq, event) in (0..).zip(events) {
+        let mut recorded = Recorded::default();
+        (recorded.seq, recorded.event) = (seq, event.clone());
+        survey.note(&recorded).expect("there are no contents");
+    }
+    survey.finish(Rules::new(&[]).expect("the defaults"))
+}
+
+fn made(node: u64, name: &str) -> [Event; 2] {
+    let node = NodeId(node);
+    [
+        Event::Make {
+            node,
+            kind: NodeKind::File,
+            mode: 0o644,
+            uid: 0,
+            gid: 0,
+            device: 0,
+            target: Vec::new(),
+        },
+        Event::Link {
+            parent: NodeId::ROOT,
+            name: name.into(),
+            node,
+        },
+    ]
+}
+
+#[test]
+fn a_cause_follows_the_name_that_a_file_has_when_it_is_written() {
+    let known = knowledge(Face::Files, &[]);
+    let mut classifier = known.classifier();
+    made(2, "000001.log")
+        .iter()
+        .for_each(|event| classifier.apply(event));
+    let wal = classifier.of(NodeId(2));
+    classifier.apply(&Event::Rename {
+        parent: NodeId::ROOT,
+        name: "000001.log".into(),
+        to: NodeId::ROOT,
+        to_name: "MANIFEST-1".into(),
+        node: NodeId(2),
+        other: None,
+        exchange: false,
+    });
+    let manifest = classifier.of(NodeId(2));
+    let names = classifier.causes().names();
+    assert_eq!(names[usize::from(wal)], "wal");
+    assert_eq!(names[usize::from(manifest)], "manifest");
+}
+
+#[test]
+fn contents_tell_an_index_from_a_table_and_a_database_of_any_name() {
+    let known = knowledge(Face::Files, &[]);
+    let mut classifier = known.classifier();
+    for (node, name, hint) in [(2, "notes.dat", "sqlite"), (3, "x-wal", "pg-index")] {
+        made(node, name)
+            .iter()
+            .for_each(|event| classifier.apply(event));
+        let what = hint.to_string();
+        let node = NodeId(node);
+        classifier.apply(&Event::Hint { node, what });
+    }
+    let causes = [classifier.of(NodeId(2)), classifier.of(NodeId(3))];
+    let names = causes.map(|cause| classifier.causes().names()[usize::from(cause)].clone());
+    assert_eq!(names, ["database", "wal"], "a name that tells is believed");
+}
+
+#[test]
+fn a_block_of_a_real_file_system_belongs_to_what_the_next_look_finds() {
+    let write = Event::Write(Write {
+        node: NodeId::ROOT,
+        offset: 40960,
+        len: 4096,
+        extents: vec![Extent { lba: 10, blocks: 1 }],
+        synced: false,
+        cached: false,
+    });
+    let map = |path: &str, lba| Event::Map {
+        path: path.into(),
+        inode: 12,
+        extents: vec![Extent { lba, blocks: 2 }],
+    };
+    let region = Event::Region {
+        name: "journal".into(),
+        extents: vec![Extent { lba: 50, blocks: 1 }],
+    };
+    let events = [
+        write.clone(),
+        map("a.sst", 10),
+        write.clone(),
+        map("a.sst", 10),
+        map("b.log", 11),
+        write,
+        region,
+    ];
+    let known = knowledge(Face::Disk(crate::face::FileSystem::Ext4), &events);
+    let mut classifier = known.classifier();
+    let mut name = |seq, lba| {
+        let cause = classifier.of_block(NodeId::ROOT, seq, lba);
+        classifier.causes().names()[usize::from(cause)].clone()
+    };
+    assert_eq!(name(0, 10), "sst");
+    assert_eq!(name(2, 11), "sst");
+    assert_eq!(name(4, 11), "log");
+    assert_eq!(name(5, 10), "sst", "the last look is all that is known");
+    assert_eq!(name(0, 50), "journal");
+    assert_eq!(name(0, 9), places::UNKNOWN);
+}
