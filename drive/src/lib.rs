@@ -16,6 +16,8 @@
 //! |---|---|
 //! | [`causes`] | what each write is for |
 //! | [`face`] | what a face is: a mounted directory over a drive |
+//! | [`files`] | the face that is a file system of our own |
+//! | [`space`] | which of the drive's blocks are free |
 //! | [`image`](mod@image) | the drive's bytes, in memory or in a sparse file |
 //! | [`measure`] | a recording on simulated drives, measured beside predicted |
 //! | [`report`] | what comes out: JSON, text, HTML |
@@ -26,9 +28,11 @@
 pub mod causes;
 pub mod error;
 pub mod face;
+pub mod files;
 pub mod image;
 pub mod measure;
 pub mod recording;
 pub mod report;
+pub mod space;
 
 pub use error::DriveError;

@@ -1,0 +1,66 @@
+//! The face `files`: a file system of our own, in FUSE.
+//!
+//! ```text
+//! program ─▶ kernel: permissions, locks, page cache
+//!               │ one request, one thread of `fuse`
+//!               ▼
+//!            State, behind one lock ──▶ recording: what happens, in the order in which it does
+//!               │        │      │
+//!            nodes,    space:  journal, if the drive is kept
+//!            names     places
+//!               │        │
+//!               └────────┴──▶ image: the bytes, at their places on the drive
+//! ```
+//!
+//! Names and attributes are in memory. The bytes of files are in the blocks of the drive, where
+//! [`Space`](crate::space::Space) puts them: growth goes where the file ends, if that is free; what
+//! is overwritten stays where it is; what is truncated, punched or removed is discarded at once,
+//! but a file that is removed while open when it is closed last.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `fuse` | the kernel's requests |
+//! | `state` | all that there is, behind one lock; how an operation ends |
+//! | `names` | making, linking, renaming, removing |
+//! | `content` | reading, writing, resizing, reserving, punching |
+//! | `attributes` | modes, owners, times, extended attributes |
+//! | `seek` | `SEEK_DATA` and `SEEK_HOLE` |
+//! | `nodes`, `directory`, `extents` | what a node, a directory, the map of a file are |
+//! | `keep`, `journal` | a drive that survives the death of its process |
+//!
+//! # What the kernel does
+//!
+//! It checks permissions (`default_permissions`), and keeps all locks: `flock`, POSIX locks and
+//! those of open files are exact, since all users of the drive are on one machine.
+//!
+//! With [`PageCache::WriteBack`](crate::face::PageCache::WriteBack) it keeps dirty pages, as above
+//! a real drive, and writes them as whole pages: on `fsync`, under memory pressure, after some
+//! seconds. Two things differ from a file system in the kernel. A `close` writes the file's dirty
+//! pages, as on NFS. And a full drive shows where the pages are written, as with delayed
+//! allocation: `write` succeeds, and `fsync`, `msync` or `close` fail.
+//!
+//! # What is not modelled
+//!
+//! - A file system's own bytes: neither names nor attributes nor maps are written to the drive, and
+//!   take no room on it. The face with a real file system has them.
+//! - `syncfs` and `sync` make the kernel write its pages, but FUSE tells nobody of the flush, so
+//!   none is recorded: a program that relies on them is shown a drive that makes no promise.
+//! - `O_TMPFILE`, and `FALLOC_FL_COLLAPSE_RANGE` and `FALLOC_FL_INSERT_RANGE`, are refused with
+//!   `EOPNOTSUPP`, as by other file systems.
+//! - A read sets the time of the last read at most once a day, unless the file changed (`relatime`).
+
+mod attributes;
+pub(crate) mod busy;
+mod content;
+mod directory;
+mod extents;
+mod fuse;
+mod journal;
+mod keep;
+mod mount;
+mod names;
+mod nodes;
+mod seek;
+mod state;
+
+pub use mount::{FilesMount, Stats, mount};
