@@ -63,7 +63,8 @@ pub(super) fn open(
     settle_places(&mut state).map_err(bad)?;
     settle_names(&mut state).map_err(bad)?;
     let image = dir.join("image").display().to_string();
-    let failed = |errno: Errno| in_dir(image.clone())(std::io::Error::from_raw_os_error(errno.code()));
+    let failed =
+        |errno: Errno| in_dir(image.clone())(std::io::Error::from_raw_os_error(errno.code()));
     clear_what_is_free(&state).map_err(failed)?;
     tell(&state).map_err(failed)?;
     let compacted = compact(&mut state, dir, blocks);
