@@ -21,6 +21,7 @@
 //! | [`image`](mod@image) | the drive's bytes, in memory or in a sparse file |
 //! | [`measure`] | a recording on simulated drives, measured beside predicted |
 //! | [`report`] | what comes out: JSON, text, HTML |
+//! | [`layout`] | where a real file system has what on a disk |
 //! | [`recording`] | what reached the drive, as a file |
 
 #![warn(missing_docs)]
@@ -31,6 +32,7 @@ pub mod face;
 pub mod files;
 pub mod image;
 pub mod measure;
+pub mod layout;
 pub mod recording;
 pub mod report;
 pub mod space;
