@@ -15,6 +15,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`causes`] | what each write is for |
+//! | [`disk`] | the faces `ext4`, `xfs`, `btrfs` and `none`: a disk with a real file system on it |
 //! | [`face`] | what a face is: a mounted directory over a drive |
 //! | [`files`] | the face that is a file system of our own |
 //! | [`space`] | which of the drive's blocks are free |
@@ -27,11 +28,13 @@
 #![warn(missing_docs)]
 
 pub mod causes;
+pub mod disk;
 pub mod error;
 pub mod face;
 pub mod files;
 pub mod image;
 pub mod measure;
+mod janitor;
 pub mod layout;
 pub mod recording;
 pub mod report;
