@@ -23,6 +23,7 @@
 //! | [`measure`] | a recording on simulated drives, measured beside predicted |
 //! | [`report`] | what comes out: JSON, text, HTML |
 //! | [`layout`] | where a real file system has what on a disk |
+//! | [`program`] | running the user's command on a drive |
 //! | [`recording`] | what reached the drive, as a file |
 
 #![warn(missing_docs)]
@@ -36,6 +37,7 @@ pub mod image;
 pub mod measure;
 mod janitor;
 pub mod layout;
+pub mod program;
 pub mod recording;
 pub mod report;
 pub mod space;
