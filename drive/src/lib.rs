@@ -15,6 +15,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`causes`] | what each write is for |
+//! | [`acks`] | `$TREERING_ACKS`: lines of the program that become marks |
 //! | [`disk`] | the faces `ext4`, `xfs`, `btrfs` and `none`: a disk with a real file system on it |
 //! | [`face`] | what a face is: a mounted directory over a drive |
 //! | [`files`] | the face that is a file system of our own |
@@ -29,6 +30,7 @@
 #![warn(missing_docs)]
 
 pub mod causes;
+pub mod acks;
 pub mod disk;
 pub mod error;
 pub mod face;
