@@ -29,16 +29,16 @@
 
 #![warn(missing_docs)]
 
-pub mod causes;
 pub mod acks;
+pub mod causes;
 pub mod disk;
 pub mod error;
 pub mod face;
 pub mod files;
 pub mod image;
-pub mod measure;
 mod janitor;
 pub mod layout;
+pub mod measure;
 pub mod program;
 pub mod recording;
 pub mod report;
