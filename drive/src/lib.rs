@@ -25,6 +25,7 @@
 //! | [`report`] | what comes out: JSON, text, HTML |
 //! | [`layout`] | where a real file system has what on a disk |
 //! | [`program`] | running the user's command on a drive |
+//! | [`session`] | from the mount to the end of the recording |
 //! | [`recording`] | what reached the drive, as a file |
 
 #![warn(missing_docs)]
@@ -42,6 +43,7 @@ pub mod measure;
 pub mod program;
 pub mod recording;
 pub mod report;
+pub mod session;
 pub mod space;
 
 pub use error::DriveError;

@@ -40,8 +40,9 @@ pub(crate) struct Account {
     all_blocks: u64,
     pub(crate) causes: Vec<Totals>,
     pub(crate) files: FxHashMap<u64, FileTotals>,
-    /// What the program's lines `user_bytes N` add up to; `None` if there are none.
-    pub(crate) user_bytes: Option<u64>,
+    /// The last line `user_bytes N` of the program, and the last one before the measured part.
+    said_bytes: Option<u64>,
+    said_before: u64,
     pub(crate) marks: u64,
     pub(crate) timeline: Timeline,
     end_ns: u64,
@@ -53,7 +54,8 @@ impl Account {
             all_blocks: 0,
             causes: Vec::new(),
             files: FxHashMap::default(),
-            user_bytes: None,
+            said_bytes: None,
+            said_before: 0,
             marks: 0,
             timeline: Timeline::new(0, looked.wall_ns),
             end_ns: looked.wall_ns,
@@ -66,7 +68,8 @@ impl Account {
             all_blocks: self.all_blocks,
             causes: Vec::new(),
             files: FxHashMap::default(),
-            user_bytes: None,
+            said_bytes: None,
+            said_before: self.said_bytes.unwrap_or(0),
             marks: 0,
             timeline: Timeline::new(wall_ns, self.end_ns),
             end_ns: self.end_ns,
@@ -156,9 +159,16 @@ impl Account {
         self.marks += 1;
         let said = std::str::from_utf8(line).ok();
         let number = said.and_then(|line| line.strip_prefix("user_bytes "));
-        if let Some(bytes) = number.and_then(|n| n.trim().parse::<u64>().ok()) {
-            *self.user_bytes.get_or_insert(0) += bytes;
+        if let Some(bytes) = number.and_then(|n| n.trim().parse().ok()) {
+            self.said_bytes = Some(bytes);
         }
+    }
+
+    /// The program's own bytes in the measured part: what it said last, less what it had said
+    /// before. `None` if it said nothing.
+    pub(crate) fn user_bytes(&self) -> Option<u64> {
+        self.said_bytes
+            .map(|said| said.saturating_sub(self.said_before))
     }
 
     /// Sums over the causes.

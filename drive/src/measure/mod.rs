@@ -36,7 +36,6 @@ pub(crate) use self::device::Measured;
 use self::slots::Slots;
 use self::survey::Begin;
 pub(crate) use self::survey::Looked;
-pub use self::survey::MOUNTED;
 use crate::causes::{Causes, Classifier};
 use crate::error::DriveError;
 use crate::recording::event::Write;

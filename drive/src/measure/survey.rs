@@ -4,11 +4,9 @@ use super::slots::Slots;
 use super::{Progress, Settings, Warmup};
 use crate::causes::rules::Rules;
 use crate::causes::{Knowledge, Survey};
+use crate::disk::MOUNTED;
 use crate::error::DriveError;
-use crate::recording::{Event, Header, Reader, Recorded, Summary, Truncated};
-
-/// The line with which a real file system is ready for the program.
-pub const MOUNTED: &[u8] = b"treering: mounted";
+use crate::recording::{Event, Extent, Header, Reader, Recorded, Summary, Truncated};
 
 /// When the measured part begins.
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +54,7 @@ pub(super) fn look(
         match &recorded.event {
             Event::Write(write) => {
                 lacks_contents |= recorded.contents().is_none();
+                check(&write.extents, reader.header(), settings, recorded.seq)?;
                 for extent in &write.extents {
                     blocks += extent.blocks;
                     (extent.lba..extent.lba + extent.blocks).for_each(|lba| {
@@ -63,7 +62,11 @@ pub(super) fn look(
                     });
                 }
             }
-            Event::Discard { extents, .. } if settings.discards => {
+            Event::Discard { extents, .. } => {
+                check(extents, reader.header(), settings, recorded.seq)?;
+                if !settings.discards {
+                    continue;
+                }
                 for extent in extents {
                     (extent.lba..extent.lba + extent.blocks).for_each(|lba| {
                         slots.discard(lba);
@@ -100,4 +103,28 @@ pub(super) fn look(
         most_blocks: slots.most(),
         lacks_contents,
     })
+}
+
+/// Refuses blocks that the recorded drive did not have.
+fn check(
+    extents: &[Extent],
+    header: &Header,
+    settings: &Settings,
+    seq: u64,
+) -> Result<(), DriveError> {
+    let capacity = header.capacity_blocks;
+    let fits = |e: &Extent| {
+        e.lba
+            .checked_add(e.blocks)
+            .is_some_and(|end| end <= capacity)
+    };
+    match extents.iter().find(|extent| !fits(extent)) {
+        None => Ok(()),
+        Some(extent) => Err(DriveError::Bad {
+            file: settings.log.clone(),
+            place: format!("event {seq}"),
+            expected: format!("blocks below {capacity}"),
+            found: format!("{} blocks from {}", extent.blocks, extent.lba),
+        }),
+    }
 }

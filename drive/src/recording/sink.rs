@@ -1,5 +1,7 @@
 //! Where events go: the interface between the faces and a recording.
 
+use std::sync::Arc;
+
 use parking_lot::Mutex;
 
 use super::event::{Event, Write};
@@ -23,6 +25,16 @@ pub trait Sink: Send + Sync {
     /// # Errors
     /// [`Stopped`].
     fn write(&self, write: Write, bytes: &[u8]) -> Result<(), Stopped>;
+}
+
+impl<S: Sink + ?Sized> Sink for Arc<S> {
+    fn note(&self, event: Event) -> Result<(), Stopped> {
+        (**self).note(event)
+    }
+
+    fn write(&self, write: Write, bytes: &[u8]) -> Result<(), Stopped> {
+        (**self).write(write, bytes)
+    }
 }
 
 /// Records nothing.

@@ -36,7 +36,7 @@ impl DriveReport {
             drives,
         } = &outcome;
         let file_bytes = account.sum(|c| if c.of_file_system { 0 } else { c.bytes });
-        let user_bytes = settings.user_bytes.or(account.user_bytes);
+        let user_bytes = settings.user_bytes.or(account.user_bytes());
         let (over, over_bytes) = match user_bytes {
             Some(bytes) => ("user", bytes),
             None => ("file", file_bytes),
