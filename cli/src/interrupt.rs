@@ -54,6 +54,14 @@ impl Signal {
         }
     }
 
+    /// Its number.
+    pub(crate) fn number(self) -> i32 {
+        match self {
+            Signal::Interrupt => SIGINT,
+            Signal::Terminate => SIGTERM,
+        }
+    }
+
     /// Its name.
     pub(crate) fn name(self) -> &'static str {
         match self {

@@ -19,6 +19,7 @@ mod args;
 mod check_cmd;
 mod crash_writer_cmd;
 mod devices_cmd;
+mod drive_cmd;
 mod dump_cmd;
 mod failure;
 mod gen_cmd;
@@ -96,6 +97,7 @@ fn run(parsed: Option<Parsed>) -> Result<(), Failure> {
         Command::Repair(args) => repair_cmd::run(&args),
         Command::Dump(args) => dump_cmd::run(&args),
         Command::Load(args) => load_cmd::run(&args),
+        Command::Drive(args) => drive_cmd::run(&args, &again(&matches)),
         Command::Import(args) => import_cmd::run(&args),
         Command::Gen(args) => gen_cmd::run(&args),
         Command::Trace(TraceCommand::Info(args)) => info_cmd::run(&args),
@@ -112,12 +114,19 @@ fn run(parsed: Option<Parsed>) -> Result<(), Failure> {
 
 /// The command line that repeats the run.
 fn again(matches: &ArgMatches) -> String {
-    let command = Cli::command();
-    let found = matches.subcommand();
-    let found = found.and_then(|(name, inner)| Some((command.find_subcommand(name)?, inner)));
-    found.map_or(String::new(), |(command, inner)| {
-        reproduce::line(command, inner)
-    })
+    let top = Cli::command();
+    let (mut command, mut matches, mut names) = (&top, matches, Vec::new());
+    while let Some((name, inner)) = matches.subcommand() {
+        let Some(found) = command.find_subcommand(name) else {
+            break;
+        };
+        names.push(name);
+        (command, matches) = (found, inner);
+    }
+    match names.is_empty() {
+        true => String::new(),
+        false => reproduce::line(&names, command, matches),
+    }
 }
 
 fn completions(args: &CompletionsArgs) -> Result<(), Failure> {

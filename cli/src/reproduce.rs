@@ -14,9 +14,10 @@ use clap::{Arg, ArgMatches, Command};
 const OUTPUTS: [&str; 3] = ["json", "html", "svg"];
 
 /// `treering SUBCOMMAND …`, quoted for a shell. `command` is the subcommand from which `matches`
-/// was parsed.
-pub(crate) fn line(command: &Command, matches: &ArgMatches) -> String {
-    let mut words = vec!["treering".to_string(), command.get_name().to_string()];
+/// was parsed; `names` lead to it.
+pub(crate) fn line(names: &[&str], command: &Command, matches: &ArgMatches) -> String {
+    let mut words = vec!["treering".to_string()];
+    words.extend(names.iter().map(|name| (*name).to_string()));
     let given = |arg: &&Arg| {
         let is_seed = arg.get_id() == "seed";
         is_seed || matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine)
@@ -28,7 +29,8 @@ pub(crate) fn line(command: &Command, matches: &ArgMatches) -> String {
         .partition(|arg| arg.is_positional());
     for place in places {
         for value in raw(place, matches) {
-            if value.as_bytes().starts_with(b"-") && !words.contains(&"--".to_string()) {
+            let dashes = place.is_last_set() || value.as_bytes().starts_with(b"-");
+            if dashes && !words.contains(&"--".to_string()) {
                 words.push("--".into());
             }
             words.push(quoted(&value));
@@ -113,7 +115,8 @@ mod tests {
         let all = words.iter().chain(args);
         let matches = command.clone().try_get_matches_from(all).expect("parsed");
         let replay = command.find_subcommand("replay").expect("a subcommand");
-        line(replay, matches.subcommand_matches("replay").expect("it"))
+        let inner = matches.subcommand_matches("replay").expect("it");
+        line(&["replay"], replay, inner)
     }
 
     fn of(args: &[&str]) -> String {

@@ -2,6 +2,7 @@
 //! subcommand.
 
 mod check;
+mod drive;
 mod r#gen;
 mod life;
 mod oracle;
@@ -12,6 +13,9 @@ mod small;
 use clap::{Parser, Subcommand};
 
 pub(crate) use check::{CheckArgs, CheckerArg, ExploreArgs, ModelSize};
+pub(crate) use drive::{
+    DriveCommand, DriveMountArgs, DriveReplayArgs, DriveRunArgs, MeasureArgs, MountArgs,
+};
 pub(crate) use r#gen::GenArgs;
 pub(crate) use life::{DumpArgs, LoadArgs, NewStoreArgs, RepairArgs};
 pub(crate) use oracle::{ModeArg, OracleArgs};
@@ -60,6 +64,9 @@ pub(crate) enum Command {
     Dump(DumpArgs),
     /// Create a store from lines of JSON.
     Load(LoadArgs),
+    /// Run any program on a simulated drive, and replay what it wrote on others.
+    #[command(subcommand)]
+    Drive(DriveCommand),
     /// Convert a trace of another tool to Treering's format.
     Import(ImportArgs),
     /// Generate a trace: YCSB, uniform, Zipf, latest, hotspot, mixgraph, load, sequential.

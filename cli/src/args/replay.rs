@@ -27,6 +27,15 @@ pub(crate) enum EffortName {
     Full,
 }
 
+impl EffortName {
+    pub(crate) fn effort(self) -> Effort {
+        match self {
+            EffortName::Fast => Effort::Fast,
+            EffortName::Full => Effort::Full,
+        }
+    }
+}
+
 impl ReplayArgs {
     /// How to predict.
     pub(crate) fn method(&self) -> Method {
@@ -35,10 +44,7 @@ impl ReplayArgs {
                 ModelName::Played => Model::Played,
                 ModelName::Independent => Model::Independent,
             },
-            effort: match self.effort {
-                EffortName::Fast => Effort::Fast,
-                EffortName::Full => Effort::Full,
-            },
+            effort: self.effort.effort(),
         }
     }
 }
@@ -415,14 +421,14 @@ fn durability(text: &str) -> Result<Durability, String> {
     Ok(Durability(acknowledge))
 }
 
-fn daily(text: &str) -> Result<u64, String> {
+pub(super) fn daily(text: &str) -> Result<u64, String> {
     match units::size(text)? {
         0 => Err("expected a size above 0, such as 100GiB".into()),
         bytes => Ok(bytes),
     }
 }
 
-fn over_provisioning(text: &str) -> Result<f64, String> {
+pub(super) fn over_provisioning(text: &str) -> Result<f64, String> {
     let (number, unit) = match text.strip_suffix('%') {
         Some(number) => (number, 100.0),
         None => (text, 1.0),
@@ -434,7 +440,7 @@ fn over_provisioning(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "expected 0.001 to 100, such as 0.07 or 7%".into())
 }
 
-fn gc(text: &str) -> Result<String, String> {
+pub(super) fn gc(text: &str) -> Result<String, String> {
     match treering_sim::ssd::GcPolicy::parse(text) {
         Some(_) => Ok(text.into()),
         None => Err(

@@ -21,6 +21,8 @@ use crate::recording::Contents;
 /// Files that a report lists.
 const MOST_FILES: usize = 20;
 const BLOCK: u64 = BLOCK_SIZE as u64;
+/// Recordings that are shorter do not tell the volume of a day: one hour.
+const LEAST_SPAN_NS: u64 = 3_600_000_000_000;
 
 impl DriveReport {
     /// Replays a recording on all drives, and reports what they did.
@@ -151,7 +153,8 @@ impl Device {
         let on = drive.run()?;
         let predicted = drive.predicted();
         let wa = block_wa(&on, (drive.written(), over_bytes), predicted.as_ref());
-        let spans = (over_bytes, Some(span_ns));
+        // A benchmark's minute says nothing about a day.
+        let spans = (over_bytes, Some(span_ns).filter(|ns| *ns >= LEAST_SPAN_NS));
         let small = on.asked.profile.too_small(drive.drive.capacity_blocks());
         let mut warnings: Vec<String> = small.into_iter().collect();
         if over_bytes > 0 {

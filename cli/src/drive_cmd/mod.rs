@@ -1,0 +1,33 @@
+//! `treering drive`: a simulated drive below any program.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`run`] | `drive run` and `drive mount`: the drive, the program, then the report |
+//! | [`measure`] | `drive replay`, which the others end with |
+
+mod measure;
+mod run;
+
+use treering_drive::DriveError;
+
+use crate::args::DriveCommand;
+use crate::failure::Failure;
+
+/// Runs a subcommand; `again` is the command line that repeats it.
+pub(crate) fn run(command: &DriveCommand, again: &str) -> Result<(), Failure> {
+    match command {
+        DriveCommand::Run(args) => run::run(args, again),
+        DriveCommand::Mount(args) => run::mount(args, again),
+        DriveCommand::Replay(args) => measure::replay(args, again),
+    }
+}
+
+/// The failure for an error of a drive.
+fn failure(error: DriveError) -> Failure {
+    match error {
+        DriveError::Parameter { name, why } => Failure::usage(format!("--{name}: {why}")),
+        DriveError::Bad { .. } => Failure::usage(error.to_string()),
+        DriveError::System { what, source } => Failure::file(&what, &source),
+        DriveError::Missing { .. } => Failure::cannot_run(error.to_string()),
+    }
+}
