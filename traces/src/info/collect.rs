@@ -9,6 +9,7 @@ use super::clock::Clock;
 use super::count::{EXACT_KEYS, KeyCounts};
 use super::kinds::{OpCounts, is_write};
 use super::lives::Deaths;
+use super::pairs::{self, Pairs};
 use super::reuse::{self, Reuse};
 use super::runs::Neighbours;
 use super::sizes::Sizes;
@@ -90,6 +91,7 @@ struct Collector {
     reuse: Reuse,
     windows: Windows,
     times: Times,
+    pairs: Pairs,
     neighbours: Neighbours,
     fates: Fates,
     deaths: Deaths,
@@ -119,6 +121,7 @@ impl Collector {
             reuse: Reuse::new(reuse::MOST_KEYS),
             windows: Windows::new(clock, window),
             times: Times::new(clock),
+            pairs: Pairs::new(pairs::APART),
             neighbours: Neighbours::default(),
             fates: Fates::new(together::MOST, together::APART),
             deaths: Deaths::new(clock),
@@ -181,6 +184,7 @@ impl Collector {
         self.reuse.access(hash, is_write(op.kind));
         self.windows.add(op.kind, before.as_ref());
         self.neighbours.add(op);
+        self.pairs.add(op, hash);
         if is_write(op.kind) && self.clock.is_exact() {
             let written = before.as_ref().and_then(|before| before.written);
             self.fates.write(hash, now, written);
@@ -242,7 +246,7 @@ impl Collector {
             working_set: self.working_set,
             cache: self.reuse.finish(),
             windows: self.windows.finish(),
-            reuse_times: self.times.finish(&self.keys, &frequencies, self.seen),
+            reuse_times: (self.times).finish(&self.pairs, &self.keys, &frequencies, self.seen),
             runs: self.neighbours.finish(),
             written_together: self.fates.finish(end, self.keys.level()),
             lives: self.deaths.finish(!self.keys.is_exact()),

@@ -23,14 +23,21 @@ pub(super) fn order(out: &mut String, info: &TraceInfo) {
             runs.join(", ")
         );
     }
-    let about = if info.estimated { "≈" } else { "" };
     if let Some(found) = &info.reuse_times.read_modify_write {
+        let chance = found.by_chance.map_or("unknown".into(), percent);
         line!(
             out,
-            "  read, then put {about}{:.1} % of the puts directly after a read of their key, \
-             {about}{:.1} % within {} operations",
-            found.direct * 100.0,
-            found.near * 100.0,
+            "  read, then put {} of the puts directly after a read of their key, {} within {} \
+             operations",
+            percent(found.direct),
+            percent(found.near),
+            found.within
+        );
+        line!(
+            out,
+            "                 {} within {} and by the same client; by chance within {}: {chance}",
+            percent(found.same_client),
+            found.within,
             found.within
         );
     }
@@ -50,6 +57,7 @@ pub(super) fn order(out: &mut String, info: &TraceInfo) {
             share(found.apart)
         );
     }
+    let about = if info.estimated { "≈" } else { "" };
     if info.measured.delete > 0 {
         let lives = &info.lives;
         line!(
@@ -64,6 +72,10 @@ pub(super) fn order(out: &mut String, info: &TraceInfo) {
         );
     }
     windows(out, &info.windows, about);
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
 }
 
 /// The least and the most of a number over the windows.
@@ -90,7 +102,6 @@ fn windows(out: &mut String, windows: &[Window], about: &str) {
         return;
     };
     let new = |window: &Window| window.new_keys as f64 / window.distinct_keys.max(1) as f64;
-    let percent = |share: f64| format!("{:.1} %", share * 100.0);
     line!(
         out,
         "  windows        {} of {} operations: {about}{} keys, of which new {about}{}",

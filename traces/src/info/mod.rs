@@ -9,6 +9,7 @@
 //! | cache curve | depths of accesses in the order of last use; sampled above 65,536 keys | `reuse` |
 //! | windows | operations, working set, growth and drift over the length of the trace | `windows` |
 //! | times | reuse times, overwrite intervals, mean working set | `times` |
+//! | read-modify-writes | reads of a put's key shortly before it, and by chance | `pairs` |
 //! | runs | operations in a row on neighbouring keys | `runs` |
 //! | together | whether keys that are written together are overwritten together | `together` |
 //! | lives | deletes, and how long records live | `lives` |
@@ -28,6 +29,7 @@ mod count;
 mod fit;
 mod kinds;
 mod lives;
+mod pairs;
 mod render;
 mod reuse;
 mod runs;
@@ -40,10 +42,11 @@ mod windows;
 pub use collect::collect;
 pub use kinds::OpCounts;
 pub use lives::Lives;
+pub use pairs::ReadModifyWrite;
 pub use reuse::{CacheCurve, CachePoint};
 pub use runs::{RunStats, Runs};
 pub use sizes::{SizeBin, SizeStats};
-pub use times::{MeanWorkingSet, ReadModifyWrite, ReuseTimes};
+pub use times::{MeanWorkingSet, ReuseTimes};
 pub use together::{Together, WrittenTogether};
 pub use windows::Window;
 

@@ -4,7 +4,6 @@
 //! |---|---|
 //! | reuse time | an access: the operations since the last access to its key |
 //! | overwrite interval | a put or delete: the operations since the last one of its key |
-//! | read-modify-write | a put: whether a read was the last access to its key, shortly before |
 //! | mean working set | distinct keys among T operations in a row, for every T |
 //!
 //! **Mean working set.** A key is in the working set of the last T operations for min(I, T) of the
@@ -29,12 +28,10 @@ use serde::Serialize;
 use super::clock::{Clock, Time};
 use super::count::{Before, KeyCounts};
 use super::kinds::is_write;
+use super::pairs::{Pairs, ReadModifyWrite};
 use super::sizes::{SizeStats, Sizes};
 use super::steps::next_point;
 use crate::OpKind;
-
-/// A read counts as the first half of a read-modify-write up to this many operations before.
-const NEAR: u64 = 16;
 
 /// Intervals between operations on the same key.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -57,17 +54,6 @@ pub struct ReuseTimes {
     pub mean_working_set: Vec<MeanWorkingSet>,
 }
 
-/// How often a put follows a get of its key, or a scan that begins there, without an access between.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct ReadModifyWrite {
-    /// Share of the puts whose key the operation just before read.
-    pub direct: f64,
-    /// Share of the puts whose key was read at most `within` operations before.
-    pub near: f64,
-    /// The limit of `near`.
-    pub within: u64,
-}
-
 /// The mean number of distinct keys in an interval of the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct MeanWorkingSet {
@@ -85,9 +71,6 @@ pub(super) struct Times {
     reads: Sizes,
     writes: Sizes,
     overwrites: Sizes,
-    puts: u64,
-    direct: u64,
-    near: u64,
 }
 
 impl Times {
@@ -98,9 +81,6 @@ impl Times {
             reads: Sizes::of_intervals(),
             writes: Sizes::of_intervals(),
             overwrites: Sizes::of_intervals(),
-            puts: 0,
-            direct: 0,
-            near: 0,
         }
     }
 
@@ -108,8 +88,6 @@ impl Times {
     #[inline]
     pub(super) fn add(&mut self, kind: OpKind, now: Time, before: &Before) {
         let weight = before.stands_for;
-        let is_put = kind == OpKind::Put;
-        self.puts += if is_put { weight } else { 0 };
         let Some(accessed) = before.accessed else {
             return;
         };
@@ -123,21 +101,17 @@ impl Times {
             let interval = self.clock.between(written, now);
             self.overwrites.add_many(interval, weight);
         }
-        if is_put && before.written != before.accessed && reuse <= NEAR {
-            self.near += weight;
-            self.direct += if reuse == 1 { weight } else { 0 };
-        }
     }
 
     /// Ends the pass after `ops` operations. `frequencies` are the access counts of the keys.
     pub(super) fn finish(
         &self,
+        pairs: &Pairs,
         keys: &KeyCounts,
         frequencies: &BTreeMap<u32, u64>,
         ops: u64,
     ) -> ReuseTimes {
         let sampled = 0.5f64.powi(keys.level() as i32);
-        let puts = (self.puts > 0).then_some(self.puts as f64);
         ReuseTimes {
             estimated: !keys.is_exact(),
             sampled,
@@ -145,11 +119,7 @@ impl Times {
             reads: self.reads.stats(),
             writes: self.writes.stats(),
             overwrites: self.overwrites.stats(),
-            read_modify_write: puts.map(|puts| ReadModifyWrite {
-                direct: self.direct as f64 / puts,
-                near: self.near as f64 / puts,
-                within: NEAR,
-            }),
+            read_modify_write: pairs.finish(),
             mean_working_set: self.working_sets(keys, ops),
         }
     }
