@@ -62,6 +62,8 @@ const BAD: &[(&str, &str)] = &[
     ("trace info cut.trz --json out.json", "cut.trz"),
     ("trace info cut.trz --html out.html", "cut.trz"),
     ("trace info empty.trz --html -", "--html -"),
+    ("trace info good.trz --page 511", "page: expected 512"),
+    ("trace info good.trz --page 2MiB", "page: expected 512"),
     (
         "trace info empty.trz --json out --html out",
         "--json, --html",

@@ -28,6 +28,16 @@ fn generated_traces_can_be_inspected_and_replayed() {
     for part in ["reuse_times", "runs", "written_together", "lives"] {
         assert!(info[part].is_object(), "{part}: {info}");
     }
+    // 5,000 records, of which a page holds as many as fill 69 % of it.
+    for (page, per_page, pages) in [("4KiB", 24, 209), ("16KiB", 97, 52)] {
+        let info = ok(
+            folder,
+            &["trace", "info", "a.trz", "--page", page, "--json", "-"],
+        );
+        let curve = &json(&info)["page_cache"];
+        let found = (&curve["records_per_page"], &curve["pages"]);
+        assert_eq!(found, (&per_page.into(), &pages.into()), "{curve}");
+    }
     let text = ok(folder, &["replay", "a.trz", "--json", "out.json"]);
     assert!(!text.is_empty(), "the text report must go to stdout");
     let report = json(&std::fs::read_to_string(folder.join("out.json")).expect("read"));

@@ -241,6 +241,12 @@ fn the_page_of_a_trace_shows_the_values_of_its_document() {
     let back = info["cache"]["points"][3]["written_back"].as_f64();
     let cell = format!(">{:.4}</td>", back.expect("writes"));
     assert!(body.contains(&cell), "no {cell}");
+    let pages = &info["page_cache"]["points"][3];
+    let (size, back) = (&pages["pages"], pages["written_back"].as_f64());
+    let cell = format!(">{size}</td>");
+    assert!(body.contains(&cell), "no {cell}");
+    let cell = format!(">{:.4}</td>", back.expect("writes"));
+    assert!(body.contains(&cell), "no {cell}");
     for title in ["<title>misses per access: ", "<title>accessed: "] {
         assert!(body.contains(title), "no {title}");
     }

@@ -168,3 +168,9 @@ pub trait OpSource {
     /// [`crate::TraceError`] names the file, the place and what was expected.
     fn next_op(&mut self, op: &mut Op) -> Result<bool, crate::TraceError>;
 }
+
+impl<S: OpSource + ?Sized> OpSource for Box<S> {
+    fn next_op(&mut self, op: &mut Op) -> Result<bool, crate::TraceError> {
+        (**self).next_op(op)
+    }
+}

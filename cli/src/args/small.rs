@@ -49,6 +49,7 @@ pub(crate) struct ImportArgs {
 #[command(after_help = "EXAMPLES:\n  \
     treering trace info zipf.trz\n  \
     treering trace info zipf.trz --html zipf.html\n  \
+    treering trace info zipf.trz --page 16KiB\n  \
     treering trace info zipf.trz --json - | jq .popularity.theta\n  \
     treering trace info zipf.trz --json - | jq '.windows[] | {end_op, distinct_keys}'")]
 pub(crate) struct InfoArgs {
@@ -60,6 +61,9 @@ pub(crate) struct InfoArgs {
     /// Write a self-contained HTML page with charts
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+    /// Size of the pages in caches of pages, 512 to 1MiB
+    #[arg(long, value_name = "SIZE", default_value = "4KiB", value_parser = units::small_size)]
+    pub(crate) page: u32,
 }
 
 /// Flags of `treering trees`.

@@ -9,6 +9,7 @@ use super::clock::Clock;
 use super::count::{EXACT_KEYS, KeyCounts};
 use super::kinds::{OpCounts, is_write};
 use super::lives::Deaths;
+use super::pages::{self, KeySample};
 use super::pairs::{self, Pairs};
 use super::reuse::{self, Reuse};
 use super::runs::Neighbours;
@@ -51,14 +52,66 @@ pub fn collect(source: &mut dyn OpSource, header: &Header) -> Result<TraceInfo, 
     collect_with(source, header, EXACT_KEYS)
 }
 
+/// As [`collect`], and with the curve of caches of pages ([`TraceInfo::page_cache`]). `open` begins
+/// the trace anew: once for the statistics, once for the curve, and once more in between above
+/// 900,000 keys or 48 MiB of keys. `page_bytes` is the size of a page.
+///
+/// ```
+/// use treering_traces::{generate::{GenParams, Workload, build}, info};
+///
+/// let params = GenParams::new(Workload::YcsbA, 2000);
+/// let header = build(&params)?.0;
+/// let info = info::collect_with_pages(&header, 4096, || Ok(build(&params)?.1))?;
+/// // 24 records of 116 bytes are 69 % of a page.
+/// let curve = info.page_cache.expect("there are operations");
+/// assert_eq!((curve.records_per_page, curve.pages), (24, 84));
+/// # Ok::<(), treering_traces::TraceError>(())
+/// ```
+///
+/// # Errors
+/// Those of `open` and of the sources. A page smaller than 512 bytes or larger than 1 MiB.
+pub fn collect_with_pages<S: OpSource>(
+    header: &Header,
+    page_bytes: u32,
+    open: impl FnMut() -> Result<S, TraceError>,
+) -> Result<TraceInfo, TraceError> {
+    collect_pages_with(header, page_bytes, pages::Limits::default(), open)
+}
+
+/// As [`collect_with_pages`], within other limits.
+pub(super) fn collect_pages_with<S: OpSource>(
+    header: &Header,
+    page_bytes: u32,
+    limits: pages::Limits,
+    mut open: impl FnMut() -> Result<S, TraceError>,
+) -> Result<TraceInfo, TraceError> {
+    pages::check(page_bytes)?;
+    let sample = Some(KeySample::new(limits));
+    let (mut info, sample) = pass(&mut open()?, header, EXACT_KEYS, sample)?;
+    if let Some(sample) = sample {
+        info.page_cache = pages::curve(sample, header, page_bytes, open)?;
+    }
+    Ok(info)
+}
+
 /// As [`collect`], with a table of at most `exact_keys` keys.
 pub(super) fn collect_with(
     source: &mut dyn OpSource,
     header: &Header,
     exact_keys: usize,
 ) -> Result<TraceInfo, TraceError> {
+    Ok(pass(source, header, exact_keys, None)?.0)
+}
+
+/// The pass over the trace, which adds its keys to `sample`.
+fn pass(
+    source: &mut dyn OpSource,
+    header: &Header,
+    exact_keys: usize,
+    sample: Option<KeySample>,
+) -> Result<(TraceInfo, Option<KeySample>), TraceError> {
     let measured = header.ops.saturating_sub(header.warmup_ops);
-    let mut collector = Collector::new(exact_keys, measured);
+    let mut collector = Collector::new(exact_keys, measured, sample);
     let mut batch = vec![(Op::default(), 0); BATCH];
     let mut ops = 0;
     loop {
@@ -79,7 +132,8 @@ pub(super) fn collect_with(
             ops += 1;
         }
         if len < BATCH {
-            return Ok(collector.finish(header, ops));
+            let sample = collector.sample.take();
+            return Ok((collector.finish(header, ops), sample));
         }
     }
 }
@@ -92,6 +146,8 @@ struct Collector {
     windows: Windows,
     times: Times,
     pairs: Pairs,
+    /// The keys, if pages are made of them later.
+    sample: Option<KeySample>,
     neighbours: Neighbours,
     fates: Fates,
     deaths: Deaths,
@@ -112,7 +168,7 @@ struct Collector {
 
 impl Collector {
     /// Creates the sums for about `ops` measured operations.
-    fn new(exact_keys: usize, ops: u64) -> Self {
+    fn new(exact_keys: usize, ops: u64, sample: Option<KeySample>) -> Self {
         let clock = Clock::new(ops);
         let window = windows::length(ops);
         Collector {
@@ -122,6 +178,7 @@ impl Collector {
             windows: Windows::new(clock, window),
             times: Times::new(clock),
             pairs: Pairs::new(pairs::APART),
+            sample,
             neighbours: Neighbours::default(),
             fates: Fates::new(together::MOST, together::APART),
             deaths: Deaths::new(clock),
@@ -143,7 +200,22 @@ impl Collector {
 
     fn warm_up(&mut self, op: &Op, hash: u64) {
         self.all.add(op.kind);
-        self.keys.meet(hash, op.kind);
+        let is_new = self.keys.meet(hash, op.kind);
+        self.note(op, hash, is_new);
+    }
+
+    /// Adds to what pages are made of.
+    #[inline]
+    fn note(&mut self, op: &Op, hash: u64, is_new_key: bool) {
+        let Some(sample) = &mut self.sample else {
+            return;
+        };
+        if is_new_key {
+            sample.meet(&op.key, hash);
+        }
+        if op.kind == OpKind::Put {
+            sample.put(op.value_len);
+        }
     }
 
     fn measure(&mut self, op: &Op, hash: u64, default_zeros: f64) {
@@ -181,6 +253,8 @@ impl Collector {
         self.seen += 1;
         let now = self.clock.time(self.seen);
         let before = self.keys.access(hash, op.kind, now);
+        let is_new = before.as_ref().is_some_and(|before| !before.is_known);
+        self.note(op, hash, is_new);
         self.reuse.access(hash, is_write(op.kind));
         self.windows.add(op.kind, before.as_ref());
         self.neighbours.add(op);
@@ -245,6 +319,7 @@ impl Collector {
             popularity: self.popularity(header, &frequencies),
             working_set: self.working_set,
             cache: self.reuse.finish(),
+            page_cache: None,
             windows: self.windows.finish(),
             reuse_times: (self.times).finish(&self.pairs, &self.keys, &frequencies, self.seen),
             runs: self.neighbours.finish(),

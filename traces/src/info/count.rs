@@ -114,11 +114,14 @@ impl KeyCounts {
         std::hint::black_box(known.count());
     }
 
-    /// Records an operation on a key without counting it as an access.
+    /// Records an operation on a key without counting it as an access. Returns whether it is a key
+    /// of the sample that no earlier operation had.
     #[inline]
-    pub(crate) fn meet(&mut self, hash: u64, kind: OpKind) {
+    pub(crate) fn meet(&mut self, hash: u64, kind: OpKind) -> bool {
+        let mut is_known = true;
         if Self::keeps(self.level, hash) {
-            let (key, _) = self.note(hash, kind);
+            let key;
+            (key, is_known) = self.note(hash, kind);
             match kind {
                 OpKind::Put => (key.count, key.since) = (key.count | WRITTEN, 0),
                 OpKind::Delete => (key.count, key.since) = (key.count | WRITTEN, DELETED),
@@ -126,6 +129,7 @@ impl KeyCounts {
             }
             self.shrink();
         }
+        !is_known
     }
 
     /// Counts an access to the key with this hash (`xxh3_64`). Returns what was known before, or

@@ -1,5 +1,5 @@
-//! Statistics of a trace (`trace info`), in one pass and bounded memory (at most 170 MiB for any
-//! length).
+//! Statistics of a trace (`trace info`), in bounded memory (at most 240 MiB for any length): in one
+//! pass, or in two or three with the curve of pages.
 //!
 //! | part | how | bounded by |
 //! |---|---|---|
@@ -7,6 +7,7 @@
 //! | distinct keys | a table of key hashes; exact to 3.6 M keys, then within 0.1 % | `count` |
 //! | working set | distinct keys among the first 1, 2, 5, 10, … operations | 60 points |
 //! | cache curve | depths of accesses in the order of last use; sampled above 65,536 keys | `reuse` |
+//! | page curve | the same for pages of keys in order, which a second pass plays | `pages` |
 //! | windows | operations, working set, growth and drift over the length of the trace | `windows` |
 //! | times | reuse times, overwrite intervals, mean working set | `times` |
 //! | read-modify-writes | reads of a put's key shortly before it, and by chance | `pairs` |
@@ -18,7 +19,7 @@
 //!
 //! Operations that the header marks as warm-up count only towards the totals and the set of keys.
 //! They load the store, and would bias popularity, sizes and the write share. A scan is an access
-//! to its first key.
+//! to its first key; only the page curve sees all its records.
 
 #[cfg(test)]
 mod brute;
@@ -29,6 +30,7 @@ mod count;
 mod fit;
 mod kinds;
 mod lives;
+mod pages;
 mod pairs;
 mod render;
 mod reuse;
@@ -39,9 +41,10 @@ mod times;
 mod together;
 mod windows;
 
-pub use collect::collect;
+pub use collect::{collect, collect_with_pages};
 pub use kinds::OpCounts;
 pub use lives::Lives;
+pub use pages::{PageCurve, PagePoint};
 pub use pairs::ReadModifyWrite;
 pub use reuse::{CacheCurve, CachePoint};
 pub use runs::{RunStats, Runs};
@@ -103,6 +106,9 @@ pub struct TraceInfo {
     pub working_set: Vec<WorkingSet>,
     /// Misses and write-backs of caches of any size, after the warm-up; `None` without operations.
     pub cache: Option<CacheCurve>,
+    /// The same of caches of pages; `None` without operations, and from [`collect`], whose one pass
+    /// cannot know the pages.
+    pub page_cache: Option<PageCurve>,
     /// The trace in windows of equal length; none without operations.
     pub windows: Vec<Window>,
     /// Intervals between operations on the same key.

@@ -81,6 +81,7 @@ pub(super) fn text(info: &TraceInfo) -> String {
     correlation::intervals(&mut out, info);
     working_set(&mut out, info);
     cache(&mut out, info);
+    pages(&mut out, info);
     out
 }
 
@@ -221,14 +222,40 @@ fn cache(out: &mut String, info: &TraceInfo) {
         "\nleast-recently-used caches of keys{about}\n          keys       misses  write-backs per write"
     );
     for point in &curve.points {
-        let back = point.written_back.map(|back| format!("{back:>23.3}"));
-        line!(
-            out,
-            "{:>14} {:>10.2} %{}",
-            count(point.keys),
-            point.misses * 100.0,
-            back.unwrap_or_default()
-        );
+        cache_row(out, point.keys, point.misses, point.written_back);
+    }
+}
+
+fn cache_row(out: &mut String, size: u64, misses: f64, written_back: Option<f64>) {
+    let back = written_back.map_or(String::new(), |back| format!("{back:>23.3}"));
+    line!(out, "{:>14} {:>10.2} %{back}", count(size), misses * 100.0);
+}
+
+fn pages(out: &mut String, info: &TraceInfo) {
+    let Some(curve) = &info.page_cache else {
+        return;
+    };
+    let (about, sampled) = match curve.estimated {
+        true => {
+            let share = format!(", estimated from {:.2} % of them", curve.sampled * 100.0);
+            ("≈", share)
+        }
+        false => ("", String::new()),
+    };
+    let scans = curve.pages_per_scan.map_or(String::new(), |pages| {
+        format!("; a scan accesses {about}{pages:.2}")
+    });
+    line!(
+        out,
+        "\nleast-recently-used caches of pages of {}, {:.0} % full ({} records); \
+         {about}{} pages{sampled}{scans}\n         pages       misses  write-backs per write",
+        bytes(f64::from(curve.page_bytes)),
+        curve.fill * 100.0,
+        count(u64::from(curve.records_per_page)),
+        count(curve.pages)
+    );
+    for point in &curve.points {
+        cache_row(out, point.pages, point.misses, point.written_back);
     }
 }
 

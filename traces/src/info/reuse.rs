@@ -78,6 +78,8 @@ struct Depths(Vec<u64>);
 /// The state of the pass over a trace.
 pub(super) struct Reuse {
     most: usize,
+    /// Each key that is given stands for 2^base keys.
+    base: u32,
     /// Keys are tracked if the lowest `level` bits of their hash are zero.
     level: u32,
     by_hash: FxHashMap<u64, u32>,
@@ -94,8 +96,15 @@ pub(super) struct Reuse {
 impl Reuse {
     /// Creates the state for at most `most` tracked keys.
     pub(super) fn new(most: usize) -> Reuse {
+        Reuse::of_sample(most, 0)
+    }
+
+    /// Creates the state for at most `most` tracked keys of a sample: only one key in 2^base is
+    /// given to [`Reuse::access`].
+    pub(super) fn of_sample(most: usize, base: u32) -> Reuse {
         Reuse {
             most,
+            base,
             level: 0,
             by_hash: FxHashMap::default(),
             tracked: Vec::new(),
@@ -108,6 +117,17 @@ impl Reuse {
         }
     }
 
+    /// How many halvings of the keys the sample is.
+    fn scale(&self) -> u32 {
+        self.base + self.level
+    }
+
+    /// Counts accesses to keys outside the sample, and how many of them are writes.
+    pub(super) fn elsewhere(&mut self, accesses: u64, writes: u64) {
+        self.accesses += accesses;
+        self.writes += writes;
+    }
+
     /// Takes an access to the key with this hash.
     pub(super) fn access(&mut self, hash: u64, write: bool) {
         self.accesses += 1;
@@ -115,7 +135,8 @@ impl Reuse {
         if !is_tracked(self.level, hash) {
             return;
         }
-        let stands_for = 1 << self.level;
+        let scale = self.scale();
+        let stands_for = 1 << scale;
         self.counted += stands_for;
         if self.order.is_full() {
             self.order.renumber(&mut self.tracked);
@@ -132,7 +153,7 @@ impl Reuse {
             return;
         };
         let key = &mut self.tracked[index as usize];
-        let depth = self.order.depth(key.place) << self.level;
+        let depth = self.order.depth(key.place) << scale;
         self.depths.add(depth, stands_for);
         self.order.remove(key.place);
         key.place = self.order.push();
@@ -164,20 +185,21 @@ impl Reuse {
         if self.accesses == 0 {
             return None;
         }
-        let stands_for = 1 << self.level;
+        let scale = self.scale();
+        let stands_for = 1 << scale;
         for key in &self.tracked {
             if let Some(deepest) = key.deepest {
                 // The deepest access that a later one could have.
-                let now = self.order.depth(key.place) << self.level;
+                let now = self.order.depth(key.place) << scale;
                 self.stays.add(deepest.max(now), stands_for);
             }
         }
-        let keys = (self.tracked.len() as u64) << self.level;
+        let keys = (self.tracked.len() as u64) << scale;
         // Depths are multiples of what a key stands for, which says nothing about smaller caches.
-        let least = if self.level == 0 {
+        let least = if scale == 0 {
             0
         } else {
-            LEAST_SAMPLED << self.level
+            LEAST_SAMPLED << scale
         };
         let points = sizes(keys).filter(|&keys| keys >= least);
         let points = points.map(|keys| CachePoint {
@@ -186,7 +208,7 @@ impl Reuse {
             written_back: self.written_back(keys),
         });
         Some(CacheCurve {
-            estimated: self.level > 0,
+            estimated: scale > 0,
             sampled: 1.0 / stands_for as f64,
             points: points.collect(),
         })
@@ -307,4 +329,4 @@ impl Order {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -1,8 +1,9 @@
 //! The page of `treering trace info`: what caches of all sizes would do, how the working set moves
 //! over the trace, and how long keys rest between operations.
 
-use treering_traces::info::{CacheCurve, SizeStats, TraceInfo, Window};
+use treering_traces::info::{CacheCurve, PageCurve, SizeStats, TraceInfo, Window};
 
+use super::super::numbers::bytes;
 use super::bars::{Bars, Series, bars};
 use super::chart::number;
 use super::lines::{Curve, Lines, Scale, colour};
@@ -15,6 +16,9 @@ pub fn render(info: &TraceInfo) -> String {
     let mut out = sentences(&about(info));
     if let Some(curve) = &info.cache {
         out += &section_cache(curve);
+    }
+    if let Some(curve) = &info.page_cache {
+        out += &section_pages(curve);
     }
     if !info.windows.is_empty() {
         out += &section_windows(info);
@@ -48,11 +52,17 @@ fn percent(share: f64) -> String {
     format!("{:.2} %", 100.0 * share)
 }
 
-fn section_cache(curve: &CacheCurve) -> String {
-    let title = "Misses and write-backs by cache size";
-    let points = || curve.points.iter();
-    let misses = points().map(|point| (point.keys as f64, point.misses));
-    let back = points().filter_map(|point| Some((point.keys as f64, point.written_back?)));
+/// What a cache of a size does: the size, misses per access, write-backs per write.
+type Point = (u64, f64, Option<f64>);
+
+/// A picture of the points and a folded table below it. `what` is in the cache.
+fn caches(what: &str, title: &str, notes: &[String], points: &[Point]) -> String {
+    let misses = points
+        .iter()
+        .map(|(size, misses, _)| (*size as f64, *misses));
+    let back = points
+        .iter()
+        .filter_map(|(size, _, back)| Some((*size as f64, (*back)?)));
     let mut curves = vec![Curve {
         name: "misses per access".into(),
         points: misses.collect(),
@@ -65,24 +75,28 @@ fn section_cache(curve: &CacheCurve) -> String {
         });
     }
     let lines = Lines {
-        x: "keys in a least-recently-used cache",
+        x: &format!("{what} in a least-recently-used cache"),
         y: "per access, or per write",
         scale: Scale::Log,
         y_scale: Scale::Linear,
         curves,
     };
-    let rows = points().map(|point| {
+    let rows = points.iter().map(|&(size, misses, back)| {
         vec![
-            Cell::count(point.keys),
-            Cell::number(percent(point.misses), point.misses),
-            Cell::optional(point.written_back, |back| format!("{back:.4}")),
+            Cell::count(size),
+            Cell::number(percent(misses), misses),
+            Cell::optional(back, |back| format!("{back:.4}")),
         ]
     });
     let table = Table {
-        label: "Misses and write-backs, as a table",
-        head: vec!["keys", "misses", "write-backs per write"],
+        label: &format!("Misses and write-backs of {what}, as a table"),
+        head: vec![what, "misses", "write-backs per write"],
         rows: rows.collect(),
     };
+    heading(title) + &sentences(notes) + &lines.picture().figure(title) + &table.folded()
+}
+
+fn section_cache(curve: &CacheCurve) -> String {
     let mut notes = vec![
         "A write-back is an evicted key that was written since it came into the cache. \
          First accesses to a key are misses."
@@ -94,7 +108,39 @@ fn section_cache(curve: &CacheCurve) -> String {
             percent(curve.sampled)
         ));
     }
-    heading(title) + &sentences(&notes) + &lines.picture().figure(title) + &table.folded()
+    let points = curve.points.iter();
+    let points: Vec<Point> = points
+        .map(|point| (point.keys, point.misses, point.written_back))
+        .collect();
+    let title = "Misses and write-backs of keys by cache size";
+    caches("keys", title, &notes, &points)
+}
+
+fn section_pages(curve: &PageCurve) -> String {
+    let about = if curve.estimated { "≈" } else { "" };
+    let mut notes = vec![format!(
+        "All keys of the trace, in order, fill {about}{} pages of {} to {:.0} %: {} records each. \
+         A page is written back if it is evicted after a write to one of its keys.",
+        number(curve.pages as f64),
+        bytes(f64::from(curve.page_bytes)),
+        100.0 * curve.fill,
+        number(f64::from(curve.records_per_page))
+    )];
+    notes.extend(
+        curve
+            .pages_per_scan
+            .map(|pages| format!("A scan accesses {about}{pages:.2} pages.")),
+    );
+    if curve.estimated {
+        let share = percent(curve.sampled);
+        notes.push(format!("Estimated from {share} of the pages."));
+    }
+    let points = curve.points.iter();
+    let points: Vec<Point> = points
+        .map(|point| (point.pages, point.misses, point.written_back))
+        .collect();
+    let title = "Misses and write-backs of pages by cache size";
+    caches("pages", title, &notes, &points)
 }
 
 /// A curve over the windows, at their ends.
@@ -278,15 +324,19 @@ mod tests {
     fn rendered(workload: Workload, ops: u64) -> String {
         let mut params = GenParams::new(workload, 500);
         params.ops = Some(ops);
-        let (header, mut source) = build(&params).expect("valid parameters");
-        let info = info::collect(&mut *source, &header).expect("generators do not fail");
-        render(&info)
+        let (header, _) = build(&params).expect("valid parameters");
+        let open = || Ok(build(&params)?.1);
+        let info = info::collect_with_pages(&header, 4096, open);
+        render(&info.expect("generators do not fail"))
     }
 
     #[test]
     fn every_section_has_its_picture() {
         let page = rendered(Workload::YcsbF, 20_000);
         for part in [
+            "keys in a least-recently-used cache",
+            "pages in a least-recently-used cache",
+            "fill 21 pages of 4.0 KiB to 69 %: 24 records each",
             "misses per access",
             "write-backs per write",
             "Working set over time",
@@ -297,7 +347,7 @@ mod tests {
             assert!(page.contains(part), "no {part} in {page}");
         }
         // Wide and narrow.
-        assert_eq!(page.matches("<svg").count(), 10);
+        assert_eq!(page.matches("<svg").count(), 12);
         assert!(!page.contains("NaN") && !page.contains("inf"));
     }
 

@@ -5,7 +5,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::*;
 
 /// An access: the key, and whether it is a write.
-type Access = (u64, bool);
+pub(in crate::info) type Access = (u64, bool);
 
 fn curve(accesses: &[Access], most: usize) -> CacheCurve {
     let mut reuse = Reuse::new(most);
@@ -16,7 +16,7 @@ fn curve(accesses: &[Access], most: usize) -> CacheCurve {
 }
 
 /// Misses and write-backs of a least-recently-used cache.
-fn play(accesses: &[Access], size: usize) -> (u64, u64) {
+pub(in crate::info) fn play(accesses: &[Access], size: usize) -> (u64, u64) {
     // The last one is the one used most recently.
     let mut cache: Vec<Access> = Vec::new();
     let (mut misses, mut back) = (0, 0);
