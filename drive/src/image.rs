@@ -1,24 +1,32 @@
-//! The drive's bytes: a sparse file, or anonymous memory that behaves like one.
+//! The drive's bytes: memory, or a sparse file.
 //!
-//! Both are file descriptors, so reads, writes and holes are system calls: a full disk below is an
-//! error, not a signal, and a killed drive leaves what was written.
+//! A file is read and written by system calls: a full disk below is an error, not a signal, and a
+//! killed drive leaves what was written.
 
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
+use parking_lot::RwLock;
+use rustix::fs::{FallocateFlags, fallocate};
 use treering_engine::BLOCK_SIZE;
 
 use crate::error::DriveError;
+use crate::memory::Memory;
 use crate::recording::Extent;
 
 /// The bytes of a drive. Blocks that were never written, or discarded, read as zeros.
 #[derive(Debug)]
 pub struct Image {
-    file: File,
+    medium: Medium,
     blocks: u64,
+}
+
+#[derive(Debug)]
+enum Medium {
+    Memory(RwLock<Memory>),
+    File(File),
 }
 
 impl Image {
@@ -29,14 +37,17 @@ impl Image {
     /// [`DriveError::System`] if there is no room for it.
     pub fn new(blocks: u64) -> Result<Image, DriveError> {
         let what = "the bytes of the drive";
-        let file = match blocks * BLOCK_SIZE as u64 <= free_memory() / 2 {
-            true => memfd_create("treering-drive", MemfdFlags::CLOEXEC)
-                .map(File::from)
-                .map_err(io::Error::from),
-            false => tempfile::tempfile(),
-        };
-        let file = file.map_err(DriveError::system(what))?;
-        Image::of(file, blocks).map_err(DriveError::system(what))
+        let bytes = blocks.saturating_mul(BLOCK_SIZE as u64);
+        if bytes > free_memory() / 2 {
+            let file = tempfile::tempfile().and_then(|file| Image::of(file, blocks));
+            return file.map_err(DriveError::system(what));
+        }
+        // Smaller than memory, so it is a `usize`.
+        let memory = Memory::new(bytes as usize).map_err(DriveError::system(what))?;
+        Ok(Image {
+            medium: Medium::Memory(RwLock::new(memory)),
+            blocks,
+        })
     }
 
     /// A drive whose bytes are in a file, which is made if it does not exist.
@@ -51,8 +62,11 @@ impl Image {
     }
 
     fn of(file: File, blocks: u64) -> io::Result<Image> {
-        file.set_len(blocks * BLOCK_SIZE as u64)?;
-        Ok(Image { file, blocks })
+        file.set_len(blocks.saturating_mul(BLOCK_SIZE as u64))?;
+        Ok(Image {
+            medium: Medium::File(file),
+            blocks,
+        })
     }
 
     /// Size in blocks of 4 KiB.
@@ -66,7 +80,13 @@ impl Image {
     /// # Errors
     /// Those of the medium below.
     pub fn read(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
-        self.file.read_exact_at(bytes, at)
+        match &self.medium {
+            Medium::File(file) => file.read_exact_at(bytes, at),
+            Medium::Memory(memory) => {
+                bytes.copy_from_slice(range(memory.read().bytes(), at, bytes.len())?);
+                Ok(())
+            }
+        }
     }
 
     /// Writes bytes from the byte `at` on.
@@ -74,7 +94,15 @@ impl Image {
     /// # Errors
     /// Those of the medium below.
     pub fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
-        self.file.write_all_at(bytes, at)
+        match &self.medium {
+            Medium::File(file) => file.write_all_at(bytes, at),
+            Medium::Memory(memory) => {
+                let mut memory = memory.write();
+                let end = end_of(memory.bytes(), at, bytes.len())?;
+                memory.bytes_mut()[at as usize..end].copy_from_slice(bytes);
+                Ok(())
+            }
+        }
     }
 
     /// Forgets blocks; they read as zeros.
@@ -83,10 +111,39 @@ impl Image {
     /// Those of the medium below.
     pub fn discard(&self, extent: Extent) -> io::Result<()> {
         let block = BLOCK_SIZE as u64;
-        let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         let (at, len) = (extent.lba * block, extent.blocks * block);
-        fallocate(&self.file, how, at, len).map_err(io::Error::from)
+        match &self.medium {
+            Medium::File(file) => {
+                let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+                fallocate(file, how, at, len).map_err(io::Error::from)
+            }
+            Medium::Memory(memory) => {
+                let mut memory = memory.write();
+                end_of(memory.bytes(), at, len as usize)?;
+                memory.forget(at as usize, len as usize)
+            }
+        }
     }
+
+    /// Hands over bytes from the byte `at` on without copying them. `None` if they are in a file.
+    pub fn view<T>(&self, at: u64, len: usize, take: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        match &self.medium {
+            Medium::File(_) => None,
+            Medium::Memory(memory) => range(memory.read().bytes(), at, len).ok().map(take),
+        }
+    }
+}
+
+/// The end of a range that must lie in the drive.
+fn end_of(all: &[u8], at: u64, len: usize) -> io::Result<usize> {
+    let end = usize::try_from(at).ok().and_then(|at| at.checked_add(len));
+    end.filter(|end| *end <= all.len())
+        .ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+}
+
+fn range(all: &[u8], at: u64, len: usize) -> io::Result<&[u8]> {
+    let end = end_of(all, at, len)?;
+    Ok(&all[end - len..end])
 }
 
 /// Bytes of memory that could be used without swapping; 0 if unknown.
@@ -102,14 +159,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_discarded_reads_as_zeros() {
-        let image = Image::new(16).expect("a small drive");
-        image.write(4096, &[7; 8192]).expect("room");
-        image.discard(Extent { lba: 1, blocks: 1 }).expect("a hole");
-        let mut bytes = vec![1; 12288];
-        image.read(4096, &mut bytes).expect("within the drive");
-        assert!(bytes[..4096].iter().all(|b| *b == 0));
-        assert!(bytes[4096..8192].iter().all(|b| *b == 7));
-        assert!(bytes[8192..].iter().all(|b| *b == 0));
+    fn what_is_discarded_reads_as_zeros_on_either_medium() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = Image::open(&dir.path().join("image"), 16).expect("a small drive");
+        for image in [Image::new(16).expect("a small drive"), file] {
+            image.write(4096, &[7; 8192]).expect("room");
+            image.discard(Extent { lba: 1, blocks: 1 }).expect("a hole");
+            let mut bytes = vec![1; 12288];
+            image.read(4096, &mut bytes).expect("within the drive");
+            assert!(bytes[..4096].iter().all(|b| *b == 0));
+            assert!(bytes[4096..8192].iter().all(|b| *b == 7));
+            assert!(bytes[8192..].iter().all(|b| *b == 0));
+            assert!(
+                image.read(16 * 4096 - 1, &mut [0; 2]).is_err(),
+                "behind the end"
+            );
+        }
+    }
+
+    #[test]
+    fn a_drive_in_memory_ends_where_it_ends() {
+        let image = Image::new(1).expect("a small drive");
+        assert!(image.write(4095, &[1; 2]).is_err());
+        assert!(image.discard(Extent { lba: 1, blocks: 1 }).is_err());
+        assert_eq!(image.view(4095, 1, <[u8]>::to_vec), Some(vec![0]));
+        assert_eq!(image.view(4095, 2, <[u8]>::to_vec), None);
     }
 }

@@ -41,6 +41,7 @@ mod janitor;
 pub mod layout;
 pub mod measure;
 pub mod program;
+mod memory;
 pub mod recording;
 pub mod report;
 pub mod session;
