@@ -1,10 +1,10 @@
 //! The faces `ext4`, `xfs`, `btrfs` and `none`: a disk, recorded below a real file system.
 //!
 //! ```text
-//! program ─▶ ext4, XFS or Btrfs on DIR ─▶ /dev/loopN ─▶ the FUSE file `disk` ─▶ image, recording
+//! program ─▶ ext4, XFS or Btrfs on DIR ─▶ /dev/loopN ─▶ a FUSE file ─▶ image, recording
 //!            the kernel's own              direct I/O    mounted nowhere
 //!
-//! program ─▶ DIR/disk, a FUSE file ─────────────────────────────────────────▶ image, recording
+//! program ─▶ DIR/disk, a FUSE file ──────────────────────────────────▶ image, recording
 //! ```
 //!
 //! The FUSE file system below a loop device has no place in the directory tree: it is made with
@@ -39,7 +39,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -71,6 +71,9 @@ pub const KEPT: &str = "disk.img";
 
 /// The FUSE file system's name in tables of mounts.
 const SOURCE: &str = "treering-disk";
+
+/// How many disks this process has had, for their names.
+static DISKS: AtomicU64 = AtomicU64::new(0);
 
 /// The threads that serve a disk end this soon after its last user, or never.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -149,7 +152,8 @@ impl DiskMount {
         let mut config = config(options);
         config.mount_options = vec![MountOption::FSName(SOURCE.into())];
         let disk = Arc::clone(&self.disk);
-        let session = Session::new(Served { disk, above }, &self.dir, &config);
+        let name = "disk".into();
+        let session = Session::new(Served { disk, above, name }, &self.dir, &config);
         let session = session.map_err(|error| no_fuse(error, "mounting the disk"))?;
         let session = session.spawn();
         self.session = Some(session.map_err(DriveError::system("threads for the disk"))?);
@@ -201,8 +205,15 @@ impl DiskMount {
         };
         let mount = mount().map_err(io::Error::from);
         let mount = mount.map_err(|error| no_fuse(error, "mounting the disk"))?;
-        let (disk, above) = (Arc::clone(&self.disk), Above::Nothing);
-        let served = Served { disk, above };
+        // Programs take two loop devices for one if their files have the same name, as
+        // `mkfs.btrfs` does, which then finds its device mounted.
+        let number = DISKS.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{SOURCE}-{}-{number}", std::process::id());
+        let served = Served {
+            disk: Arc::clone(&self.disk),
+            above: Above::Nothing,
+            name: name.clone(),
+        };
         let fuse = OwnedFd::from(fuse);
         let session = Session::from_fd(served, fuse, SessionACL::All, config(options));
         let session = session.map_err(DriveError::system("FUSE"))?;
@@ -213,9 +224,9 @@ impl DiskMount {
         });
         self.served = Some(thread.map_err(DriveError::system("threads for the disk"))?);
         let flags = OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC;
-        let file = openat(&mount, "disk", flags, Mode::empty()).map_err(io::Error::from);
+        let file = openat(&mount, name.as_str(), flags, Mode::empty()).map_err(io::Error::from);
         file.map(File::from)
-            .map_err(DriveError::system("the file `disk`"))
+            .map_err(DriveError::system("the disk's file"))
     }
 
     fn note_mounted(&mut self) -> Result<(), DriveError> {
@@ -469,7 +480,8 @@ pub fn clean_up() -> Vec<String> {
         let Some(dir) = dir.filter(|_| source.starts_with("treering-")) else {
             continue;
         };
-        let dead = rustix::fs::stat(dir.as_str()).err() == Some(rustix::io::Errno::NOTCONN);
+        // The kernel may remember attributes, so `stat` would not ask who serves it.
+        let dead = rustix::fs::statfs(dir.as_str()).err() == Some(rustix::io::Errno::NOTCONN);
         let flags = UnmountFlags::DETACH | UnmountFlags::NOFOLLOW;
         if dead && rustix::mount::unmount(dir.as_str(), flags).is_ok() {
             undone.push(format!("unmounted {dir}"));

@@ -30,7 +30,6 @@ use crate::recording::{Event, Extent, NodeId, Sink};
 
 const BLOCK: u64 = BLOCK_SIZE as u64;
 const DISK: INodeNo = INodeNo(2);
-const NAME: &str = "disk";
 /// Nothing changes but through this kernel, so it may remember for long.
 const TTL: Duration = Duration::from_secs(3600);
 
@@ -172,7 +171,8 @@ fn answer(reply: ReplyEmpty, result: Result<(), Errno>) {
 pub(super) enum Above {
     /// Nobody: each write is a request.
     Nothing,
-    /// The kernel's page cache, which writes back later.
+    /// The kernel's page cache, which writes back later. A write beyond the end of the disk fails
+    /// only then, so `fsync` tells of it.
     PageCache,
 }
 
@@ -180,6 +180,8 @@ pub(super) enum Above {
 pub(super) struct Served {
     pub(super) disk: Arc<Disk>,
     pub(super) above: Above,
+    /// The file's name.
+    pub(super) name: String,
 }
 
 impl Served {
@@ -223,7 +225,7 @@ impl Filesystem for Served {
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         match self.attributes(DISK) {
-            Some(found) if parent == INodeNo::ROOT && name == NAME => {
+            Some(found) if parent == INodeNo::ROOT && name == self.name.as_str() => {
                 reply.entry(&TTL, &found, Generation(0));
             }
             _ => reply.error(Errno::ENOENT),
@@ -376,7 +378,7 @@ impl Filesystem for Served {
         let entries = [
             (INodeNo::ROOT, FileType::Directory, "."),
             (INodeNo::ROOT, FileType::Directory, ".."),
-            (DISK, FileType::RegularFile, NAME),
+            (DISK, FileType::RegularFile, self.name.as_str()),
         ];
         for (at, (node, kind, name)) in entries.into_iter().enumerate().skip(offset as usize) {
             if reply.add(node, at as u64 + 1, kind, name) {
