@@ -144,6 +144,21 @@ fn flushes_and_discards_reach_the_recording() {
 }
 
 #[test]
+fn direct_writes_of_512_bytes_are_taken() {
+    if !disk::can_mount("direct I/O") {
+        return;
+    }
+    for fs in disk::ALL {
+        let dir = tempfile::tempdir().expect("dir");
+        disk::with_disk(&disk::options(dir.path()), fs, Arc::new(Nowhere), |dir| {
+            let script = "dd if=/dev/urandom of=a bs=512 count=9 status=none; \
+                dd if=a of=b bs=512 oflag=direct status=none; cmp a b";
+            disk::shell(dir, script);
+        });
+    }
+}
+
+#[test]
 fn fio_verifies_what_it_wrote() {
     if !disk::can_mount("fio") || !disk::has("fio") {
         return;
