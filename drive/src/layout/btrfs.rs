@@ -112,6 +112,9 @@ impl Chunks {
             let found = format!("kind {kind:#x} with {stripes} stripes");
             return Err(bad(place(), "one or two copies on one device", found));
         }
+        if logical.checked_add(le64(item, 0)).is_none() {
+            return Err(bad(place(), "a possible length", le64(item, 0)));
+        }
         if item.len() < 48 + 32 * usize::from(stripes) {
             return Err(bad(
                 place(),
@@ -218,7 +221,7 @@ pub(super) fn regions(reader: &mut Reader<'_>) -> Result<Vec<(String, Vec<Extent
         ("metadata chunks", metadata),
         ("superblocks", supers),
     ];
-    Ok(super::named(all))
+    super::named(reader, all)
 }
 
 /// Tells nodes from other blocks, and by the tree they belong to.

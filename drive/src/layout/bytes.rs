@@ -94,7 +94,9 @@ pub(super) struct Blocks(Vec<Extent>);
 impl Blocks {
     pub(super) fn add(&mut self, lba: u64, blocks: u64) {
         match self.0.last_mut() {
-            Some(last) if last.lba + last.blocks == lba => last.blocks += blocks,
+            Some(last) if last.lba.checked_add(last.blocks) == Some(lba) => {
+                last.blocks = last.blocks.saturating_add(blocks);
+            }
             _ if blocks > 0 => self.0.push(Extent { lba, blocks }),
             _ => {}
         }
@@ -103,12 +105,17 @@ impl Blocks {
     /// The blocks of `bytes` bytes from the byte `at` on.
     pub(super) fn add_bytes(&mut self, at: u64, bytes: u64) {
         let first = at / BLOCK;
-        self.add(first, (at + bytes).div_ceil(BLOCK) - first);
+        self.add(first, at.saturating_add(bytes).div_ceil(BLOCK) - first);
     }
 
     pub(super) fn extents(self) -> Vec<Extent> {
         merge(self.0)
     }
+}
+
+/// The block behind an extent; numbers that a damaged image gives may be any.
+pub(super) fn end(extent: &Extent) -> u64 {
+    extent.lba.saturating_add(extent.blocks)
 }
 
 /// Sorted extents without overlaps, as few as possible.
@@ -117,9 +124,8 @@ pub(crate) fn merge(mut extents: Vec<Extent>) -> Vec<Extent> {
     let mut merged: Vec<Extent> = Vec::with_capacity(extents.len());
     for extent in extents.into_iter().filter(|e| e.blocks > 0) {
         match merged.last_mut() {
-            Some(last) if extent.lba <= last.lba + last.blocks => {
-                let end = (extent.lba + extent.blocks).max(last.lba + last.blocks);
-                last.blocks = end - last.lba;
+            Some(last) if extent.lba <= end(last) => {
+                last.blocks = end(&extent).max(end(last)) - last.lba;
             }
             _ => merged.push(extent),
         }
@@ -132,12 +138,12 @@ pub(crate) fn without(all: &[Extent], known: &[Extent]) -> Vec<Extent> {
     let mut rest = Vec::new();
     let mut known = known.iter().peekable();
     for extent in all {
-        let (mut at, end) = (extent.lba, extent.lba + extent.blocks);
-        while at < end {
-            while known.next_if(|k| k.lba + k.blocks <= at).is_some() {}
+        let (mut at, last) = (extent.lba, end(extent));
+        while at < last {
+            while known.next_if(|k| end(k) <= at).is_some() {}
             let (from, to) = match known.peek() {
-                Some(k) if k.lba < end => (k.lba.max(at), (k.lba + k.blocks).min(end)),
-                _ => (end, end),
+                Some(k) if k.lba < last => (k.lba.max(at), end(k).min(last)),
+                _ => (last, last),
             };
             if from > at {
                 let blocks = from - at;

@@ -226,7 +226,7 @@ pub(super) fn regions(reader: &mut Reader<'_>) -> Result<Vec<(String, Vec<Extent
         ("extended attributes", found.attributes),
         ("other metadata", found.others),
     ];
-    Ok(super::named(all))
+    super::named(reader, all)
 }
 
 fn visit_inodes(
@@ -324,9 +324,9 @@ impl Walk<'_> {
                     1,
                 ),
             };
-            if block + len > self.geometry.blocks {
+            if block.saturating_add(len) > self.geometry.blocks {
                 let expected = format!("blocks below {}", self.geometry.blocks);
-                return Err(bad(place(), expected, block + len));
+                return Err(bad(place(), expected, block.saturating_add(len)));
             }
             if found == 0 {
                 if let Some(data) = &mut into.data {

@@ -82,11 +82,24 @@ pub fn added(now: &Regions, before: &Regions) -> Regions {
     found
 }
 
-fn named<const N: usize>(all: [(&str, Blocks); N]) -> Regions {
-    let all = all
-        .into_iter()
-        .map(|(name, blocks)| (name.to_owned(), blocks.extents()));
-    all.filter(|(_, extents)| !extents.is_empty()).collect()
+/// What was found, each within the disk.
+fn named<const N: usize>(
+    reader: &Reader<'_>,
+    all: [(&str, Blocks); N],
+) -> Result<Regions, DriveError> {
+    let mut found = Vec::new();
+    for (name, blocks) in all {
+        let extents = blocks.extents();
+        let beyond = extents.last().map_or(0, bytes::end);
+        if beyond > reader.blocks() {
+            let expected = format!("blocks below {}", reader.blocks());
+            return Err(bytes::bad(name, expected, beyond));
+        }
+        if !extents.is_empty() {
+            found.push((name.to_owned(), extents));
+        }
+    }
+    Ok(found)
 }
 
 /// Turns the addresses that `FIEMAP` gives into blocks of the disk.

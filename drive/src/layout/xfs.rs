@@ -83,6 +83,7 @@ impl Geometry {
             && (256..=2048).contains(&g.inode_size)
             && g.group_log < 32
             && g.group_blocks <= 1 << g.group_log
+            && g.inodes_log < 8
             && g.inode_size << g.inodes_log == BLOCK;
         if !sound {
             let found = format!(
@@ -157,7 +158,7 @@ pub(super) fn regions(reader: &mut Reader<'_>) -> Result<Vec<(String, Vec<Extent
     let block = geometry.log_start & ((1 << geometry.group_log) - 1);
     let log = geometry
         .block(group, block)
-        .filter(|b| b + geometry.log_blocks <= geometry.blocks);
+        .filter(|b| b.saturating_add(geometry.log_blocks) <= geometry.blocks);
     let log =
         log.ok_or_else(|| bad("the log of XFS", "a place on the disk", geometry.log_start))?;
     let mut journal = Blocks::default();
@@ -170,7 +171,7 @@ pub(super) fn regions(reader: &mut Reader<'_>) -> Result<Vec<(String, Vec<Extent
         ("inodes", found.inodes),
         ("reverse maps", found.maps),
     ];
-    Ok(super::named(all))
+    super::named(reader, all)
 }
 
 /// A btree of a group; root 0 means that there is none.
