@@ -27,6 +27,7 @@
 //! | [`program`] | running the user's command on a drive |
 //! | [`session`] | from the mount to the end of the recording |
 //! | [`recording`] | what reached the drive, as a file |
+//! | [`info`] | what is in a recording |
 
 #![warn(missing_docs)]
 
@@ -42,6 +43,7 @@ pub mod layout;
 pub mod measure;
 pub mod program;
 mod memory;
+pub mod info;
 pub mod recording;
 pub mod report;
 pub mod session;

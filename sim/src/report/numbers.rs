@@ -1,6 +1,7 @@
 //! Formats numbers for text and pages.
 
 /// Groups digits: 1,234,567.
+#[must_use]
 pub fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -14,11 +15,13 @@ pub fn grouped(n: u64) -> String {
 }
 
 /// Formats a share as +1.23 %.
+#[must_use]
 pub fn percent(share: f64) -> String {
     format!("{:+.2} %", share * 100.0)
 }
 
 /// Formats bytes in binary units.
+#[must_use]
 pub fn bytes(n: f64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
     let mut n = n;
@@ -35,6 +38,7 @@ pub fn bytes(n: f64) -> String {
 }
 
 /// Formats nanoseconds in a suitable unit.
+#[must_use]
 pub fn duration(ns: f64) -> String {
     match ns {
         n if n < 1e3 => format!("{n:.0} ns"),

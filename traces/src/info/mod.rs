@@ -48,7 +48,7 @@ pub use pages::{PageCurve, PagePoint};
 pub use pairs::ReadModifyWrite;
 pub use reuse::{CacheCurve, CachePoint};
 pub use runs::{RunStats, Runs};
-pub use sizes::{SizeBin, SizeStats};
+pub use sizes::{SizeBin, SizeStats, Sizes};
 pub use times::{MeanWorkingSet, ReuseTimes};
 pub use together::{Together, WrittenTogether};
 pub use windows::Window;

@@ -12,7 +12,8 @@ const INTERVAL_BITS: u32 = 12;
 const STEP_BITS: u32 = 7;
 
 /// Counts lengths, or intervals of time.
-pub(crate) struct Sizes {
+#[derive(Clone, Debug)]
+pub struct Sizes {
     /// Lengths of fewer bits are counted individually.
     bits: u32,
     /// Counts by length, up to the longest such length seen.
@@ -63,7 +64,8 @@ impl Default for Sizes {
 
 impl Sizes {
     /// For intervals: exact below 4,096.
-    pub(crate) fn of_intervals() -> Sizes {
+    #[must_use]
+    pub fn of_intervals() -> Sizes {
         Sizes::exact_below(INTERVAL_BITS)
     }
 
@@ -86,7 +88,7 @@ impl Sizes {
 
     /// Adds a length `count` times.
     #[inline]
-    pub(crate) fn add_many(&mut self, len: u64, count: u64) {
+    pub fn add_many(&mut self, len: u64, count: u64) {
         if self.count == 0 {
             self.min = len;
         }
@@ -151,7 +153,8 @@ impl Sizes {
     }
 
     /// Returns `None` if nothing was measured.
-    pub(crate) fn stats(&self) -> Option<SizeStats> {
+    #[must_use]
+    pub fn stats(&self) -> Option<SizeStats> {
         if self.count == 0 {
             return None;
         }

@@ -85,6 +85,12 @@ impl<'a> Lines<'a> {
         self.clone().picture().alone()
     }
 
+    /// Renders the chart as a figure of a page, with this label.
+    #[must_use]
+    pub fn figure(self, label: &str) -> String {
+        self.picture().figure(label)
+    }
+
     /// The chart, for a page.
     #[must_use]
     pub fn picture(self) -> Picture<'a> {

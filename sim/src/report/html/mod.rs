@@ -73,7 +73,7 @@ pub fn render(r: &ReplayReport, command: Option<&str>) -> String {
         None => sentences(&["Unknown: the drive below a file is not known.".into()]),
     };
     out += &configuration::section(r, command);
-    page::page(&title, &out)
+    page(&title, &out)
 }
 
 fn subtitle(r: &ReplayReport) -> Vec<String> {

@@ -9,6 +9,7 @@ const SCRIPT: &str = include_str!("page.js");
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
 
 /// Builds a page with this title, which is also its heading; `body` is HTML.
+#[must_use]
 pub fn page(title: &str, body: &str) -> String {
     let title = escape(title);
     format!(
@@ -21,6 +22,7 @@ pub fn page(title: &str, body: &str) -> String {
 }
 
 /// Sentences below the title.
+#[must_use]
 pub fn sentences<'a>(texts: impl IntoIterator<Item = &'a String>) -> String {
     let mut out = String::new();
     for text in texts {
@@ -30,6 +32,7 @@ pub fn sentences<'a>(texts: impl IntoIterator<Item = &'a String>) -> String {
 }
 
 /// A heading.
+#[must_use]
 pub fn heading(title: &str) -> String {
     format!("<h2>{}</h2>\n", escape(title))
 }

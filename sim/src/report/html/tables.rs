@@ -16,6 +16,7 @@ pub struct Cell {
 
 impl Cell {
     /// A text cell.
+    #[must_use]
     pub fn text(text: impl Into<String>) -> Cell {
         Cell {
             text: text.into(),
@@ -25,6 +26,7 @@ impl Cell {
     }
 
     /// A number, formatted as `text`.
+    #[must_use]
     pub fn number(text: impl Into<String>, value: f64) -> Cell {
         Cell {
             text: text.into(),
@@ -34,11 +36,13 @@ impl Cell {
     }
 
     /// A number with all its digits.
+    #[must_use]
     pub fn count(n: u64) -> Cell {
         Cell::number(crate::report::numbers::grouped(n), n as f64)
     }
 
     /// A number, or a dash if there is none.
+    #[must_use]
     pub fn optional(value: Option<f64>, text: impl FnOnce(f64) -> String) -> Cell {
         let none = || Cell {
             numeric: true,
@@ -48,7 +52,7 @@ impl Cell {
     }
 
     /// A cell that is numeric if the whole text is a number, apart from commas and a per cent sign.
-    pub fn read(text: &str) -> Cell {
+    pub(super) fn read(text: &str) -> Cell {
         let digits = text.trim_end_matches('%').trim_end().replace(',', "");
         match digits.parse() {
             Ok(n) if f64::is_finite(n) => Cell::number(text, n),
@@ -69,12 +73,13 @@ pub struct Table<'a> {
     pub label: &'a str,
     /// Names of the columns.
     pub head: Vec<&'a str>,
-    /// The rows, each of as many cells.
+    /// Rows, each with a cell for each column.
     pub rows: Vec<Vec<Cell>>,
 }
 
 impl Table<'_> {
     /// A table of two text columns.
+    #[must_use]
     pub fn named<'a>(
         label: &'a str,
         head: [&'a str; 2],
@@ -89,6 +94,7 @@ impl Table<'_> {
     }
 
     /// Renders the table, which scrolls if it is wider than the page.
+    #[must_use]
     pub fn html(&self) -> String {
         let mut out = format!(
             "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{}\"><table>\n<thead><tr>",
@@ -111,6 +117,7 @@ impl Table<'_> {
     }
 
     /// Renders the table in a section that can be opened.
+    #[must_use]
     pub fn folded(&self) -> String {
         let summary = escape(self.label);
         let table = self.html();
