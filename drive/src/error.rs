@@ -34,6 +34,9 @@ pub enum DriveError {
         /// What is there.
         found: String,
     },
+    /// A trace could not be written.
+    #[error(transparent)]
+    Trace(#[from] treering_traces::TraceError),
     /// A parameter is out of range.
     #[error("{name}: {why}")]
     Parameter {

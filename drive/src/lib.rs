@@ -17,6 +17,7 @@
 //! | [`causes`] | what each write is for |
 //! | [`acks`] | `$TREERING_ACKS`: lines of the program that become marks |
 //! | [`disk`] | the faces `ext4`, `xfs`, `btrfs` and `none`: a disk with a real file system on it |
+//! | [`export`] | recordings as traces, blkparse's text and fio's logs |
 //! | [`face`] | what a face is: a mounted directory over a drive |
 //! | [`files`] | the face that is a file system of our own |
 //! | [`space`] | which of the drive's blocks are free |
@@ -35,6 +36,7 @@ pub mod acks;
 pub mod causes;
 pub mod disk;
 pub mod error;
+pub mod export;
 pub mod face;
 pub mod files;
 pub mod image;
