@@ -10,6 +10,7 @@
 
 use std::io::ErrorKind;
 
+use treering_drive::DriveError;
 use treering_engine::Error as EngineError;
 use treering_engine::device::DeviceError;
 use treering_sim::replay::ReplayError;
@@ -122,6 +123,18 @@ impl From<TraceError> for Failure {
             missing @ TraceError::NotBuilt { .. } => Failure::cannot_run(missing.to_string()),
             bad @ TraceError::Bad { .. } => Failure::usage(bad.to_string()),
             stopped @ TraceError::Interrupted { .. } => Failure::cannot_run(stopped.to_string()),
+        }
+    }
+}
+
+impl From<DriveError> for Failure {
+    fn from(error: DriveError) -> Failure {
+        match error {
+            DriveError::System { what, source } => Failure::file(&what, &source),
+            DriveError::Parameter { name, why } => Failure::usage(format!("{}: {why}", flag(name))),
+            bad @ DriveError::Bad { .. } => Failure::usage(bad.to_string()),
+            missing @ DriveError::Missing { .. } => Failure::cannot_run(missing.to_string()),
+            DriveError::Trace(error) => error.into(),
         }
     }
 }

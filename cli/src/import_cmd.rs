@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use treering_drive::export;
 use treering_traces::TraceError;
 use treering_traces::import::{Format, ImportOptions, import_file};
 
@@ -11,8 +12,14 @@ use crate::interrupt;
 use crate::output;
 use crate::progress::Progress;
 
+/// The format that is no trace of another tool: a recording of `treering drive`.
+const RECORDING: &str = "drive";
+
 /// Imports a trace, prints a summary on stdout and warnings on stderr.
 pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
+    if args.format == RECORDING {
+        return recording(args);
+    }
     let format: Format = args.format.parse()?;
     let options = ImportOptions {
         value_size: args.value_size,
@@ -85,4 +92,62 @@ pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
         summary += &format!("\n  {blocks}");
     }
     output::say(format!("{summary}\n").as_bytes())
+}
+
+/// Imports a recording of `treering drive`.
+fn recording(args: &ImportArgs) -> Result<(), Failure> {
+    for (flag, given) in [
+        ("--columns", args.columns.is_some()),
+        ("--oracle-op", args.oracle_op.is_some()),
+        ("--skip-bad", args.skip_bad > 0),
+    ] {
+        if given {
+            let why = format!("{flag}: a recording of a drive does not take it");
+            return Err(Failure::usage(why));
+        }
+    }
+    output::check_target("--output", &args.output)?;
+    output::check_not_input("--output", &args.output, &args.input)?;
+    let mut progress = Progress::new();
+    let imported = export::import(
+        &args.input,
+        &args.output,
+        args.value_size,
+        &mut |done, total| {
+            progress.tell("importing", done, total);
+            match interrupt::stopped() {
+                None => ControlFlow::Continue(()),
+                Some(_) => ControlFlow::Break(()),
+            }
+        },
+    );
+    drop(progress);
+    let imported = imported?;
+    let (input, output) = (args.input.display(), args.output.display());
+    if imported.interrupted {
+        return interrupt::check(|| {
+            let events = imported.events;
+            format!("{events} events of {input} were imported; {output} was not written")
+        });
+    }
+    if let Some(cut) = imported.truncated {
+        output::warn(&format!(
+            "{input}: the recording has no end: it was cut off after {} events, at byte {}",
+            cut.events, cut.offset
+        ));
+    }
+    let mut summary = format!(
+        "{output}: {} operations from {} events",
+        imported.header.ops, imported.events
+    );
+    if imported.flushes > 0 {
+        summary += &format!(", {} flushes left out", imported.flushes);
+    }
+    if imported.empty_discards > 0 {
+        summary += &format!(
+            ", {} discards of blocks that held nothing left out",
+            imported.empty_discards
+        );
+    }
+    output::say(format!("{summary}\n  {}\n", imported.blocks).as_bytes())
 }

@@ -17,6 +17,10 @@ const CRATES: &[(&str, &[&str])] = &[
     ("traces", &[]),
     ("engine", &[]),
     ("sim", &["treering-engine", "treering-traces"]),
+    (
+        "drive",
+        &["treering-engine", "treering-sim", "treering-traces"],
+    ),
     ("model/oracle", &["treering-engine"]),
     ("model/specs", &["treering-engine", "treering-oracle"]),
     ("model/adapters", &["treering-engine", "treering-oracle"]),
@@ -28,6 +32,7 @@ const CRATES: &[(&str, &[&str])] = &[
         "cli",
         &[
             "treering-adapters",
+            "treering-drive",
             "treering-engine",
             "treering-oracle",
             "treering-sim",

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::{Request, SECTOR, buffered, requests};
+use super::requests::{Request, SECTOR, buffered, requests};
 use crate::error::DriveError;
 use crate::recording::Reader;
 

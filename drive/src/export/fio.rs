@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::{Request, buffered, requests};
+use super::requests::{Request, buffered, requests};
 use crate::error::DriveError;
 use crate::recording::Reader;
 

@@ -7,9 +7,12 @@ use std::process::Command;
 use treering_traces::import::{Format, ImportOptions, import as import_text};
 use treering_traces::{Op, OpKind, OpSource, open};
 
+use super::requests::{MOST, Request, of_discard};
 use super::*;
+use crate::error::DriveError;
 use crate::face::{Face, PageCache};
-use crate::recording::{Contents, Header, NodeId, Recorder, Sink as _};
+use crate::recording::event::{FlushKind, Write as Written};
+use crate::recording::{Contents, Event, Extent, Header, NodeId, Reader, Recorder, Sink as _};
 
 fn write(node: u64, offset: u64, len: u32, extents: &[(u64, u64)]) -> Written {
     let extents = extents.iter().map(|&(lba, blocks)| Extent { lba, blocks });
@@ -84,7 +87,7 @@ fn a_trace_and_both_exports_have_the_same_blocks() {
     let path = |name: &str| folder.path().join(name);
     let log = path("run.log");
     record(&log);
-    let go_on = &mut |_| ControlFlow::Continue(());
+    let go_on = &mut |_, _| ControlFlow::Continue(());
     let done = import(&log, &path("run.trz"), 120, go_on).expect("is imported");
     assert_eq!((done.flushes, done.empty_discards), (2, 0));
     assert_eq!(done.header.name, "run");

@@ -4,10 +4,10 @@
 //! two, the block in the others. A write is a put of each block that it touches; a discard deletes
 //! the blocks that hold something.
 
-use std::ops::ControlFlow;
 use std::path::Path;
 
 use rustc_hash::FxHashSet;
+use treering_traces::import::Progress;
 use treering_traces::{Blocks, Header, Op, OpKind, TraceError, Writer};
 
 use crate::error::DriveError;
@@ -42,7 +42,7 @@ pub struct Imported {
 }
 
 /// Writes the trace `output` from the recording `input`. Each put has a value of `value_size`
-/// bytes. `progress` is told the events so far, and may end the import.
+/// bytes. `progress` is told the bytes of the recording so far and in all, and may end the import.
 ///
 /// # Errors
 /// Those of [`Reader`]; those of [`Writer`], as [`DriveError::Trace`]; [`DriveError::Bad`] if a
@@ -51,7 +51,7 @@ pub fn import(
     input: &Path,
     output: &Path,
     value_size: u32,
-    progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    progress: &mut Progress<'_>,
 ) -> Result<Imported, DriveError> {
     let mut reader = Reader::open(input)?;
     let file_name = input.file_name().unwrap_or_default().to_string_lossy();
@@ -88,7 +88,10 @@ pub fn import(
             Event::Flush { .. } => flushes += 1,
             _ => {}
         }
-        interrupted = events.is_multiple_of(TELL) && progress(events).is_break();
+        if events.is_multiple_of(TELL) {
+            let (done, total) = reader.position();
+            interrupted = progress(done, total).is_break();
+        }
     }
     let blocks = Blocks::as_records_of(KEY + u64::from(value_size));
     Ok(Imported {

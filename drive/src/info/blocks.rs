@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use treering_traces::info::Sizes;
 
-use super::{HotExtent, Hottest, Overwrites};
+use super::report::{HotExtent, Hottest, Overwrites};
 use crate::recording::{Extent, NodeId};
 
 /// Blocks of a hot extent: 1 MiB.

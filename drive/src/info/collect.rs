@@ -7,11 +7,11 @@ use treering_traces::info::Sizes;
 
 use super::blocks::Blocks;
 use super::contents::Sampled;
+use super::report::{Alignment, CauseInfo, FileInfo, Flushes, InfoReport};
 use super::timeline::Timeline;
-use super::{Alignment, CauseInfo, FileInfo, Flushes, InfoReport};
 use crate::error::DriveError;
 use crate::recording::event::{FlushKind, Write};
-use crate::recording::{Event, Names, NodeId, PIECE, PieceId, Reader, Recorded};
+use crate::recording::{Event, Extent, Names, NodeId, PIECE, PieceId, Reader, Recorded};
 
 /// The most files that are reported.
 const MOST_FILES: usize = 20;
@@ -128,7 +128,7 @@ impl Collector {
             }
             Event::Flush { node, kind } => self.flush(*node, *kind, recorded.wall_ns, cause),
             Event::Discard { extents, .. } => {
-                let blocks: u64 = extents.iter().map(|extent| extent.blocks).sum();
+                let blocks = blocks_of(extents);
                 self.cause(cause).discarded_blocks += blocks;
                 self.blocks.discard(extents, self.written);
                 self.timeline.at(recorded.wall_ns).discarded_blocks += blocks;
@@ -157,7 +157,7 @@ impl Collector {
         cause: u8,
     ) -> Result<(), DriveError> {
         let len = u64::from(write.len);
-        let touched: u64 = write.extents.iter().map(|extent| extent.blocks).sum();
+        let touched = blocks_of(&write.extents);
         let sum = self.cause(cause);
         sum.writes += 1;
         sum.bytes += len;
@@ -277,6 +277,14 @@ impl Collector {
             timeline: self.timeline.finish(&kept),
         }
     }
+}
+
+/// The number of blocks of some extents.
+fn blocks_of(extents: &[Extent]) -> u64 {
+    extents
+        .iter()
+        .map(|extent| extent.blocks)
+        .fold(0, u64::saturating_add)
 }
 
 fn top_files(

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 use treering_sim::csd::{Codec, Compressor};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::ContentsInfo;
+use super::report::ContentsInfo;
 use crate::error::DriveError;
 use crate::recording::{PIECE, PieceId, Pieces};
 

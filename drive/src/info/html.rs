@@ -5,7 +5,8 @@ use treering_sim::report::numbers::grouped;
 use treering_traces::info::SizeStats;
 
 use super::render::{CAUSE_HEAD, about, cause_cells, spreads};
-use super::{CauseInfo, InfoReport, Window};
+use super::report::{CauseInfo, InfoReport};
+use super::timeline::Window;
 
 /// The most causes that have a curve: the others are drawn together.
 const MOST_CURVES: usize = 7;

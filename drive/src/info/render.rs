@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use treering_sim::report::numbers::{bytes, duration, grouped};
 use treering_traces::info::SizeStats;
 
-use super::{CauseInfo, InfoReport};
+use super::report::{CauseInfo, InfoReport};
 use crate::face::{Face, FileSystem, PageCache};
 use crate::recording::Contents;
 

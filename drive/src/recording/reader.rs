@@ -110,6 +110,12 @@ impl Reader {
         self.counts
     }
 
+    /// Bytes of the recording before the next chunk, and in all: how far the reader is.
+    #[must_use]
+    pub fn position(&self) -> (u64, u64) {
+        (self.next_chunk, self.input.len())
+    }
+
     /// Begins again with the first event.
     pub fn rewind(&mut self) {
         self.next_chunk = self.first_chunk;

@@ -87,10 +87,19 @@ struct Item {
     has_bytes: bool,
 }
 
-#[derive(Default)]
 struct Batch {
     items: Vec<Item>,
     bytes: Vec<u8>,
+}
+
+impl Default for Batch {
+    fn default() -> Self {
+        // Not grown by doubling: its room is what the memory bound counts.
+        Batch {
+            items: Vec::new(),
+            bytes: Vec::with_capacity(MOST_BYTES),
+        }
+    }
 }
 
 impl Batch {
@@ -180,7 +189,8 @@ impl Shared {
     fn stop(&self) {
         let mut state = self.state.lock();
         state.stopped = true;
-        state.batch = Batch::default();
+        state.batch.items.clear();
+        state.batch.bytes.clear();
         drop(state);
         self.emptied.notify_all();
     }
@@ -257,11 +267,8 @@ impl Recorder {
         let writer = std::thread::Builder::new()
             .name("recording".into())
             .spawn(move || {
-                let written = write_all(&of_thread, stream);
-                if written.is_err() {
-                    of_thread.stop();
-                }
-                written
+                let _stops = StopsAtEnd(&of_thread);
+                write_all(&of_thread, stream)
             })
             .map_err(DriveError::system(what()))?;
         Ok(Recorder {
@@ -319,6 +326,15 @@ impl Sink for Recorder {
                 Contents::None => false,
             }
         })
+    }
+}
+
+/// Refuses events when the writing thread ends, for whatever reason: nobody may wait for it.
+struct StopsAtEnd<'a>(&'a Shared);
+
+impl Drop for StopsAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.stop();
     }
 }
 
