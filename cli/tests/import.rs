@@ -128,3 +128,61 @@ fn trace_descriptions_state_how_blocks_are_mapped() {
     let said = ok(folder, &["replay", "k.trz", "--json", "-"]);
     assert!(!said.contains("\"blocks\""), "{said}");
 }
+
+/// Records two writes of two blocks, a flush and a discard.
+fn record(path: &Path) {
+    use treering_drive::face::{Face, PageCache};
+    use treering_drive::recording::event::{FlushKind, Write};
+    use treering_drive::recording::{Contents, Event, Extent, Header, NodeId, Recorder, Sink};
+
+    let header = Header::new(Face::Files, 1024, PageCache::WriteBack);
+    let recorder = Recorder::create(path, header, Contents::All).expect("begins");
+    let node = NodeId(2);
+    let extents = vec![Extent { lba: 7, blocks: 2 }];
+    for _ in 0..2 {
+        let write = Write {
+            node,
+            offset: 0,
+            len: 8192,
+            extents: extents.clone(),
+            synced: false,
+            cached: false,
+        };
+        recorder.write(write, &[1; 8192]).expect("is taken");
+    }
+    let kind = FlushKind::File;
+    recorder
+        .note(Event::Flush { node, kind })
+        .expect("is taken");
+    recorder
+        .note(Event::Discard { node, extents })
+        .expect("is taken");
+    recorder.finish().expect("is written");
+}
+
+#[test]
+fn a_recording_of_a_drive_can_be_imported_and_replayed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = folder.path().join("run.log");
+    record(&log);
+    let import = ["import", "drive", "run.log", "-o", "t.trz"];
+    let said = ok(folder.path(), &import);
+    let expected = "t.trz: 6 operations from 4 events, 1 flushes left out";
+    assert!(said.starts_with(expected), "{said}");
+    ok(folder.path(), &["replay", "t.trz"]);
+
+    let whole = std::fs::read(&log).expect("a file");
+    std::fs::write(&log, &whole[..whole.len() - 1]).expect("a file");
+    let run = treering(folder.path(), &import);
+    let warned = String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.success(), "{warned}");
+    assert!(warned.contains("it was cut off after 4 events"), "{warned}");
+
+    std::fs::write(&log, "no recording at all").expect("a file");
+    let run = treering(folder.path(), &import);
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert_eq!(run.status.code(), Some(2), "{said}");
+    let expected =
+        "run.log: offset 0: expected a recording of `treering drive`, found \"no recor\"";
+    assert!(said.contains(expected), "{said}");
+}
