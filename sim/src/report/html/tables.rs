@@ -52,7 +52,8 @@ impl Cell {
     }
 
     /// A cell that is numeric if the whole text is a number, apart from commas and a per cent sign.
-    pub(super) fn read(text: &str) -> Cell {
+    #[must_use]
+    pub fn read(text: &str) -> Cell {
         let digits = text.trim_end_matches('%').trim_end().replace(',', "");
         match digits.parse() {
             Ok(n) if f64::is_finite(n) => Cell::number(text, n),
