@@ -7,7 +7,6 @@ use treering_drive::report::{DriveReport, html, text};
 use treering_sim::predict::{Method, Model};
 use treering_sim::replay::{Precondition, Target};
 
-use super::failure;
 use crate::args::{Before, DriveReplayArgs, MeasureArgs};
 use crate::devices_cmd;
 use crate::failure::Failure;
@@ -121,7 +120,7 @@ fn target(
 pub(super) fn measured(settings: &Settings) -> Result<DriveReport, Failure> {
     let mut progress = Progress::new();
     let tell = &mut |what, done, all| progress.tell(what, done, all);
-    DriveReport::measure(settings, tell).map_err(failure)
+    Ok(DriveReport::measure(settings, tell)?)
 }
 
 /// Writes the report.

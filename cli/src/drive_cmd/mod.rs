@@ -8,8 +8,6 @@
 mod measure;
 mod run;
 
-use treering_drive::DriveError;
-
 use crate::args::DriveCommand;
 use crate::failure::Failure;
 
@@ -19,15 +17,5 @@ pub(crate) fn run(command: &DriveCommand, again: &str) -> Result<(), Failure> {
         DriveCommand::Run(args) => run::run(args, again),
         DriveCommand::Mount(args) => run::mount(args, again),
         DriveCommand::Replay(args) => measure::replay(args, again),
-    }
-}
-
-/// The failure for an error of a drive.
-fn failure(error: DriveError) -> Failure {
-    match error {
-        DriveError::Parameter { name, why } => Failure::usage(format!("--{name}: {why}")),
-        DriveError::Bad { .. } => Failure::usage(error.to_string()),
-        DriveError::System { what, source } => Failure::file(&what, &source),
-        DriveError::Missing { .. } => Failure::cannot_run(error.to_string()),
     }
 }

@@ -11,7 +11,6 @@ use treering_drive::report::Ended;
 use treering_drive::session::{Plan, Session};
 use treering_engine::BLOCK_SIZE;
 
-use super::failure;
 use super::measure::{self, measured, outputs, targets};
 use crate::args::{DriveMountArgs, DriveRunArgs, MeasureArgs, MountArgs};
 use crate::failure::Failure;
@@ -56,11 +55,11 @@ pub(super) fn run(args: &DriveRunArgs, again: &str) -> Result<(), Failure> {
     };
     // A signal is for the program, and what is mounted must be unmounted.
     interrupt::take_over();
-    let session = Session::begin(&plan).map_err(failure)?;
+    let session = Session::begin(&plan)?;
     let signal = || interrupt::stopped().map(|signal| signal.number());
     let ran = program::run(&args.command, session.dir(), session.acks(), &[], &signal);
     end(session)?;
-    let ran = ran.map_err(failure)?;
+    let ran = ran?;
     for left in &ran.left {
         output::warn(&format!(
             "{left} was still running when the program ended; it was ended"
@@ -103,7 +102,7 @@ pub(super) fn mount(args: &DriveMountArgs, again: &str) -> Result<(), Failure> {
     let outputs = outputs(&args.measure, &[])?;
     let (plan, log) = plan(&args.mount, &args.measure, args.dir.clone())?;
     interrupt::take_over();
-    let session = Session::begin(&plan).map_err(failure)?;
+    let session = Session::begin(&plan)?;
     let acks = session.acks().map(|acks| acks.display().to_string());
     output::warn(&format!(
         "mounted on {}; TREERING_ACKS={}",
@@ -130,7 +129,7 @@ fn told(file: &mut String, log: &Log) {
 
 /// Unmounts, and waits for the end of the recording.
 fn end(session: Session) -> Result<(), Failure> {
-    let ended = session.end().map_err(failure)?;
+    let ended = session.end()?;
     if let Some(busy) = ended.busy {
         output::warn(&busy);
     }
