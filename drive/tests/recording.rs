@@ -122,6 +122,50 @@ fn a_killed_writer_leaves_all_but_its_last_moment() {
     );
 }
 
+#[test]
+fn many_threads_record_each_in_its_order() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = folder.path().join("run.log");
+    let recorder = create(&log);
+    let (threads, writes) = (8, 3000);
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            let recorder = &recorder;
+            scope.spawn(move || {
+                for number in 0..writes {
+                    let write = Write {
+                        node: NodeId(2 + thread),
+                        ..write(number)
+                    };
+                    let bytes = contents(thread * writes + number);
+                    recorder.write(write, &bytes).expect("is taken");
+                }
+            });
+        }
+    });
+    let summary = recorder.finish().expect("is written");
+    assert_eq!((summary.writes, summary.stored_pieces), (24_000, 24_000));
+    let mut reader = Reader::open(&log).expect("is a recording");
+    let mut pieces = reader.pieces().expect("is readable");
+    let (mut recorded, mut bytes) = (Recorded::default(), Vec::new());
+    let (mut next, mut last_ns) = (vec![0; threads as usize], 0);
+    while reader.next(&mut recorded).expect("is readable") {
+        assert!(recorded.wall_ns >= last_ns, "time goes back");
+        last_ns = recorded.wall_ns;
+        let Event::Write(found) = &recorded.event else {
+            panic!("{recorded:?}");
+        };
+        let thread = found.node.0 - 2;
+        let number = &mut next[thread as usize];
+        assert_eq!(found.offset, *number * 4096);
+        bytes.clear();
+        pieces.read(&recorded, &mut bytes).expect("is readable");
+        assert!(bytes == contents(thread * writes + *number));
+        *number += 1;
+    }
+    assert!(next.iter().all(|n| *n == writes) && reader.truncated().is_none());
+}
+
 /// Unmounts at the end.
 struct Mounted<'a>(&'a Path);
 

@@ -274,7 +274,7 @@ impl Collector {
             hot_extents,
             top_files: top_files(&self.files, of),
             contents: self.sampled.finish(),
-            timeline: self.timeline.finish(&kept),
+            timeline: self.timeline.finish(self.duration_ns, &kept),
         }
     }
 }

@@ -65,57 +65,63 @@ fn by_cause(info: &InfoReport) -> String {
     heading("Written bytes by cause") + &table.html()
 }
 
-fn over_time(info: &InfoReport) -> String {
-    let Some(first) = info.timeline.first() else {
-        return String::new();
-    };
-    let title = "Written bytes over time";
-    let seconds = first.end_ns as f64 / 1e9;
-    let end = |window: &Window| window.end_ns as f64 / 1e9;
-    let rate = |bytes: u64| bytes as f64 / seconds / f64::from(1 << 20);
-    let names = info.causes.iter().map(|cause| cause.name.clone());
-    let written: Vec<(usize, String)> = names
-        .enumerate()
-        .filter(|(at, _)| info.causes[*at].bytes > 0)
-        .collect();
-    let curve = |name: String, bytes: &dyn Fn(&Window) -> u64| Curve {
-        name,
-        points: (info.timeline.iter())
-            .map(|w| (end(w), rate(bytes(w))))
-            .collect(),
-    };
-    let shown = written.len().min(MOST_CURVES);
-    let mut curves: Vec<Curve> = written[..shown]
-        .iter()
-        .map(|(at, name)| curve(name.clone(), &|window| window.bytes[*at]))
-        .collect();
-    let others = &written[shown..];
-    if !others.is_empty() {
-        let sum = |window: &Window| others.iter().map(|(at, _)| window.bytes[*at]).sum();
-        curves.push(curve("others".into(), &sum));
-    }
-    let chart = |y, curves| Lines {
-        x: "seconds since the recording began",
-        y,
-        scale: Scale::Linear,
-        y_scale: Scale::Linear,
-        curves,
-    };
-    let mut out = heading(title);
-    if !curves.is_empty() {
-        out += &chart("MiB a second", curves).figure(title);
-    }
-    let per_second = |name: &str, count: &dyn Fn(&Window) -> u64| Curve {
+/// The windows with their lengths in seconds.
+fn windows(info: &InfoReport) -> impl Iterator<Item = (&Window, f64)> {
+    let begins = [0]
+        .into_iter()
+        .chain(info.timeline.iter().map(|w| w.end_ns));
+    let lengths = info.timeline.iter().zip(begins);
+    lengths.map(|(window, begin)| (window, (window.end_ns - begin) as f64 / 1e9))
+}
+
+/// A curve over the windows, of what was counted a second.
+fn rate(info: &InfoReport, name: &str, count: impl Fn(&Window) -> f64) -> Curve {
+    let points = windows(info).map(|(window, length)| (end(window), count(window) / length));
+    Curve {
         name: name.into(),
-        points: (info.timeline.iter())
-            .map(|w| (end(w), count(w) as f64 / seconds))
-            .collect(),
+        points: points.collect(),
+    }
+}
+
+fn end(window: &Window) -> f64 {
+    window.end_ns as f64 / 1e9
+}
+
+fn over_time(info: &InfoReport) -> String {
+    let mut out = String::new();
+    let mut chart = |title: &str, y: &str, curves: Vec<Curve>| {
+        let lines = Lines {
+            x: "seconds since the recording began",
+            y,
+            scale: Scale::Linear,
+            y_scale: Scale::Linear,
+            curves,
+        };
+        out += &heading(title);
+        out += &lines.figure(title);
     };
-    let flushes = per_second("flushes", &|w| w.flushes);
-    let discards = per_second("discarded blocks", &|w| w.discarded_blocks);
-    let title = "Flushes and discards over time";
-    out += &heading(title);
-    out += &chart("a second", vec![flushes, discards]).figure(title);
+    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    let numbered = info.causes.iter().enumerate();
+    let written: Vec<_> = numbered.filter(|(_, cause)| cause.bytes > 0).collect();
+    let (shown, others) = written.split_at(written.len().min(MOST_CURVES));
+    let of = |(at, cause): &(usize, &CauseInfo)| rate(info, &cause.name, |w| mib(w.bytes[*at]));
+    let mut curves: Vec<Curve> = shown.iter().map(of).collect();
+    if !others.is_empty() {
+        let sum = |w: &Window| others.iter().map(|(at, _)| mib(w.bytes[*at])).sum();
+        curves.push(rate(info, "others", sum));
+    }
+    if !curves.is_empty() {
+        chart("Written bytes over time", "MiB a second", curves);
+    }
+    if info.total.flushes + info.total.discarded_blocks > 0 {
+        let flushes = rate(info, "flushes", |w| w.flushes as f64);
+        let discards = rate(info, "discarded blocks", |w| w.discarded_blocks as f64);
+        chart(
+            "Flushes and discards over time",
+            "a second",
+            vec![flushes, discards],
+        );
+    }
     let rows = info.timeline.iter().map(|w| {
         let counts = [w.bytes.iter().sum(), w.flushes, w.discarded_blocks];
         let time = Cell::number(format!("{:.3}", end(w)), end(w));
@@ -126,7 +132,10 @@ fn over_time(info: &InfoReport) -> String {
         head: vec!["seconds", "bytes", "flushes", "discarded blocks"],
         rows: rows.collect(),
     };
-    out + &table.folded()
+    match info.timeline.is_empty() {
+        true => out,
+        false => out + &table.folded(),
+    }
 }
 
 fn spread(name: &str, stats: &SizeStats, show: fn(f64) -> String) -> String {

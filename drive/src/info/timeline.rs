@@ -55,12 +55,15 @@ impl Timeline {
         &mut self.windows[at]
     }
 
-    /// The windows, with the bytes of the causes that are `kept`.
-    pub(super) fn finish(self, kept: &[usize]) -> Vec<Window> {
+    /// The windows of a recording that ends at `end_ns`, with the bytes of the causes that are
+    /// `kept`. The last window may be shorter.
+    pub(super) fn finish(self, end_ns: u64, kept: &[usize]) -> Vec<Window> {
         let length = self.length;
         let windows = self.windows.into_iter().enumerate();
         let windows = windows.map(|(at, window)| Window {
-            end_ns: (at as u64 + 1).saturating_mul(length),
+            end_ns: (at as u64 + 1)
+                .saturating_mul(length)
+                .min(end_ns.max(at as u64 * length + 1)),
             bytes: (kept.iter().map(|cause| window.bytes.get(*cause)))
                 .map(|bytes| bytes.copied().unwrap_or(0))
                 .collect(),
@@ -100,9 +103,10 @@ mod tests {
             timeline.at(n * FIRST).write((n % 3) as u8, 10);
             timeline.at(n * FIRST).flushes += 1;
         }
-        let windows = timeline.finish(&[0, 2]);
+        let windows = timeline.finish(999 * FIRST + 7, &[0, 2]);
         assert_eq!(windows.len(), 125);
-        assert_eq!(windows[124].end_ns, 1000 * FIRST);
+        let ends = (windows[123].end_ns, windows[124].end_ns);
+        assert_eq!(ends, (992 * FIRST, 999 * FIRST + 7));
         assert!(windows.iter().all(|w| w.flushes == 8 && w.bytes.len() == 2));
         let sum = |cause: usize| windows.iter().map(|w| w.bytes[cause]).sum::<u64>();
         assert_eq!((sum(0), sum(1)), (3340, 3330));

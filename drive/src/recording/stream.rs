@@ -10,15 +10,18 @@
 //!
 //! | contents | face's thread | all threads | MB a CPU-second | file over written bytes |
 //! |---|---|---|---|---|
-//! | half random, half text | 0.8 µs | 4.5 µs | 900 | 0.502 |
-//! | random | 0.9 µs | 4.4–5.0 µs | 810–930 | 1.001 |
-//! | duplicates of 1,000 blocks | 0.6 µs | 1.5 µs | 2,700 | 0.005 |
-//! | not recorded | 0.08 µs | 0.2 µs | | 0.000 |
+//! | half random, half text | 0.8–1.3 µs | 4.5–5.6 µs | 730–920 | 0.502 |
+//! | random | 0.9–1.3 µs | 4.4–5.8 µs | 700–930 | 1.001 |
+//! | duplicates of 1,000 blocks | 0.6–1.1 µs | 1.5–2.4 µs | 1,700–2,700 | 0.005 |
+//! | not recorded | 0.08–0.10 µs | 0.2–0.3 µs | | 0.000 |
+//!
+//! The slower of each pair is from a sitting with eight other threads on these two cores.
 //!
 //! A FUSE file system of the same crate that keeps bytes in memory takes 37 µs a direct write of
-//! 4 KiB, and 10.5 µs for 4 KiB in sequence, so recording takes 0.12 and 0.43 of that, most of it
-//! on another thread. Reading takes 42 to 47 ns an event, and a CPU-second for 2.7 to 4 GB of
-//! contents.
+//! 4 KiB, and 10.5 µs for 4 KiB in sequence. Recording takes 0.12 to 0.15 of the first and 0.43 to
+//! 0.53 of the second, of which the face's own thread has a fifth. Reading takes 42 to 47 ns an
+//! event, and a CPU-second for 2.7 to 4.4 GB of contents. Resident memory of the example, less its
+//! own blocks and the reader's chunks, is 32 MiB at 0.5 GB of writes and 38 MiB at 4.3 GB.
 //!
 //! Contents are compressed by zstd at level -1, in chunks of 512 KiB. In MB a CPU-second, and
 //! compressed over uncompressed bytes:
