@@ -184,11 +184,19 @@ pub(crate) fn folder(path: &Path) -> &Path {
 }
 
 fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let name = path.display().to_string();
+    write_with(path, |out| {
+        out.write_all(bytes).map_err(|e| Failure::file(&name, &e))
+    })
+}
+
+/// Writes a file by `fill`, completely or not at all.
+pub(crate) fn write_with(
+    path: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     let beside = Beside::begin(path)?;
-    beside
-        .file()
-        .write_all(bytes)
-        .map_err(|e| Failure::file(&beside.name, &e))?;
+    fill(&mut beside.file())?;
     beside.finish()
 }
 

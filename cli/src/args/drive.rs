@@ -19,6 +19,10 @@ pub(crate) enum DriveCommand {
     Mount(Box<DriveMountArgs>),
     /// Replay a recording on other drives: measured beside predicted.
     Replay(Box<DriveReplayArgs>),
+    /// Report what is in a recording: bytes by cause, overwrites, flushes, compressibility.
+    Info(DriveInfoArgs),
+    /// Write a recording as blkparse or fio read it (`treering import drive` makes a trace of it).
+    Export(DriveExportArgs),
 }
 
 /// Flags of `treering drive run`.
@@ -78,6 +82,59 @@ pub(crate) struct DriveReplayArgs {
     pub(crate) capacity: Option<u64>,
     #[command(flatten)]
     pub(crate) measure: MeasureArgs,
+}
+
+/// Flags of `treering drive info`.
+#[derive(Debug, Args)]
+#[command(after_help = "EXAMPLES:\n  \
+    treering drive info app.rec\n  \
+    treering drive info app.rec --html app.html\n  \
+    treering drive info app.rec --cause hot='**/hot/*' --json - | jq .causes")]
+pub(crate) struct DriveInfoArgs {
+    /// The recording
+    #[arg(value_name = "LOG")]
+    pub(crate) log: PathBuf,
+    /// Cause of writes to files whose path matches the glob; comes before the known ones
+    #[arg(long, value_name = "NAME=GLOB", value_parser = cause)]
+    pub(crate) cause: Vec<(String, String)>,
+    /// Write the report as JSON; - is stdout
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Write the report as a self-contained HTML page
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+}
+
+/// Flags of `treering drive export`.
+#[derive(Debug, Args)]
+#[command(after_help = "EXAMPLES:\n  \
+    treering drive export blkparse app.rec -o app.blkparse\n  \
+    treering drive export fio app.rec -o app.iolog --file /dev/nvme9n1\n  \
+    fio --name=again --read_iolog=app.iolog --ioengine=libaio --direct=1")]
+pub(crate) struct DriveExportArgs {
+    /// The format
+    #[arg(value_enum)]
+    pub(crate) format: ExportFormat,
+    /// The recording
+    #[arg(value_name = "LOG")]
+    pub(crate) log: PathBuf,
+    /// The file to write
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// With fio: the file or device that fio will write to
+    #[arg(long, value_name = "FILE", default_value = "treering.fio")]
+    pub(crate) file: String,
+}
+
+/// A format of other tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// The text of blkparse
+    Blkparse,
+    /// A log for `fio --read_iolog`, version 3, with times (fio 3.31 or newer)
+    Fio,
+    /// The same without times, version 2, for older fio
+    Fio2,
 }
 
 /// Flags about what a program sees.

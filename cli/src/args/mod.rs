@@ -14,7 +14,8 @@ use clap::{Parser, Subcommand};
 
 pub(crate) use check::{CheckArgs, CheckerArg, ExploreArgs, ModelSize};
 pub(crate) use drive::{
-    DriveCommand, DriveMountArgs, DriveReplayArgs, DriveRunArgs, MeasureArgs, MountArgs,
+    DriveCommand, DriveExportArgs, DriveInfoArgs, DriveMountArgs, DriveReplayArgs, DriveRunArgs,
+    ExportFormat, MeasureArgs, MountArgs,
 };
 pub(crate) use r#gen::GenArgs;
 pub(crate) use life::{DumpArgs, LoadArgs, NewStoreArgs, RepairArgs};

@@ -3,8 +3,10 @@
 //! | module | contents |
 //! |---|---|
 //! | [`run`] | `drive run` and `drive mount`: the drive, the program, then the report |
+//! | [`log`] | `drive info` and `drive export` |
 //! | [`measure`] | `drive replay`, which the others end with |
 
+mod log;
 mod measure;
 mod run;
 
@@ -17,5 +19,7 @@ pub(crate) fn run(command: &DriveCommand, again: &str) -> Result<(), Failure> {
         DriveCommand::Run(args) => run::run(args, again),
         DriveCommand::Mount(args) => run::mount(args, again),
         DriveCommand::Replay(args) => measure::replay(args, again),
+        DriveCommand::Info(args) => log::report(args),
+        DriveCommand::Export(args) => log::export(args),
     }
 }

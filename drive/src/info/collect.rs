@@ -9,6 +9,8 @@ use super::blocks::Blocks;
 use super::contents::Sampled;
 use super::report::{Alignment, CauseInfo, FileInfo, Flushes, InfoReport};
 use super::timeline::Timeline;
+use crate::causes::rules::Rules;
+use crate::causes::{Classifier, Survey};
 use crate::error::DriveError;
 use crate::recording::event::{FlushKind, Write};
 use crate::recording::{Event, Extent, Names, NodeId, PIECE, PieceId, Reader, Recorded};
@@ -16,44 +18,69 @@ use crate::recording::{Event, Extent, Names, NodeId, PIECE, PieceId, Reader, Rec
 /// The most files that are reported.
 const MOST_FILES: usize = 20;
 
-/// Reads a recording and returns what is in it. `cause` gives the number of the cause of a write,
-/// flush or discard, given the names after the event; `names` are the names of these numbers.
+/// Reads a recording twice and returns what is in it. `causes` are causes of the user, each with a
+/// glob of paths; they come before the known ones.
 ///
 /// # Errors
-/// Those of [`Reader`].
-pub fn info(
-    path: &Path,
-    names: &[String],
-    cause: impl FnMut(&Names, &Recorded) -> u8,
-) -> Result<InfoReport, DriveError> {
-    let reader = Reader::open(path)?;
+/// Those of [`Reader`], and [`DriveError::Parameter`] for a glob that is none.
+pub fn info(path: &Path, causes: &[(String, String)]) -> Result<InfoReport, DriveError> {
+    let mut reader = Reader::open(path)?;
     let metadata =
         std::fs::metadata(path).map_err(DriveError::system(path.display().to_string()))?;
-    let mut report = collect(reader, names, cause)?;
+    let mut survey = Survey::new(&reader)?;
+    let mut recorded = Recorded::default();
+    while reader.next(&mut recorded)? {
+        survey.note(&recorded)?;
+    }
+    let knowledge = survey.finish(Rules::new(causes)?);
+    reader.rewind();
+    let mut report = collect(reader, &mut knowledge.classifier())?;
     report.file = path.display().to_string();
     report.file_bytes = metadata.len();
     Ok(report)
 }
 
-/// As [`info`], of a recording that is open; without its name and size.
-pub(super) fn collect(
-    mut reader: Reader,
-    names: &[String],
-    mut cause: impl FnMut(&Names, &Recorded) -> u8,
-) -> Result<InfoReport, DriveError> {
+/// Tells the causes of events.
+pub(super) trait ByCause {
+    /// The number of the cause of a write, flush or discard. Called with every event, after `names`
+    /// have followed it.
+    fn cause(&mut self, names: &Names, recorded: &Recorded) -> u8;
+
+    /// The name of a cause.
+    fn name(&self, cause: usize) -> Option<String>;
+}
+
+impl ByCause for Classifier<'_> {
+    fn cause(&mut self, _: &Names, recorded: &Recorded) -> u8 {
+        self.apply(&recorded.event);
+        let (node, extents) = match &recorded.event {
+            Event::Write(write) => (write.node, &write.extents[..]),
+            Event::Discard { node, extents } => (*node, &extents[..]),
+            Event::Flush { node, .. } => (*node, &[][..]),
+            _ => return 0,
+        };
+        // On a real file system a write may touch several things: the first decides.
+        match extents.first() {
+            Some(first) => self.of_block(node, recorded.seq, first.lba),
+            None => self.of(node),
+        }
+    }
+
+    fn name(&self, cause: usize) -> Option<String> {
+        self.causes().names().get(cause).cloned()
+    }
+}
+
+/// The pass itself, without the recording's name and size.
+pub(super) fn collect(mut reader: Reader, by: &mut impl ByCause) -> Result<InfoReport, DriveError> {
     let mut collector = Collector::new(Sampled::new(reader.pieces()?));
     let mut recorded = Recorded::default();
     while reader.next(&mut recorded)? {
         collector.names.apply(&recorded.event);
-        let by = match recorded.event {
-            Event::Write(_) | Event::Flush { .. } | Event::Discard { .. } => {
-                cause(&collector.names, &recorded)
-            }
-            _ => 0,
-        };
-        collector.add(&recorded, by)?;
+        let cause = by.cause(&collector.names, &recorded);
+        collector.add(&recorded, cause)?;
     }
-    Ok(collector.finish(&reader, names))
+    Ok(collector.finish(&reader, by))
 }
 
 #[derive(Default)]
@@ -216,11 +243,8 @@ impl Collector {
         self.last_flush = Some((wall_ns, self.written));
     }
 
-    fn finish(mut self, reader: &Reader, names: &[String]) -> InfoReport {
-        let name = |cause: usize| match names.get(cause) {
-            Some(name) => name.clone(),
-            None => format!("cause {cause}"),
-        };
+    fn finish(mut self, reader: &Reader, by: &impl ByCause) -> InfoReport {
+        let name = |cause: usize| by.name(cause).unwrap_or_default();
         let mut total = CauseInfo {
             name: "total".into(),
             ..CauseInfo::default()

@@ -1,4 +1,5 @@
-//! What is in a recording (`treering drive info`), in one pass.
+//! What is in a recording (`treering drive info`): one pass for what only the whole tells of its
+//! causes ([`crate::causes`]), and one that counts.
 //!
 //! | part | how | memory |
 //! |---|---|---|
@@ -7,9 +8,6 @@
 //! | hot extents, top files | sums a MiB of the drive, and a file | 64 bytes each |
 //! | compressibility | zlib level 1 of whole blocks, sampled by a hash above 20,000 | |
 //! | timeline | sums in windows of equal length, 64 to 128 of them | |
-//!
-//! What caused a write is decided by whoever calls: a function from the names of that moment and
-//! the event to the number of a cause.
 
 mod blocks;
 mod collect;
