@@ -344,6 +344,12 @@ pub(crate) fn no_fuse(error: io::Error, what: &str) -> DriveError {
                      /dev/fuse"
                 .into(),
         },
+        Some(libc::EACCES | libc::EPERM) => DriveError::Missing {
+            what: "permission to use /dev/fuse".into(),
+            needed: "drives are served through FUSE: use sudo, or give /dev/fuse the mode 666 as \
+                     distributions do"
+                .into(),
+        },
         _ if error.kind() == io::ErrorKind::NotFound => DriveError::Missing {
             what: "fusermount3".into(),
             needed: "it mounts FUSE file systems where one is not root: install fuse3".into(),
