@@ -166,7 +166,9 @@ fn fio_verifies_what_it_wrote() {
     for fs in disk::ALL {
         for direct in [0, 1] {
             let dir = tempfile::tempdir().expect("dir");
-            disk::with_disk(&disk::options(dir.path()), fs, Arc::new(Nowhere), |dir| {
+            let mut options = disk::options(dir.path());
+            options.threads = 1 + 2 * direct;
+            disk::with_disk(&options, fs, Arc::new(Nowhere), |dir| {
                 let script = format!(
                     "fio --name=v --filename=f --size=40m --rw=randwrite --bsrange=4k-64k \
                      --direct={direct} --ioengine=libaio --iodepth=8 --verify=crc32c \

@@ -3,15 +3,17 @@
 mod disk;
 
 use std::fs::{self, File};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use treering_drive::face::{FileSystem, Mounted};
-use treering_drive::recording::Nowhere;
+use treering_drive::recording::event::Write;
+use treering_drive::recording::{Event, Nowhere, Sink, Stopped};
 
 const CHILD: &str = "TREERING_TEST_MOUNT";
 
@@ -230,6 +232,62 @@ fn a_busy_disk_is_detached_and_its_users_named() {
     sleep.wait().expect("ended");
     drop(file);
     disk::assert_gone(dir.path(), FileSystem::Ext4, device);
+}
+
+/// Takes some events, and then none.
+struct Full(AtomicU32);
+
+impl Full {
+    fn take(&self) -> Result<(), Stopped> {
+        let left = |n: u32| n.checked_sub(1);
+        let taken = self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, left);
+        taken.map(drop).map_err(|_| Stopped)
+    }
+}
+
+impl Sink for Full {
+    fn note(&self, _: Event) -> Result<(), Stopped> {
+        self.take()
+    }
+
+    fn write(&self, _: Write, _: &[u8]) -> Result<(), Stopped> {
+        self.take()
+    }
+}
+
+#[test]
+fn a_recording_that_stops_fails_the_program_and_nothing_else() {
+    if !disk::can_mount("a recording that stops") {
+        return;
+    }
+    for fs in disk::ALL {
+        let dir = tempfile::tempdir().expect("dir");
+        let sink = Arc::new(Full(AtomicU32::new(u32::MAX)));
+        let options = disk::options(dir.path());
+        let mounted = treering_drive::disk::mount(&options, fs, sink.clone()).expect("mounted");
+        let device = fs::metadata(dir.path()).expect("there").dev();
+        let file = File::create(dir.path().join("f")).expect("room");
+        let write = |at: u64| {
+            file.write_all_at(&[7; 4096], at * 4096)
+                .and_then(|()| file.sync_all())
+        };
+        write(0).expect("recorded");
+        sink.0.store(20, Ordering::Relaxed);
+        let failed = (1..30).find_map(|at| write(at).err());
+        assert!(
+            failed.is_some(),
+            "{fs:?}: what is not recorded is not acknowledged"
+        );
+        drop(file);
+        assert_eq!(
+            Box::new(mounted).unmount().expect("unmounted").busy,
+            None,
+            "{fs:?}"
+        );
+        disk::assert_gone(dir.path(), fs, device);
+    }
 }
 
 #[test]
