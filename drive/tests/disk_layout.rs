@@ -170,3 +170,33 @@ fn writes_below_btrfs_are_told_apart() {
         &["journal", "file trees", "superblocks", "extent tree"],
     );
 }
+
+/// Files that come and go on a disk that is nearly full, each for a little longer than a second, so
+/// that each gets blocks that another had just before.
+#[test]
+fn blocks_that_are_used_again_are_told_apart() {
+    if !disk::can_mount("blocks used again") {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let sink = Arc::new(InMemory::default());
+    let mut options = disk::options(dir.path());
+    options.capacity_blocks = 40 << 8;
+    let paths: Vec<String> = (0..110).map(|number| format!("table {number}")).collect();
+    disk::with_disk(&options, FileSystem::Ext4, sink.clone(), |dir| {
+        for (number, path) in (0_u32..).zip(&paths) {
+            write(&dir.join(path), number, 256);
+            File::open(dir.join(path))
+                .and_then(|f| f.sync_all())
+                .expect("synced");
+            std::thread::sleep(Duration::from_millis(50));
+            if let Some(old) = number.checked_sub(22) {
+                fs::remove_file(dir.join(&paths[old as usize])).expect("removed");
+            }
+        }
+    });
+    let told = tell(&sink.take(), &paths);
+    let all = told.right + told.wrong + told.unknown;
+    eprintln!("used again: {all} bytes: {told:?}");
+    assert!(told.right as f64 >= 0.99 * all as f64, "{told:?}");
+}
