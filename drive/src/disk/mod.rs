@@ -13,6 +13,10 @@
 //! gone. If this process is killed, its `Janitor` unmounts the directory; [`clean_up`] does the rest
 //! for the case that both are killed.
 //!
+//! A program that still uses the directory then gets errors; while it runs, the loop device stays.
+//! The same holds for a busy directory that was detached: what was written before is synced and
+//! recorded, what is written later is refused.
+//!
 //! # What is recorded
 //! Writes of `mkfs` first (unless a kept disk holds a file system), then the mark [`MOUNTED`], then
 //! what the program does. [`Event::Region`] and [`Event::Map`] tell what lies where (see
