@@ -309,3 +309,37 @@ fn somebody_else_may_unmount() {
     );
     disk::assert_gone(dir.path(), FileSystem::Ext4, device);
 }
+
+#[test]
+fn what_was_mounted_there_before_stays() {
+    if !disk::can_mount("a mount below") {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("dir");
+    let path = dir.path().display();
+    disk::shell(Path::new("/"), &format!("mount -t tmpfs below {path}"));
+    let below = fs::metadata(dir.path()).expect("there").dev();
+    for unmounted_before in [false, true] {
+        let options = disk::options(dir.path());
+        let mounted = treering_drive::disk::mount(&options, FileSystem::Ext4, Arc::new(Nowhere));
+        let mounted = mounted.expect("mounted");
+        assert_ne!(fs::metadata(dir.path()).expect("there").dev(), below);
+        if unmounted_before {
+            disk::shell(Path::new("/"), &format!("umount {path}"));
+        }
+        drop(mounted);
+        assert_eq!(fs::metadata(dir.path()).expect("there").dev(), below);
+    }
+    let mut child = child("ext4", dir.path()).spawn().expect("runs");
+    ready(dir.path());
+    assert_ne!(fs::metadata(dir.path()).expect("there").dev(), below);
+    kill(&mut child, Signal::KILL);
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while fs::metadata(dir.path()).expect("there").dev() != below {
+        assert!(Instant::now() < deadline, "the janitor unmounts");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(fs::metadata(dir.path()).expect("there").dev(), below);
+    disk::shell(Path::new("/"), &format!("umount {path}"));
+}

@@ -121,6 +121,13 @@ pub fn mount_with(
     discard: OnlineDiscard,
     sink: Arc<dyn Sink>,
 ) -> Result<DiskMount, DriveError> {
+    // The program and the janitor have other working directories.
+    let dir = options.dir.canonicalize();
+    let dir = dir.map_err(DriveError::system(options.dir.display().to_string()))?;
+    let options = &MountOptions {
+        dir,
+        ..options.clone()
+    };
     check(options, fs)?;
     clean_up();
     let (image, kept) = image(options)?;
@@ -252,7 +259,15 @@ impl DiskMount {
             if let Some(samples) = &mut samples {
                 samples.walk();
             }
-            match busy::unmount(&self.dir) {
+            let gone = self
+                .janitor
+                .as_ref()
+                .is_some_and(|j| j.sees_nothing(&self.dir));
+            let attempt = match gone {
+                true => Attempt::Gone,
+                false => busy::unmount(&self.dir),
+            };
+            match attempt {
                 Attempt::Gone => {}
                 Attempt::Detached(by) => busy = Some(by),
                 Attempt::Failed(error) => failed = Some(io::Error::from(error)),
