@@ -11,29 +11,30 @@
 //! | [`rules`] | globs of paths |
 //! | [`sniff`] | what the first bytes of a file tell |
 //! | [`manifest`] | the level of a sorted table |
-//! | [`places`] | on a real file system: what lies in a block |
 //!
 //! On the face `files` a cause is exact: a write belongs to a file, and the file has a path when it
 //! is written. A file that is renamed later keeps the cause that it had. On a real file system the
-//! cause is that of the block: see [`places`] for what it cannot know.
+//! cause is that of the block: see [`Owners`] for what it cannot know.
 
 pub mod manifest;
-pub mod places;
 pub mod rules;
 pub mod sniff;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use self::manifest::Levels;
-use self::places::Places;
 use self::rules::{OTHER, Rules, TABLES};
 use crate::error::DriveError;
 use crate::face::Face;
+use crate::layout::{Owner, Owners};
 use crate::recording::names::Names;
 use crate::recording::{Event, NodeId, Pieces, Reader, Recorded};
 
 /// Number of a cause, in the order in which causes were met; [`Causes`] names them.
 pub type CauseId = u8;
+
+/// The cause of blocks of a real file system of which nothing tells whose they are.
+pub const UNKNOWN: &str = "unknown";
 
 /// The beginning of the names of manifests.
 const MANIFEST: &[u8] = b"MANIFEST-";
@@ -74,14 +75,14 @@ pub struct Knowledge {
     /// By folder.
     levels: FxHashMap<Vec<u8>, Levels>,
     /// On a real file system.
-    places: Option<Places>,
+    owners: Option<Owners>,
 }
 
 /// Collects [`Knowledge`] in a pass over a recording.
 pub struct Survey {
     face: Face,
     names: Names,
-    places: Places,
+    owners: Owners,
     pieces: Option<Pieces>,
     /// Manifests: their folders and bytes.
     manifests: FxHashMap<NodeId, (Vec<u8>, Vec<u8>)>,
@@ -97,7 +98,7 @@ impl Survey {
         Ok(Survey {
             face: reader.header().face,
             names: Names::new(),
-            places: Places::default(),
+            owners: Owners::default(),
             pieces: Some(reader.pieces()?).filter(|pieces| pieces.count() > 0),
             manifests: FxHashMap::default(),
             bytes: Vec::new(),
@@ -110,7 +111,7 @@ impl Survey {
     /// Those of reading contents.
     pub fn note(&mut self, recorded: &Recorded) -> Result<(), DriveError> {
         if self.face != Face::Files {
-            self.places.note(recorded);
+            self.owners.note(recorded.seq, &recorded.event);
             return Ok(());
         }
         self.names.apply(&recorded.event);
@@ -158,7 +159,7 @@ impl Survey {
         Knowledge {
             rules,
             levels,
-            places: (self.face != Face::Files).then_some(self.places),
+            owners: (self.face != Face::Files).then_some(self.owners),
         }
     }
 }
@@ -179,7 +180,7 @@ impl Knowledge {
             names: Names::new(),
             hints: FxHashMap::default(),
             known: FxHashMap::default(),
-            labels: Vec::new(),
+            owners: Vec::new(),
             regions: FxHashSet::default(),
         }
     }
@@ -210,8 +211,8 @@ pub struct Classifier<'a> {
     hints: FxHashMap<NodeId, &'static str>,
     /// The cause of each node, as long as names have not changed since.
     known: FxHashMap<NodeId, (u64, CauseId)>,
-    /// The cause of each label of [`Places`].
-    labels: Vec<Option<CauseId>>,
+    /// The cause of each owner of blocks, by its number.
+    owners: Vec<Option<CauseId>>,
     /// Causes of the file system itself.
     regions: FxHashSet<CauseId>,
 }
@@ -219,7 +220,7 @@ pub struct Classifier<'a> {
 impl Classifier<'_> {
     /// Follows an event; then [`Classifier::of`] and [`Classifier::of_blocks`] tell its cause.
     pub fn apply(&mut self, event: &Event) {
-        if self.knowledge.places.is_some() {
+        if self.knowledge.owners.is_some() {
             return;
         }
         self.names.apply(event);
@@ -246,7 +247,7 @@ impl Classifier<'_> {
     }
 
     fn name_of(&self, node: NodeId) -> String {
-        if self.knowledge.places.is_some() {
+        if self.knowledge.owners.is_some() {
             return "drive".into();
         }
         let Some(path) = self.names.path(node) else {
@@ -264,27 +265,29 @@ impl Classifier<'_> {
 
     /// The cause of the block `lba` of a write or discard of `node` that was recorded as `seq`.
     pub fn of_block(&mut self, node: NodeId, seq: u64, lba: u64) -> CauseId {
-        let Some(places) = &self.knowledge.places else {
+        let Some(owners) = &self.knowledge.owners else {
             return self.of(node);
         };
-        let Some(label) = places.at(lba, seq) else {
-            return self.causes.id(places::UNKNOWN);
+        let number = owners.number_at(seq, lba);
+        let Some((number, owner)) = number.and_then(|n| Some((n as usize, owners.owner(n)?)))
+        else {
+            return self.causes.id(UNKNOWN);
         };
-        if self.labels.len() <= label as usize {
-            self.labels.resize(label as usize + 1, None);
+        if self.owners.len() <= number {
+            self.owners.resize(number + 1, None);
         }
-        if let Some(cause) = self.labels[label as usize] {
+        if let Some(cause) = self.owners[number] {
             return cause;
         }
-        let (name, is_region) = match places.label(label) {
-            places::Label::Region(name) => (name.clone(), true),
-            places::Label::File(path) => (self.knowledge.of_path(path), false),
+        let (name, is_region) = match owner {
+            Owner::Region(name) => (name.clone(), true),
+            Owner::File(path) => (self.knowledge.of_path(path), false),
         };
         let cause = self.causes.id(&name);
         if is_region {
             self.regions.insert(cause);
         }
-        self.labels[label as usize] = Some(cause);
+        self.owners[number] = Some(cause);
         cause
     }
 
@@ -292,20 +295,20 @@ impl Classifier<'_> {
     /// [`Classifier::path_of_file`] has its path.
     #[must_use]
     pub fn file_of(&self, seq: u64, lba: u64) -> Option<u64> {
-        let places = self.knowledge.places.as_ref()?;
-        let label = places.at(lba, seq)?;
-        matches!(places.label(label), places::Label::File(_)).then(|| u64::from(label))
+        let owners = self.knowledge.owners.as_ref()?;
+        let number = owners.number_at(seq, lba)?;
+        matches!(owners.owner(number), Some(Owner::File(_))).then(|| u64::from(number))
     }
 
     /// The path of a file: of the node with this number, or of the number that
     /// [`Classifier::file_of`] gave.
     #[must_use]
     pub fn path_of_file(&self, file: u64) -> Option<Vec<u8>> {
-        match &self.knowledge.places {
+        match &self.knowledge.owners {
             None => self.names.path(NodeId(file)),
-            Some(places) => match places.label(u32::try_from(file).ok()?) {
-                places::Label::File(path) => Some(path.clone()),
-                places::Label::Region(_) => None,
+            Some(owners) => match owners.owner(u32::try_from(file).ok()?)? {
+                Owner::File(path) => Some(path.clone()),
+                Owner::Region(_) => None,
             },
         }
     }
@@ -319,7 +322,7 @@ impl Classifier<'_> {
     /// Whether all blocks of a write have the same cause, because it is a write of one file.
     #[must_use]
     pub fn is_by_file(&self) -> bool {
-        self.knowledge.places.is_none()
+        self.knowledge.owners.is_none()
     }
 
     /// The names of the causes so far.

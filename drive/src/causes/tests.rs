@@ -1,14 +1,13 @@
 //! Causes over a recording.
 
 use super::*;
-use crate::recording::event::Write;
 use crate::recording::{Extent, NodeKind};
 
 fn knowledge(face: Face, events: &[Event]) -> Knowledge {
     let mut survey = Survey {
         face,
         names: Names::new(),
-        places: Places::default(),
+        owners: Owners::default(),
         pieces: None,
         manifests: FxHashMap::default(),
         bytes: Vec::new(),
@@ -82,43 +81,27 @@ fn contents_tell_an_index_from_a_table_and_a_database_of_any_name() {
 }
 
 #[test]
-fn a_block_of_a_real_file_system_belongs_to_what_the_next_look_finds() {
-    let write = Event::Write(Write {
-        node: NodeId::ROOT,
-        offset: 40960,
-        len: 4096,
-        extents: vec![Extent { lba: 10, blocks: 1 }],
-        synced: false,
-        cached: false,
-    });
+fn a_block_of_a_real_file_system_has_the_cause_of_its_owner() {
     let map = |path: &str, lba| Event::Map {
         path: path.into(),
-        inode: 12,
+        inode: lba,
         extents: vec![Extent { lba, blocks: 2 }],
     };
     let region = Event::Region {
         name: "journal".into(),
         extents: vec![Extent { lba: 50, blocks: 1 }],
     };
-    let events = [
-        write.clone(),
-        map("a.sst", 10),
-        write.clone(),
-        map("a.sst", 10),
-        map("b.log", 11),
-        write,
-        region,
-    ];
+    let events = [map("a.sst", 10), map("000001.log", 20), region];
     let known = knowledge(Face::Disk(crate::face::FileSystem::Ext4), &events);
     let mut classifier = known.classifier();
-    let mut name = |seq, lba| {
-        let cause = classifier.of_block(NodeId::ROOT, seq, lba);
-        classifier.causes().names()[usize::from(cause)].clone()
+    let mut name = |lba| {
+        let cause = classifier.of_block(NodeId::ROOT, 7, lba);
+        let of_file_system = classifier.is_of_file_system(cause);
+        let name = classifier.causes().names()[usize::from(cause)].clone();
+        (name, of_file_system)
     };
-    assert_eq!(name(0, 10), "sst");
-    assert_eq!(name(2, 11), "sst");
-    assert_eq!(name(4, 11), "log");
-    assert_eq!(name(5, 10), "sst", "the last look is all that is known");
-    assert_eq!(name(0, 50), "journal");
-    assert_eq!(name(0, 9), places::UNKNOWN);
+    assert_eq!(name(10), ("sst".into(), false));
+    assert_eq!(name(21), ("wal".into(), false));
+    assert_eq!(name(50), ("journal".into(), true));
+    assert_eq!(name(9), (UNKNOWN.into(), false));
 }

@@ -37,21 +37,21 @@ pub enum Owner {
 }
 
 /// A claim, or the end of one.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Claim {
     at: u64,
     owner: Option<u32>,
 }
 
 /// Consecutive blocks with one history.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 struct Stretch {
     end: u64,
     claims: Vec<Claim>,
 }
 
 /// All claims of a recording.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Owners {
     owners: Vec<Owner>,
     numbers: FxHashMap<Owner, u32>,
@@ -91,6 +91,18 @@ impl Owners {
     /// Whose the block was when the event with the number `at` happened.
     #[must_use]
     pub fn at(&self, at: u64, lba: u64) -> Option<&Owner> {
+        self.owner(self.number_at(at, lba)?)
+    }
+
+    /// An owner by its number.
+    #[must_use]
+    pub fn owner(&self, number: u32) -> Option<&Owner> {
+        self.owners.get(number as usize)
+    }
+
+    /// As [`Owners::at`], the owner's number: the same as long as the owner is.
+    #[must_use]
+    pub fn number_at(&self, at: u64, lba: u64) -> Option<u32> {
         let (_, stretch) = self.stretches.range(..=lba).next_back()?;
         if lba >= stretch.end {
             return None;
@@ -100,8 +112,7 @@ impl Owners {
         let now = later.checked_sub(1).and_then(|last| claims[last].owner);
         let next = || claims[later..].iter().find_map(|c| c.owner);
         let last = || claims[..later].iter().rev().find_map(|c| c.owner);
-        let owner = now.or_else(next).or_else(last)?;
-        self.owners.get(owner as usize)
+        now.or_else(next).or_else(last)
     }
 
     fn number(&mut self, owner: Owner) -> u32 {
