@@ -72,7 +72,8 @@ pub struct MountOptions {
     pub keep: Option<PathBuf>,
     /// The kernel's page cache.
     pub page_cache: PageCache,
-    /// Threads that serve requests, at least 1.
+    /// Threads that serve requests, at least 1. One is fastest for a program that waits for each
+    /// answer: with more, the kernel wakes them in turn, mostly on another processor.
     pub threads: usize,
 }
 

@@ -126,8 +126,10 @@ impl State {
             let at = at.ok_or(Errno::EIO)?;
             self.image.write(at, &bytes[range]).map_err(Errno::from)?;
         }
+        let journaled = self.journal.is_some();
         let node = self.node_mut(id)?;
-        node.size = node.size.max(end);
+        let (size, mode) = (node.size, node.mode);
+        node.size = size.max(end);
         if !how.cached {
             // With a page cache the kernel keeps the times, and sets them later.
             node.touch();
@@ -135,7 +137,11 @@ impl State {
         if how.kill_privileges {
             node.kill_privileges();
         }
-        self.save(id);
+        // A time alone waits for a flush: else the journal would grow with each write in place.
+        node.unsaved = journaled;
+        if (node.size, node.mode) != (size, mode) {
+            self.save(id);
+        }
         self.settle()?;
         Ok(bytes.len())
     }

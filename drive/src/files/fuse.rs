@@ -25,7 +25,7 @@ use super::seek::Seek;
 use super::state::{Answer, Caller, Shared, State};
 use crate::face::PageCache;
 use crate::recording::event::FlushKind;
-use crate::recording::{Event, NodeId, NodeKind};
+use crate::recording::{NodeId, NodeKind};
 
 /// How long the kernel may keep names: only it changes them.
 const NAMES_TTL: Duration = Duration::from_secs(86_400);
@@ -114,10 +114,7 @@ impl Files {
 
     fn flush_of(&self, id: NodeId, kind: FlushKind, reply: ReplyEmpty) {
         self.shared.counters.flushes.fetch_add(1, Ordering::Relaxed);
-        empty(
-            reply,
-            self.change(|state| state.note(Event::Flush { node: id, kind })),
-        );
+        empty(reply, self.change(|state| state.flush(id, kind)));
     }
 }
 

@@ -26,6 +26,9 @@
 //! was done, so a journal can be read from any compaction on. It is compacted when the drive is
 //! mounted: what there is, in a new file, which then takes the old one's name.
 //!
+//! One thing waits: the time at which a file was written in place is in the journal when the file
+//! is flushed or closed.
+//!
 //! A frame that ends with the file before its length is torn: it is cut off. Anything else that
 //! does not fit is damage, and the drive is not mounted. The death of the machine is not provided
 //! for: neither the image nor the journal is synced.

@@ -45,6 +45,7 @@
 //!   take no room on it. The face with a real file system has them.
 //! - `syncfs` and `sync` make the kernel write its pages, but FUSE tells nobody of the flush, so
 //!   none is recorded: a program that relies on them is shown a drive that makes no promise.
+//! - POSIX access control lists (`system.posix_acl_*`) are refused with `EOPNOTSUPP`.
 //! - `O_TMPFILE`, and `FALLOC_FL_COLLAPSE_RANGE` and `FALLOC_FL_INSERT_RANGE`, are refused with
 //!   `EOPNOTSUPP`, as by other file systems.
 //! - A read sets the time of the last read at most once a day, unless the file changed (`relatime`).

@@ -238,6 +238,7 @@ impl FilesMount {
             // Dropping it would unmount whatever is mounted there now.
             std::mem::forget(session);
             self.shared.state.write().close();
+            busy.get_or_insert_with(|| "another mount of the same file system".to_owned());
         }
         Ok(Unmounted { busy })
     }

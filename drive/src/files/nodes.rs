@@ -119,6 +119,8 @@ pub(super) struct Node {
     pub(super) opens: u32,
     /// Open files that can be written to.
     pub(super) writers: u32,
+    /// Whether the journal has an older time of the last change.
+    pub(super) unsaved: bool,
     /// Whether its contents are gone, and only the kernel still knows its number.
     pub(super) freed: bool,
 }
@@ -144,6 +146,7 @@ impl Node {
             lookups: 0,
             opens: 0,
             writers: 0,
+            unsaved: false,
             freed: false,
         }
     }

@@ -18,7 +18,7 @@ use super::extents::Extents;
 use super::journal::Journal;
 use super::nodes::{Body, Node};
 use crate::image::Image;
-use crate::recording::event::Write;
+use crate::recording::event::{FlushKind, Write};
 use crate::recording::{Event, Extent, NodeId, NodeKind, Sink};
 use crate::space::Space;
 
@@ -151,7 +151,8 @@ impl State {
 
     /// Lets the journal have a node's attributes.
     pub(super) fn save(&mut self, id: NodeId) {
-        if let (Some(journal), Some(node)) = (&mut self.journal, self.nodes.get(&id)) {
+        if let (Some(journal), Some(node)) = (&mut self.journal, self.nodes.get_mut(&id)) {
+            node.unsaved = false;
             journal.node(id, node);
         }
     }
@@ -281,6 +282,15 @@ impl State {
         Ok(())
     }
 
+    /// Makes something durable.
+    pub(super) fn flush(&mut self, id: NodeId, kind: FlushKind) -> Answer<()> {
+        if self.node(id)?.unsaved {
+            self.save(id);
+            self.settle()?;
+        }
+        self.note(Event::Flush { node: id, kind })
+    }
+
     /// The kernel was told of a node.
     pub(super) fn remember(&mut self, id: NodeId) {
         if let Some(node) = self.nodes.get_mut(&id) {
@@ -314,6 +324,9 @@ impl State {
         let node = self.node_mut(id)?;
         node.opens = node.opens.saturating_sub(1);
         node.writers = node.writers.saturating_sub(u32::from(writes));
+        if node.unsaved {
+            self.save(id);
+        }
         self.free_if_unused(id)?;
         self.settle()
     }
