@@ -232,3 +232,53 @@ fn a_killed_drive_loses_nothing_that_was_synced() {
         assert!(status.expect("umount").success());
     }
 }
+
+#[test]
+fn a_time_of_a_write_in_place_survives_a_kill_once_it_is_synced() {
+    if !has_fuse() {
+        return;
+    }
+    let kept = tempfile::tempdir().expect("a directory");
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("file");
+    let mut server = spawn(dir.path(), kept.path());
+    let file = File::create(&path).expect("create");
+    file.write_all_at(&[1; 4096], 0).expect("write");
+    file.sync_all().expect("fsync");
+    let journal = || {
+        fs::metadata(kept.path().join("journal"))
+            .expect("kept")
+            .len()
+    };
+    let before = journal();
+    for _ in 0..50 {
+        file.write_all_at(&[2; 4096], 0).expect("write");
+        file.sync_data().expect("fdatasync");
+    }
+    let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+    file.set_modified(time).expect("utimens");
+    file.sync_all().expect("fsync");
+    assert!(journal() > before);
+    server.kill().expect("kill -9");
+    server.wait().expect("killed");
+    drop(file);
+    let unmount = || {
+        Command::new("umount")
+            .arg("-l")
+            .arg(dir.path())
+            .status()
+            .expect("umount")
+    };
+    assert!(unmount().success());
+    let mut server = spawn(dir.path(), kept.path());
+    assert_eq!(
+        fs::metadata(&path)
+            .expect("kept")
+            .modified()
+            .expect("a time"),
+        time
+    );
+    assert_eq!(fs::read(&path).expect("kept"), [2; 4096]);
+    drop(server.stdin.take());
+    assert!(server.wait().expect("it ends with its input").success());
+}
