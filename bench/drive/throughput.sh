@@ -28,9 +28,9 @@ serve() { # NAME: mounts it
 }
 
 measure() { # RW BS FIELD: one figure
-    taskset -c 0 fio --name=t --filename="$work/mount/file" --rw="$1" --bs="$2" --size=512m --direct=1 \
-        --ioengine=psync --iodepth=1 --runtime="$seconds" --time_based --output-format=terse |
-        cut -d';' -f"$3"
+    taskset -c 0 fio --name=t --filename="$work/mount/file" --rw="$1" --bs="$2" --size=512m \
+        --direct=1 --ioengine=psync --iodepth=1 --runtime="$seconds" --time_based \
+        --output-format=terse | cut -d';' -f"$3"
 }
 
 median() { sort -n "$1" | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }

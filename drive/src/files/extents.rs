@@ -219,8 +219,9 @@ mod tests {
     proptest! {
         /// Runs say the same as one entry a block.
         #[test]
-        fn runs_agree_with_blocks(steps in prop::collection::vec((0..40u64, 0..10u64, any::<bool>()),
-            1..60))
+        fn runs_agree_with_blocks(
+            steps in prop::collection::vec((0..40u64, 0..10u64, any::<bool>()), 1..60),
+        )
         {
             let (mut extents, mut blocks) = (Extents::default(), vec![None; 64]);
             let mut next = 0;

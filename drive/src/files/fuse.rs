@@ -7,13 +7,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use fuser::{
-    BsdFileFlags, CopyFileRangeFlags, Errno, FileAttr, FileHandle, Filesystem, FopenFlags,
-    Generation, INodeNo, InitFlags, KernelConfig, LockOwner, OpenAccMode, OpenFlags, RenameFlags,
-    ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry,
-    ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+    BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, INodeNo,
+    InitFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
+    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs,
+    ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 use treering_engine::BLOCK_SIZE;
 
@@ -22,20 +22,16 @@ use super::content::{How, Whence};
 use super::names::{NAME_MAX, NewNode};
 use super::nodes::{Time, file_type};
 use super::seek::Seek;
-use super::state::{Answer, Caller, Shared, State};
+use super::state::{Answer, Shared, State};
+use super::words::{
+    ATTRIBUTES_TTL, GENERATION, caller, empty, entry, node, open_flags, time, value, writes,
+};
 use crate::face::PageCache;
 use crate::recording::event::FlushKind;
 use crate::recording::{NodeId, NodeKind};
 
-/// How long the kernel may keep names: only it changes them.
-const NAMES_TTL: Duration = Duration::from_secs(86_400);
-/// How long it may keep attributes. Their changes it knows as well, but for the number of blocks,
-/// which write-back changes.
-const ATTRIBUTES_TTL: Duration = Duration::from_secs(1);
 /// The largest write.
 const MAX_WRITE: u32 = 1 << 20;
-/// Nodes are never used twice.
-const GENERATION: Generation = Generation(0);
 
 /// The file system as `fuser` wants it.
 pub(super) struct Files {
@@ -49,67 +45,9 @@ thread_local! {
     static BYTES: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-fn node(ino: INodeNo) -> NodeId {
-    NodeId(ino.0)
-}
-
-fn caller(request: &Request) -> Caller {
-    Caller {
-        uid: request.uid(),
-        gid: request.gid(),
-    }
-}
-
-fn time(time: TimeOrNow) -> Time {
-    match time {
-        TimeOrNow::SpecificTime(time) => Time::of_request(time),
-        TimeOrNow::Now => Time::now(),
-    }
-}
-
-fn writes(flags: OpenFlags) -> bool {
-    flags.acc_mode() != OpenAccMode::O_RDONLY
-}
-
-fn empty(reply: ReplyEmpty, answer: Answer<()>) {
-    match answer {
-        Ok(()) => reply.ok(),
-        Err(error) => reply.error(error),
-    }
-}
-
-fn entry(reply: ReplyEntry, answer: Answer<FileAttr>) {
-    match answer {
-        Ok(found) => {
-            reply.entry_with_ttls(&ATTRIBUTES_TTL, &NAMES_TTL, &found, GENERATION);
-        }
-        Err(error) => reply.error(error),
-    }
-}
-
-fn value(reply: ReplyXattr, size: u32, answer: Answer<&[u8]>) {
-    match answer {
-        Err(error) => reply.error(error),
-        // Values are at most 64 KiB, lists 1 MiB.
-        Ok(value) if size == 0 => reply.size(value.len() as u32),
-        Ok(value) if value.len() > size as usize => reply.error(Errno::ERANGE),
-        Ok(value) => reply.data(value),
-    }
-}
-
 impl Files {
     fn change<T>(&self, operation: impl FnOnce(&mut State) -> Answer<T>) -> Answer<T> {
         operation(&mut self.shared.state.write())
-    }
-
-    /// How the kernel treats an open file.
-    fn open_flags(&self) -> FopenFlags {
-        // Only the kernel changes files, so that what it has of one stays right. Without dirty
-        // pages a close has nothing to say.
-        match self.page_cache {
-            PageCache::WriteBack => FopenFlags::FOPEN_KEEP_CACHE,
-            PageCache::WriteThrough => FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_NOFLUSH,
-        }
     }
 
     fn flush_of(&self, id: NodeId, kind: FlushKind, reply: ReplyEmpty) {
@@ -320,7 +258,7 @@ impl Filesystem for Files {
 
     fn open(&self, _: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         match self.change(|state| state.open(node(ino), writes(flags))) {
-            Ok(()) => reply.opened(FileHandle(0), self.open_flags()),
+            Ok(()) => reply.opened(FileHandle(0), open_flags(self.page_cache)),
             Err(error) => reply.error(error),
         }
     }
@@ -350,7 +288,7 @@ impl Filesystem for Files {
         match made {
             Ok(found) => {
                 // `fuser` has one time to live for both.
-                let (handle, flags) = (FileHandle(0), self.open_flags());
+                let (handle, flags) = (FileHandle(0), open_flags(self.page_cache));
                 reply.created(&ATTRIBUTES_TTL, &found, GENERATION, handle, flags);
             }
             Err(error) => reply.error(error),

@@ -9,7 +9,7 @@
 //!
 //! | kind | record | fields |
 //! |---|---|---|
-//! | 1 | a node and its attributes | node, type u8, mode, uid, gid, device, links, size, times, target |
+//! | 1 | a node and its attributes | node, type u8, mode to links, size, times, target |
 //! | 2 | a name names a node | directory, name, node |
 //! | 3 | a name is gone | directory, name |
 //! | 4 | blocks of a file are mapped | node, block, blocks, lba |
@@ -18,7 +18,7 @@
 //! | 7 | an extended attribute is gone | node, name |
 //! | 8 | a node is gone | node |
 //!
-//! Integers are little-endian, `u64` where nothing else is said (permissions, owners and links:
+//! Integers are little-endian, `u64` where nothing else is said (mode, uid, gid, device, links:
 //! `u32`); strings of bytes have their length before them as `u32`.
 //!
 //! A frame is one operation, written with one `write` before the program has its answer: what the

@@ -19,7 +19,7 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `fuse` | the kernel's requests |
+//! | `fuse`, `words` | the kernel's requests, and its words for ours |
 //! | `state` | all that there is, behind one lock; how an operation ends |
 //! | `names` | making, linking, renaming, removing |
 //! | `content` | reading, writing, resizing, reserving, punching |
@@ -63,5 +63,6 @@ mod names;
 mod nodes;
 mod seek;
 mod state;
+mod words;
 
 pub use mount::{FilesMount, Stats, mount};
