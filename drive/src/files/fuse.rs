@@ -10,7 +10,7 @@ use std::sync::{Arc, mpsc};
 use std::time::SystemTime;
 
 use fuser::{
-    BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, INodeNo,
+    BsdFileFlags, CopyFileRangeFlags, Errno, FileAttr, FileHandle, Filesystem, FopenFlags, INodeNo,
     InitFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
     ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs,
     ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
@@ -48,6 +48,17 @@ thread_local! {
 impl Files {
     fn change<T>(&self, operation: impl FnOnce(&mut State) -> Answer<T>) -> Answer<T> {
         operation(&mut self.shared.state.write())
+    }
+
+    fn make(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        new: NewNode,
+    ) -> Answer<FileAttr> {
+        let (parent, who) = (node(parent), caller(request));
+        self.change(|state| state.make(parent, name.as_bytes(), new, who))
     }
 
     fn flush_of(&self, id: NodeId, kind: FlushKind, reply: ReplyEmpty) {
@@ -164,11 +175,7 @@ impl Filesystem for Files {
             device,
             target: Vec::new(),
         };
-        let (name, who) = (name.as_bytes(), caller(request));
-        entry(
-            reply,
-            self.change(|state| state.make(node(parent), name, new, who)),
-        );
+        entry(reply, self.make(request, parent, name, new));
     }
 
     fn mkdir(
@@ -187,11 +194,7 @@ impl Filesystem for Files {
             device: 0,
             target: Vec::new(),
         };
-        let (name, who) = (name.as_bytes(), caller(request));
-        entry(
-            reply,
-            self.change(|state| state.make(node(parent), name, new, who)),
-        );
+        entry(reply, self.make(request, parent, name, new));
     }
 
     fn symlink(
@@ -209,11 +212,7 @@ impl Filesystem for Files {
             device: 0,
             target,
         };
-        let (name, who) = (name.as_bytes(), caller(request));
-        entry(
-            reply,
-            self.change(|state| state.make(node(parent), name, new, who)),
-        );
+        entry(reply, self.make(request, parent, name, new));
     }
 
     fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {

@@ -48,7 +48,8 @@
 //! - POSIX access control lists (`system.posix_acl_*`) are refused with `EOPNOTSUPP`.
 //! - `O_TMPFILE`, and `FALLOC_FL_COLLAPSE_RANGE` and `FALLOC_FL_INSERT_RANGE`, are refused with
 //!   `EOPNOTSUPP`, as by other file systems.
-//! - A read sets the time of the last read at most once a day, unless the file changed (`relatime`).
+//! - A read sets the time of the last read at most once a day, unless the file changed
+//!   (`relatime`).
 
 mod attributes;
 pub(crate) mod busy;
