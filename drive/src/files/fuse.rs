@@ -17,14 +17,14 @@ use fuser::{
 };
 use treering_engine::BLOCK_SIZE;
 
-use super::attributes::{NewAttributes, XattrMust};
+use super::attributes::NewAttributes;
 use super::content::{How, Whence};
 use super::names::{NAME_MAX, NewNode};
 use super::nodes::{Time, file_type};
 use super::seek::Seek;
 use super::state::{Answer, Shared, State};
 use super::words::{
-    ATTRIBUTES_TTL, GENERATION, caller, empty, entry, node, open_flags, time, value, writes,
+    ATTRIBUTES_TTL, GENERATION, caller, empty, entry, must, node, open_flags, time, value, writes,
 };
 use crate::face::PageCache;
 use crate::recording::event::FlushKind;
@@ -493,11 +493,8 @@ impl Filesystem for Files {
         _: u32,
         reply: ReplyEmpty,
     ) {
-        let must = match flags {
-            libc::XATTR_CREATE => XattrMust::BeNew,
-            libc::XATTR_REPLACE => XattrMust::Exist,
-            0 => XattrMust::Whatever,
-            _ => return reply.error(Errno::EINVAL),
+        let Some(must) = must(flags) else {
+            return reply.error(Errno::EINVAL);
         };
         let name = name.as_bytes();
         empty(

@@ -7,6 +7,7 @@ use fuser::{
     ReplyEntry, ReplyXattr, Request, TimeOrNow,
 };
 
+use super::attributes::XattrMust;
 use super::nodes::Time;
 use super::state::{Answer, Caller};
 use crate::face::PageCache;
@@ -82,5 +83,15 @@ pub(super) fn open_flags(page_cache: PageCache) -> FopenFlags {
     match page_cache {
         PageCache::WriteBack => FopenFlags::FOPEN_KEEP_CACHE,
         PageCache::WriteThrough => FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_NOFLUSH,
+    }
+}
+
+/// What the flags of `setxattr` say; `None` if nothing that makes sense.
+pub(super) fn must(flags: i32) -> Option<XattrMust> {
+    match flags {
+        0 => Some(XattrMust::Whatever),
+        libc::XATTR_CREATE => Some(XattrMust::BeNew),
+        libc::XATTR_REPLACE => Some(XattrMust::Exist),
+        _ => None,
     }
 }
