@@ -116,6 +116,14 @@ const SKIPPED: &[(&str, &str)] = &[
         "treering check MiniPage --only published_early-validation --checker tlc",
         "TLC is downloaded; `.ci/run specs` checks it with mirrors",
     ),
+    (
+        "treering drive mount ",
+        "serves until it is unmounted; the tests of the drive do that",
+    ),
+    (
+        "treering drive run --fs ",
+        "needs root; the tests of the drive do that where they can",
+    ),
     ("mvn ", "fetches TLC; `.ci/run specs` runs it"),
     ("cd specs/", "runs TLC; `.ci/run specs` runs it"),
     ("apt-get ", "installs packages"),
@@ -309,6 +317,14 @@ fn runnable(command: &str) -> Option<String> {
     };
     if command.starts_with("xz ") && !is_installed("xz") {
         note("xz is not in PATH (apt-get install xz-utils)");
+        return None;
+    }
+    if command.starts_with("treering drive run ") && !Path::new("/dev/fuse").exists() {
+        note("/dev/fuse does not exist");
+        return None;
+    }
+    if command.contains("-- sqlite3 ") && !is_installed("sqlite3") {
+        note("sqlite3 is not in PATH (apt-get install sqlite3)");
         return None;
     }
     match command.split_once("| jq ") {

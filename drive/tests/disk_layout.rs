@@ -11,10 +11,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use treering_drive::disk::MOUNTED;
 use treering_drive::face::FileSystem;
 use treering_drive::layout::{Owner, Owners};
-use treering_drive::recording::{Event, InMemory};
+use treering_drive::recording::{Event, InMemory, MOUNTED};
 
 const TAG: &[u8; 16] = b"drive test file ";
 

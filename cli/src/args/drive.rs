@@ -29,9 +29,9 @@ pub(crate) enum DriveCommand {
 #[derive(Debug, Args)]
 #[command(after_help = "EXAMPLES:\n  \
     treering drive run -- sh -c 'dd if=/dev/urandom of=file bs=64k count=99'\n  \
-    treering drive run --html app.html -- sqlite3 app.db \"CREATE TABLE t(x); INSERT INTO t VALUES(1)\"\n  \
-    treering drive run --record app.rec --device ssd,csd --op 7%,28% -- ./my-benchmark --dir .\n  \
-    treering drive run --fs ext4 --capacity 4GiB -- ./my-benchmark --dir .   # as root\n\n\
+    treering drive run --html app.html -- sqlite3 app.db 'CREATE TABLE t(x)'\n  \
+    treering drive run --record app.rec --device ssd,csd --op 7%,28% -- ./my-benchmark\n  \
+    treering drive run --fs ext4 --capacity 4GiB -- ./my-benchmark    # as root\n\n\
     The program runs in the drive's directory, which is also $TREERING_DIR. A line that it writes to \
     the file named by $TREERING_ACKS is stamped with its place in the recording; a line \
     `user_bytes N` says how many bytes of its own it has written so far.\n\
@@ -51,7 +51,7 @@ pub(crate) struct DriveRunArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "EXAMPLES:\n  \
     treering drive mount /mnt/drive --record day.rec &\n  \
-    treering drive mount /mnt/drive --keep ~/drive --fs ext4 --capacity 20GiB   # as root\n\n\
+    treering drive mount /mnt/drive --keep ~/drive --fs ext4 --capacity 20GiB    # as root\n\n\
     Unmount with `umount DIR` (`fusermount3 -u DIR` where you are not root), or stop with Ctrl-C: \
     the report follows.")]
 pub(crate) struct DriveMountArgs {
@@ -109,8 +109,8 @@ pub(crate) struct DriveInfoArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "EXAMPLES:\n  \
     treering drive export blkparse app.rec -o app.blkparse\n  \
-    treering drive export fio app.rec -o app.iolog --file /dev/nvme9n1\n  \
-    fio --name=again --read_iolog=app.iolog --ioengine=libaio --direct=1")]
+    treering drive export fio app.rec -o app.iolog --file /dev/nvme9n1\n\n\
+    fio then writes the same again: fio --name=again --read_iolog=app.iolog --direct=1")]
 pub(crate) struct DriveExportArgs {
     /// The format
     #[arg(value_enum)]

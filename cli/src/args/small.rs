@@ -14,7 +14,7 @@ use crate::{tree, units};
     treering import csv io.csv.gz --columns time=1:s,op=3,offset=5:bytes,size=6:bytes -o io.trz\n  \
     treering import parquet io.parquet --columns time=ts,op=type,offset=lba:sectors,size=len \
     -o io.trz\n  \
-    treering import drive run.log -o run.trz\n  \
+    treering import drive app.rec -o app.trz\n  \
     treering import oracle-general wiki.oracleGeneral.zst --oracle-op get --skip-bad 10 -o wiki.trz\n\n\
     Formats of block traces: mqsim, disksim, msr, spc, cloudphysics, vscsi, alibaba, tencent, \
     systor, fio (iolog 2 and 3), blkparse, blktrace (merge the files of its CPUs with \

@@ -1,5 +1,6 @@
 //! `treering drive run` and `treering drive mount`.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -57,7 +58,8 @@ pub(super) fn run(args: &DriveRunArgs, again: &str) -> Result<(), Failure> {
     interrupt::take_over();
     let session = Session::begin(&plan)?;
     let signal = || interrupt::stopped().map(|signal| signal.number());
-    let ran = program::run(&args.command, session.dir(), session.acks(), &[], &signal);
+    let command = found_from_here(&args.command);
+    let ran = program::run(&command, session.dir(), session.acks(), &[], &signal);
     end(session)?;
     let ran = ran?;
     for left in &ran.left {
@@ -95,6 +97,18 @@ pub(super) fn run(args: &DriveRunArgs, again: &str) -> Result<(), Failure> {
             signal.unwrap_or(0)
         ))),
     }
+}
+
+/// The command with the program as a path that also leads there from the drive's directory.
+fn found_from_here(command: &[OsString]) -> Vec<OsString> {
+    let mut command = command.to_vec();
+    if let Some(program) = command.first_mut() {
+        let is_path = program.as_encoded_bytes().contains(&b'/');
+        if let (true, Ok(absolute)) = (is_path, std::path::absolute(&program)) {
+            *program = absolute.into();
+        }
+    }
+    command
 }
 
 /// Mounts a drive until it is unmounted or interrupted, and reports.

@@ -2,7 +2,12 @@
 
 use std::fmt::Write as _;
 use std::io::Read as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+
+use treering_drive::face::{Face, PageCache};
+use treering_drive::recording::event::Write as DriveWrite;
+use treering_drive::recording::{Contents, Event, Extent, Header, NodeId, Recorder, Sink as _};
 
 use super::support::ok;
 use super::told::root;
@@ -50,11 +55,47 @@ pub(crate) fn prepare(folder: &Path) {
     }
     write("my-drive.toml", ok(folder, &["devices", "ssd"]).as_bytes());
 
+    recording(&folder.join("app.rec"));
+    write(
+        "my-benchmark",
+        b"#!/bin/sh\nhead -c 300000 /dev/urandom >a.db\n",
+    );
+    let executable = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(folder.join("my-benchmark"), executable).expect("chmod");
+
     write("store.jsonl", rows().as_bytes());
     write("store.jsonl.xz", &xz(rows().as_bytes()));
     for name in ["mnt/store", "a.store"] {
         ok(folder, &["load", name, "store.jsonl"]);
     }
+}
+
+/// A recording of a program that loads a file, says so, and overwrites it.
+fn recording(log: &Path) {
+    let header = Header::new(Face::Files, 10_000, PageCache::WriteBack);
+    let recorder = Recorder::create(log, header, Contents::All).expect("a recording");
+    let link = Event::Link {
+        parent: NodeId::ROOT,
+        name: b"app.db".into(),
+        node: NodeId(2),
+    };
+    recorder.note(link).expect("room");
+    for (i, lba) in scattered(4000).enumerate() {
+        let write = DriveWrite {
+            node: NodeId(2),
+            offset: lba * 4096,
+            len: 4096,
+            extents: vec![Extent { lba, blocks: 1 }],
+            synced: false,
+            cached: true,
+        };
+        recorder.write(write, &[i as u8; 4096]).expect("room");
+        if i == 1500 {
+            let line = b"loaded".into();
+            recorder.note(Event::Mark { line }).expect("room");
+        }
+    }
+    recorder.finish().expect("room");
 }
 
 fn words(line: &str) -> Vec<&str> {

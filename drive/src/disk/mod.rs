@@ -65,10 +65,7 @@ use crate::face::{FileSystem, MountOptions, Mounted, PageCache, Unmounted};
 use crate::image::Image;
 use crate::janitor::{Directory, Janitor};
 use crate::layout::{Sniffer, holds};
-use crate::recording::{Event, Sink};
-
-/// The line of the mark behind `mkfs`: from here on the program and its file system are recorded.
-pub const MOUNTED: &[u8] = b"treering: mounted";
+use crate::recording::{Event, MOUNTED, Sink};
 
 /// The disk's file in the directory of [`MountOptions::keep`].
 pub const KEPT: &str = "disk.img";

@@ -12,7 +12,8 @@
 //!
 //! A recording must say all that is on the drive. So that of a drive that comes back begins with
 //! its nodes, names, attributes and bytes as if they were written just then, up to a flush of the
-//! drive ([`FlushKind::Drive`] of the root); what the program does comes behind it.
+//! drive ([`FlushKind::Drive`] of the root) and the mark [`MOUNTED`]; what the program does comes
+//! behind it.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -28,7 +29,7 @@ use super::state::{Answer, State};
 use crate::error::DriveError;
 use crate::image::Image;
 use crate::recording::event::{Attributes, FlushKind, Write};
-use crate::recording::{Event, Extent, NodeId, NodeKind, Sink};
+use crate::recording::{Event, Extent, MOUNTED, NodeId, NodeKind, Sink};
 
 const BLOCK: u64 = BLOCK_SIZE as u64;
 
@@ -278,7 +279,9 @@ fn tell(state: &State) -> Answer<()> {
     state.note(Event::Flush {
         node: NodeId::ROOT,
         kind: FlushKind::Drive,
-    })
+    })?;
+    let line = MOUNTED.to_vec();
+    state.note(Event::Mark { line })
 }
 
 fn tell_bytes(state: &State, id: NodeId, node: &Node) -> Answer<()> {

@@ -20,6 +20,7 @@ use super::{busy, keep, seek};
 use crate::error::DriveError;
 use crate::face::{MountOptions, Mounted, Unmounted};
 use crate::image::Image;
+use crate::janitor::{Directory, Janitor};
 use crate::recording::Sink;
 
 /// How long an unmount waits for users that are about to end.
@@ -47,6 +48,8 @@ pub struct FilesMount {
     shared: Arc<Shared>,
     /// `None` after the unmount.
     session: Option<BackgroundSession>,
+    /// Unmounts if this process is killed; dropped after the session.
+    _janitor: Janitor,
     /// The lock on the directory of a drive that is kept.
     _lock: Option<File>,
 }
@@ -86,6 +89,7 @@ pub fn mount(options: &MountOptions, sink: Arc<dyn Sink>) -> Result<FilesMount, 
         seeks,
     };
     let mounting = || DriveError::system(format!("mounting {}", dir.display()));
+    let janitor = Janitor::watch(&dir, Directory::Keep)?;
     let session = fuser::spawn_mount(files, &dir, &config(options)).map_err(mounting())?;
     let notifier = OnceLock::from(session.notifier());
     let (served, kernel) = (shared.clone(), Arc::new(notifier));
@@ -99,6 +103,7 @@ pub fn mount(options: &MountOptions, sink: Arc<dyn Sink>) -> Result<FilesMount, 
         device,
         shared,
         session: Some(session),
+        _janitor: janitor,
         _lock: lock,
     })
 }

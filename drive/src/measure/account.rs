@@ -9,6 +9,9 @@ use crate::causes::{CauseId, Classifier};
 use crate::recording::Recorded;
 use crate::recording::event::Write;
 
+/// The beginning of lines that the drive itself adds.
+const OURS: &[u8] = b"treering: ";
+
 /// What a cause did.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Totals {
@@ -156,6 +159,9 @@ impl Account {
 
     /// A line of the program.
     pub(super) fn mark(&mut self, line: &[u8]) {
+        if line.starts_with(OURS) {
+            return;
+        }
         self.marks += 1;
         let said = std::str::from_utf8(line).ok();
         let number = said.and_then(|line| line.strip_prefix("user_bytes "));

@@ -18,6 +18,8 @@ use crate::error::DriveError;
 use crate::recording::event::Write;
 use crate::recording::{Reader, Recorded};
 
+/// The longest time of a write that is told from longer ones: 100 seconds.
+const LONGEST_NS: u64 = 100_000_000_000;
 /// Number of causes.
 const CAUSES: usize = 256;
 
@@ -95,7 +97,10 @@ impl Measured {
             }
         };
         drive.prepare(asked.precondition, settings.seed);
-        let latency = || Histogram::new(3).map_err(|e| device(&name, e));
+        let latency = || {
+            let made = Histogram::new_with_max(LONGEST_NS, 3);
+            made.map_err(|e| device(&name, e))
+        };
         Ok(Measured {
             target: target.clone(),
             payloads,

@@ -31,7 +31,7 @@ use std::path::PathBuf;
 use treering_sim::predict::Method;
 use treering_sim::replay::Target;
 
-pub(crate) use self::account::{Account, FileTotals};
+pub(crate) use self::account::Account;
 pub(crate) use self::device::Measured;
 use self::slots::Slots;
 use self::survey::Begin;
@@ -72,7 +72,7 @@ pub struct Settings {
 /// What comes before the measured part.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Warmup {
-    /// Nothing; on a real file system, the making of it.
+    /// Nothing of the program; the making of a real file system, or what a kept drive held.
     #[default]
     Nothing,
     /// A share of the bytes that the host writes.

@@ -4,9 +4,8 @@ use super::slots::Slots;
 use super::{Progress, Settings, Warmup};
 use crate::causes::rules::Rules;
 use crate::causes::{Knowledge, Survey};
-use crate::disk::MOUNTED;
 use crate::error::DriveError;
-use crate::recording::{Event, Extent, Header, Reader, Recorded, Summary, Truncated};
+use crate::recording::{Event, Extent, Header, MOUNTED, Reader, Recorded, Summary, Truncated};
 
 /// When the measured part begins.
 #[derive(Clone, Copy, Debug)]

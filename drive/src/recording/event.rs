@@ -10,6 +10,10 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The line of the mark before which only the making of a file system was recorded, or what a kept
+/// drive held. What comes behind it is the program's.
+pub const MOUNTED: &[u8] = b"treering: mounted";
+
 /// A file, directory, symbolic link or other node; never used twice in a recording.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,

@@ -29,7 +29,7 @@ mod stream;
 mod varint;
 
 pub use codec::{PIECE, PieceId, Recorded, pieces_of};
-pub use event::{Event, Extent, NodeId, NodeKind};
+pub use event::{Event, Extent, MOUNTED, NodeId, NodeKind};
 pub use header::{Contents, Header, Summary, WATCHED};
 pub use names::Names;
 pub use pieces::Pieces;

@@ -12,10 +12,10 @@ use super::{
     Cause, Chain, Device, DriveReport, MeasuredPart, Program, Recorded, SCHEMA, Timeline, Times,
     TopFile,
 };
-use crate::causes::Causes;
+use crate::causes::{CauseId, Causes};
 use crate::error::DriveError;
 use crate::face::{Face, FileSystem};
-use crate::measure::{self, Account, FileTotals, Looked, Measured, Outcome, Progress, Settings};
+use crate::measure::{self, Account, Looked, Measured, Outcome, Progress, Settings};
 use crate::recording::Contents;
 
 /// Files that a report lists.
@@ -215,22 +215,25 @@ fn timeline(account: &Account, order: &[usize], drives: usize) -> Timeline {
     }
 }
 
+/// The files with the most bytes; files that had the same name and cause one after another are one.
 fn files(account: &Account, causes: &Causes) -> Vec<TopFile> {
-    let mut all: Vec<_> = account.files.iter().collect();
-    all.sort_by_key(|(key, file)| (Reverse(file.blocks), **key));
-    let path = |file: &FileTotals| match &file.path {
-        Some(path) => String::from_utf8_lossy(path).into_owned(),
-        None => "(no name)".into(),
+    let mut by_path: BTreeMap<(&[u8], CauseId), (u64, u64)> = BTreeMap::new();
+    for file in account.files.values() {
+        let path = file.path.as_deref().unwrap_or(b"(no name)");
+        let (bytes, blocks) = by_path.entry((path, file.cause)).or_default();
+        *bytes += file.bytes;
+        *blocks += file.blocks;
+    }
+    let mut all: Vec<_> = by_path.into_iter().collect();
+    all.sort_by_key(|(_, (_, blocks))| Reverse(*blocks));
+    let listed = all.into_iter().take(MOST_FILES);
+    let row = |((path, cause), (bytes, blocks)): ((&[u8], CauseId), (u64, u64))| TopFile {
+        path: String::from_utf8_lossy(path).into_owned(),
+        cause: causes.names()[usize::from(cause)].clone(),
+        bytes,
+        host_bytes: blocks * BLOCK,
     };
-    let listed = all.iter().take(MOST_FILES);
-    listed
-        .map(|(_, file)| TopFile {
-            path: path(file),
-            cause: causes.names()[usize::from(file.cause)].clone(),
-            bytes: file.bytes,
-            host_bytes: file.blocks * BLOCK,
-        })
-        .collect()
+    listed.map(row).collect()
 }
 
 fn options(settings: &Settings) -> BTreeMap<String, Value> {
