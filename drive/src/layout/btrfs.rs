@@ -16,6 +16,7 @@
 //! it. Anything else is an error. Of data chunks nothing is said here: files are found by their maps.
 
 use super::bytes::{BLOCK, Blocks, Reader, array, bad, le16, le32, le64};
+use super::found::named;
 use crate::error::DriveError;
 use crate::recording::Extent;
 
@@ -221,7 +222,7 @@ pub(super) fn regions(reader: &mut Reader<'_>) -> Result<Vec<(String, Vec<Extent
         ("metadata chunks", metadata),
         ("superblocks", supers),
     ];
-    super::named(reader, all)
+    named(reader, all)
 }
 
 /// Tells nodes from other blocks, and by the tree they belong to.

@@ -16,6 +16,7 @@
 //! on another device; the last three are errors.
 
 use super::bytes::{BLOCK, Blocks, Reader, array, bad, le16, le32};
+use super::found::named;
 use crate::error::DriveError;
 use crate::recording::Extent;
 
@@ -226,7 +227,7 @@ pub(super) fn regions(reader: &mut Reader<'_>) -> Result<Vec<(String, Vec<Extent
         ("extended attributes", found.attributes),
         ("other metadata", found.others),
     ];
-    super::named(reader, all)
+    named(reader, all)
 }
 
 fn visit_inodes(

@@ -15,9 +15,11 @@
 mod btrfs;
 mod bytes;
 mod ext4;
+mod found;
 mod owners;
 mod xfs;
 
+pub use found::Regions;
 pub use owners::{Owner, Owners};
 use rustc_hash::FxHashMap;
 
@@ -27,9 +29,6 @@ use crate::error::DriveError;
 use crate::face::FileSystem;
 use crate::image::Image;
 use crate::recording::Extent;
-
-/// Names of what lies somewhere, and where.
-pub type Regions = Vec<(String, Vec<Extent>)>;
 
 /// Where a file system has what is no file: its journal, its tables.
 ///
@@ -80,26 +79,6 @@ pub fn added(now: &Regions, before: &Regions) -> Regions {
         }
     }
     found
-}
-
-/// What was found, each within the disk.
-fn named<const N: usize>(
-    reader: &Reader<'_>,
-    all: [(&str, Blocks); N],
-) -> Result<Regions, DriveError> {
-    let mut found = Vec::new();
-    for (name, blocks) in all {
-        let extents = blocks.extents();
-        let beyond = extents.last().map_or(0, bytes::end);
-        if beyond > reader.blocks() {
-            let expected = format!("blocks below {}", reader.blocks());
-            return Err(bytes::bad(name, expected, beyond));
-        }
-        if !extents.is_empty() {
-            found.push((name.to_owned(), extents));
-        }
-    }
-    Ok(found)
 }
 
 /// Turns the addresses that `FIEMAP` gives into blocks of the disk.

@@ -18,6 +18,7 @@
 //! device, a realtime section, blocks that are not 4 KiB; all but the realtime section are errors.
 
 use super::bytes::{BLOCK, Blocks, Reader, array, bad, be16, be32, be64};
+use super::found::named;
 use crate::error::DriveError;
 use crate::recording::Extent;
 
@@ -171,7 +172,7 @@ pub(super) fn regions(reader: &mut Reader<'_>) -> Result<Vec<(String, Vec<Extent
         ("inodes", found.inodes),
         ("reverse maps", found.maps),
     ];
-    super::named(reader, all)
+    named(reader, all)
 }
 
 /// A btree of a group; root 0 means that there is none.

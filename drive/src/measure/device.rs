@@ -11,8 +11,8 @@ use treering_sim::predict::{Before, DeviceParams};
 use treering_sim::replay::{AskedDrive, BlockPrediction, BlockPredictor, DriveRun, Target};
 use treering_sim::ssd::TimingMode;
 
-use super::Settings;
 use super::payloads::Payloads;
+use super::settings::Settings;
 use super::survey::Looked;
 use crate::error::DriveError;
 use crate::recording::event::Write;

@@ -1,7 +1,7 @@
 //! The first pass over a recording: what must be known before a drive is built.
 
+use super::settings::{Progress, Settings, Warmup};
 use super::slots::Slots;
-use super::{Progress, Settings, Warmup};
 use crate::causes::rules::Rules;
 use crate::causes::{Knowledge, Survey};
 use crate::error::DriveError;
