@@ -151,6 +151,7 @@ fn packages() -> Vec<(String, PathBuf)> {
     let folders = [
         "bench",
         "cli",
+        "drive",
         "engine",
         "model/oracle",
         "model/specs",
