@@ -23,12 +23,12 @@ pub mod sniff;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use self::manifest::Levels;
-use self::rules::{OTHER, Rules, TABLES};
+use self::rules::{DIRECTORY, OTHER, Rules, TABLES};
 use crate::error::DriveError;
 use crate::face::Face;
 use crate::layout::{Owner, Owners};
 use crate::recording::names::Names;
-use crate::recording::{Event, NodeId, Pieces, Reader, Recorded};
+use crate::recording::{Event, NodeId, NodeKind, Pieces, Reader, Recorded};
 
 /// Number of a cause, in the order in which causes were met; [`Causes`] names them.
 pub type CauseId = u8;
@@ -249,6 +249,9 @@ impl Classifier<'_> {
     fn name_of(&self, node: NodeId) -> String {
         if self.knowledge.owners.is_some() {
             return "drive".into();
+        }
+        if self.names.kind(node) == Some(NodeKind::Directory) {
+            return DIRECTORY.into();
         }
         let Some(path) = self.names.path(node) else {
             return OTHER.into();

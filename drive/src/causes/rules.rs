@@ -23,6 +23,8 @@ use crate::error::DriveError;
 pub const OTHER: &str = "other";
 /// Sorted tables whose level is not known; with it, they are `L0` and so on.
 pub const TABLES: &str = "sst";
+/// Flushes and changes of directories themselves.
+pub const DIRECTORY: &str = "directory";
 
 /// The default rules, the first that matches decides: cause and globs of paths.
 const DEFAULTS: &[(&str, &[&str])] = &[
@@ -87,10 +89,8 @@ const DEFAULTS: &[(&str, &[&str])] = &[
     ("wal", &["**/[0-9][0-9][0-9][0-9][0-9][0-9]*.log"]),
     (TABLES, &["**/*.sst", "**/*.ldb"]),
     ("blob", &["**/*.blob", "**/*.vlog"]),
-    (
-        "options",
-        &["**/OPTIONS-*", "**/IDENTITY", "**/LOG", "**/LOG.old*"],
-    ),
+    ("options", &["**/OPTIONS-*", "**/IDENTITY"]),
+    ("info log", &["**/LOG", "**/LOG.old*"]),
     // LMDB.
     ("database", &["**/data.mdb", "**/*.mdb", "**/*.lmdb"]),
     (
@@ -106,6 +106,7 @@ const DEFAULTS: &[(&str, &[&str])] = &[
     // fjall and its LSM-tree.
     ("wal", &["**/*.jnl", "**/journals/**"]),
     (TABLES, &["**/{segments,tables}/[0-9]*"]),
+    ("manifest", &["**/keyspaces/*/{v[0-9]*,current,.tmp*}"]),
     // DuckDB.
     ("wal", &["**/*.wal"]),
     ("temporary", &["**/*.tmp/**", "**/*.tmp", "**/tmp/**"]),
@@ -192,6 +193,11 @@ mod tests {
             ("WiredTigerLog.0000000001", "wal"),
             ("x.redb", "database"),
             ("etcd/member/snap/db", "database"),
+            ("db/LOG", "info log"),
+            ("fjall/0.jnl", "wal"),
+            ("fjall/keyspaces/1/tables/7", TABLES),
+            ("fjall/keyspaces/1/v11", "manifest"),
+            ("fjall/keyspaces/1/.tmpmfoU05", "manifest"),
             ("whatever.bin", OTHER),
         ] {
             assert_eq!(rules.of(path), cause, "{path}");

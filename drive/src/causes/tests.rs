@@ -64,6 +64,18 @@ fn a_cause_follows_the_name_that_a_file_has_when_it_is_written() {
 }
 
 #[test]
+fn a_directory_that_is_flushed_is_told_from_files_without_a_rule() {
+    let known = knowledge(Face::Files, &[]);
+    let mut classifier = known.classifier();
+    made(2, "what.ever")
+        .iter()
+        .for_each(|event| classifier.apply(event));
+    let causes = [NodeId::ROOT, NodeId(2)].map(|node| classifier.of(node));
+    let names = causes.map(|cause| classifier.causes().names()[usize::from(cause)].clone());
+    assert_eq!(names, ["directory", "other"]);
+}
+
+#[test]
 fn contents_tell_an_index_from_a_table_and_a_database_of_any_name() {
     let known = knowledge(Face::Files, &[]);
     let mut classifier = known.classifier();
