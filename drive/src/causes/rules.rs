@@ -10,6 +10,7 @@
 //! | LMDB | `data.mdb`, `lock.mdb` |
 //! | WiredTiger, MongoDB | `*.wt`, `WiredTigerLog.*`, `WiredTiger.turtle` |
 //! | bbolt, etcd | `*.bolt`, `member/snap/db`, `member/wal` |
+//! | Redis, Git | `*.aof`, `*.rdb`; `.git/objects`, `.git/index`, `.git/refs` |
 //! | redb, sled, fjall, DuckDB | `*.redb`; `db`, `snap.*`; `*.jnl`, `tables`; `*.duckdb`, `*.wal` |
 //!
 //! What a name does not tell, the first bytes may: see [`super::sniff`]. Levels of sorted tables
@@ -23,8 +24,8 @@ use crate::error::DriveError;
 pub const OTHER: &str = "other";
 /// Sorted tables whose level is not known; with it, they are `L0` and so on.
 pub const TABLES: &str = "sst";
-/// Flushes and changes of directories themselves.
-pub const DIRECTORY: &str = "directory";
+/// Flushes and changes of directories themselves; the regions of real file systems are called so.
+pub const DIRECTORY: &str = "directories";
 
 /// The default rules, the first that matches decides: cause and globs of paths.
 const DEFAULTS: &[(&str, &[&str])] = &[
@@ -107,6 +108,19 @@ const DEFAULTS: &[(&str, &[&str])] = &[
     ("wal", &["**/*.jnl", "**/journals/**"]),
     (TABLES, &["**/{segments,tables}/[0-9]*"]),
     ("manifest", &["**/keyspaces/*/{v[0-9]*,current,.tmp*}"]),
+    // Redis and Valkey: names are fixed up to `appendfilename`.
+    (
+        "snapshot",
+        &["**/*.rdb", "**/temp-rewriteaof-*.aof", "**/*.base.aof"],
+    ),
+    ("wal", &["**/*.aof"]),
+    ("manifest", &["**/*.aof.manifest"]),
+    // Git.
+    ("pack", &["**/.git/objects/pack/*"]),
+    ("objects", &["**/.git/objects/**"]),
+    ("index", &["**/.git/index{,.lock}"]),
+    ("log", &["**/.git/logs/**"]),
+    ("refs", &["**/.git/{refs/**,HEAD*,ORIG_HEAD*,packed-refs*}"]),
     // DuckDB.
     ("wal", &["**/*.wal"]),
     ("temporary", &["**/*.tmp/**", "**/*.tmp", "**/tmp/**"]),
@@ -198,6 +212,14 @@ mod tests {
             ("fjall/keyspaces/1/tables/7", TABLES),
             ("fjall/keyspaces/1/v11", "manifest"),
             ("fjall/keyspaces/1/.tmpmfoU05", "manifest"),
+            ("appendonlydir/appendonly.aof.3.incr.aof", "wal"),
+            ("appendonlydir/appendonly.aof.3.base.aof", "snapshot"),
+            ("temp-rewriteaof-20610.aof", "snapshot"),
+            ("appendonlydir/temp-appendonly.aof.manifest", "manifest"),
+            ("src/.git/objects/pack/tmp_pack_BX40AN", "pack"),
+            (".git/objects/4f/2e", "objects"),
+            (".git/index.lock", "index"),
+            (".git/refs/heads/master.lock", "refs"),
             ("whatever.bin", OTHER),
         ] {
             assert_eq!(rules.of(path), cause, "{path}");

@@ -72,7 +72,7 @@ fn a_directory_that_is_flushed_is_told_from_files_without_a_rule() {
         .for_each(|event| classifier.apply(event));
     let causes = [NodeId::ROOT, NodeId(2)].map(|node| classifier.of(node));
     let names = causes.map(|cause| classifier.causes().names()[usize::from(cause)].clone());
-    assert_eq!(names, ["directory", "other"]);
+    assert_eq!(names, ["directories", "other"]);
 }
 
 #[test]
