@@ -26,8 +26,8 @@ account() { # NAME COMMAND…: a report and what the program printed
 # One process, so that no memtable is recovered from the log, which no counter counts.
 account rocksdb bash -c 'db_bench --db=$TREERING_DIR/db --benchmarks=fillrandom,waitforcompaction \
     --num=2000000 --key_size=16 --value_size=112 --compression_type=none \
-    --write_buffer_size=4194304 --target_file_size_base=4194304 --max_bytes_for_level_base=16777216 --statistics \
-    --progress_reports=0 --seed=1'
+    --write_buffer_size=4194304 --target_file_size_base=4194304 --max_bytes_for_level_base=16777216 \
+    --statistics --progress_reports=0 --seed=1'
 mark="--from-mark loaded"
 STATS=1 account sqlite-rollback "$here/rows/sqlite.sh" delete full 200000 2000
 STATS=1 account sqlite-wal "$here/rows/sqlite.sh" wal full 200000 2000

@@ -20,7 +20,8 @@ mib=$((1 << 20))
 flags=(--db="$TREERING_DIR/db" --key_size=16 --value_size=112 --compression_type=none
     --compression_ratio=0.5 --compaction_style=$style --write_buffer_size=$((8 * mib))
     --target_file_size_base=$((8 * mib)) --max_bytes_for_level_base=$((32 * mib))
-    --cache_size=$((8 * mib)) --max_background_jobs=2 --bloom_bits=10 --seed=1 --statistics --progress_reports=0)
+    --cache_size=$((8 * mib)) --max_background_jobs=2 --bloom_bits=10 --seed=1 --statistics
+    --progress_reports=0)
 
 bench() { # the benchmark's name, then flags
     local name=$1
