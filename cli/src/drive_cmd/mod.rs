@@ -2,7 +2,7 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`run`] | `drive run` and `drive mount`: the drive, the program, then the report |
+//! | [`mod@run`] | `drive run` and `drive mount`: the drive, the program, then the report |
 //! | [`log`] | `drive info` and `drive export` |
 //! | [`measure`] | `drive replay`, which the others end with |
 

@@ -218,7 +218,7 @@ pub struct Classifier<'a> {
 }
 
 impl Classifier<'_> {
-    /// Follows an event; then [`Classifier::of`] and [`Classifier::of_blocks`] tell its cause.
+    /// Follows an event; then [`Classifier::of`] and [`Classifier::of_block`] tell its cause.
     pub fn apply(&mut self, event: &Event) {
         if self.knowledge.owners.is_some() {
             return;
