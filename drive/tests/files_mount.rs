@@ -8,6 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::{Drive, has_fuse, options};
 use rustix::fs::{XattrFlags, getxattr, listxattr, removexattr, setxattr};
@@ -216,20 +217,41 @@ fn a_killed_drive_loses_nothing_that_was_synced() {
         file.sync_all().expect("fsync");
         // Somebody is in the middle of something.
         let busy = dir.path().join("busy");
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
         let writer = std::thread::spawn(move || {
-            for at in 0.. {
-                if fs::write(&busy, vec![at as u8; 50_000]).is_err() {
-                    return;
-                }
+            let mut at = 0_u8;
+            while !stopped.load(Ordering::Relaxed) && fs::write(&busy, [at; 50_000]).is_ok() {
+                at = at.wrapping_add(1);
             }
         });
         std::thread::sleep(std::time::Duration::from_millis(20 * u64::from(round)));
         server.kill().expect("kill -9");
         server.wait().expect("killed");
+        stop.store(true, Ordering::Relaxed);
         writer.join().expect("it ends with the drive");
         drop(file);
-        let status = Command::new("umount").arg("-l").arg(dir.path()).status();
-        assert!(status.expect("umount").success());
+        wait_until_gone(dir.path());
+        // What was written when the drive was gone already is below it.
+        let _ = fs::remove_file(dir.path().join("busy"));
+    }
+}
+
+/// Waits until nothing is mounted any more where a killed drive was.
+fn wait_until_gone(dir: &Path) {
+    let dir = dir.display().to_string();
+    let mounted = || {
+        let mounts = fs::read_to_string("/proc/self/mounts").expect("a table of mounts");
+        mounts.contains(&dir)
+    };
+    let began = std::time::Instant::now();
+    while mounted() {
+        let waited = began.elapsed();
+        assert!(
+            waited < std::time::Duration::from_secs(30),
+            "it stays mounted"
+        );
+        std::thread::sleep(std::time::Duration::from_millis(10));
     }
 }
 
@@ -262,14 +284,7 @@ fn a_time_of_a_write_in_place_survives_a_kill_once_it_is_synced() {
     server.kill().expect("kill -9");
     server.wait().expect("killed");
     drop(file);
-    let unmount = || {
-        Command::new("umount")
-            .arg("-l")
-            .arg(dir.path())
-            .status()
-            .expect("umount")
-    };
-    assert!(unmount().success());
+    wait_until_gone(dir.path());
     let mut server = spawn(dir.path(), kept.path());
     assert_eq!(
         fs::metadata(&path)
