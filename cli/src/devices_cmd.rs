@@ -3,10 +3,10 @@
 use treering_engine::device::FileOptions;
 use treering_sim::csd::{self, CsdProfile};
 use treering_sim::pm::{self, PmProfile};
-use treering_sim::replay::Target;
+use treering_sim::replay::{Precondition, Target};
 use treering_sim::ssd::{SsdProfile, builtin};
 
-use crate::args::DevicesArgs;
+use crate::args::{Before, DevicesArgs};
 use crate::failure::Failure;
 use crate::output::{self, Output};
 
@@ -31,6 +31,36 @@ pub(crate) fn find(text: &str) -> Result<Target, Failure> {
     }
     let toml = std::fs::read_to_string(text).map_err(|e| Failure::file(text, &e))?;
     Ok(Target::from_toml(text, &toml)?)
+}
+
+/// What flags say of a simulated drive besides its profile.
+pub(crate) struct Adjusted<'a> {
+    pub(crate) over_provisioning: Option<f64>,
+    pub(crate) gc: Option<&'a str>,
+    pub(crate) capacity: Option<u64>,
+    pub(crate) precondition: Option<Before>,
+}
+
+impl Adjusted<'_> {
+    /// Changes what a drive has of it; without a flag, the profile decides.
+    pub(crate) fn apply(&self, target: &mut Target) {
+        if let Some(flash) = target.flash_mut() {
+            flash.over_provisioning = self.over_provisioning.unwrap_or(flash.over_provisioning);
+            if let Some(policy) = self.gc {
+                flash.gc = policy.into();
+            }
+        }
+        if let Some(capacity) = target.capacity_mut() {
+            *capacity = self.capacity;
+        }
+        if let Some(precondition) = target.precondition_mut() {
+            *precondition = match self.precondition {
+                None | Some(Before::None) => Precondition::None,
+                Some(Before::Fill) => Precondition::Fill,
+                Some(Before::Steady) => Precondition::Steady,
+            };
+        }
+    }
 }
 
 /// The names of all built-in devices.

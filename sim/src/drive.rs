@@ -258,7 +258,8 @@ pub(crate) fn logical_bytes(drive: &(impl BlockDevice + ?Sized)) -> f64 {
 }
 
 /// The precondition, as predictors name it.
-pub(crate) fn before(how: Precondition) -> Before {
+#[must_use]
+pub fn before(how: Precondition) -> Before {
     match how {
         Precondition::None => Before::Nothing,
         Precondition::Fill => Before::InOrder,

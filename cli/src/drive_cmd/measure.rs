@@ -5,10 +5,10 @@ use std::path::Path;
 use treering_drive::measure::Settings;
 use treering_drive::report::{DriveReport, html, text};
 use treering_sim::predict::{Method, Model};
-use treering_sim::replay::{Precondition, Target};
+use treering_sim::replay::Target;
 
-use crate::args::{Before, DriveReplayArgs, MeasureArgs};
-use crate::devices_cmd;
+use crate::args::{DriveReplayArgs, MeasureArgs};
+use crate::devices_cmd::{self, Adjusted};
 use crate::failure::Failure;
 use crate::output::{self, Documents, Output};
 use crate::progress::Progress;
@@ -97,22 +97,13 @@ fn target(
              PROFILE.toml of that kind"
         )));
     }
-    if let Some(flash) = target.flash_mut() {
-        flash.over_provisioning = op.unwrap_or(flash.over_provisioning);
-        if let Some(policy) = policy {
-            flash.gc = policy.into();
-        }
-    }
-    if let Some(of_target) = target.capacity_mut() {
-        *of_target = capacity;
-    }
-    if let Some(precondition) = target.precondition_mut() {
-        *precondition = match args.precondition {
-            None | Some(Before::None) => Precondition::None,
-            Some(Before::Fill) => Precondition::Fill,
-            Some(Before::Steady) => Precondition::Steady,
-        };
-    }
+    let adjusted = Adjusted {
+        over_provisioning: op,
+        gc: policy,
+        capacity,
+        precondition: args.precondition,
+    };
+    adjusted.apply(&mut target);
     Ok(target)
 }
 

@@ -6,10 +6,10 @@ use treering_engine::device::{FileDiscards, FileIo, FileOptions};
 use treering_engine::{
     BfOptions, ModLog, Options, PageStoreKind, ResetRule, TablePersist, TreeKind,
 };
-use treering_sim::replay::{Precondition, Target};
+use treering_sim::replay::Target;
 
-use crate::args::{Before, ReplayArgs, Reset, Tables};
-use crate::devices_cmd;
+use crate::args::{ReplayArgs, Reset, Tables};
+use crate::devices_cmd::{self, Adjusted};
 use crate::failure::Failure;
 use crate::output;
 
@@ -38,22 +38,13 @@ pub(super) fn target(args: &ReplayArgs) -> Result<Target, Failure> {
         }
         _ => {}
     }
-    if let Some(flash) = target.flash_mut() {
-        flash.over_provisioning = args.over_provisioning.unwrap_or(flash.over_provisioning);
-        if let Some(policy) = &args.gc {
-            flash.gc.clone_from(policy);
-        }
-    }
-    if let Some(capacity) = target.capacity_mut() {
-        *capacity = args.capacity;
-    }
-    if let Some(precondition) = target.precondition_mut() {
-        *precondition = match args.precondition {
-            None | Some(Before::None) => Precondition::None,
-            Some(Before::Fill) => Precondition::Fill,
-            Some(Before::Steady) => Precondition::Steady,
-        };
-    }
+    let adjusted = Adjusted {
+        over_provisioning: args.over_provisioning,
+        gc: args.gc.as_deref(),
+        capacity: args.capacity,
+        precondition: args.precondition,
+    };
+    adjusted.apply(&mut target);
     Ok(target)
 }
 

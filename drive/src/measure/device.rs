@@ -6,8 +6,8 @@ use hdrhistogram::Histogram;
 use treering_engine::device::DeviceError;
 use treering_engine::{BLOCK_SIZE, ClassBytes, IoClass, Lba, Nanos};
 use treering_sim::csd::Codec;
-use treering_sim::drive::{DriveCounters, Precondition, SimDrive, SizedWrite};
-use treering_sim::predict::{Before, DeviceParams};
+use treering_sim::drive::{DriveCounters, SimDrive, SizedWrite, before};
+use treering_sim::predict::DeviceParams;
 use treering_sim::replay::{AskedDrive, BlockPrediction, BlockPredictor, DriveRun, Target};
 use treering_sim::ssd::TimingMode;
 
@@ -71,13 +71,8 @@ impl Measured {
         };
         let drive = asked.profile.build(blocks, mode, settings.seed);
         let drive = drive.map_err(|e| device(&name, e))?;
-        let before = match asked.precondition {
-            Precondition::None => Before::Nothing,
-            Precondition::Fill => Before::InOrder,
-            Precondition::Steady => Before::Scattered,
-        };
         let params = DeviceParams {
-            before,
+            before: before(asked.precondition),
             ..drive.params()
         };
         let payloads = match params.compression {
