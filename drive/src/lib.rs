@@ -33,6 +33,7 @@
 #![warn(missing_docs)]
 
 pub mod acks;
+mod busy;
 pub mod causes;
 pub mod disk;
 pub mod error;

@@ -52,7 +52,6 @@
 //!   (`relatime`).
 
 mod attributes;
-pub(crate) mod busy;
 mod content;
 mod directory;
 mod extents;

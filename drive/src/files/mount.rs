@@ -16,7 +16,8 @@ use rustix::mount::{UnmountFlags, unmount};
 
 use super::fuse::Files;
 use super::state::{Counters, Shared, State};
-use super::{busy, keep, seek};
+use super::{keep, seek};
+use crate::busy;
 use crate::error::DriveError;
 use crate::face::{MountOptions, Mounted, Unmounted};
 use crate::image::Image;

@@ -107,7 +107,7 @@ impl Account {
         if classifier.is_by_file() {
             let file = Some(write.node.0);
             let counted = (u64::from(write.len), lbas.len() as u64);
-            self.add((first, false), file, counted, recorded, classifier);
+            self.add((first, false), file, counted, classifier);
             return;
         }
         let block = BLOCK_SIZE as u64;
@@ -116,7 +116,7 @@ impl Account {
             let bytes = to.min((at + 1) * block) - from.max(at * block);
             let file = classifier.file_of(recorded.seq, lba);
             let kind = (cause, classifier.is_of_file_system(cause));
-            self.add(kind, file, (bytes, 1), recorded, classifier);
+            self.add(kind, file, (bytes, 1), classifier);
         }
     }
 
@@ -125,7 +125,6 @@ impl Account {
         (cause, of_file_system): (CauseId, bool),
         file: Option<u64>,
         (bytes, blocks): (u64, u64),
-        recorded: &Recorded,
         classifier: &Classifier<'_>,
     ) {
         let totals = self.of(cause);
@@ -142,7 +141,6 @@ impl Account {
             file.bytes += bytes;
             file.blocks += blocks;
         }
-        debug_assert!(recorded.wall_ns <= self.end_ns);
     }
 
     pub(super) fn flush(&mut self, cause: CauseId) {
