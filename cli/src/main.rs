@@ -18,6 +18,7 @@ mod against_cmd;
 mod args;
 mod check_cmd;
 mod crash_writer_cmd;
+mod cuts_cmd;
 mod devices_cmd;
 mod drive_cmd;
 mod dump_cmd;
@@ -33,6 +34,7 @@ mod new_store;
 mod oracle_cmd;
 mod output;
 mod predict_cmd;
+mod program;
 mod progress;
 mod repair_cmd;
 mod replay_cmd;
@@ -98,6 +100,7 @@ fn run(parsed: Option<Parsed>) -> Result<(), Failure> {
         Command::Dump(args) => dump_cmd::run(&args),
         Command::Load(args) => load_cmd::run(&args),
         Command::Drive(args) => drive_cmd::run(&args, &again(&matches)),
+        Command::Cuts(args) => cuts_cmd::run(&args, &again(&matches)),
         Command::Import(args) => import_cmd::run(&args),
         Command::Gen(args) => gen_cmd::run(&args),
         Command::Trace(TraceCommand::Info(args)) => info_cmd::run(&args),

@@ -1,14 +1,19 @@
 //! The drive's bytes: memory, or a sparse file.
 //!
 //! A file is read and written by system calls: a full disk below is an error, not a signal, and a
-//! killed drive leaves what was written.
+//! killed drive leaves what was written. A drive may also lie over blocks that stay as they are:
+//! what is written is then kept apart.
 
+use std::collections::hash_map::Entry;
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use parking_lot::RwLock;
+use rustc_hash::FxHashMap;
 use rustix::fs::{FallocateFlags, fallocate};
 use treering_engine::BLOCK_SIZE;
 
@@ -23,10 +28,32 @@ pub struct Image {
     blocks: u64,
 }
 
-#[derive(Debug)]
+/// Blocks that an image lies over, and does not change.
+pub(crate) trait Under: Send + Sync {
+    /// Reads a block of the drive.
+    fn read(&self, lba: u64, into: &mut Block) -> io::Result<()>;
+}
+
+/// The bytes of a block.
+pub(crate) type Block = [u8; BLOCK_SIZE];
+
+/// What has changed over other blocks; a discarded block has no bytes.
+type Changed = FxHashMap<u64, Option<Box<Block>>>;
+
 enum Medium {
     Memory(RwLock<Memory>),
     File(File),
+    Over(Arc<dyn Under>, RwLock<Changed>),
+}
+
+impl std::fmt::Debug for Medium {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Medium::Memory(_) => "Memory",
+            Medium::File(_) => "File",
+            Medium::Over(..) => "Over",
+        })
+    }
 }
 
 impl Image {
@@ -61,6 +88,14 @@ impl Image {
         opened.map_err(DriveError::system(path.display().to_string()))
     }
 
+    /// A drive that begins with the blocks of another. Copying it costs nothing.
+    pub(crate) fn over(under: Arc<dyn Under>, blocks: u64) -> Image {
+        Image {
+            medium: Medium::Over(under, RwLock::default()),
+            blocks,
+        }
+    }
+
     fn of(file: File, blocks: u64) -> io::Result<Image> {
         file.set_len(blocks.saturating_mul(BLOCK_SIZE as u64))?;
         Ok(Image {
@@ -86,6 +121,23 @@ impl Image {
                 bytes.copy_from_slice(range(memory.read().bytes(), at, bytes.len())?);
                 Ok(())
             }
+            Medium::Over(under, changed) => {
+                let changed = changed.read();
+                self.each_block(at, bytes.len(), |lba, skip, part| {
+                    let mut below = [0; BLOCK_SIZE];
+                    let block = match changed.get(&lba) {
+                        Some(Some(block)) => &**block,
+                        Some(None) => &below,
+                        None => {
+                            under.read(lba, &mut below)?;
+                            &below
+                        }
+                    };
+                    let len = part.len();
+                    bytes[part].copy_from_slice(&block[skip..skip + len]);
+                    Ok(())
+                })
+            }
         }
     }
 
@@ -101,6 +153,24 @@ impl Image {
                 let end = end_of(memory.bytes(), at, bytes.len())?;
                 memory.bytes_mut()[at as usize..end].copy_from_slice(bytes);
                 Ok(())
+            }
+            Medium::Over(under, changed) => {
+                let mut changed = changed.write();
+                self.each_block(at, bytes.len(), |lba, skip, part| {
+                    let new = match changed.entry(lba) {
+                        Entry::Occupied(known) => known.into_mut(),
+                        Entry::Vacant(new) => {
+                            let mut block = Box::new([0; BLOCK_SIZE]);
+                            if part.len() < BLOCK_SIZE {
+                                under.read(lba, &mut block)?;
+                            }
+                            new.insert(Some(block))
+                        }
+                    };
+                    let block = new.get_or_insert_with(|| Box::new([0; BLOCK_SIZE]));
+                    block[skip..skip + part.len()].copy_from_slice(&bytes[part]);
+                    Ok(())
+                })
             }
         }
     }
@@ -122,7 +192,39 @@ impl Image {
                 end_of(memory.bytes(), at, len as usize)?;
                 memory.forget(at as usize, len as usize)
             }
+            Medium::Over(_, changed) => {
+                let mut changed = changed.write();
+                let end = extent.lba.saturating_add(extent.blocks);
+                if end > self.blocks {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                changed.extend((extent.lba..end).map(|lba| (lba, None)));
+                Ok(())
+            }
         }
+    }
+
+    /// Calls `each` with the blocks of a range: the block, where in it the range begins, and which
+    /// bytes of the range lie in it.
+    fn each_block(
+        &self,
+        at: u64,
+        len: usize,
+        mut each: impl FnMut(u64, usize, Range<usize>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let size = self.blocks.saturating_mul(BLOCK_SIZE as u64);
+        if at.checked_add(len as u64).is_none_or(|end| end > size) {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let mut done = 0;
+        while done < len {
+            let place = at + done as u64;
+            let skip = (place % BLOCK_SIZE as u64) as usize;
+            let part = (BLOCK_SIZE - skip).min(len - done);
+            each(place / BLOCK_SIZE as u64, skip, done..done + part)?;
+            done += part;
+        }
+        Ok(())
     }
 }
 
@@ -154,7 +256,8 @@ mod tests {
     fn what_is_discarded_reads_as_zeros_on_either_medium() {
         let dir = tempfile::tempdir().expect("a directory");
         let file = Image::open(&dir.path().join("image"), 16).expect("a small drive");
-        for image in [Image::new(16).expect("a small drive"), file] {
+        let over = Image::over(Arc::new(Nines), 16);
+        for image in [Image::new(16).expect("a small drive"), file, over] {
             image.write(4096, &[7; 8192]).expect("room");
             image.discard(Extent { lba: 1, blocks: 1 }).expect("a hole");
             let mut bytes = vec![1; 12288];
@@ -167,6 +270,28 @@ mod tests {
                 "behind the end"
             );
         }
+    }
+
+    /// A drive full of nines.
+    struct Nines;
+
+    impl Under for Nines {
+        fn read(&self, _: u64, into: &mut Block) -> io::Result<()> {
+            into.fill(9);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_was_not_written_is_as_it_is_below() {
+        let image = Image::over(Arc::new(Nines), 4);
+        image.write(4000, &[1; 200]).expect("room");
+        let mut bytes = [0; 16384];
+        image.read(0, &mut bytes).expect("within the drive");
+        let expected = |at: usize| if (4000..4200).contains(&at) { 1 } else { 9 };
+        assert!((0..16384).all(|at| bytes[at] == expected(at)));
+        let none = |count| image.read(16384 - 1, &mut vec![0; count]).is_err();
+        assert!(none(2) && !none(1));
     }
 
     #[test]

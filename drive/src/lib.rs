@@ -35,6 +35,7 @@
 pub mod acks;
 mod busy;
 pub mod causes;
+pub mod cuts;
 pub mod disk;
 pub mod error;
 pub mod export;

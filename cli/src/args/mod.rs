@@ -2,6 +2,7 @@
 //! subcommand.
 
 mod check;
+mod cuts;
 mod drive;
 mod r#gen;
 mod life;
@@ -13,6 +14,7 @@ mod small;
 use clap::{Parser, Subcommand};
 
 pub(crate) use check::{CheckArgs, CheckerArg, ExploreArgs, ModelSize};
+pub(crate) use cuts::CutsArgs;
 pub(crate) use drive::{
     DriveCommand, DriveExportArgs, DriveInfoArgs, DriveMountArgs, DriveReplayArgs, DriveRunArgs,
     ExportFormat, MeasureArgs, MountArgs,
@@ -68,6 +70,9 @@ pub(crate) enum Command {
     /// Run any program on a simulated drive, and replay what it wrote on others.
     #[command(subcommand)]
     Drive(DriveCommand),
+    /// Cut the power at any place of a recording, and run a checker on what is left. Exit status 1
+    /// if it cannot live with a state.
+    Cuts(Box<CutsArgs>),
     /// Convert a trace of another tool to Treering's format.
     Import(ImportArgs),
     /// Generate a trace: YCSB, uniform, Zipf, latest, hotspot, mixgraph, load, sequential.

@@ -1,12 +1,11 @@
 //! `treering drive run` and `treering drive mount`.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tempfile::{NamedTempFile, TempDir};
 use treering_drive::face::MountOptions;
-use treering_drive::program::{self, Exit};
+use treering_drive::program::{self as programs, Exit};
 use treering_drive::recording::Contents;
 use treering_drive::report::Ended;
 use treering_drive::session::{Plan, Session};
@@ -17,6 +16,7 @@ use crate::args::{DriveMountArgs, DriveRunArgs, MeasureArgs, MountArgs};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output;
+use crate::program::found_from_here;
 
 /// Size of the drive for the program if nobody asks for another.
 const CAPACITY: u64 = 8 << 30;
@@ -59,7 +59,7 @@ pub(super) fn run(args: &DriveRunArgs, again: &str) -> Result<(), Failure> {
     let session = Session::begin(&plan)?;
     let signal = || interrupt::stopped().map(|signal| signal.number());
     let command = found_from_here(&args.command);
-    let ran = program::run(&command, session.dir(), session.acks(), &[], &signal);
+    let ran = programs::run(&command, session.dir(), session.acks(), &[], &signal);
     end(session)?;
     let ran = ran?;
     for left in &ran.left {
@@ -97,18 +97,6 @@ pub(super) fn run(args: &DriveRunArgs, again: &str) -> Result<(), Failure> {
             signal.unwrap_or(0)
         ))),
     }
-}
-
-/// The command with the program as a path that also leads there from the drive's directory.
-fn found_from_here(command: &[OsString]) -> Vec<OsString> {
-    let mut command = command.to_vec();
-    if let Some(program) = command.first_mut() {
-        let is_path = program.as_encoded_bytes().contains(&b'/');
-        if let (true, Ok(absolute)) = (is_path, std::path::absolute(&program)) {
-            *program = absolute.into();
-        }
-    }
-    command
 }
 
 /// Mounts a drive until it is unmounted or interrupted, and reports.

@@ -151,6 +151,42 @@ pub fn mount_with(
     Ok(mount)
 }
 
+/// Mounts the file system that an image holds, which the kernel recovers. Nobody unmounts it if
+/// this process is killed, and no maps of files are taken.
+///
+/// # Errors
+/// As of [`mount`]; [`DriveError::System`] also if the kernel does not take the file system.
+pub(crate) fn mount_image(
+    options: &MountOptions,
+    fs: FileSystem,
+    image: Image,
+    sink: Arc<dyn Sink>,
+) -> Result<DiskMount, DriveError> {
+    check(options, fs)?;
+    let sniffer = Sniffer::new(&image, fs);
+    let mut mount = DiskMount {
+        dir: options.dir.clone(),
+        mounted: None,
+        disk: Arc::new(Disk::new(image, sniffer, sink)),
+        sampler: None,
+        device: None,
+        served: None,
+        session: None,
+        janitor: None,
+        _kept: None,
+    };
+    if fs == FileSystem::None {
+        mount.serve_in_directory(options)?;
+        return Ok(mount);
+    }
+    let device = Loop::over(&mount.serve_nowhere(options)?)?;
+    let path = device.path().to_owned();
+    mount.device = Some(device);
+    make::mount_device(fs, &path, &mount.dir, OnlineDiscard::Off)?;
+    mount.note_mounted()?;
+    Ok(mount)
+}
+
 impl DiskMount {
     fn serve_in_directory(&mut self, options: &MountOptions) -> Result<(), DriveError> {
         let above = match options.page_cache {

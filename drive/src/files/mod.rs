@@ -27,6 +27,7 @@
 //! | `seek` | `SEEK_DATA` and `SEEK_HOLE` |
 //! | `nodes`, `directory`, `extents` | what a node, a directory, the map of a file are |
 //! | `keep`, `journal` | a drive that survives the death of its process |
+//! | `laid` | a drive that begins as a given tree |
 //!
 //! # What the kernel does
 //!
@@ -58,6 +59,7 @@ mod extents;
 mod fuse;
 mod journal;
 mod keep;
+mod laid;
 mod mount;
 mod names;
 mod nodes;
@@ -65,4 +67,5 @@ mod seek;
 mod state;
 mod words;
 
+pub(crate) use laid::{LaidNode, mount_laid};
 pub use mount::{FilesMount, Stats, mount};

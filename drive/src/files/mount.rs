@@ -50,7 +50,7 @@ pub struct FilesMount {
     /// `None` after the unmount.
     session: Option<BackgroundSession>,
     /// Unmounts if this process is killed; dropped after the session.
-    _janitor: Janitor,
+    _janitor: Option<Janitor>,
     /// The lock on the directory of a drive that is kept.
     _lock: Option<File>,
 }
@@ -78,6 +78,17 @@ pub fn mount(options: &MountOptions, sink: Arc<dyn Sink>) -> Result<FilesMount, 
         Some(kept) => keep::open(kept, blocks, sink).map(|(state, lock)| (state, Some(lock)))?,
         None => (State::new(Image::new(blocks)?, sink), None),
     };
+    let janitor = Janitor::watch(&dir, Directory::Keep)?;
+    serve(options, &dir, state, (Some(janitor), lock))
+}
+
+/// Serves a file system that is complete.
+pub(super) fn serve(
+    options: &MountOptions,
+    dir: &Path,
+    state: State,
+    (janitor, lock): (Option<Janitor>, Option<File>),
+) -> Result<FilesMount, DriveError> {
     let state = RwLock::new(state);
     let shared = Arc::new(Shared {
         state,
@@ -90,17 +101,16 @@ pub fn mount(options: &MountOptions, sink: Arc<dyn Sink>) -> Result<FilesMount, 
         seeks,
     };
     let mounting = || DriveError::system(format!("mounting {}", dir.display()));
-    let janitor = Janitor::watch(&dir, Directory::Keep)?;
-    let session = fuser::spawn_mount(files, &dir, &config(options)).map_err(mounting())?;
+    let session = fuser::spawn_mount(files, dir, &config(options)).map_err(mounting())?;
     let notifier = OnceLock::from(session.notifier());
     let (served, kernel) = (shared.clone(), Arc::new(notifier));
     let thread = thread::Builder::new().name("seeks".to_owned());
     thread
         .spawn(move || seek::serve(&questions, &served, &kernel))
         .map_err(mounting())?;
-    let device = fs::metadata(&dir).map_err(mounting())?.dev();
+    let device = fs::metadata(dir).map_err(mounting())?.dev();
     Ok(FilesMount {
-        dir,
+        dir: dir.to_owned(),
         device,
         shared,
         session: Some(session),
@@ -110,7 +120,7 @@ pub fn mount(options: &MountOptions, sink: Arc<dyn Sink>) -> Result<FilesMount, 
 }
 
 /// Says what is missing, before the kernel says it less clearly.
-fn check(options: &MountOptions) -> Result<(), DriveError> {
+pub(super) fn check(options: &MountOptions) -> Result<(), DriveError> {
     if options.capacity_blocks == 0 {
         let why = "expected at least one block of 4 KiB, found none".to_owned();
         return Err(DriveError::Parameter {

@@ -1,0 +1,101 @@
+//! `treering cuts`: power cuts over a recording of `treering drive`.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use treering_drive::cuts::{Plan, Progress, explore, replay};
+
+use crate::args::CutsArgs;
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::output::{self, Documents, Output};
+use crate::program::found_from_here;
+use crate::progress::Progress as Bar;
+
+/// States that are explored if neither their number nor the time is given.
+const STATES: u64 = 10_000;
+/// Longer than anybody waits.
+const FOREVER: Duration = Duration::from_secs(1 << 40);
+
+/// Runs the command; `again` is the command line that repeats it.
+pub(crate) fn run(args: &CutsArgs, again: &str) -> Result<(), Failure> {
+    if let Some(found) = &args.replay {
+        let plan = plan(args, PathBuf::new());
+        let (ended, printed, good) = replay(found, &plan, None)?;
+        output::say(printed.as_bytes())?;
+        output::say(format!("{}: {ended}\n", found.display()).as_bytes())?;
+        return match good {
+            true => Ok(()),
+            false => Err(Failure::found(format!("{ended} on {}", found.display()))),
+        };
+    }
+    let log = args.log.clone().unwrap_or_default();
+    let paths = [args.json.as_deref(), args.html.as_deref(), None];
+    let outputs = Documents::new(paths, &[&log])?;
+    let plan = plan(args, log);
+    // What is mounted must be unmounted, and what was found so far is reported.
+    interrupt::take_over();
+    let (mut bar, began) = (Bar::new(), Instant::now());
+    let mut told = |progress: Progress| match (progress.kinds, plan.states) {
+        (1.., _) => bar.tell("making failures small", progress.kinds, progress.all_kinds),
+        (0, u64::MAX) => {
+            let (done, all) = (began.elapsed().as_millis(), plan.time.as_millis());
+            bar.tell("checking states", done as u64, all as u64);
+        }
+        (0, states) => bar.tell("checking states", progress.checked, states),
+    };
+    let stop = || interrupt::stopped().is_some();
+    let report = explore(&plan, &mut told, &stop)?;
+    drop(told);
+    drop(bar);
+    if let Some(to) = &outputs.html {
+        to.write(report.html(Some(again)).as_bytes())?;
+    }
+    if let Some(to) = &outputs.json {
+        to.write(&output::json(&report)?)?;
+    }
+    if !matches!(outputs.json, Some(Output::Stdout)) {
+        output::say(report.text().as_bytes())?;
+    }
+    if report.is_violated() {
+        let (failed, states) = (report.states.failed, report.states.distinct);
+        return Err(Failure::found(format!(
+            "{failed} of {states} states are not what the checker can live with"
+        )));
+    }
+    interrupt::check(|| format!("{} states were checked", report.states.distinct))?;
+    match report.is_exercised() {
+        true => Ok(()),
+        false => Err(Failure::not_reached(
+            "nothing in the recording could be lost: everything was durable at once",
+        )),
+    }
+}
+
+fn plan(args: &CutsArgs, log: PathBuf) -> Plan {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let states = match (args.states, args.budget) {
+        (Some(states), _) => states,
+        (None, Some(_)) => u64::MAX,
+        (None, None) => STATES,
+    };
+    let mut beside = log.clone().into_os_string();
+    beside.push(".cuts");
+    Plan {
+        log,
+        checker: found_from_here(&args.checker),
+        env: Vec::new(),
+        model: args.model,
+        torn_bytes: args.torn.bytes,
+        tears: args.torn.tears,
+        window: args.window as usize,
+        seed: args.seed,
+        jobs: args.jobs.map_or(processors, |jobs| jobs as usize),
+        states,
+        time: args.budget.map_or(FOREVER, Duration::from_nanos),
+        limit: Duration::from_nanos(args.timeout),
+        recovery: args.recovery_cuts.unwrap_or(0) as usize,
+        found: args.found.clone().unwrap_or_else(|| beside.into()),
+        keep: args.keep.clone(),
+    }
+}

@@ -1,0 +1,304 @@
+//! From a state that fails to the smallest one that fails alike, and to the flush that was missing.
+//!
+//! Delta debugging (Zeller and Hildebrandt, 2002) makes two sets small, each for itself: of what is
+//! *lost* while all else is there, and of what is *there* while all else is lost. The first says
+//! what was not durable, the second what it was needed for.
+//!
+//! A missing flush is found by trying. `fsync` of the file or directory of what is lost is put
+//! behind it; if none of the states of this kind fails any more, it was missing.
+
+use rustc_hash::FxHashMap;
+
+use super::campaign::Failure;
+use super::checker::{Place as Mounting, Verdict};
+use super::effect::{Effect, EffectId, What};
+use super::state::{Fate, Fates, complete, settle};
+use super::subject::{Choice, Subject};
+use super::tree::Tree;
+use crate::error::DriveError;
+use crate::recording::event::FlushKind;
+use crate::recording::{Event, NodeId};
+
+/// Runs of the checker for one finding.
+const RUNS: u32 = 300;
+/// States that a missing flush is tried on.
+const TRIED: usize = 12;
+
+/// A failure made small.
+#[derive(Clone, Debug)]
+pub(super) struct Smallest {
+    pub(super) choice: Choice,
+    pub(super) verdict: Verdict,
+    /// What is lost, of which each part is needed for the failure.
+    pub(super) lost: Vec<Effect>,
+    /// Of those, the ones that are torn.
+    pub(super) torn: Vec<EffectId>,
+    /// What is there, of which each part is needed for the failure if all else is lost.
+    pub(super) there: Vec<Effect>,
+    /// Flushes that were missing.
+    pub(super) missing: Option<Missing>,
+}
+
+/// Flushes with which a failure goes away.
+#[derive(Clone, Debug)]
+pub(super) struct Missing {
+    /// The event that they were put behind.
+    pub(super) behind: u64,
+    pub(super) flushes: Vec<Event>,
+    /// Which of the other failures go away, too, in their order; the last ones were not tried.
+    pub(super) explains: Vec<bool>,
+}
+
+/// Makes failures of one kind small.
+pub(super) struct Shrinker<'a> {
+    pub(super) subject: &'a Subject,
+    pub(super) mounting: &'a Mounting,
+    /// What the failures print.
+    pub(super) kind: String,
+    runs: u32,
+    known: FxHashMap<u64, bool>,
+}
+
+impl<'a> Shrinker<'a> {
+    /// For failures of a kind.
+    pub(super) fn new(subject: &'a Subject, mounting: &'a Mounting, kind: &str) -> Shrinker<'a> {
+        let kind = kind.strip_suffix("\nrecovery").unwrap_or(kind).to_owned();
+        Shrinker {
+            subject,
+            mounting,
+            kind,
+            runs: 0,
+            known: FxHashMap::default(),
+        }
+    }
+
+    /// Whether a state fails alike.
+    fn fails(&mut self, tree: &Tree, acks: &[u8]) -> Result<bool, DriveError> {
+        let hash = tree.hash();
+        if let Some(known) = self.known.get(&hash) {
+            return Ok(*known);
+        }
+        if self.runs >= RUNS {
+            return Ok(false);
+        }
+        self.runs += 1;
+        let fails = self.mounting.check(tree, acks)?.kind() == self.kind;
+        self.known.insert(hash, fails);
+        Ok(fails)
+    }
+
+    /// Makes a failure small. `others` are failures of the same kind.
+    pub(super) fn shrink(
+        &mut self,
+        choice: &Choice,
+        verdict: &Verdict,
+        others: &[Choice],
+    ) -> Result<Smallest, DriveError> {
+        let subject = self.subject;
+        let mut reader = subject.reader()?;
+        let mut walk = subject.walk(&mut reader);
+        walk.go_to(choice.place)?;
+        let builder = subject.builder(&walk.window);
+        let effects = builder.effects();
+        let acks = subject.acks(subject.lines_before(choice.place));
+        let given = choice.fates(effects);
+        let lost: Vec<usize> = (0..given.len())
+            .filter(|at| given[*at] != Fate::Kept)
+            .collect();
+        let with = |lost: &[usize]| {
+            let mut fates: Fates = vec![Fate::Kept; effects.len()];
+            for at in lost {
+                fates[*at] = given[*at].clone();
+            }
+            settle(effects, &mut fates);
+            fates
+        };
+        let lost = minimise(lost, |lost| self.fails(&builder.build(&with(lost))?, acks))?;
+        let fates = with(&lost);
+        // What is lost only because something else is does not belong to the story.
+        let torn = lost
+            .iter()
+            .filter(|at| matches!(fates[**at], Fate::Torn(_)));
+        let torn: Vec<EffectId> = torn.map(|at| effects[*at].id).collect();
+        let there: Vec<usize> = (0..fates.len())
+            .filter(|at| fates[*at] == Fate::Kept)
+            .collect();
+        let only = |kept: &[usize]| {
+            let mut only: Fates = vec![Fate::Lost; effects.len()];
+            for at in kept {
+                only[*at] = Fate::Kept;
+            }
+            for at in &lost {
+                only[*at] = given[*at].clone();
+            }
+            complete(effects, &mut only);
+            settle(effects, &mut only);
+            only
+        };
+        let there = minimise(there, |kept| self.fails(&builder.build(&only(kept))?, acks))?;
+        let named = |list: &[usize]| list.iter().map(|at| effects[*at].clone()).collect();
+        let choice = Choice::of(choice.place, effects, &fates);
+        let (lost, there): (Vec<Effect>, Vec<Effect>) = (named(&lost), named(&there));
+        let missing = self.missing(&lost, &choice, others)?;
+        Ok(Smallest {
+            choice,
+            verdict: verdict.clone(),
+            lost,
+            torn,
+            there,
+            missing,
+        })
+    }
+
+    /// Finds flushes that make the failures go away.
+    fn missing(
+        &mut self,
+        lost: &[Effect],
+        smallest: &Choice,
+        others: &[Choice],
+    ) -> Result<Option<Missing>, DriveError> {
+        let mut flushes: Vec<(u64, Event)> = Vec::new();
+        for effect in lost {
+            for flush in flushes_of(effect) {
+                match flushes.iter_mut().find(|(_, known)| *known == flush) {
+                    Some((behind, _)) => *behind = (*behind).max(effect.event),
+                    None => flushes.push((effect.event, flush)),
+                }
+            }
+        }
+        let Some(last) = flushes.iter().map(|(behind, _)| *behind).max() else {
+            return Ok(None);
+        };
+        let place = smallest.place;
+        // A cut while the last of them is written leaves no time for a flush.
+        if last >= place.event && !place.after {
+            return Ok(None);
+        }
+        let single = flushes
+            .iter()
+            .map(|(behind, flush)| (*behind, vec![flush.clone()]));
+        let all = flushes.iter().map(|(_, flush)| flush.clone()).collect();
+        let mut tries: Vec<(u64, Vec<Event>)> = single.collect();
+        if tries.len() > 1 {
+            tries.push((last, all));
+        }
+        let mut best: Option<Missing> = None;
+        for (behind, flushes) in tries {
+            if !self.helps(behind, &flushes, smallest)? {
+                continue;
+            }
+            let mut explains = Vec::new();
+            for other in others.iter().take(TRIED) {
+                explains.push(self.helps(behind, &flushes, other)?);
+            }
+            let count = |missing: &Missing| missing.explains.iter().filter(|e| **e).count();
+            let found = Missing {
+                behind,
+                flushes,
+                explains,
+            };
+            if best.as_ref().is_none_or(|best| count(&found) > count(best)) {
+                best = Some(found);
+            }
+        }
+        Ok(best)
+    }
+
+    /// Whether a state no longer fails with flushes put behind an event.
+    fn helps(
+        &mut self,
+        behind: u64,
+        flushes: &[Event],
+        choice: &Choice,
+    ) -> Result<bool, DriveError> {
+        let tree = self.subject.build(choice, Some((behind, flushes)))?;
+        let acks = self.subject.acks(self.subject.lines_before(choice.place));
+        let spent = self.runs >= RUNS && !self.known.contains_key(&tree.hash());
+        Ok(!self.fails(&tree, acks)? && !spent)
+    }
+}
+
+/// The flushes that would have made an effect durable whatever the model.
+fn flushes_of(effect: &Effect) -> Vec<Event> {
+    let of = |node: NodeId, kind| Event::Flush { node, kind };
+    match &effect.what {
+        What::Entry { parent, .. } => vec![of(*parent, FlushKind::Directory)],
+        What::Rename(r) if r.parent == r.to => vec![of(r.to, FlushKind::Directory)],
+        What::Rename(r) => vec![
+            of(r.to, FlushKind::Directory),
+            of(r.parent, FlushKind::Directory),
+        ],
+        _ => effect
+            .node()
+            .map(|node| of(node, FlushKind::File))
+            .into_iter()
+            .collect(),
+    }
+}
+
+/// Delta debugging: the smallest part of a set, as far as it can be found by leaving out pieces,
+/// for which `fails` holds. It holds for the set.
+fn minimise(
+    set: Vec<usize>,
+    mut fails: impl FnMut(&[usize]) -> Result<bool, DriveError>,
+) -> Result<Vec<usize>, DriveError> {
+    let mut set = set;
+    if set.is_empty() || fails(&[])? {
+        return Ok(Vec::new());
+    }
+    let mut parts = 2;
+    while set.len() > 1 {
+        let size = set.len().div_ceil(parts);
+        let mut smaller = None;
+        for at in 0..set.len().div_ceil(size) {
+            let piece = &set[at * size..set.len().min((at + 1) * size)];
+            let rest: Vec<usize> = set.iter().copied().filter(|e| !piece.contains(e)).collect();
+            if parts == 2 && fails(piece)? {
+                smaller = Some((piece.to_vec(), 2));
+                break;
+            }
+            if fails(&rest)? {
+                smaller = Some((rest, (parts - 1).max(2)));
+                break;
+            }
+        }
+        match smaller {
+            Some((set_now, parts_now)) => (set, parts) = (set_now, parts_now),
+            None if size == 1 => break,
+            None => parts = (parts * 2).min(set.len()),
+        }
+    }
+    Ok(set)
+}
+
+/// The choices of failures, those with the fewest losses first.
+pub(super) fn by_size(failures: &[Failure]) -> Vec<Choice> {
+    let of = |failure: &Failure| {
+        failure.recovery.as_ref().map_or_else(
+            || failure.choice.clone(),
+            |recovery| recovery.choice.clone(),
+        )
+    };
+    let mut choices: Vec<Choice> = failures.iter().map(of).collect();
+    choices.sort_by_key(|choice| (choice.lost.len() + choice.torn.len(), choice.place));
+    choices
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_needed_is_left() {
+        let needed = [3, 17, 41];
+        let mut runs = 0;
+        let smallest = minimise((0..64).collect(), |set| {
+            runs += 1;
+            Ok(needed.iter().all(|n| set.contains(n)))
+        });
+        assert_eq!(smallest.expect("no errors"), needed);
+        assert!(runs < 120, "{runs}");
+        let nothing = minimise((0..9).collect(), |_| Ok(true));
+        assert_eq!(nothing.expect("no errors"), Vec::<usize>::new());
+    }
+}
