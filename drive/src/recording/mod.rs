@@ -18,6 +18,7 @@ mod chunk;
 mod codec;
 mod equal;
 pub mod event;
+mod filling;
 mod header;
 mod input;
 pub mod names;

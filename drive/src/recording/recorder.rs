@@ -342,25 +342,26 @@ impl Drop for StopsAtEnd<'_> {
 fn write_all(shared: &Shared, mut stream: Stream) -> io::Result<Summary> {
     let mut spare = Batch::default();
     while let Some(mut batch) = shared.drain(spare) {
-        let mut rest = &batch.bytes[..];
+        let (bytes, mut at) = (&batch.bytes[..], 0);
         for item in &batch.items {
             if stream
                 .oldest()
                 .is_some_and(|old| item.wall_ns - old >= LINGER_NS)
             {
-                stream.flush()?;
+                stream.flush(bytes)?;
             }
             let Event::Write(write) = &item.event else {
-                stream.event(item.wall_ns, &item.event)?;
+                stream.event(item.wall_ns, &item.event, bytes)?;
                 continue;
             };
-            let mut bytes = None;
+            let mut place = None;
             if item.has_bytes {
-                let (of_write, after) = rest.split_at(write.len as usize);
-                (bytes, rest) = (Some(of_write), after);
+                let end = at + write.len as usize;
+                (place, at) = (Some(at..end), end);
             }
-            stream.write(item.wall_ns, write, bytes)?;
+            stream.write(item.wall_ns, write, place, bytes)?;
         }
+        stream.carry(bytes);
         batch.items.clear();
         batch.bytes.clear();
         spare = batch;
@@ -369,7 +370,7 @@ fn write_all(shared: &Shared, mut stream: Stream) -> io::Result<Summary> {
             .oldest()
             .is_some_and(|old| now.saturating_sub(old) >= LINGER_NS)
         {
-            stream.flush()?;
+            stream.flush(&[])?;
         }
     }
     stream.finish()
@@ -381,6 +382,10 @@ struct Synced(File);
 impl io::Write for Synced {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.write(bytes)
+    }
+
+    fn write_vectored(&mut self, parts: &[io::IoSlice<'_>]) -> io::Result<usize> {
+        self.0.write_vectored(parts)
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -39,12 +39,14 @@
 //! Chunks of 128 KiB and of 1 MiB compress as well, within 2 %. Larger ones cost less to seek over,
 //! smaller ones less to read one piece.
 
-use std::io::{self, Write as _};
+use std::io::{self, IoSlice};
+use std::ops::Range;
 
 use super::chunk::{Codec, HEAD, Head, Kind, MAX_PAYLOAD, preamble};
 use super::codec::{Encoder, PIECE, PieceId};
 use super::equal::{Equal, REMEMBERED, is_zeros};
 use super::event::{Event, Write};
+use super::filling::Filling;
 use super::header::{Header, Summary};
 
 /// Bytes of events before compression from which a chunk is written.
@@ -60,15 +62,18 @@ const EVENTS_LEVEL: i32 = 1;
 const DATA_LEVEL: i32 = -1;
 
 /// A recording that is being written.
+///
+/// `bytes` of its methods are those of the queue at hand, of which contents that are not written
+/// yet may be a part: [`Stream::carry`] comes before the next queue.
 pub(super) struct Stream {
-    out: Box<dyn io::Write + Send>,
+    chunks: Chunks,
     events_codec: zstd::bulk::Compressor<'static>,
     data_codec: zstd::bulk::Compressor<'static>,
-    frame: Vec<u8>,
+    compressed: Vec<u8>,
+    gathered: Vec<u8>,
     events: Encoder,
     events_since: u64,
-    data: Vec<u8>,
-    lens: Vec<u16>,
+    data: Filling,
     equal: Equal,
     pieces: Vec<PieceId>,
     counts: Summary,
@@ -78,23 +83,22 @@ impl Stream {
     /// Begins a recording.
     pub(super) fn create(out: Box<dyn io::Write + Send>, header: &Header) -> io::Result<Self> {
         let mut stream = Stream {
-            out,
+            chunks: Chunks { out, written: 0 },
             events_codec: zstd::bulk::Compressor::new(EVENTS_LEVEL)?,
             data_codec: zstd::bulk::Compressor::new(DATA_LEVEL)?,
-            frame: Vec::new(),
+            compressed: Vec::new(),
+            gathered: Vec::new(),
             events: Encoder::default(),
             events_since: 0,
-            data: Vec::new(),
-            lens: Vec::new(),
+            data: Filling::default(),
             equal: Equal::new(REMEMBERED),
             pieces: Vec::new(),
             counts: Summary::default(),
         };
         let first = preamble(Header::VERSION);
-        stream.out.write_all(&first)?;
-        stream.counts.file_bytes = first.len() as u64;
+        stream.chunks.write_all(&mut [IoSlice::new(&first)])?;
         let json = serde_json::to_vec(header)?;
-        stream.chunk(Kind::Header, &json, 0, 1)?;
+        stream.chunks.add(Kind::Header, (0, 1), None, [&json[..]])?;
         Ok(stream)
     }
 
@@ -108,152 +112,210 @@ impl Stream {
     }
 
     /// Adds an event other than a write.
-    pub(super) fn event(&mut self, wall_ns: u64, event: &Event) -> io::Result<()> {
+    pub(super) fn event(&mut self, wall_ns: u64, event: &Event, bytes: &[u8]) -> io::Result<()> {
         let next = self.next_piece().0;
         let before = self.events.bytes().len();
         self.events.event(wall_ns, event, next);
         if self.events.bytes().len() - before > MOST_EVENT {
             return Err(io::Error::other("an event of more than 16 MiB"));
         }
-        self.added(wall_ns)
+        self.added(wall_ns, bytes)
     }
 
-    /// Adds a write, with its bytes if they are to be recorded.
+    /// Adds a write, and says where its bytes lie if they are to be recorded.
     pub(super) fn write(
         &mut self,
         wall_ns: u64,
         write: &Write,
-        bytes: Option<&[u8]>,
+        place: Option<Range<usize>>,
+        bytes: &[u8],
     ) -> io::Result<()> {
         let next = self.next_piece().0;
         let mut pieces = std::mem::take(&mut self.pieces);
         pieces.clear();
-        if let Some(mut rest) = bytes {
+        let recorded = place.is_some();
+        if let Some(mut rest) = place {
             let mut room = PIECE - (write.offset % PIECE as u64) as usize;
             while !rest.is_empty() {
-                let (piece, after) = rest.split_at(room.min(rest.len()));
-                pieces.push(self.piece(piece)?);
-                (rest, room) = (after, PIECE);
+                let end = rest.start + room.min(rest.len());
+                pieces.push(self.piece(rest.start..end, bytes)?);
+                (rest.start, room) = (end, PIECE);
             }
         }
-        let recorded = bytes.map(|_| &pieces[..]);
-        self.events.write(wall_ns, write, recorded, next);
+        let ids = recorded.then_some(&pieces[..]);
+        self.events.write(wall_ns, write, ids, next);
         self.pieces = pieces;
         self.counts.writes += 1;
         self.counts.written_bytes += u64::from(write.len);
-        self.added(wall_ns)
+        self.added(wall_ns, bytes)
     }
 
-    fn added(&mut self, wall_ns: u64) -> io::Result<()> {
+    fn added(&mut self, wall_ns: u64, bytes: &[u8]) -> io::Result<()> {
         self.counts.events += 1;
         if self.events.count() == 1 {
             self.events_since = wall_ns;
         }
         if self.events.bytes().len() >= EVENTS_BYTES {
-            self.flush()?;
+            self.flush(bytes)?;
         }
         Ok(())
     }
 
-    fn piece(&mut self, bytes: &[u8]) -> io::Result<PieceId> {
+    fn piece(&mut self, place: Range<usize>, bytes: &[u8]) -> io::Result<PieceId> {
+        let piece = &bytes[place.clone()];
         self.counts.pieces += 1;
-        if is_zeros(bytes) {
+        if is_zeros(piece) {
             self.counts.zero_pieces += 1;
             return Ok(PieceId::ZEROS);
         }
         let new = self.next_piece();
-        if let Some(known) = self.equal.find_or_insert(bytes, new) {
+        if let Some(known) = self.equal.find_or_insert(piece, new) {
             self.counts.equal_pieces += 1;
             return Ok(known);
         }
         self.counts.stored_pieces += 1;
-        self.counts.stored_bytes += bytes.len() as u64;
-        self.data.extend_from_slice(bytes);
-        self.lens.push(bytes.len() as u16);
-        if self.data.len() + 2 * self.lens.len() >= DATA_BYTES {
-            self.flush_data()?;
+        self.counts.stored_bytes += piece.len() as u64;
+        self.data.push(place);
+        if self.data.payload_len() >= DATA_BYTES {
+            self.flush_data(bytes)?;
         }
         Ok(new)
     }
 
-    fn flush_data(&mut self) -> io::Result<()> {
-        if self.lens.is_empty() {
+    /// Keeps what will be needed of the queue at hand.
+    pub(super) fn carry(&mut self, bytes: &[u8]) {
+        self.data.carry(bytes);
+    }
+
+    fn flush_data(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let count = self.data.count();
+        if count == 0 {
             return Ok(());
         }
-        let count = self.lens.len() as u64;
-        let first = self.counts.stored_pieces + 1 - count;
-        let mut data = std::mem::take(&mut self.data);
-        data.extend(self.lens.iter().flat_map(|len| len.to_le_bytes()));
-        self.chunk(Kind::Data, &data, first, count as u32)?;
-        data.clear();
-        self.data = data;
-        self.lens.clear();
+        let numbers = (self.counts.stored_pieces + 1 - count as u64, count as u32);
+        if self.is_compressible(bytes) {
+            self.gathered.clear();
+            for part in self.data.payload(bytes) {
+                self.gathered.extend_from_slice(part);
+            }
+            let raw = &self.gathered[..];
+            let compressed = compress(&mut self.data_codec, raw, &mut self.compressed);
+            self.chunks.add(Kind::Data, numbers, compressed, [raw])?;
+        } else {
+            let payload = self.data.payload(bytes);
+            self.chunks.add(Kind::Data, numbers, None, payload)?;
+        }
+        self.data.clear();
         Ok(())
     }
 
+    /// Whether a sample of the contents promises that compression saves an eighth. Less is not
+    /// worth its time: of bytes that are nearly random, zstd compresses only 400 MB a second.
+    fn is_compressible(&mut self, bytes: &[u8]) -> bool {
+        self.data.sample(bytes, &mut self.gathered);
+        let most = self.gathered.len() / 8 * 7;
+        compress(&mut self.data_codec, &self.gathered, &mut self.compressed)
+            .is_some_and(|compressed| compressed.len() <= most)
+    }
+
     /// Writes what has been added.
-    pub(super) fn flush(&mut self) -> io::Result<()> {
-        self.flush_data()?;
+    pub(super) fn flush(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.flush_data(bytes)?;
         if self.events.count() == 0 {
             return Ok(());
         }
         let count = self.events.count();
         let first = self.counts.events - u64::from(count);
-        let mut events = std::mem::take(&mut self.events);
-        self.chunk(Kind::Events, events.bytes(), first, count)?;
-        events.clear();
-        self.events = events;
+        let raw = self.events.bytes();
+        let compressed = compress(&mut self.events_codec, raw, &mut self.compressed);
+        self.chunks
+            .add(Kind::Events, (first, count), compressed, [raw])?;
+        self.events.clear();
         Ok(())
     }
 
-    /// Writes the rest and the last chunk.
+    /// Writes the rest and the last chunk. All is carried.
     pub(super) fn finish(mut self) -> io::Result<Summary> {
-        self.flush()?;
-        let counts = self.counts;
-        self.chunk(Kind::End, &serde_json::to_vec(&counts)?, counts.events, 0)?;
-        self.out.flush()?;
-        Ok(counts)
+        self.flush(&[])?;
+        self.counts.file_bytes = self.chunks.written;
+        let json = serde_json::to_vec(&self.counts)?;
+        self.chunks
+            .add(Kind::End, (self.counts.events, 0), None, [&json[..]])?;
+        self.chunks.out.flush()?;
+        Ok(self.counts)
     }
+}
 
-    /// Writes a chunk with one system call.
-    fn chunk(&mut self, kind: Kind, raw: &[u8], first: u64, count: u32) -> io::Result<()> {
-        let too_large = |_| io::Error::other("a chunk of more than 64 MiB");
-        let raw_len = u32::try_from(raw.len()).map_err(too_large)?;
-        if raw_len > MAX_PAYLOAD {
+/// Compresses into `into`; `None` if that saves nothing.
+fn compress<'a>(
+    codec: &mut zstd::bulk::Compressor<'_>,
+    raw: &[u8],
+    into: &'a mut Vec<u8>,
+) -> Option<&'a [u8]> {
+    into.clear();
+    into.reserve(raw.len());
+    // An error means that the compressed bytes do not fit into the room.
+    let len = codec.compress_to_buffer(raw, into).ok()?;
+    (len < raw.len()).then_some(&into[..])
+}
+
+/// Writes chunks.
+struct Chunks {
+    out: Box<dyn io::Write + Send>,
+    /// Bytes of the recording so far.
+    written: u64,
+}
+
+impl Chunks {
+    /// Writes a chunk with one system call, from where its bytes are. `numbers` are the first
+    /// thing in it and how many; `raw` is its payload, in parts.
+    fn add<'a>(
+        &mut self,
+        kind: Kind,
+        numbers: (u64, u32),
+        compressed: Option<&'a [u8]>,
+        raw: impl IntoIterator<Item = &'a [u8]>,
+    ) -> io::Result<()> {
+        let raw: Vec<&[u8]> = raw.into_iter().collect();
+        let raw_len = raw.iter().map(|part| part.len()).sum::<usize>();
+        let (codec, stored) = match compressed {
+            Some(compressed) => (Codec::Zstd, vec![compressed]),
+            None => (Codec::Raw, raw),
+        };
+        let stored_len = stored.iter().map(|part| part.len()).sum::<usize>();
+        if raw_len > MAX_PAYLOAD as usize {
             return Err(io::Error::other("a chunk of more than 64 MiB"));
         }
-        let frame = &mut self.frame;
-        frame.clear();
-        frame.resize(HEAD + raw.len(), 0);
-        let compressor = match kind {
-            Kind::Data => Some(&mut self.data_codec),
-            Kind::Events => Some(&mut self.events_codec),
-            Kind::Header | Kind::End => None,
-        };
-        // An error means that the compressed bytes do not fit into the raw ones.
-        let compressed = compressor
-            .and_then(|codec| codec.compress_to_buffer(raw, &mut frame[HEAD..]).ok())
-            .filter(|len| *len < raw.len());
-        let (codec, stored_len) = match compressed {
-            Some(len) => (Codec::Zstd, len),
-            None => {
-                frame[HEAD..].copy_from_slice(raw);
-                (Codec::Raw, raw.len())
-            }
-        };
-        frame.truncate(HEAD + stored_len);
+        let mut crc = crc32fast::Hasher::new();
+        stored.iter().for_each(|part| crc.update(part));
         let head = Head {
             kind,
             codec,
-            raw_len,
+            raw_len: raw_len as u32,
             stored_len: stored_len as u32,
-            first,
-            count,
-            payload_crc: crc32fast::hash(&frame[HEAD..]),
+            first: numbers.0,
+            count: numbers.1,
+            payload_crc: crc.finalize(),
         };
-        frame[..HEAD].copy_from_slice(&head.to_bytes());
-        self.out.write_all(frame)?;
-        self.counts.file_bytes += frame.len() as u64;
+        let head: [u8; HEAD] = head.to_bytes();
+        let slices = std::iter::once(&head[..]).chain(stored).map(IoSlice::new);
+        self.write_all(&mut slices.collect::<Vec<_>>())
+    }
+
+    fn write_all(&mut self, mut slices: &mut [IoSlice<'_>]) -> io::Result<()> {
+        // Leaves empty ones at the beginning out: writing nothing would look like a full disk.
+        IoSlice::advance_slices(&mut slices, 0);
+        while !slices.is_empty() {
+            match self.out.write_vectored(slices) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(len) => {
+                    self.written += len as u64;
+                    IoSlice::advance_slices(&mut slices, len);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
         Ok(())
     }
 }
