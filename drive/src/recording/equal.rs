@@ -11,6 +11,17 @@ pub(super) const REMEMBERED: usize = 1 << 20;
 
 const WAYS: usize = 4;
 
+/// The XXH3-128 of a piece.
+#[derive(Clone, Copy)]
+pub(super) struct Hash([u64; 2]);
+
+impl Hash {
+    fn of(piece: &[u8]) -> Hash {
+        let hash = xxhash_rust::xxh3::xxh3_128(piece);
+        Hash([hash as u64, (hash >> 64) as u64])
+    }
+}
+
 #[derive(Clone, Copy, Default)]
 struct Known {
     hash: [u64; 2],
@@ -30,11 +41,24 @@ impl Equal {
         }
     }
 
-    /// Returns the piece with these bytes, or remembers `new` as that piece.
-    pub(super) fn find_or_insert(&mut self, bytes: &[u8], new: PieceId) -> Option<PieceId> {
-        let hash = xxhash_rust::xxh3::xxh3_128(bytes);
-        let hash = [hash as u64, (hash >> 64) as u64];
-        let index = hash[0] as usize & (self.sets.len() - 1);
+    fn index(&self, hash: Hash) -> usize {
+        hash.0[0] as usize & (self.sets.len() - 1)
+    }
+
+    /// Brings the places of hashes into the processor's caches. The table is larger than they are,
+    /// and looking up a piece at a time would wait for each cache miss; these loads overlap.
+    pub(super) fn fetch(&self, hashes: &[Option<Hash>]) {
+        let ids = hashes.iter().flatten().map(|hash| {
+            let set = &self.sets[self.index(*hash)];
+            set[0].id ^ set[WAYS - 1].id
+        });
+        std::hint::black_box(ids.fold(0, |all, id| all ^ id));
+    }
+
+    /// Returns the piece with this hash, or remembers `new` as that piece.
+    pub(super) fn find_or_insert(&mut self, hash: Hash, new: PieceId) -> Option<PieceId> {
+        let index = self.index(hash);
+        let hash = hash.0;
         let set = &mut self.sets[index];
         let found = set.iter().position(|k| k.hash == hash && k.id != 0);
         let first = match found {
@@ -47,10 +71,11 @@ impl Equal {
     }
 }
 
-/// Whether all bytes of a piece are zeros.
-pub(super) fn is_zeros(piece: &[u8]) -> bool {
+/// The hash of a piece; `None` if all its bytes are zeros.
+pub(super) fn hash_unless_zeros(piece: &[u8]) -> Option<Hash> {
     static ZEROS: [u8; PIECE] = [0; PIECE];
-    piece.first() == Some(&0) && *piece == ZEROS[..piece.len()]
+    let is_zeros = piece.first() == Some(&0) && *piece == ZEROS[..piece.len()];
+    (!is_zeros).then(|| Hash::of(piece))
 }
 
 #[cfg(test)]
@@ -60,19 +85,13 @@ mod tests {
     #[test]
     fn equal_pieces_are_found_and_the_least_used_are_forgotten() {
         let mut table = Equal::new(WAYS);
-        let piece = |n: u64| n.to_le_bytes();
+        let piece = |n: u64| Hash::of(&n.to_le_bytes());
         for n in 1..=4 {
-            assert_eq!(table.find_or_insert(&piece(n), PieceId(n)), None);
+            assert_eq!(table.find_or_insert(piece(n), PieceId(n)), None);
         }
-        assert_eq!(
-            table.find_or_insert(&piece(1), PieceId(9)),
-            Some(PieceId(1))
-        );
-        assert_eq!(table.find_or_insert(&piece(5), PieceId(5)), None);
-        assert_eq!(
-            table.find_or_insert(&piece(1), PieceId(9)),
-            Some(PieceId(1))
-        );
-        assert_eq!(table.find_or_insert(&piece(2), PieceId(6)), None);
+        assert_eq!(table.find_or_insert(piece(1), PieceId(9)), Some(PieceId(1)));
+        assert_eq!(table.find_or_insert(piece(5), PieceId(5)), None);
+        assert_eq!(table.find_or_insert(piece(1), PieceId(9)), Some(PieceId(1)));
+        assert_eq!(table.find_or_insert(piece(2), PieceId(6)), None);
     }
 }

@@ -44,7 +44,7 @@ use std::ops::Range;
 
 use super::chunk::{Codec, HEAD, Head, Kind, MAX_PAYLOAD, preamble};
 use super::codec::{Encoder, PIECE, PieceId};
-use super::equal::{Equal, REMEMBERED, is_zeros};
+use super::equal::{Equal, Hash, REMEMBERED, hash_unless_zeros};
 use super::event::{Event, Write};
 use super::filling::Filling;
 use super::header::{Header, Summary};
@@ -131,20 +131,14 @@ impl Stream {
         bytes: &[u8],
     ) -> io::Result<()> {
         let next = self.next_piece().0;
-        let mut pieces = std::mem::take(&mut self.pieces);
-        pieces.clear();
+        self.pieces.clear();
         let recorded = place.is_some();
-        if let Some(mut rest) = place {
-            let mut room = PIECE - (write.offset % PIECE as u64) as usize;
-            while !rest.is_empty() {
-                let end = rest.start + room.min(rest.len());
-                pieces.push(self.piece(rest.start..end, bytes)?);
-                (rest.start, room) = (end, PIECE);
-            }
+        if let Some(place) = place {
+            let room = PIECE - (write.offset % PIECE as u64) as usize;
+            self.add_pieces(place, room, bytes)?;
         }
-        let ids = recorded.then_some(&pieces[..]);
+        let ids = recorded.then_some(&self.pieces[..]);
         self.events.write(wall_ns, write, ids, next);
-        self.pieces = pieces;
         self.counts.writes += 1;
         self.counts.written_bytes += u64::from(write.len);
         self.added(wall_ns, bytes)
@@ -161,20 +155,58 @@ impl Stream {
         Ok(())
     }
 
-    fn piece(&mut self, place: Range<usize>, bytes: &[u8]) -> io::Result<PieceId> {
-        let piece = &bytes[place.clone()];
+    /// Adds the pieces of a write, the first of which has at most `room` bytes. They are looked up
+    /// some at a time, so that the table's cache misses overlap.
+    fn add_pieces(
+        &mut self,
+        mut rest: Range<usize>,
+        mut room: usize,
+        bytes: &[u8],
+    ) -> io::Result<()> {
+        const AT_ONCE: usize = 32;
+        let mut hashes = [None; AT_ONCE];
+        while !rest.is_empty() {
+            let (mut end, mut count) = (rest.start, 0);
+            let first = room;
+            while end < rest.end && count < AT_ONCE {
+                let begin = end;
+                end = rest.end.min(begin + room);
+                room = PIECE;
+                hashes[count] = hash_unless_zeros(&bytes[begin..end]);
+                count += 1;
+            }
+            self.equal.fetch(&hashes[..count]);
+            let mut begin = rest.start;
+            for (n, hash) in hashes[..count].iter().enumerate() {
+                let len = if n == 0 { first } else { PIECE };
+                let place = begin..rest.end.min(begin + len);
+                begin = place.end;
+                let id = self.piece(place, *hash, bytes)?;
+                self.pieces.push(id);
+            }
+            rest.start = end;
+        }
+        Ok(())
+    }
+
+    fn piece(
+        &mut self,
+        place: Range<usize>,
+        hash: Option<Hash>,
+        bytes: &[u8],
+    ) -> io::Result<PieceId> {
         self.counts.pieces += 1;
-        if is_zeros(piece) {
+        let Some(hash) = hash else {
             self.counts.zero_pieces += 1;
             return Ok(PieceId::ZEROS);
-        }
+        };
         let new = self.next_piece();
-        if let Some(known) = self.equal.find_or_insert(piece, new) {
+        if let Some(known) = self.equal.find_or_insert(hash, new) {
             self.counts.equal_pieces += 1;
             return Ok(known);
         }
         self.counts.stored_pieces += 1;
-        self.counts.stored_bytes += piece.len() as u64;
+        self.counts.stored_bytes += place.len() as u64;
         self.data.push(place);
         if self.data.payload_len() >= DATA_BYTES {
             self.flush_data(bytes)?;
@@ -317,5 +349,95 @@ impl Chunks {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use parking_lot::Mutex;
+
+    use super::*;
+    use crate::face::{Face, PageCache};
+    use crate::recording::event::NodeId;
+
+    /// A recording in memory, which takes a part of a write only, as disks may.
+    #[derive(Clone, Default)]
+    struct Memory(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Memory {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let len = bytes.len().min(100_000);
+            self.0.lock().extend_from_slice(&bytes[..len]);
+            Ok(len)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Records a write of these bytes, in queues of `queue` bytes. Returns the recording.
+    fn record(bytes: &[u8], queue: usize) -> Vec<u8> {
+        let memory = Memory::default();
+        let mut header = Header::new(Face::Files, 1000, PageCache::WriteBack);
+        header.began_unix_ms = 0;
+        let mut stream = Stream::create(Box::new(memory.clone()), &header).expect("begins");
+        for (n, queued) in bytes.chunks(queue).enumerate() {
+            for (m, part) in queued.chunks(10_000).enumerate() {
+                let at = m * 10_000;
+                let write = Write {
+                    node: NodeId(2),
+                    offset: (n * queue + at) as u64,
+                    len: part.len() as u32,
+                    extents: Vec::new(),
+                    synced: false,
+                    cached: false,
+                };
+                let place = Some(at..at + part.len());
+                stream.write(0, &write, place, queued).expect("is written");
+            }
+            stream.carry(queued);
+        }
+        let counts = stream.finish().expect("is written");
+        assert!(counts.file_bytes < memory.0.lock().len() as u64);
+        let recording = memory.0.lock().clone();
+        recording
+    }
+
+    /// `len` bytes of which each `period` have `random` random ones and else text; with `repeats`,
+    /// each random word stands there twice.
+    fn bytes(len: usize, period: usize, random: usize, repeats: usize) -> Vec<u8> {
+        let word = |at: usize| xxhash_rust::xxh3::xxh3_64(&(at / 8 / repeats).to_le_bytes());
+        let byte = |at: usize| match at % period < random {
+            true => word(at).to_le_bytes()[at % 8],
+            false => b"a row of a table"[at % 16],
+        };
+        (0..len).map(byte).collect()
+    }
+
+    #[test]
+    fn where_queues_end_changes_nothing() {
+        let written = bytes(3_000_000, 4096, 4096, 1);
+        let whole = record(&written, written.len());
+        assert!(whole == record(&written, 700_000));
+        assert!(whole == record(&written, 10_000));
+        let compressible = bytes(3_000_000, 4096, 1000, 1);
+        let whole = record(&compressible, compressible.len());
+        assert!(whole == record(&compressible, 700_000));
+    }
+
+    #[test]
+    fn contents_are_compressed_where_a_sample_promises_an_eighth() {
+        let ratio = |written: &[u8]| record(written, 1 << 20).len() as f64 / written.len() as f64;
+        let random = ratio(&bytes(2 << 20, 4096, 4096, 1));
+        assert!((1.0..1.01).contains(&random), "{random}");
+        for (period, part, repeats) in [(4096, 2048, 1), (512, 256, 1), (4096, 4096, 2)] {
+            let found = ratio(&bytes(2 << 20, period, part, repeats));
+            assert!(found < 0.8, "{part} of {period}, {repeats} times: {found}");
+        }
+        let nearly = ratio(&bytes(2 << 20, 64, 62, 1));
+        assert!((1.0..1.01).contains(&nearly), "{nearly}");
     }
 }
