@@ -13,9 +13,13 @@
 
 use std::ops::Range;
 
-/// The bytes of a sample, in as many runs as one block of 4 KiB has KiB.
-const RUN: usize = 1 << 10;
-const RUNS: usize = 4;
+use super::codec::PIECE;
+
+/// A sample has this many pairs of runs of bytes.
+const PAIRS: usize = 4;
+const RUN: usize = 512;
+/// Where the runs of the pairs begin in their blocks differs by this.
+const QUARTER: usize = PIECE / PAIRS;
 
 /// Pieces of contents for the next chunk. `bytes` of its methods are those of the queue at hand.
 #[derive(Default)]
@@ -77,15 +81,19 @@ impl Filling {
 
     /// Copies runs of bytes from all over the pieces into `sample`: of the first quarter of a
     /// block, the second, and so on, as blocks often have one kind of bytes at their beginning and
-    /// another at their end. Copies all if there is little.
+    /// another at their end. Each run is followed by the one 4 KiB later: a block that is written
+    /// again and again, as the end of a log is, has runs that zstd finds in the block before.
+    /// Copies all if there is little.
     pub(super) fn sample(&self, bytes: &[u8], sample: &mut Vec<u8>) {
         sample.clear();
-        if self.len < 4 * RUNS * RUN {
+        if self.len < 4 * PAIRS * PIECE {
             self.pieces(bytes).for_each(|p| sample.extend_from_slice(p));
             return;
         }
-        let stride = (self.len / RUNS).next_multiple_of(RUNS * RUN) - RUNS * RUN + RUN;
-        let mut begins = (0..RUNS).map(|n| n * stride).peekable();
+        // Whole blocks, so that the last pair ends before the last block.
+        let stride = (self.len / PIECE - 2) / PAIRS * PIECE + QUARTER;
+        let begins = (0..2 * PAIRS).map(|n| n / 2 * stride + n % 2 * PIECE);
+        let mut begins = begins.peekable();
         let mut at = 0;
         for piece in self.pieces(bytes) {
             while let Some(begin) = begins.next_if(|begin| *begin < at + piece.len()) {
@@ -124,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_sample_has_each_quarter_of_a_block() {
-        let quarters = (0..512 << 10).map(|at| (at / RUN % RUNS) as u8);
+        let quarters = (0..512 << 10).map(|at| (at / QUARTER % PAIRS) as u8);
         let bytes: Vec<u8> = quarters.collect();
         let mut filling = Filling::default();
         let mut sample = Vec::new();
@@ -132,7 +140,7 @@ mod tests {
             filling.push(piece * 4096..(piece + 1) * 4096);
         }
         filling.sample(&bytes, &mut sample);
-        let expected: Vec<u8> = (0..RUNS).flat_map(|n| vec![n as u8; RUN]).collect();
+        let expected: Vec<u8> = (0..PAIRS).flat_map(|n| vec![n as u8; 2 * RUN]).collect();
         assert!(sample == expected);
         filling.carry(&bytes);
         filling.sample(&[], &mut sample);

@@ -10,18 +10,17 @@
 //!
 //! | contents | face's thread | all threads | MB a CPU-second | file over written bytes |
 //! |---|---|---|---|---|
-//! | half random, half text | 0.8–1.3 µs | 4.5–5.6 µs | 730–920 | 0.502 |
-//! | random | 0.9–1.3 µs | 4.4–5.8 µs | 700–930 | 1.001 |
-//! | duplicates of 1,000 blocks | 0.6–1.1 µs | 1.5–2.4 µs | 1,700–2,700 | 0.005 |
-//! | not recorded | 0.08–0.10 µs | 0.2–0.3 µs | | 0.000 |
+//! | half random, half text | 0.5 µs | 3.5 µs | 1,160 | 0.502 |
+//! | random | 0.5 µs | 2.6 µs | 1,580 | 1.001 |
+//! | duplicates of 1,000 blocks | 0.6–0.7 µs | 1.5–1.7 µs | 2,460–2,660 | 0.005 |
+//! | not recorded | 0.08 µs | 0.2 µs | | 0.000 |
 //!
-//! The slower of each pair is from a sitting with eight other threads on these two cores.
+//! Writes of 1 MiB of random bytes cost less: 1.5 µs a 4 KiB in the recorder's thread.
 //!
-//! A FUSE file system of the same crate that keeps bytes in memory takes 37 µs a direct write of
-//! 4 KiB, and 10.5 µs for 4 KiB in sequence. Recording takes 0.12 to 0.15 of the first and 0.43 to
-//! 0.53 of the second, of which the face's own thread has a fifth. Reading takes 42 to 47 ns an
-//! event, and a CPU-second for 2.7 to 4.4 GB of contents. Resident memory of the example, less its
-//! own blocks and the reader's chunks, is 32 MiB at 0.5 GB of writes and 38 MiB at 4.3 GB.
+//! Reading takes 34 ns an event, and a CPU-second for 4.9 GB of contents. `docs/RECORDING.md` has
+//! what recording costs a program.
+//!
+//! # Compression
 //!
 //! Contents are compressed by zstd at level -1, in chunks of 512 KiB. By
 //! `examples/compression_levels`, over object code of this project: MB a CPU-second, and
@@ -38,6 +37,10 @@
 //!
 //! Chunks of 128 KiB and of 1 MiB compress as well, within 2 %. Larger ones cost less to seek over,
 //! smaller ones less to read one piece.
+//!
+//! Bytes that are nearly random, as fio's buffers are, take zstd five to ten times as long as
+//! random ones, and it saves few of them. So a sample decides whether a chunk is compressed. Other
+//! contents are checksummed and written from where they lie in the queue.
 
 use std::io::{self, IoSlice};
 use std::ops::Range;
@@ -402,8 +405,7 @@ mod tests {
         }
         let counts = stream.finish().expect("is written");
         assert!(counts.file_bytes < memory.0.lock().len() as u64);
-        let recording = memory.0.lock().clone();
-        recording
+        memory.0.lock().clone()
     }
 
     /// `len` bytes of which each `period` have `random` random ones and else text; with `repeats`,
@@ -437,6 +439,13 @@ mod tests {
             let found = ratio(&bytes(2 << 20, period, part, repeats));
             assert!(found < 0.8, "{part} of {period}, {repeats} times: {found}");
         }
+        // One block of random bytes, of which each write changes some.
+        let mut block = bytes(1 << 20, 1 << 20, 4096, 1)[..4096].repeat(256);
+        for (n, written) in block.chunks_mut(4096).enumerate() {
+            written[n * 8..n * 8 + 16].fill(n as u8);
+        }
+        let rewritten = ratio(&block);
+        assert!(rewritten < 0.2, "{rewritten}");
         let nearly = ratio(&bytes(2 << 20, 64, 62, 1));
         assert!((1.0..1.01).contains(&nearly), "{nearly}");
     }
