@@ -8,7 +8,12 @@
 #   cargo build --release -p treering -p treering-drive --examples
 # Prints 4-KiB direct writes a second at queue depth 1 and MiB/s of direct 1-MiB writes: the medians,
 # and their ratios to those of `memory_fs`. The recorder has a thread of its own, so all may run on
-# all processors; figures scatter with where the scheduler wakes whom.
+# all processors; figures scatter with where the scheduler wakes whom. If other programs run, they
+# change the ratios too, as a recorded face needs two processors at once: `chrt -r 1` before the
+# script keeps them off. FIO has more options of fio, for example --refill_buffers, without which it
+# writes nearly the same bytes again. The log is in $TMPDIR, so its disk is measured as well.
+#
+# Also prints the peak of each server's resident memory, for a file of 256 MiB.
 set -eu
 rounds=${1:-5} seconds=${2:-3}
 release=${RELEASE:-target/release}
@@ -32,12 +37,13 @@ serve() { # NAME: mounts it
             --record "$work/log" --no-predict >/dev/null 2>&1 &
         ;;
     esac
+    server=$!
     until mountpoint -q "$work/mount"; do sleep 0.05; done
 }
 
 measure() { # RW BS FIELD: one figure
     fio --name=t --filename="$work/mount/file" --rw="$1" --bs="$2" --size=256m --direct=1 \
-        --ioengine=psync --runtime="$seconds" --time_based --output-format=terse | cut -d';' -f"$3"
+        --ioengine=psync --runtime="$seconds" --time_based --output-format=terse ${FIO:-} | cut -d';' -f"$3"
 }
 
 median() { sort -n "$1" | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
@@ -52,7 +58,8 @@ for round in $(seq "$rounds"); do
             --output-format=terse >/dev/null
         small=$(measure randwrite 4k 49)
         large=$(($(measure write 1m 48) / 1024))
-        echo "round $round $name: $small writes/s of 4 KiB, $large MiB/s"
+        peak=$(awk '/VmHWM/ { print int($2 / 1024) }' "/proc/$server/status")
+        echo "round $round $name: $small writes/s of 4 KiB, $large MiB/s; peak $peak MiB"
         echo "$small" >>"$work/$name.small"
         echo "$large" >>"$work/$name.large"
         # It unmounts itself when its input ends.

@@ -21,8 +21,13 @@
 //!
 //! # Memory
 //!
-//! Two queues of 12 MiB (one being filled, one being written), 24 MiB for the table of equal
-//! pieces, and 2 MiB of chunks: about 50 MiB, however long the recording.
+//! Two queues (one being filled, one being written) of 4 MiB of bytes, or one write if it is larger,
+//! and 32,768 events, about 8 MiB; 24 MiB for the table of equal pieces; 3 MiB for chunks and zstd:
+//! at most 64 MiB, however long the recording. `files` over 1 GiB of data takes 42 MiB more than the
+//! data, see `docs/RECORDING.md`.
+//!
+//! A byte is copied once, by the face into the queue. From there it is hashed, and written if it
+//! cannot be compressed; queues are used again, so that their pages are not made anew.
 
 use std::fs::File;
 use std::io;
