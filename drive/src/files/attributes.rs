@@ -1,12 +1,13 @@
 //! Changes of attributes and extended attributes.
 //!
 //! Who may change what, the kernel has checked. What is left are the rules that only the file
-//! system can follow: a change of owner or size takes suid and sgid away, and each change sets the
-//! time of the last change.
+//! system can follow: a change of owner or size takes suid and sgid away, permission bits and access
+//! control list say the same, and each change sets the time of the last change.
 
 use fuser::{Errno, FileAttr};
 
-use super::nodes::{Node, Time};
+use super::acl::{self, Acl};
+use super::nodes::{Node, SGID, Time};
 use super::state::{Answer, Caller, State};
 use crate::recording::event::Attributes;
 use crate::recording::{Event, NodeId};
@@ -71,6 +72,11 @@ impl State {
             self.note(Event::Attributes { node: id, change })?;
         }
         self.save(id);
+        if let (Some(mode), Some(list)) = (new.mode, self.node(id)?.xattrs.get(acl::ACCESS)) {
+            let mut list = Acl::decode(list)?;
+            list.set_bits(mode);
+            self.note_xattr(id, acl::ACCESS, Some(&list.encode()))?;
+        }
         self.settle()?;
         Ok(self.node(id)?.attributes(id))
     }
@@ -82,13 +88,13 @@ impl State {
         name: &[u8],
         value: &[u8],
         must: XattrMust,
+        caller: Caller,
     ) -> Answer<()> {
         let node = self.node(id)?;
         if name.len() > XATTR_NAME_MAX {
             return Err(Errno::ERANGE);
         }
-        // Access control lists, which nobody here would follow.
-        if name.starts_with(b"system.") {
+        if name.starts_with(b"system.") && name != acl::ACCESS && name != acl::DEFAULT {
             return Err(Errno::EOPNOTSUPP);
         }
         match (must, node.xattrs.contains_key(name)) {
@@ -104,7 +110,35 @@ impl State {
         if used + name.len() + value.len() > XATTRS_MAX {
             return Err(Errno::ENOSPC);
         }
+        if name == acl::ACCESS {
+            return self.set_access(id, value, caller);
+        }
         self.change_xattr(id, name, Some(value))
+    }
+
+    /// Sets the list that decides on access, and the permission bits with it.
+    fn set_access(&mut self, id: NodeId, value: &[u8], caller: Caller) -> Answer<()> {
+        let list = Acl::decode(value)?;
+        let node = self.node_mut(id)?;
+        let mut mode = node.mode & !0o777 | list.bits();
+        // As `chmod` does, except that other groups than the caller's first are not known here.
+        if !caller.keeps_privileges() && caller.gid != node.gid {
+            mode &= !SGID;
+        }
+        if mode != node.mode {
+            node.mode = mode;
+            let change = Attributes {
+                mode: Some(mode),
+                ..Attributes::default()
+            };
+            self.note(Event::Attributes { node: id, change })?;
+        }
+        let had = self.node(id)?.xattrs.contains_key(acl::ACCESS);
+        match list.is_minimal() {
+            false => self.change_xattr(id, acl::ACCESS, Some(value)),
+            true if had => self.change_xattr(id, acl::ACCESS, None),
+            true => self.changed(id),
+        }
     }
 
     /// The value of an extended attribute.
@@ -123,17 +157,37 @@ impl State {
 
     /// Removes an extended attribute.
     pub(super) fn removexattr(&mut self, id: NodeId, name: &[u8]) -> Answer<()> {
-        self.getxattr(id, name)?;
-        self.change_xattr(id, name, None)
+        match self.getxattr(id, name) {
+            Ok(_) => self.change_xattr(id, name, None),
+            // As on other file systems, which take no list for an empty one.
+            Err(_) if name == acl::ACCESS || name == acl::DEFAULT => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     fn change_xattr(&mut self, id: NodeId, name: &[u8], value: Option<&[u8]>) -> Answer<()> {
+        self.note_xattr(id, name, value)?;
+        self.changed(id)
+    }
+
+    /// Sets or removes an extended attribute, as part of an operation.
+    pub(super) fn note_xattr(
+        &mut self,
+        id: NodeId,
+        name: &[u8],
+        value: Option<&[u8]>,
+    ) -> Answer<()> {
         self.note(Event::Xattr {
             node: id,
             name: name.to_vec(),
             value: value.map(<[u8]>::to_vec),
         })?;
         self.set_xattr(id, name, value);
+        Ok(())
+    }
+
+    /// Attributes changed just now, which ends an operation.
+    fn changed(&mut self, id: NodeId) -> Answer<()> {
         let node: &mut Node = self.node_mut(id)?;
         node.times.changed = Time::now();
         self.save(id);

@@ -78,6 +78,8 @@ impl Filesystem for Files {
             | InitFlags::FUSE_CACHE_SYMLINKS
             | InitFlags::FUSE_HANDLE_KILLPRIV_V2
             | InitFlags::FUSE_EXPLICIT_INVAL_DATA
+            | InitFlags::FUSE_POSIX_ACL
+            | InitFlags::FUSE_DONT_MASK
             | InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP;
         if self.page_cache == PageCache::WriteBack {
             wanted |= InitFlags::FUSE_WRITEBACK_CACHE;
@@ -157,7 +159,7 @@ impl Filesystem for Files {
         parent: INodeNo,
         name: &OsStr,
         mode: u32,
-        _: u32,
+        umask: u32,
         device: u32,
         reply: ReplyEntry,
     ) {
@@ -172,6 +174,7 @@ impl Filesystem for Files {
         let new = NewNode {
             kind,
             mode: mode & 0o7777,
+            umask,
             device,
             target: Vec::new(),
         };
@@ -184,13 +187,14 @@ impl Filesystem for Files {
         parent: INodeNo,
         name: &OsStr,
         mode: u32,
-        _: u32,
+        umask: u32,
         reply: ReplyEntry,
     ) {
         let (kind, mode) = (NodeKind::Directory, mode & 0o7777);
         let new = NewNode {
             kind,
             mode,
+            umask,
             device: 0,
             target: Vec::new(),
         };
@@ -209,6 +213,7 @@ impl Filesystem for Files {
         let new = NewNode {
             kind: NodeKind::Symlink,
             mode: 0o777,
+            umask: 0,
             device: 0,
             target,
         };
@@ -268,7 +273,7 @@ impl Filesystem for Files {
         parent: INodeNo,
         name: &OsStr,
         mode: u32,
-        _: u32,
+        umask: u32,
         flags: i32,
         reply: ReplyCreate,
     ) {
@@ -276,6 +281,7 @@ impl Filesystem for Files {
         let new = NewNode {
             kind,
             mode,
+            umask,
             device: 0,
             target: Vec::new(),
         };
@@ -485,7 +491,7 @@ impl Filesystem for Files {
 
     fn setxattr(
         &self,
-        _: &Request,
+        request: &Request,
         ino: INodeNo,
         name: &OsStr,
         value: &[u8],
@@ -496,10 +502,10 @@ impl Filesystem for Files {
         let Some(must) = must(flags) else {
             return reply.error(Errno::EINVAL);
         };
-        let name = name.as_bytes();
+        let (id, name, who) = (node(ino), name.as_bytes(), caller(request));
         empty(
             reply,
-            self.change(|state| state.setxattr(node(ino), name, value, must)),
+            self.change(|state| state.setxattr(id, name, value, must, who)),
         );
     }
 

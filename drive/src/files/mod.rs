@@ -24,6 +24,7 @@
 //! | `names` | making, linking, renaming, removing |
 //! | `content` | reading, writing, resizing, reserving, punching |
 //! | `attributes` | modes, owners, times, extended attributes |
+//! | `acl` | access control lists |
 //! | `seek` | `SEEK_DATA` and `SEEK_HOLE` |
 //! | `nodes`, `directory`, `extents` | what a node, a directory, the map of a file are |
 //! | `keep`, `journal` | a drive that survives the death of its process |
@@ -31,8 +32,8 @@
 //!
 //! # What the kernel does
 //!
-//! It checks permissions (`default_permissions`), and keeps all locks: `flock`, POSIX locks and
-//! those of open files are exact, since all users of the drive are on one machine.
+//! It checks permissions, POSIX access control lists among them, and keeps all locks: `flock`,
+//! POSIX locks and those of open files are exact, since all users of the drive are on one machine.
 //!
 //! With [`PageCache::WriteBack`](crate::face::PageCache::WriteBack) it keeps dirty pages, as above
 //! a real drive, and writes them as whole pages: on `fsync`, under memory pressure, after some
@@ -46,12 +47,14 @@
 //!   take no room on it. The face with a real file system has them.
 //! - `syncfs` and `sync` make the kernel write its pages, but FUSE tells nobody of the flush, so
 //!   none is recorded: a program that relies on them is shown a drive that makes no promise.
-//! - POSIX access control lists (`system.posix_acl_*`) are refused with `EOPNOTSUPP`.
+//! - Who sets an access control list on a file whose group is not his first loses its sgid, also if
+//!   he is a member of that group: FUSE does not tell.
 //! - `O_TMPFILE`, and `FALLOC_FL_COLLAPSE_RANGE` and `FALLOC_FL_INSERT_RANGE`, are refused with
 //!   `EOPNOTSUPP`, as by other file systems.
 //! - A read sets the time of the last read at most once a day, unless the file changed
 //!   (`relatime`).
 
+mod acl;
 mod attributes;
 mod content;
 mod directory;

@@ -4,6 +4,7 @@
 
 use fuser::{Errno, FileAttr, RenameFlags};
 
+use super::acl::{self, Acl};
 use super::nodes::{Body, Node, SGID};
 use super::state::{Answer, Caller, State};
 use crate::recording::{Event, NodeId, NodeKind};
@@ -17,13 +18,18 @@ const LINKS_MAX: u32 = 65_000;
 #[derive(Debug)]
 pub(super) struct NewNode {
     pub(super) kind: NodeKind,
-    /// Permission bits.
+    /// Permission bits that the program asks for.
     pub(super) mode: u32,
+    /// Those of them that it does not get, unless the directory has a default list.
+    pub(super) umask: u32,
     /// Device number of a device.
     pub(super) device: u32,
     /// Target of a symbolic link.
     pub(super) target: Vec<u8>,
 }
+
+/// Permission bits, and lists by the names of their extended attributes.
+type Inherited = (u32, Vec<(&'static [u8], Acl)>);
 
 impl State {
     /// Finds a name; the kernel then knows the node.
@@ -66,10 +72,12 @@ impl State {
     fn add(&mut self, parent: NodeId, name: &[u8], new: NewNode, caller: Caller) -> Answer<NodeId> {
         let NewNode {
             kind,
-            mut mode,
+            mode,
+            umask,
             device,
             target,
         } = new;
+        let (mut mode, lists) = self.inherit(parent, kind, mode, umask)?;
         let above = self.node(parent)?;
         let mut gid = caller.gid;
         if above.mode & SGID != 0 {
@@ -103,9 +111,34 @@ impl State {
         })?;
         self.nodes.insert(id, node);
         self.save(id);
+        for (name, list) in lists {
+            self.note_xattr(id, name, Some(&list.encode()))?;
+        }
         self.set_entry(parent, name, Some(id));
         self.change_directory(parent, i32::from(kind == NodeKind::Directory))?;
         Ok(id)
+    }
+
+    /// The permission bits of a node that is made in a directory, and the lists that it inherits.
+    fn inherit(&self, parent: NodeId, kind: NodeKind, mode: u32, umask: u32) -> Answer<Inherited> {
+        if kind == NodeKind::Symlink {
+            return Ok((mode, Vec::new()));
+        }
+        let Some(list) = self.node(parent)?.xattrs.get(acl::DEFAULT) else {
+            return Ok((mode & !umask, Vec::new()));
+        };
+        let default = Acl::decode(list)?;
+        let mut access = default.clone();
+        access.limit(mode);
+        let mode = mode & !0o777 | access.bits();
+        let mut lists = Vec::new();
+        if !access.is_minimal() {
+            lists.push((acl::ACCESS, access));
+        }
+        if kind == NodeKind::Directory {
+            lists.push((acl::DEFAULT, default));
+        }
+        Ok((mode, lists))
     }
 
     /// The entries of a directory changed, and it got or lost subdirectories.
@@ -242,6 +275,7 @@ impl State {
             let new = NewNode {
                 kind: NodeKind::CharDevice,
                 mode,
+                umask: 0,
                 device,
                 target,
             };
