@@ -23,25 +23,24 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use fuser::{
-    BackgroundSession, Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags,
-    Generation, INodeNo, LockOwner, MountOption, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory,
-    ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite, Request, Session, SessionACL, WriteFlags,
+    BackgroundSession, Config, Errno, FileHandle, Filesystem, FopenFlags, INodeNo, LockOwner,
+    MountOption, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry,
+    ReplyOpen, ReplyWrite, Request, Session, WriteFlags,
 };
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::disk::busy::{Attempt, unmount};
-use crate::disk::no_fuse;
 use crate::error::DriveError;
+use crate::fuse::{FILE, OneFile, no_fuse, users};
 use crate::janitor::{Directory, Janitor};
 use crate::recording::{Event, Sink};
 
 const NAME: &str = "acks";
-const ACKS: INodeNo = INodeNo(2);
 /// The longest line that is one mark.
 const LONGEST: usize = 1 << 16;
 /// The file's greatest size.
@@ -83,10 +82,7 @@ pub fn mount(sink: Arc<dyn Sink>) -> Result<Acks, DriveError> {
     });
     let mut config = Config::default();
     config.mount_options = vec![MountOption::FSName("treering-acks".into())];
-    config.acl = match rustix::process::geteuid().is_root() {
-        true => SessionACL::All,
-        false => SessionACL::Owner,
-    };
+    config.acl = users();
     let janitor = Janitor::watch(dir.path(), Directory::Remove)?;
     let session = Session::new(Served(Arc::clone(&lines)), dir.path(), &config);
     let session = session.and_then(Session::spawn);
@@ -209,47 +205,22 @@ impl Lines {
 struct Served(Arc<Lines>);
 
 impl Served {
-    fn attributes(&self, node: INodeNo) -> Option<FileAttr> {
-        let (kind, perm, size) = match node {
-            INodeNo::ROOT => (FileType::Directory, 0o755, 0),
-            ACKS => (FileType::RegularFile, 0o666, self.0.state.lock().size),
-            _ => return None,
-        };
-        Some(FileAttr {
-            ino: node,
-            size,
-            blocks: size.div_ceil(512),
-            atime: UNIX_EPOCH,
-            mtime: UNIX_EPOCH,
-            ctime: UNIX_EPOCH,
-            crtime: UNIX_EPOCH,
-            kind,
-            perm,
-            nlink: 1,
-            uid: rustix::process::getuid().as_raw(),
-            gid: rustix::process::getgid().as_raw(),
-            rdev: 0,
-            blksize: 4096,
-            flags: 0,
-        })
+    fn file(&self) -> OneFile<'_> {
+        OneFile {
+            name: NAME,
+            size: self.0.state.lock().size,
+            keep: Duration::ZERO,
+        }
     }
 }
 
 impl Filesystem for Served {
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        match self.attributes(ACKS) {
-            Some(found) if parent == INodeNo::ROOT && name == NAME => {
-                reply.entry(&Duration::ZERO, &found, Generation(0));
-            }
-            _ => reply.error(Errno::ENOENT),
-        }
+        self.file().lookup(parent, name, reply);
     }
 
     fn getattr(&self, _: &Request, node: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        match self.attributes(node) {
-            Some(found) => reply.attr(&Duration::ZERO, &found),
-            None => reply.error(Errno::ENOENT),
-        }
+        self.file().getattr(node, reply);
     }
 
     fn setattr(
@@ -270,7 +241,7 @@ impl Filesystem for Served {
         _: Option<fuser::BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        if let Some(size) = size.filter(|_| node == ACKS) {
+        if let Some(size) = size.filter(|_| node == FILE) {
             let mut state = self.0.state.lock();
             if size > LARGEST || state.bytes.set_len(size).is_err() {
                 return reply.error(Errno::EFBIG);
@@ -352,21 +323,8 @@ impl Filesystem for Served {
         node: INodeNo,
         _: FileHandle,
         offset: u64,
-        mut reply: ReplyDirectory,
+        reply: ReplyDirectory,
     ) {
-        if node != INodeNo::ROOT {
-            return reply.error(Errno::ENOTDIR);
-        }
-        let entries = [
-            (INodeNo::ROOT, FileType::Directory, "."),
-            (INodeNo::ROOT, FileType::Directory, ".."),
-            (ACKS, FileType::RegularFile, NAME),
-        ];
-        for (at, (node, kind, name)) in entries.into_iter().enumerate().skip(offset as usize) {
-            if reply.add(node, at as u64 + 1, kind, name) {
-                break;
-            }
-        }
-        reply.ok();
+        self.file().readdir(node, offset, reply);
     }
 }

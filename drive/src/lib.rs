@@ -41,6 +41,7 @@ pub mod error;
 pub mod export;
 pub mod face;
 pub mod files;
+mod fuse;
 pub mod image;
 pub mod info;
 mod janitor;

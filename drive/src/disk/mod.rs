@@ -62,6 +62,7 @@ use self::sampler::{Sampler, Samples};
 use self::served::{Above, Disk, Served};
 use crate::error::DriveError;
 use crate::face::{FileSystem, MountOptions, Mounted, PageCache, Unmounted};
+use crate::fuse::{no_fuse, users};
 use crate::image::Image;
 use crate::janitor::{Directory, Janitor};
 use crate::layout::{Sniffer, holds};
@@ -380,34 +381,8 @@ fn config(options: &MountOptions) -> Config {
     let mut config = Config::default();
     config.n_threads = Some(options.threads);
     config.clone_fd = options.threads > 1;
-    config.acl = match rustix::process::geteuid().is_root() {
-        true => SessionACL::All,
-        false => SessionACL::Owner,
-    };
+    config.acl = users();
     config
-}
-
-pub(crate) fn no_fuse(error: io::Error, what: &str) -> DriveError {
-    let fuse = Path::new("/dev/fuse").exists();
-    match error.raw_os_error() {
-        Some(libc::ENOENT | libc::ENODEV) if !fuse || what == "/dev/fuse" => DriveError::Missing {
-            what: "/dev/fuse".into(),
-            needed: "drives are served through FUSE: `modprobe fuse`, and in a container give it \
-                     /dev/fuse"
-                .into(),
-        },
-        Some(libc::EACCES | libc::EPERM) => DriveError::Missing {
-            what: "permission to use /dev/fuse".into(),
-            needed: "drives are served through FUSE: use sudo, or give /dev/fuse the mode 666 as \
-                     distributions do"
-                .into(),
-        },
-        _ if error.kind() == io::ErrorKind::NotFound => DriveError::Missing {
-            what: "fusermount3".into(),
-            needed: "it mounts FUSE file systems where one is not root: install fuse3".into(),
-        },
-        _ => DriveError::system(what)(error),
-    }
 }
 
 fn check(options: &MountOptions, fs: FileSystem) -> Result<(), DriveError> {

@@ -13,23 +13,23 @@ use std::ffi::OsStr;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use fuser::{
-    Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
-    KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty,
-    ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, Request, WriteFlags,
+    Errno, FileHandle, Filesystem, FopenFlags, INodeNo, InitFlags, KernelConfig, LockOwner,
+    OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen,
+    ReplyStatfs, ReplyWrite, Request, WriteFlags,
 };
 use parking_lot::Mutex;
 use treering_engine::BLOCK_SIZE;
 
+use crate::fuse::OneFile;
 use crate::image::Image;
 use crate::layout::Sniffer;
 use crate::recording::event::{FlushKind, Write};
 use crate::recording::{Event, Extent, NodeId, Sink};
 
 const BLOCK: u64 = BLOCK_SIZE as u64;
-const DISK: INodeNo = INodeNo(2);
 /// Nothing changes but through this kernel, so it may remember for long.
 const TTL: Duration = Duration::from_secs(3600);
 
@@ -185,29 +185,12 @@ pub(super) struct Served {
 }
 
 impl Served {
-    fn attributes(&self, node: INodeNo) -> Option<FileAttr> {
-        let (kind, perm, nlink, size) = match node {
-            INodeNo::ROOT => (FileType::Directory, 0o755, 2, 0),
-            DISK => (FileType::RegularFile, 0o666, 1, self.disk.size()),
-            _ => return None,
-        };
-        Some(FileAttr {
-            ino: node,
-            size,
-            blocks: size / 512,
-            atime: UNIX_EPOCH,
-            mtime: UNIX_EPOCH,
-            ctime: UNIX_EPOCH,
-            crtime: UNIX_EPOCH,
-            kind,
-            perm,
-            nlink,
-            uid: rustix::process::getuid().as_raw(),
-            gid: rustix::process::getgid().as_raw(),
-            rdev: 0,
-            blksize: BLOCK_SIZE as u32,
-            flags: 0,
-        })
+    fn file(&self) -> OneFile<'_> {
+        OneFile {
+            name: &self.name,
+            size: self.disk.size(),
+            keep: TTL,
+        }
     }
 }
 
@@ -224,19 +207,11 @@ impl Filesystem for Served {
     }
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        match self.attributes(DISK) {
-            Some(found) if parent == INodeNo::ROOT && name == self.name.as_str() => {
-                reply.entry(&TTL, &found, Generation(0));
-            }
-            _ => reply.error(Errno::ENOENT),
-        }
+        self.file().lookup(parent, name, reply);
     }
 
     fn getattr(&self, _: &Request, node: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        match self.attributes(node) {
-            Some(found) => reply.attr(&TTL, &found),
-            None => reply.error(Errno::ENOENT),
-        }
+        self.file().getattr(node, reply);
     }
 
     /// Times may be set, without effect; the size of a disk may not.
@@ -258,13 +233,11 @@ impl Filesystem for Served {
         _: Option<fuser::BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        match self.attributes(node) {
+        let file = self.file();
+        match size {
             // `O_TRUNC` on a block device has no effect either.
-            Some(found) if size.is_none_or(|size| size == found.size || size == 0) => {
-                reply.attr(&TTL, &found);
-            }
-            Some(_) => reply.error(Errno::EINVAL),
-            None => reply.error(Errno::ENOENT),
+            Some(size) if size != file.size && size != 0 => reply.error(Errno::EINVAL),
+            _ => file.getattr(node, reply),
         }
     }
 
@@ -370,22 +343,9 @@ impl Filesystem for Served {
         node: INodeNo,
         _: FileHandle,
         offset: u64,
-        mut reply: ReplyDirectory,
+        reply: ReplyDirectory,
     ) {
-        if node != INodeNo::ROOT {
-            return reply.error(Errno::ENOTDIR);
-        }
-        let entries = [
-            (INodeNo::ROOT, FileType::Directory, "."),
-            (INodeNo::ROOT, FileType::Directory, ".."),
-            (DISK, FileType::RegularFile, self.name.as_str()),
-        ];
-        for (at, (node, kind, name)) in entries.into_iter().enumerate().skip(offset as usize) {
-            if reply.add(node, at as u64 + 1, kind, name) {
-                break;
-            }
-        }
-        reply.ok();
+        self.file().readdir(node, offset, reply);
     }
 
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {

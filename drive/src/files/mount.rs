@@ -20,6 +20,7 @@ use super::{keep, seek};
 use crate::busy;
 use crate::error::DriveError;
 use crate::face::{MountOptions, Mounted, Unmounted};
+use crate::fuse::{FUSERMOUNT, no_fuse, users};
 use crate::image::Image;
 use crate::janitor::{Directory, Janitor};
 use crate::recording::Sink;
@@ -101,7 +102,8 @@ pub(super) fn serve(
         seeks,
     };
     let mounting = || DriveError::system(format!("mounting {}", dir.display()));
-    let session = fuser::spawn_mount(files, dir, &config(options)).map_err(mounting())?;
+    let session = fuser::spawn_mount(files, dir, &config(options));
+    let session = session.map_err(|error| no_fuse(error, format!("mounting {}", dir.display())))?;
     let notifier = OnceLock::from(session.notifier());
     let (served, kernel) = (shared.clone(), Arc::new(notifier));
     let thread = thread::Builder::new().name("seeks".to_owned());
@@ -119,7 +121,6 @@ pub(super) fn serve(
     })
 }
 
-/// Says what is missing, before the kernel says it less clearly.
 pub(super) fn check(options: &MountOptions) -> Result<(), DriveError> {
     if options.capacity_blocks == 0 {
         let why = "expected at least one block of 4 KiB, found none".to_owned();
@@ -128,30 +129,7 @@ pub(super) fn check(options: &MountOptions) -> Result<(), DriveError> {
             why,
         });
     }
-    if !Path::new("/dev/fuse").exists() {
-        return Err(DriveError::Missing {
-            what: "/dev/fuse".to_owned(),
-            needed: "a drive is a FUSE file system; load the kernel module `fuse`, or give the \
-                     container the device"
-                .to_owned(),
-        });
-    }
-    if !is_root() && !in_path("fusermount3") && !in_path("fusermount") {
-        return Err(DriveError::Missing {
-            what: "fusermount3".to_owned(),
-            needed: "it mounts for users other than root; install the package `fuse3`".to_owned(),
-        });
-    }
     Ok(())
-}
-
-fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
-}
-
-fn in_path(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
 }
 
 fn config(options: &MountOptions) -> Config {
@@ -161,12 +139,10 @@ fn config(options: &MountOptions) -> Config {
         MountOption::Subtype("treering".to_owned()),
         MountOption::DefaultPermissions,
     ];
-    if is_root() {
-        // Servers give up root, and look at their files as somebody else.
-        config.acl = SessionACL::All;
-        config
-            .mount_options
-            .extend([MountOption::Dev, MountOption::Suid]);
+    config.acl = users();
+    if config.acl == SessionACL::All {
+        let as_elsewhere = [MountOption::Dev, MountOption::Suid];
+        config.mount_options.extend(as_elsewhere);
     }
     config.n_threads = Some(options.threads.max(1));
     config.clone_fd = options.threads > 1;
@@ -275,27 +251,20 @@ fn detach(dir: &Path, flags: UnmountFlags) -> Result<(), DriveError> {
         Err(Errno::PERM) => {}
         Err(error) => return Err(failed(error.into())),
     }
-    let program = if in_path("fusermount3") {
-        "fusermount3"
-    } else {
-        "fusermount"
-    };
-    let mut command = Command::new(program);
-    command.arg(if flags.contains(UnmountFlags::DETACH) {
+    let how = if flags.contains(UnmountFlags::DETACH) {
         "-uz"
     } else {
         "-u"
-    });
-    command
-        .arg("--")
-        .arg(dir)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    let status = command.status().map_err(failed)?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(failed(Errno::BUSY.into()))
+    };
+    let attempt = |program| {
+        let mut command = Command::new(program);
+        command.arg(how).arg("--").arg(dir);
+        command.stdout(Stdio::null()).stderr(Stdio::null()).status()
+    };
+    let mut attempts = FUSERMOUNT.into_iter().filter_map(|name| attempt(name).ok());
+    match attempts.next() {
+        Some(status) if status.success() => Ok(()),
+        _ => Err(failed(Errno::BUSY.into())),
     }
 }
 
