@@ -12,10 +12,11 @@
 #
 # Not called: `stress-ng --io-uring` fails on ext4 as well (`IORING_OP_STATX` of a removed file).
 #
-# Expected: `pjdfstest` leaves out its `erofs` cases, which remount through `mount.fuse`, a helper
-# that wants to start the file system itself, and `link_count_max`, since FUSE has no way to say
-# its limit. `fsx` is kept from `posix_fallocate` of zero bytes (it takes `EINVAL` for a missing
-# feature) and runs in pieces (it leaks mappings).
+# Expected: `pjdfstest` skips one of 398 cases, `link_count_max`: FUSE has no way to say the limit,
+# which is that of ext4. Its 13 `erofs` cases are skipped at first and run afterwards, by themselves:
+# other cases leave files open, with which nothing can be remounted (on ext4 neither). `fsx` is kept
+# from `posix_fallocate` of zero bytes (it takes `EINVAL` for a missing feature) and runs in pieces
+# (it leaks mappings).
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 work=${WORK:-$PWD/target/foreign} fsx_ops=${FSX_OPS:-1000000} seconds=${SECONDS_EACH:-10}
@@ -52,7 +53,7 @@ check() { # LABEL COMMAND…: a line of the table
     fi
 }
 
-pjdfstest() {
+pjdfstest() { # REMOUNT [CASES]
     cat >"$work/pjdfstest.toml" <<-END
 		[features]
 		posix_fallocate = {}
@@ -61,12 +62,18 @@ pjdfstest() {
 		utime_now = {}
 		[settings]
 		naptime = 0.02
-		allow_remount = false
+		allow_remount = $1
 		[dummy_auth]
 		entries = [["nobody", "$(id -gn nobody)"], ["daemon", "daemon"]]
 	END
     chmod 755 "$mount"
-    "$work/tools/bin/pjdfstest" -c "$work/pjdfstest.toml" -p "$mount" -s /dev/shm
+    shift
+    # It remounts with mount(8), which asks the helper `mount.fuse` for it, which wants to start the
+    # file system itself.
+    printf '#!/bin/sh\nexec %s -i "$@"\n' "$(command -v mount)" >"$work/tools/mount"
+    chmod 755 "$work/tools/mount"
+    PATH=$work/tools:$PATH "$work/tools/bin/pjdfstest" -c "$work/pjdfstest.toml" -p "$mount" \
+        -s /dev/shm "$@"
 }
 
 fsx() {
@@ -110,7 +117,7 @@ fio_verify() { # ENGINE BS DEPTH
     [ "$1" = mmap ] && direct=0
     fio --name=verify --directory="$mount" --ioengine="$1" --bs="$2" --iodepth="$3" \
         --direct=$direct --rw=randwrite --size=64m --numjobs=2 --verify=crc32c \
-        --verify_fatal=1 --fsync=64 --group_reporting
+        --verify_fatal=1 --verify_state_save=0 --fsync=64 --group_reporting
 }
 
 for cache in write-back write-through; do
@@ -119,7 +126,8 @@ for cache in write-back write-through; do
         case $each in
         pjdfstest)
             need_crate pjdfstest 0.2.2
-            check "pjdfstest, $cache" pjdfstest
+            check "pjdfstest, $cache" pjdfstest false
+            check "pjdfstest erofs, $cache" pjdfstest true erofs
             ;;
         fsx)
             need_crate fsx 0.3.2
