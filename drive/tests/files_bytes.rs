@@ -202,7 +202,7 @@ fn reserved_room_is_room_and_reads_as_zeros() {
 }
 
 /// The kernel releases a file a moment after its last close, and only then its room is free.
-fn soon(what: &str, is: impl Fn() -> bool) {
+fn soon(what: &str, mut is: impl FnMut() -> bool) {
     let began = std::time::Instant::now();
     while !is() {
         assert!(began.elapsed().as_secs() < 10, "{what}");
@@ -329,6 +329,33 @@ fn flushes_and_synced_writes_are_told_apart() {
     });
     assert_eq!(written, Some((5, true)));
     assert_eq!(drive.mount().stats().bytes_written, 11);
+}
+
+#[test]
+fn syncfs_sends_dirty_pages_and_records_no_flush() {
+    let Some(drive) = Drive::new(PageCache::WriteBack, 64) else {
+        return;
+    };
+    let file = open(&drive, "file");
+    file.write_all_at(&[1; 4096], 0).expect("write");
+    let root = File::open(drive.path("")).expect("the directory");
+    rustix::fs::syncfs(&root).expect("syncfs");
+    // The kernel does not wait for them.
+    let mut events = Vec::new();
+    soon("the dirty page is written", || {
+        let new = drive.events();
+        let written = new.iter().any(|event| matches!(event, Event::Write(_)));
+        events.extend(new);
+        written
+    });
+    file.sync_all().expect("fsync");
+    events.extend(drive.events());
+    let flushes = events.iter().filter_map(|event| match event {
+        Event::Flush { kind, .. } => Some(*kind),
+        _ => None,
+    });
+    // If this fails because there is one of the drive, the kernel has learnt to tell of it.
+    assert_eq!(flushes.collect::<Vec<_>>(), [FlushKind::File]);
 }
 
 #[test]

@@ -45,10 +45,13 @@
 //!
 //! - A file system's own bytes: neither names nor attributes nor maps are written to the drive, and
 //!   take no room on it. The face with a real file system has them.
-//! - `syncfs` and `sync` make the kernel write its pages, but FUSE tells nobody of the flush, so
-//!   none is recorded: a program that relies on them is shown a drive that makes no promise.
-//! - Who sets an access control list on a file whose group is not his first loses its sgid, also if
-//!   he is a member of that group: FUSE does not tell.
+//! - `syncfs` and `sync` record no flush. The kernel then sends dirty pages and times, as requests
+//!   like any others, and does not even wait for the answers; the request for a flush,
+//!   `FUSE_SYNCFS`, it sends to virtiofs, and since Linux 6.18 to file systems on a block device. So
+//!   a program that relies on them is shown a drive that makes no promise; on the faces with a real
+//!   file system they are flushes. `fsync`, `fdatasync`, and `sync FILE` are flushes here too.
+//! - A user who sets an access control list on a file of a group other than his first loses the
+//!   file's sgid, even if he is a member of that group: `fuser` does not tell.
 //! - `O_TMPFILE`, and `FALLOC_FL_COLLAPSE_RANGE` and `FALLOC_FL_INSERT_RANGE`, are refused with
 //!   `EOPNOTSUPP`, as by other file systems.
 //! - A read sets the time of the last read at most once a day, unless the file changed
