@@ -45,9 +45,14 @@ pub(crate) fn no_fuse(error: io::Error, what: impl Into<String>) -> DriveError {
             format!("drives are served through FUSE: {how}"),
         );
     }
-    // Of `fusermount3` there are only words, in lines.
+    // What `fusermount3` says comes as words only.
     let words = error.to_string();
-    let refused = words.contains("Operation not permitted");
+    let words = words.trim();
+    if words.contains("Operation not permitted") {
+        let how = "use sudo, and in a container `--device /dev/fuse --cap-add SYS_ADMIN`";
+        let needed = format!("drives are mounted through FUSE: {how} ({words})");
+        return missing("permission to mount", needed);
+    }
     match error.kind() {
         io::ErrorKind::NotFound => missing(
             "fusermount3",
@@ -56,18 +61,10 @@ pub(crate) fn no_fuse(error: io::Error, what: impl Into<String>) -> DriveError {
         io::ErrorKind::PermissionDenied => missing(
             "permission to use /dev/fuse",
             "drives are served through FUSE: use sudo, or give /dev/fuse the mode 666 as \
-             distributions do, and in a container `--device /dev/fuse --cap-add SYS_ADMIN`"
+             distributions do"
                 .into(),
         ),
-        _ if refused => missing(
-            "permission to mount",
-            format!(
-                "drives are mounted through FUSE: use sudo, and in a container `--device /dev/fuse \
-                 --cap-add SYS_ADMIN` ({})",
-                words.trim()
-            ),
-        ),
-        _ => DriveError::system(what)(io::Error::new(error.kind(), words.trim().to_owned())),
+        kind => DriveError::system(what)(io::Error::new(kind, words.to_owned())),
     }
 }
 
