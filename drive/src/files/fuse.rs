@@ -370,10 +370,8 @@ impl Filesystem for Files {
         };
         match self.change(|state| state.write(node(ino), offset, bytes, how)) {
             Ok(count) => {
-                self.shared
-                    .counters
-                    .written
-                    .fetch_add(count as u64, Ordering::Relaxed);
+                let written = &self.shared.counters.written;
+                written.fetch_add(count as u64, Ordering::Relaxed);
                 // At most `MAX_WRITE`.
                 reply.written(count as u32);
             }
@@ -387,10 +385,9 @@ impl Filesystem for Files {
     }
 
     fn fsync(&self, _: &Request, ino: INodeNo, _: FileHandle, data: bool, reply: ReplyEmpty) {
-        let kind = if data {
-            FlushKind::Data
-        } else {
-            FlushKind::File
+        let kind = match data {
+            true => FlushKind::Data,
+            false => FlushKind::File,
         };
         self.flush_of(node(ino), kind, reply);
     }
@@ -593,10 +590,8 @@ impl Filesystem for Files {
         let (from, to) = ((node(from), offset), (node(to), to_offset));
         match self.change(|state| state.copy(from, to, len, caller(request))) {
             Ok(count) => {
-                self.shared
-                    .counters
-                    .written
-                    .fetch_add(count, Ordering::Relaxed);
+                let written = &self.shared.counters.written;
+                written.fetch_add(count, Ordering::Relaxed);
                 reply.written(count as u32);
             }
             Err(error) => reply.error(error),
