@@ -27,6 +27,10 @@ use crate::error::DriveError;
 
 /// States of a representative in the first round.
 const QUOTA: usize = 8;
+/// The quota doubles at most so often.
+const LONGEST: u32 = 8;
+/// A point that has had nothing new so often in a row is left alone.
+const DRY: u8 = 2;
 /// Failures that are kept of a kind.
 const KEPT: usize = 200;
 
@@ -120,7 +124,9 @@ pub(super) fn explore(
             began: Instant::now(),
             seen: FxHashSet::default(),
             next: vec![0; subject.points.points.len()],
+            dry: vec![0; subject.points.points.len()],
             explored: Explored::default(),
+            whole: FxHashSet::default(),
             kinds: FxHashMap::default(),
             sent: 0,
             got: 0,
@@ -174,7 +180,11 @@ struct Rounds<'a> {
     seen: FxHashSet<(u64, u64)>,
     /// The next shape of each point.
     next: Vec<usize>,
+    /// How often in a row a point had nothing new.
+    dry: Vec<u8>,
     explored: Explored,
+    /// Points of which every subset was tried.
+    whole: FxHashSet<usize>,
     /// Failures by kind.
     kinds: FxHashMap<String, usize>,
     sent: u64,
@@ -213,6 +223,7 @@ impl Rounds<'_> {
             };
             self.take(done)?;
         }
+        self.explored.whole = self.whole.len() as u64;
         self.explored.stopped = (self.stop)();
         let points = self.subject.points.points.iter().zip(&self.next);
         let explored: Vec<_> = points.filter(|(_, next)| **next > 0).collect();
@@ -238,17 +249,21 @@ impl Rounds<'_> {
                 left = true;
                 continue;
             };
+            if self.dry[at] >= DRY {
+                continue;
+            }
             if !walk.go_to(point.place)? {
                 break;
             }
             let builder = subject.builder(&walk.window);
             let seed = subject.rules.seed ^ point.place.event << 1 ^ u64::from(point.place.after);
             let shapes = Shapes::new(&builder, subject.rules.tears, seed);
-            let quota = QUOTA << age.min(16);
+            let quota = QUOTA << age.min(LONGEST);
             let mut end = self.next[at] + quota;
             if point.effects == 0 {
                 end = end.min(1);
             }
+            let before = self.sent;
             while self.next[at] < end {
                 if self.is_over() {
                     return Ok(true);
@@ -268,9 +283,15 @@ impl Rounds<'_> {
                     })?;
                 }
             }
-            left |= self.next[at] < shapes.listed();
-            if self.next[at] >= shapes.listed() && point.effects <= SMALL && age > 0 {
-                self.explored.whole += u64::from(self.next[at] - shapes.listed() < quota);
+            let drawn = self.next[at] >= shapes.listed();
+            if drawn && self.sent == before {
+                self.dry[at] += 1;
+            } else {
+                self.dry[at] = 0;
+            }
+            left |= !drawn;
+            if drawn && point.effects <= SMALL {
+                self.whole.insert(at);
             }
         }
         Ok(left)

@@ -218,7 +218,7 @@ pub fn replay(
     }
     let store = Arc::new(Store::default());
     let subject = Subject::open(&log, state.rules(), &store)?;
-    let mut tree = subject.build(&state.choice, None)?;
+    let mut tree = subject.build(&state.choice, &[])?;
     let acks = subject
         .acks(subject.lines_before(state.choice.place))
         .to_vec();
@@ -227,7 +227,7 @@ pub fn replay(
         let dir = found.parent().unwrap_or(Path::new(""));
         let log = dir.join(&recovery.recording);
         inner = Subject::over(&log, state.rules(), &store, tree.clone(), acks.clone())?;
-        tree = inner.build(&recovery.choice, None)?;
+        tree = inner.build(&recovery.choice, &[])?;
     }
     if let Some(dir) = &plan.keep {
         laid::copy(&tree, &store, dir)?;
@@ -309,7 +309,7 @@ impl Small<'_> {
         };
         if let Some(recovery) = &first.recovery {
             // The recording of a recovery belongs to one state alone.
-            let outer = self.subject.build(&first.choice, None)?;
+            let outer = self.subject.build(&first.choice, &[])?;
             let lines = self.subject.lines_before(first.choice.place);
             let acks = self.subject.acks(lines).to_vec();
             let rules = self.subject.rules;
@@ -396,7 +396,7 @@ fn keep(plan: &Plan, number: u32, finding: &mut Finding) -> Result<(), DriveErro
     if let Some(dir) = &plan.keep {
         let store = Arc::new(Store::default());
         let subject = Subject::open(&plan.log, state.found.rules(), &store)?;
-        let tree = subject.build(&state.found.choice, None)?;
+        let tree = subject.build(&state.found.choice, &[])?;
         let to = dir.join(number.to_string());
         laid::copy(&tree, &store, &to)?;
         finding.kept = Some(to.display().to_string());

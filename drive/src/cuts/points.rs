@@ -17,8 +17,10 @@ use std::hash::Hasher;
 use rustc_hash::{FxHashMap, FxHasher};
 use serde::{Deserialize, Serialize};
 
+use super::effect::{Effect, What};
 use super::window::Window;
 use crate::error::DriveError;
+use crate::recording::event::FlushKind;
 use crate::recording::{Event, MOUNTED, Reader, Recorded};
 
 /// A place where the power is cut: before event `event` is complete, or after it.
@@ -58,13 +60,86 @@ pub(super) struct Points {
     pub(super) expired: u64,
 }
 
+/// A flush that is put behind every event that is alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct After {
+    /// The event without its numbers.
+    pub(super) word: u64,
+    pub(super) target: Target,
+}
+
+/// What is flushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// The file that the event changes.
+    File,
+    /// The directories whose entries it changes.
+    Directories,
+}
+
+impl Target {
+    /// What makes an effect durable whatever the model.
+    pub(super) fn of(effect: &Effect) -> Target {
+        match effect.what {
+            What::Entry { .. } | What::Rename(_) => Target::Directories,
+            _ => Target::File,
+        }
+    }
+
+    /// The flushes behind an event.
+    pub(super) fn flushes(self, event: &Event) -> Vec<Event> {
+        let (nodes, kind) = match (self, event) {
+            (Target::Directories, Event::Link { parent, .. } | Event::Unlink { parent, .. }) => {
+                (vec![*parent], FlushKind::Directory)
+            }
+            (Target::Directories, Event::Rename { parent, to, .. }) if parent == to => {
+                (vec![*to], FlushKind::Directory)
+            }
+            (Target::Directories, Event::Rename { parent, to, .. }) => {
+                (vec![*to, *parent], FlushKind::Directory)
+            }
+            (Target::File, Event::Write(write)) => (vec![write.node], FlushKind::File),
+            (
+                Target::File,
+                Event::Resize { node, .. }
+                | Event::Allocate { node, .. }
+                | Event::Punch { node, .. }
+                | Event::Attributes { node, .. }
+                | Event::Xattr { node, .. },
+            ) => (vec![*node], FlushKind::File),
+            _ => (Vec::new(), FlushKind::File),
+        };
+        nodes
+            .into_iter()
+            .map(|node| Event::Flush { node, kind })
+            .collect()
+    }
+}
+
+/// The words of some events: equal for events that are alike, 0 for what is no operation.
+pub(super) fn words(walk: &mut Walk<'_>, events: &[u64]) -> Result<Vec<u64>, DriveError> {
+    let mut order: Vec<usize> = (0..events.len()).collect();
+    order.sort_unstable_by_key(|at| events[*at]);
+    let mut words = vec![0; events.len()];
+    for at in order {
+        let place = Place {
+            event: events[at],
+            after: false,
+        };
+        if walk.go_to(place)? {
+            words[at] = word(&walk.recorded.event, &walk.window).unwrap_or(0);
+        }
+    }
+    Ok(words)
+}
+
 /// Follows a recording and stops at places.
 pub(super) struct Walk<'a> {
     reader: &'a mut Reader,
     recorded: Recorded,
     pub(super) window: Window<'a>,
-    /// Flushes that are put behind an event.
-    inserted: Option<(u64, &'a [Event])>,
+    /// Flushes that are put behind events.
+    more: &'a [After],
     /// The number of the event that was read last.
     at: Option<u64>,
     /// Whether it has begun and has not ended.
@@ -79,15 +154,15 @@ impl<'a> Walk<'a> {
             reader,
             recorded: Recorded::default(),
             window,
-            inserted: None,
+            more: &[],
             at: None,
             open: false,
         }
     }
 
-    /// Puts flushes behind an event.
-    pub(super) fn insert(&mut self, behind: u64, flushes: &'a [Event]) {
-        self.inserted = Some((behind, flushes));
+    /// Puts flushes behind events.
+    pub(super) fn insert(&mut self, more: &'a [After]) {
+        self.more = more;
     }
 
     /// Completes the event that has begun, then begins the next one. Returns `false` at the end.
@@ -105,11 +180,13 @@ impl<'a> Walk<'a> {
     fn close(&mut self) -> Result<(), DriveError> {
         if std::mem::take(&mut self.open) {
             self.window.end(&self.recorded.event)?;
-            if let Some((behind, flushes)) = self.inserted
-                && behind == self.recorded.seq
-            {
-                for flush in flushes {
-                    self.window.end(flush)?;
+            if self.more.is_empty() {
+                return Ok(());
+            }
+            let word = word(&self.recorded.event, &self.window);
+            for after in self.more.iter().filter(|after| Some(after.word) == word) {
+                for flush in after.target.flushes(&self.recorded.event) {
+                    self.window.end(&flush)?;
                 }
             }
         }
@@ -233,6 +310,7 @@ fn word(event: &Event, window: &Window<'_>) -> Option<u64> {
         Event::Allocate { node, .. } => (b'f', Some(*node)),
         Event::Punch { node, .. } => (b'p', Some(*node)),
         Event::Flush { node, .. } => (b's', Some(*node)),
+        Event::Attributes { node, .. } | Event::Xattr { node, .. } => (b'a', Some(*node)),
         Event::Mark { .. } => (b'm', None),
         _ => return None,
     };

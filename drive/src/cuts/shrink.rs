@@ -5,19 +5,19 @@
 //! what was not durable, the second what it was needed for.
 //!
 //! A missing flush is found by trying. `fsync` of the file or directory of what is lost is put
-//! behind it; if none of the states of this kind fails any more, it was missing.
+//! behind it, and behind whatever is alike in the recording; if the failure then goes away, it was
+//! missing. Other failures that go away with it have the same cause.
 
 use rustc_hash::FxHashMap;
 
 use super::campaign::Failure;
 use super::checker::{Place as Mounting, Verdict};
-use super::effect::{Effect, EffectId, What};
+use super::effect::{Effect, EffectId};
+use super::points::{After, Place, Target};
 use super::state::{Fate, Fates, complete, settle};
 use super::subject::{Choice, Subject};
 use super::tree::Tree;
 use crate::error::DriveError;
-use crate::recording::event::FlushKind;
-use crate::recording::{Event, NodeId};
 
 /// Runs of the checker for one finding.
 const RUNS: u32 = 300;
@@ -42,9 +42,8 @@ pub(super) struct Smallest {
 /// Flushes with which a failure goes away.
 #[derive(Clone, Debug)]
 pub(super) struct Missing {
-    /// The event that they were put behind.
-    pub(super) behind: u64,
-    pub(super) flushes: Vec<Event>,
+    /// In the smallest failing state: behind which events, and what is flushed.
+    pub(super) after: Vec<(u64, After)>,
     /// Which of the other failures go away, too, in their order; the last ones were not tried.
     pub(super) explains: Vec<bool>,
 }
@@ -139,7 +138,7 @@ impl<'a> Shrinker<'a> {
         let named = |list: &[usize]| list.iter().map(|at| effects[*at].clone()).collect();
         let choice = Choice::of(choice.place, effects, &fates);
         let (lost, there): (Vec<Effect>, Vec<Effect>) = (named(&lost), named(&there));
-        let missing = self.missing(&lost, &choice, others)?;
+        let missing = self.missing(&lost, &there, &choice, others)?;
         Ok(Smallest {
             choice,
             verdict: verdict.clone(),
@@ -150,53 +149,55 @@ impl<'a> Shrinker<'a> {
         })
     }
 
-    /// Finds flushes that make the failures go away.
+    /// Finds flushes that make the failures go away. There is time for one only if something
+    /// that belongs to the failure happened behind it: what is there, or an acknowledgement.
     fn missing(
         &mut self,
         lost: &[Effect],
+        there: &[Effect],
         smallest: &Choice,
         others: &[Choice],
     ) -> Result<Option<Missing>, DriveError> {
-        let mut flushes: Vec<(u64, Event)> = Vec::new();
-        for effect in lost {
-            for flush in flushes_of(effect) {
-                match flushes.iter_mut().find(|(_, known)| *known == flush) {
-                    Some((behind, _)) => *behind = (*behind).max(effect.event),
-                    None => flushes.push((effect.event, flush)),
-                }
+        let events: Vec<u64> = lost.iter().map(|effect| effect.event).collect();
+        let words = self.subject.words(&events)?;
+        // The last of those that are alike: behind it there is the least time.
+        let mut after: Vec<(u64, After)> = Vec::new();
+        for (effect, word) in lost.iter().zip(words) {
+            let rule = After {
+                word,
+                target: Target::of(effect),
+            };
+            match after.iter_mut().find(|(_, known)| *known == rule) {
+                Some((behind, _)) => *behind = (*behind).max(effect.event),
+                None => after.push((effect.event, rule)),
             }
         }
-        let Some(last) = flushes.iter().map(|(behind, _)| *behind).max() else {
-            return Ok(None);
+        let acks = self.subject.lines_before(smallest.place);
+        let in_time = |(behind, _): &(u64, After)| {
+            let place = Place {
+                event: *behind,
+                after: true,
+            };
+            there.iter().any(|effect| effect.event > *behind)
+                || acks > self.subject.lines_before(place)
         };
-        let place = smallest.place;
-        // A cut while the last of them is written leaves no time for a flush.
-        if last >= place.event && !place.after {
-            return Ok(None);
-        }
-        let single = flushes
-            .iter()
-            .map(|(behind, flush)| (*behind, vec![flush.clone()]));
-        let all = flushes.iter().map(|(_, flush)| flush.clone()).collect();
-        let mut tries: Vec<(u64, Vec<Event>)> = single.collect();
-        if tries.len() > 1 {
-            tries.push((last, all));
+        after.retain(in_time);
+        let mut tries: Vec<Vec<(u64, After)>> = after.iter().map(|one| vec![*one]).collect();
+        if after.len() > 1 {
+            tries.push(after);
         }
         let mut best: Option<Missing> = None;
-        for (behind, flushes) in tries {
-            if !self.helps(behind, &flushes, smallest)? {
+        for after in tries {
+            let rules: Vec<After> = after.iter().map(|(_, rule)| *rule).collect();
+            if !self.helps(&rules, smallest)? {
                 continue;
             }
             let mut explains = Vec::new();
             for other in others.iter().take(TRIED) {
-                explains.push(self.helps(behind, &flushes, other)?);
+                explains.push(self.helps(&rules, other)?);
             }
             let count = |missing: &Missing| missing.explains.iter().filter(|e| **e).count();
-            let found = Missing {
-                behind,
-                flushes,
-                explains,
-            };
+            let found = Missing { after, explains };
             if best.as_ref().is_none_or(|best| count(&found) > count(best)) {
                 best = Some(found);
             }
@@ -204,35 +205,12 @@ impl<'a> Shrinker<'a> {
         Ok(best)
     }
 
-    /// Whether a state no longer fails with flushes put behind an event.
-    fn helps(
-        &mut self,
-        behind: u64,
-        flushes: &[Event],
-        choice: &Choice,
-    ) -> Result<bool, DriveError> {
-        let tree = self.subject.build(choice, Some((behind, flushes)))?;
+    /// Whether a state no longer fails with more flushes.
+    fn helps(&mut self, rules: &[After], choice: &Choice) -> Result<bool, DriveError> {
+        let tree = self.subject.build(choice, rules)?;
         let acks = self.subject.acks(self.subject.lines_before(choice.place));
         let spent = self.runs >= RUNS && !self.known.contains_key(&tree.hash());
         Ok(!self.fails(&tree, acks)? && !spent)
-    }
-}
-
-/// The flushes that would have made an effect durable whatever the model.
-fn flushes_of(effect: &Effect) -> Vec<Event> {
-    let of = |node: NodeId, kind| Event::Flush { node, kind };
-    match &effect.what {
-        What::Entry { parent, .. } => vec![of(*parent, FlushKind::Directory)],
-        What::Rename(r) if r.parent == r.to => vec![of(r.to, FlushKind::Directory)],
-        What::Rename(r) => vec![
-            of(r.to, FlushKind::Directory),
-            of(r.parent, FlushKind::Directory),
-        ],
-        _ => effect
-            .node()
-            .map(|node| of(node, FlushKind::File))
-            .into_iter()
-            .collect(),
     }
 }
 

@@ -77,7 +77,7 @@ pub(super) fn tell(subject: &Subject, smallest: &Smallest) -> Result<Story, Driv
     let mut reader = subject.reader()?;
     let (mut recorded, mut lines) = (Recorded::default(), Vec::new());
     let mut phrases: Vec<(Became, String)> = Vec::new();
-    let mut flushes: Vec<String> = Vec::new();
+    let mut missing_flushes: Vec<String> = Vec::new();
     while reader.next(&mut recorded)? && recorded.seq <= place.event {
         let at_cut = recorded.seq == place.event;
         let line = |what: String, became| Line {
@@ -111,23 +111,15 @@ pub(super) fn tell(subject: &Subject, smallest: &Smallest) -> Result<Story, Driv
             }
         }
         names.apply(&recorded.event);
-        if let Some(missing) = smallest
-            .missing
-            .as_ref()
-            .filter(|m| m.behind == recorded.seq)
-        {
-            let words = missing
-                .flushes
-                .iter()
-                .filter_map(|flush| happened(flush, &names));
-            flushes = words.collect();
+        let missing = smallest.missing.iter().flat_map(|missing| &missing.after);
+        for (_, after) in missing.filter(|(behind, _)| *behind == recorded.seq) {
+            let words = after.target.flushes(&recorded.event).into_iter();
+            let words: Vec<String> = words.filter_map(|flush| happened(&flush, &names)).collect();
+            let behind = lines.iter().find(|line| line.event == recorded.seq);
+            let behind = behind.map_or(String::new(), |line| format!(" after: {}", line.what));
+            missing_flushes.push(format!("{}{behind}", words.join(" and ")));
         }
     }
-    let missing = smallest.missing.as_ref().map(|missing| {
-        let behind = lines.iter().find(|line| line.event == missing.behind);
-        let behind = behind.map_or(String::new(), |line| format!(" after: {}", line.what));
-        format!("{}{behind}", flushes.join(" and "))
-    });
     if lines.len() > LINES {
         let cut = lines.len() - LINES;
         let gap = Line {
@@ -145,7 +137,7 @@ pub(super) fn tell(subject: &Subject, smallest: &Smallest) -> Result<Story, Driv
         },
         key,
         lines,
-        missing,
+        missing: Some(missing_flushes.join("; ")).filter(|words| !words.is_empty()),
     })
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::content::{BLOCK, Source, Store};
 use super::effect::Effect;
 use super::model::Model;
-use super::points::{Place, Points, Walk, find};
+use super::points::{After, Place, Points, Walk, find, words};
 use super::state::{Builder, Fate, Fates, Units, settle};
 use super::tree::Tree;
 use super::window::Window;
@@ -142,21 +142,21 @@ impl Subject {
         at.checked_sub(1).map_or(0, |at| points[at].acks)
     }
 
-    /// Builds one state. A flush may be put behind an event.
-    pub(super) fn build(
-        &self,
-        choice: &Choice,
-        inserted: Option<(u64, &[Event])>,
-    ) -> Result<Tree, DriveError> {
+    /// Builds one state, with more flushes than were recorded.
+    pub(super) fn build(&self, choice: &Choice, more: &[After]) -> Result<Tree, DriveError> {
         let mut reader = self.reader()?;
         let mut walk = self.walk(&mut reader);
-        if let Some((behind, flushes)) = inserted {
-            walk.insert(behind, flushes);
-        }
+        walk.insert(more);
         walk.go_to(choice.place)?;
         let builder = self.builder(&walk.window);
         let fates = choice.fates(builder.effects());
         builder.build(&fates)
+    }
+
+    /// Which of some events are alike: equal words.
+    pub(super) fn words(&self, events: &[u64]) -> Result<Vec<u64>, DriveError> {
+        let mut reader = self.reader()?;
+        words(&mut self.walk(&mut reader), events)
     }
 }
 
