@@ -53,6 +53,8 @@ mod shrink;
 mod state;
 mod story;
 mod subject;
+#[cfg(test)]
+mod tests;
 mod tree;
 mod window;
 

@@ -159,8 +159,9 @@ impl<'a> Builder<'a> {
     /// The tree that is left if the volatile effects have these fates, which are legal.
     pub(super) fn build(&self, fates: &Fates) -> Result<Tree, DriveError> {
         let mut tree = self.base.clone();
-        // Bytes that are not there, or not all; a later write of the same unit brings them.
-        let mut missing: FxHashMap<NodeId, Vec<&Effect>> = FxHashMap::default();
+        // Writes so far, and whether some are not there as a whole: a later write of the same unit
+        // brings their bytes.
+        let mut earlier: FxHashMap<NodeId, (bool, Vec<&Effect>)> = FxHashMap::default();
         let mut ends: FxHashMap<NodeId, u64> = FxHashMap::default();
         for (at, (effect, fate)) in self.effects.iter().zip(fates).enumerate() {
             match (&effect.what, fate) {
@@ -171,13 +172,13 @@ impl<'a> Builder<'a> {
                     fate,
                 ) => {
                     if *fate != Fate::Lost {
-                        self.bring(&mut tree, &missing, effect, fate)?;
+                        self.bring(&mut tree, earlier.get(node), effect, fate)?;
                         let end = ends.entry(*node).or_default();
                         *end = (*end).max(offset + len);
                     }
-                    if *fate != Fate::Kept {
-                        missing.entry(*node).or_default().push(effect);
-                    }
+                    let (missing, all) = earlier.entry(*node).or_default();
+                    *missing |= *fate != Fate::Kept;
+                    all.push(effect);
                 }
                 (_, Fate::Lost) => {}
                 (What::Grow { node, size, .. }, _) if self.ordered => {
@@ -230,7 +231,7 @@ impl<'a> Builder<'a> {
     fn bring(
         &self,
         tree: &mut Tree,
-        missing: &FxHashMap<NodeId, Vec<&Effect>>,
+        earlier: Option<&(bool, Vec<&Effect>)>,
         effect: &Effect,
         fate: &Fate,
     ) -> Result<(), DriveError> {
@@ -252,14 +253,14 @@ impl<'a> Builder<'a> {
         };
         for (begin, end) in ranges {
             let (begin, end) = (begin * self.unit, end * self.unit);
-            if let Some(missing) = missing.get(node) {
+            if let Some((true, earlier)) = earlier {
                 // Only where the write covers a part of a unit does anything older show.
                 let edges = [(begin, from), (to, end)];
                 let edges = edges
                     .iter()
                     .filter(|(a, b)| a < b && *a < end && *b > begin);
                 for (a, b) in edges.map(|(a, b)| (a / self.unit, b.div_ceil(self.unit))) {
-                    for older in missing {
+                    for older in earlier {
                         self.bring_part(tree, older, (a * self.unit, b * self.unit))?;
                     }
                 }

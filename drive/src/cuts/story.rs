@@ -165,7 +165,10 @@ fn cause(phrases: &[(Became, String)]) -> (String, Option<String>) {
         .collect();
     let there = Some(of(Became::There)).filter(|text| !text.is_empty());
     match parts.is_empty() {
-        true => ("nothing has to be lost".into(), there),
+        true => (
+            "nothing that reached the drive has to be lost".into(),
+            there,
+        ),
         false => (parts.join("; "), there),
     }
 }

@@ -216,15 +216,24 @@ impl<'a> Window<'a> {
         let (from, to) = (write.offset, write.offset + u64::from(write.len));
         let unit = self.unit;
         let (from, to) = (from / unit * unit, to.div_ceil(unit) * unit);
-        let last = self.volatile.values().next_back().map(|e| e.event);
-        let forced = self.volatile.values().filter(|effect| match &effect.what {
+        let of_bytes = self.volatile.values().filter(|effect| match &effect.what {
             What::Bytes {
                 node, offset, len, ..
             } => *node == write.node && *offset < to && offset + len > from,
-            What::Grow { node, .. } => *node == write.node && Some(effect.event) == last,
             _ => false,
         });
-        let forced = forced.map(|effect| effect.id).collect();
+        let mut forced: FxHashSet<EffectId> = of_bytes.map(|effect| effect.id).collect();
+        // The size that the bytes need to be read, if it is not durable yet.
+        let end = write.offset + u64::from(write.len);
+        if self.base.get(write.node).is_none_or(|node| node.size < end) {
+            let grows = self.volatile.values().find(|effect| match &effect.what {
+                What::Grow { node, size, .. } | What::Resize { node, size } => {
+                    *node == write.node && *size >= end
+                }
+                _ => false,
+            });
+            forced.extend(grows.map(|effect| effect.id));
+        }
         self.force(forced)
     }
 
