@@ -238,9 +238,9 @@ impl Cuts {
         let states = &self.states;
         let mut rows = vec![("Recording", format!("{file}, face {face}"))];
         if !command.is_empty() {
-            rows.push(("Program", command.join(" ")));
+            rows.push(("Program", one_line(command)));
         }
-        rows.push(("Checker", self.checker.join(" ")));
+        rows.push(("Checker", one_line(&self.checker)));
         let unit = self.torn_bytes;
         rows.push(("Model", format!("{}, torn at {unit} B", self.model.name())));
         let (points, kinds) = (grouped(*points), grouped((*kinds).into()));
@@ -322,6 +322,16 @@ impl Cuts {
             out += &format!("<pre>{}</pre>\n", escape(command));
         }
         page(&title, &out)
+    }
+}
+
+/// A command in one line.
+fn one_line(command: &[String]) -> String {
+    let words = command.iter().flat_map(|word| word.split_whitespace());
+    let line = words.collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(120) {
+        Some((end, _)) => format!("{} …", &line[..end]),
+        None => line,
     }
 }
 
