@@ -42,6 +42,8 @@ const SMALLER: &[(&str, &str, &str, &str)] = &[
         "a million takes a minute in a test build",
     ),
     ("oracle", "--budget", "1s", "minutes"),
+    ("cuts", "--budget", "2s", "minutes"),
+    ("cuts", "--states", "50", "thousands take minutes"),
     (
         "oracle",
         "--runs",
@@ -71,6 +73,12 @@ const ADDED: &[(&str, &[&str], &str, &str)] = &[
         &["--records"],
         "--records 5k",
         "the default is a million",
+    ),
+    (
+        "cuts",
+        &["--budget", "--states"],
+        "--states 50",
+        "the default is ten thousand",
     ),
     (
         "oracle",
@@ -124,6 +132,10 @@ const SKIPPED: &[(&str, &str)] = &[
         "treering drive run --fs ",
         "needs root; the tests of the drive do that where they can",
     ),
+    (
+        "treering cuts --replay ",
+        "needs a finding; the tests of power cuts have one",
+    ),
     ("mvn ", "fetches TLC; `.ci/run specs` runs it"),
     ("cd specs/", "runs TLC; `.ci/run specs` runs it"),
     ("apt-get ", "installs packages"),
@@ -172,7 +184,9 @@ fn adapted(line: &str, small: bool) -> String {
     }
     for (command, unless, added, _) in ADDED {
         if has(&words, command) && !unless.iter().any(|flag| has(&words, flag)) {
-            words.push((*added).to_owned());
+            // What follows the dashes is for another program.
+            let dashes = words.iter().position(|word| word == "--");
+            words.insert(dashes.unwrap_or(words.len()), (*added).to_owned());
         }
     }
     words.join(" ") + &rest
@@ -319,7 +333,9 @@ fn runnable(command: &str) -> Option<String> {
         note("xz is not in PATH (apt-get install xz-utils)");
         return None;
     }
-    if command.starts_with("treering drive run ") && !Path::new("/dev/fuse").exists() {
+    let serves = ["treering drive run ", "treering cuts "];
+    let serves = serves.iter().any(|prefix| command.starts_with(prefix));
+    if serves && !Path::new("/dev/fuse").exists() {
         note("/dev/fuse does not exist");
         return None;
     }

@@ -15,6 +15,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`causes`] | what each write is for |
+//! | [`cuts`] | power cuts over a recording |
 //! | [`acks`] | `$TREERING_ACKS`: lines of the program that become marks |
 //! | [`disk`] | the faces `ext4`, `xfs`, `btrfs` and `none`: a disk with a real file system on it |
 //! | [`export`] | recordings as traces, blkparse's text and fio's logs |

@@ -11,9 +11,9 @@ use crate::units;
 /// Flags of `treering cuts`.
 #[derive(Debug, Args)]
 #[command(after_help = "EXAMPLES:\n  \
-    treering cuts app.rec -- sh -c 'sqlite3 app.db \"PRAGMA integrity_check\" | grep -qx ok'\n  \
+    treering cuts app.rec -- ./my-checker\n  \
     treering cuts app.rec --model ext4-ordered --budget 10m --html cuts.html -- ./my-checker\n  \
-    treering cuts app.rec --recovery-cuts --states 5000 -- ./my-checker\n  \
+    treering cuts app.rec --recovery-cuts --states 5000 --torn 4KiB -- ./my-checker\n  \
     treering cuts --replay app.rec.cuts/1.cut --keep state -- ./my-checker\n\n\
     Record with `treering drive run --page-cache write-through --record app.rec -- PROGRAM`: then \
     each write is in the recording where the program made it.\n\

@@ -60,8 +60,11 @@ pub(crate) fn prepare(folder: &Path) {
         "my-benchmark",
         b"#!/bin/sh\nhead -c 300000 /dev/urandom >a.db\n",
     );
-    let executable = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(folder.join("my-benchmark"), executable).expect("chmod");
+    write("my-checker", b"#!/bin/sh\ntest -d \"$TREERING_DIR\"\n");
+    for program in ["my-benchmark", "my-checker"] {
+        let executable = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(folder.join(program), executable).expect("chmod");
+    }
 
     write("store.jsonl", rows().as_bytes());
     write("store.jsonl.xz", &xz(rows().as_bytes()));

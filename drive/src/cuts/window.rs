@@ -123,6 +123,7 @@ impl<'a> Window<'a> {
                 self.sizes.insert(*node, 0);
             }
             Event::Link { parent, name, node } => {
+                self.know(*node);
                 let name = Name::from(&name[..]);
                 self.labels.insert(*node, name.clone());
                 self.entry(seq, 0, (*parent, name), Some(*node), None);
@@ -367,6 +368,13 @@ impl<'a> Window<'a> {
         };
         self.volatile.insert(id, effect);
         id
+    }
+
+    /// Takes a node that nobody made for a file: a recording may begin in the middle.
+    fn know(&mut self, node: NodeId) {
+        if self.base.get(node).is_none() {
+            self.base.insert(node, Node::new(NodeKind::File, 0o644));
+        }
     }
 
     fn entry(
