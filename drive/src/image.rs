@@ -257,14 +257,18 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let file = Image::open(&dir.path().join("image"), 16).expect("a small drive");
         let over = Image::over(Arc::new(Nines), 16);
-        for image in [Image::new(16).expect("a small drive"), file, over] {
+        for (image, below) in [
+            (Image::new(16).expect("a small drive"), 0),
+            (file, 0),
+            (over, 9),
+        ] {
             image.write(4096, &[7; 8192]).expect("room");
             image.discard(Extent { lba: 1, blocks: 1 }).expect("a hole");
             let mut bytes = vec![1; 12288];
             image.read(4096, &mut bytes).expect("within the drive");
             assert!(bytes[..4096].iter().all(|b| *b == 0));
             assert!(bytes[4096..8192].iter().all(|b| *b == 7));
-            assert!(bytes[8192..].iter().all(|b| *b == 0));
+            assert!(bytes[8192..].iter().all(|b| *b == below));
             assert!(
                 image.read(16 * 4096 - 1, &mut [0; 2]).is_err(),
                 "behind the end"

@@ -6,11 +6,15 @@ use std::fmt::Write as _;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
+use super::content::BLOCK;
 use super::effect::{Effect, What};
+use super::model::Model;
+use super::points::without_numbers;
 use super::shrink::Smallest;
 use super::subject::{Part, Subject};
 use super::tree::Payload;
 use crate::error::DriveError;
+use crate::layout::{Owner, Owners};
 use crate::recording::event::FlushKind;
 use crate::recording::{Event, Names, NodeId, Recorded};
 
@@ -58,6 +62,10 @@ pub(super) struct Story {
 
 /// Tells a failing state.
 pub(super) fn tell(subject: &Subject, smallest: &Smallest) -> Result<Story, DriveError> {
+    let owners = match subject.rules.model {
+        Model::Disk => Some(owners(subject)?),
+        _ => None,
+    };
     let mut names = Names::new();
     subject.names().iter().for_each(|event| names.apply(event));
     let place = smallest.choice.place;
@@ -88,11 +96,12 @@ pub(super) fn tell(subject: &Subject, smallest: &Smallest) -> Result<Story, Driv
         };
         let of_event = effects.iter().filter(|effect| effect.event == recorded.seq);
         for effect in of_event {
-            let words = words(effect, &names);
+            let whose = owners.as_ref().and_then(|owners| whose(effect, owners));
+            let words = words(effect, &names, whose.as_deref());
             let Some(became) = fates.get(&Part::of(effect)) else {
                 continue;
             };
-            phrases.push((*became, phrase(effect, &names)));
+            phrases.push((*became, phrase(effect, &names, whose.as_deref())));
             lines.push(line(words, *became));
         }
         if recorded.seq >= first || at_cut {
@@ -173,6 +182,28 @@ fn cause(phrases: &[(Became, String)]) -> (String, Option<String>) {
     }
 }
 
+/// Whose the blocks of a disk were, over the whole recording.
+fn owners(subject: &Subject) -> Result<Owners, DriveError> {
+    let (mut owners, mut recorded) = (Owners::default(), Recorded::default());
+    let mut reader = subject.reader()?;
+    while reader.next(&mut recorded)? {
+        owners.note(recorded.seq, &recorded.event);
+    }
+    Ok(owners)
+}
+
+/// Whose blocks an effect changes: a file, or what a file system keeps for itself.
+fn whose(effect: &Effect, owners: &Owners) -> Option<String> {
+    let What::Bytes { offset, .. } = effect.what else {
+        return None;
+    };
+    Some(match owners.at(effect.event, offset / BLOCK) {
+        Some(Owner::Region(name)) => name.clone(),
+        Some(Owner::File(path)) => String::from_utf8_lossy(path).into_owned(),
+        None => "a block of nobody".into(),
+    })
+}
+
 fn path(names: &Names, node: NodeId) -> String {
     match names.path(node) {
         Some(path) if path.is_empty() => "/".into(),
@@ -191,7 +222,7 @@ fn entry(names: &Names, parent: NodeId, name: &[u8]) -> String {
 }
 
 /// What an effect is, with its numbers.
-fn words(effect: &Effect, names: &Names) -> String {
+fn words(effect: &Effect, names: &Names, whose: Option<&str>) -> String {
     match &effect.what {
         What::Bytes {
             node,
@@ -203,7 +234,11 @@ fn words(effect: &Effect, names: &Names) -> String {
                 Payload::Pieces(..) => "write",
                 Payload::Zeros => "zeros",
             };
-            format!("{bytes} {len} bytes at {offset} of {}", path(names, *node))
+            let of = match whose {
+                Some(whose) => format!("the disk: {whose}"),
+                None => path(names, *node),
+            };
+            format!("{bytes} {len} bytes at {offset} of {of}")
         }
         What::Grow { node, size, .. } => format!("{} grows to {size} bytes", path(names, *node)),
         What::Resize { node, size } => format!("truncate {} to {size} bytes", path(names, *node)),
@@ -242,10 +277,13 @@ fn words(effect: &Effect, names: &Names) -> String {
 }
 
 /// What an effect is, without numbers.
-fn phrase(effect: &Effect, names: &Names) -> String {
+fn phrase(effect: &Effect, names: &Names, whose: Option<&str>) -> String {
+    if let Some(whose) = whose {
+        return String::from_utf8_lossy(&without_numbers(whose.as_bytes())).into_owned();
+    }
     let file = |node| {
         let path = path(names, node);
-        String::from_utf8_lossy(&super::points::without_numbers(path.as_bytes())).into_owned()
+        String::from_utf8_lossy(&without_numbers(path.as_bytes())).into_owned()
     };
     match &effect.what {
         What::Bytes { node, .. } => format!("bytes of {}", file(*node)),
@@ -255,8 +293,8 @@ fn phrase(effect: &Effect, names: &Names) -> String {
             format!("attributes of {}", file(*node))
         }
         What::Entry { .. } | What::Rename(_) => {
-            let words = words(effect, names);
-            String::from_utf8_lossy(&super::points::without_numbers(words.as_bytes())).into_owned()
+            let words = words(effect, names, None);
+            String::from_utf8_lossy(&without_numbers(words.as_bytes())).into_owned()
         }
     }
 }
@@ -268,7 +306,7 @@ fn happened(event: &Event, names: &Names) -> Option<String> {
             FlushKind::Data => format!("fdatasync({})", path(names, *node)),
             FlushKind::File => format!("fsync({})", path(names, *node)),
             FlushKind::Directory => format!("fsync of directory {}", path(names, *node)),
-            FlushKind::Drive => "flush of the drive".into(),
+            FlushKind::Drive => "a flush of the drive".into(),
         }),
         Event::Mark { line } => {
             let line = String::from_utf8_lossy(line);
