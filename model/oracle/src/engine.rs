@@ -8,6 +8,7 @@ use treering_engine::device::{BlockDevice, PmDevice};
 use treering_engine::{Kv, Lba, Result};
 
 use crate::point::Point;
+use crate::program::Program;
 
 /// Where a store is kept.
 #[derive(Clone)]
@@ -257,6 +258,27 @@ pub trait Engine: Send + Sync {
     /// medium has no room for what recovery would write. `None` if the engine has no read-only
     /// mode.
     fn open_to_read(&self, _disk: &Disk) -> Option<Result<Arc<dyn Kv>>> {
+        None
+    }
+
+    /// Whether its stores live in processes of their own, which can be killed; see
+    /// [`Engine::kill`]. Power cuts of programs then do that.
+    fn can_be_killed(&self) -> bool {
+        false
+    }
+
+    /// Kills the process of a store, as `kill -9` does: at once, or in the middle of the call after
+    /// this many more. What the process has handed to the system is not lost.
+    fn kill(&self, _store: &dyn Kv, _after: Option<u64>) {}
+
+    /// Whether [`Engine::kill`] has killed the store's process. Its calls then fail.
+    fn is_killed(&self, _store: &dyn Kv) -> bool {
+        false
+    }
+
+    /// This engine after it has run `program` without anybody looking at its answers, and which now
+    /// gives them. An engine behind a pipe is faster that way. `None` if there is no such way.
+    fn ahead(&self, _program: &Program) -> Option<Box<dyn Engine>> {
         None
     }
 

@@ -92,6 +92,7 @@
 //! | [`campaign`] | run many programs, on a few threads, and reduce the first failure: start here |
 //! | [`engine`] | the [`Engine`] trait: how to open a store, what it promises, what it accepts |
 //! | [`engines`] | Treering's own engines behind that trait |
+//! | [`exec`] | engines in any language, behind a pipe |
 //! | [`finding`] | what was expected, what was found, and which check noticed |
 //! | [`program`] | programs, and the text files that they are saved as |
 //! | [`generate`] | random programs for an engine, by seed |
@@ -116,6 +117,7 @@ pub mod differential;
 pub mod edges;
 pub mod engine;
 pub mod engines;
+pub mod exec;
 pub mod finding;
 pub mod generate;
 pub mod history;

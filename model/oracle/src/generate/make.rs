@@ -85,9 +85,11 @@ impl Shape {
             // A store to persistent memory does not fail.
             DiskKind::Pm(_) if self.faults != Faults::None => Faults::Power,
             DiskKind::Pm(_) => self.faults,
+            DiskKind::Folder if engine.can_be_killed() => Faults::Power,
             DiskKind::Folder => Faults::None,
         };
-        let memory = matches!(engine.disk(), DiskKind::Pm(_));
+        // A process that is killed sees no failure before it.
+        let memory = matches!(engine.disk(), DiskKind::Pm(_)) || engine.can_be_killed();
         let power = trouble.power && matches!(faults, Faults::Power | Faults::All);
         let starves = trouble.failures && matches!(faults, Faults::Room | Faults::All);
         let failures = trouble.failures && faults == Faults::All;
@@ -137,7 +139,7 @@ impl Shape {
             let kind = match step.kind {
                 Kind::PutBatch if batches.is_none() => Kind::Put,
                 Kind::DeleteBatch if batches.is_none() => Kind::Delete,
-                // In persistent memory the only failure is a power cut.
+                // In persistent memory the only failure is a power cut, and a process is killed.
                 Kind::Fail | Kind::FailAndCut | Kind::Starve if memory && power => Kind::Crash,
                 kind => kind,
             };

@@ -47,6 +47,7 @@ pub fn fits(engine: &dyn Engine, program: &Program) -> Result<(), Unfit> {
             }
             Op::Write(changes) => (changes.iter())
                 .find_map(|change| change.len.and_then(|len| too_long(change.key, len))),
+            Op::Crash(_) | Op::CutPower(_) if engine.can_be_killed() => None,
             op => beyond(op, engine.disk()).map(str::to_owned),
         };
         if let Some(why) = why {

@@ -14,6 +14,8 @@ impl Session<'_> {
     /// Drops the store, cuts the power if requested, opens what is left, and judges it.
     pub(super) fn reopen(&mut self, at: usize, cut: Option<Keep>) -> Result<(), Finding> {
         let cut = match cut {
+            // A process that is to be killed soon is killed now, rather than while it closes.
+            None if self.armed && self.engine.can_be_killed() => Some(Keep::Newest),
             None if self.openings % 3 == 2 => self.close(at)?,
             cut => cut,
         };
@@ -157,6 +159,14 @@ impl Session<'_> {
 
     fn lose_power(&mut self, keep: Keep) {
         self.requested(When::InUse);
+        if let (None, Some(store)) = (self.place.medium(), &self.store) {
+            if !self.engine.is_killed(&**store) {
+                self.engine.kill(&**store, None);
+            }
+            self.armed = false;
+            self.tally.crashes += 1;
+            self.tally.reach.met(Area::Fault, "process killed", 1);
+        }
         if let Some(medium) = self.place.medium() {
             let image = medium.crash_keeping(keep);
             // A scheduled failure that has not struck yet may strike during recovery or after it.
