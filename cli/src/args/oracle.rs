@@ -17,7 +17,12 @@ use crate::units;
     treering oracle --budget 5m --coverage met.html       and a page of what was never met\n  \
     treering oracle --engine btree:cow/per-commit/64k     durable writes, pages of 64 KiB\n  \
     treering oracle --replay found.program                run a saved program again\n  \
+    treering oracle --exec 'python3 adapter.py'           any engine that speaks docs/EXEC.md\n  \
+    treering oracle --exec ./adapter --self-test          does it speak it?\n  \
     cargo run --release --features redb -- oracle --engine redb\n\n\
+    Modes of an engine behind --exec: differential, crash (the process is killed, as by kill -9, \
+    and the store opened again), concurrent (overlapping requests, and transactions, judged by \
+    what the adapter claims).\n\n\
     Modes: differential (random programs beside a reference map), crash (recovery from the crash \
     states that a power cut could leave, all of them or a sample, and from damage to pages and \
     their logs), concurrent (threads, judged for linearizability), events (the engine's protocol \
@@ -31,22 +36,32 @@ use crate::units;
     draws its own; those that may differ between openings are drawn for each opening.\n\n\
     The same seed, operations and runs give the same programs and the same verdict. With a budget, \
     the number of programs varies, and the report names what there was no time for.\n\
-    Exit codes: 0 nothing found, 1 a violation, 2 bad usage or a bad program file, 3 not in this \
-    build, 4 something was never exercised: with a budget and without --strict, what a mode is \
+    Exit codes: 0 nothing found, 1 a violation, 2 bad usage, a bad program file or an adapter that \
+    breaks the protocol, 3 not in this build or not to be started, 4 something was never exercised: with a budget and without --strict, what a mode is \
     for; otherwise anything.\n\
     Glossary: docs/GLOSSARY.md")]
 pub(crate) struct OracleArgs {
     /// All variants of one of our trees: btree, bf, bminus, ccl, lodge or pmtree; or one spec such
     /// as `btree+cow+hints`
-    #[arg(long, value_name = "TREE", conflicts_with = "engine")]
+    #[arg(long, value_name = "TREE", conflicts_with_all = ["engine", "exec"])]
     pub(crate) tree: Option<String>,
     /// One engine: btree:in-place, btree:in-place-16k, btree:in-place-logged, btree:cow,
     /// btree:cow-lazy, btree:cow-logged, btree:shadow, btree:shadow-16k, bf with the suffixes of
     /// btree or bf:bminus, bminus, bminus-small, pmtree, pmtree:global, ccl, ccl:1, ccl:6,
     /// ccl:every-write, ccl:naive, lodge, lodge:small, lodge:smallest, lodge:double, lodge:full, or
     /// another engine of this build
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", conflicts_with = "exec")]
     pub(crate) engine: Option<String>,
+    /// The engine behind this program, which speaks JSON lines on its standard input and output;
+    /// see docs/EXEC.md
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) exec: Option<String>,
+    /// Judge the adapter itself: does it keep to the protocol, and has it what it claims?
+    #[arg(long, requires = "exec", conflicts_with_all = ["replay", "mutations", "mode", "ops", "runs", "budget"])]
+    pub(crate) self_test: bool,
+    /// Kill the program behind --exec if an answer takes longer [default: 10s]
+    #[arg(long, value_name = "DURATION", requires = "exec", value_parser = units::duration)]
+    pub(crate) timeout: Option<u64>,
     /// Kind of test
     #[arg(long, value_name = "MODE", default_value = "all")]
     pub(crate) mode: ModeArg,
@@ -80,7 +95,7 @@ pub(crate) struct OracleArgs {
     pub(crate) replay: Option<PathBuf>,
     /// Enable every seeded bug of our engine, one at a time; each must be caught by the check that
     /// is named for it
-    #[arg(long, conflicts_with_all = ["tree", "engine", "mode", "ops", "replay"])]
+    #[arg(long, conflicts_with_all = ["tree", "engine", "exec", "mode", "ops", "replay"])]
     pub(crate) mutations: bool,
     /// Only the mutation with this name; can be repeated
     #[arg(long, value_name = "NAME", requires = "mutations")]

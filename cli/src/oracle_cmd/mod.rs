@@ -3,6 +3,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`engines`] | engines by name |
+//! | [`foreign`] | engines behind `--exec` |
 //! | [`rounds`], [`turns`] | scheduling of modes and engines within the time budget |
 //! | [`runs`] | running one mode on one engine |
 //! | [`kills`] | seeded bugs and the checks that catch them |
@@ -11,6 +12,7 @@
 
 mod coverage;
 mod engines;
+mod foreign;
 mod kills;
 mod report;
 mod rounds;
@@ -40,13 +42,25 @@ pub(crate) fn run(args: &OracleArgs) -> Result<(), Failure> {
     let json = Output::if_given("--json", args.json.as_deref(), &[])?;
     let coverage = Output::if_given("--coverage", args.coverage.as_deref(), &[])?;
     let save = Output::if_given("--save", args.save.as_deref(), &[])?;
-    if let Some(file) = &args.replay {
-        return replay(file, args.engine.as_deref(), json.as_ref());
-    }
     if args.mutations {
         return kills::run(args, json.as_ref());
     }
-    let engines = engines::selected(args.tree.as_deref(), args.engine.as_deref())?;
+    if args.self_test {
+        return foreign::self_test(args, json.as_ref());
+    }
+    let foreign = foreign::Foreign::of(args)?;
+    if let Some(file) = &args.replay {
+        return replay(
+            file,
+            args.engine.as_deref(),
+            foreign.as_ref(),
+            json.as_ref(),
+        );
+    }
+    let engines = match &foreign {
+        Some(foreign) => vec![foreign.engine()],
+        None => engines::selected(args.tree.as_deref(), args.engine.as_deref())?,
+    };
     let modes = match args.mode {
         ModeArg::All => runs::Mode::ALL.to_vec(),
         ModeArg::Differential => vec![runs::Mode::Differential],
@@ -76,7 +90,11 @@ pub(crate) fn run(args: &OracleArgs) -> Result<(), Failure> {
     }
     let mut report = Report::default();
     for row in rounds::run(args, jobs, &mut |engine, row| {
-        tell(engine, row, save.as_ref())
+        // What an adapter answers that breaks the protocol says nothing about its engine.
+        foreign
+            .as_ref()
+            .map_or(Ok(()), foreign::Foreign::unbroken)?;
+        tell(engine, row, foreign.as_ref(), save.as_ref())
     })? {
         if row.finding.is_none() {
             say(row.line().as_bytes())?;
@@ -112,7 +130,13 @@ fn say_skipped(engine: &dyn Engine, mode: runs::Mode, why: &str) -> Result<(), F
 }
 
 /// Reports a finding of a run at once.
-fn tell(engine: &dyn Engine, row: &Row, save: Option<&Output>) -> Result<(), Failure> {
+fn tell(
+    engine: &dyn Engine,
+    row: &Row,
+    foreign: Option<&foreign::Foreign>,
+    save: Option<&Output>,
+) -> Result<(), Failure> {
+    let again = |file: &str| foreign.map_or(file.to_owned(), |foreign| foreign.again(file));
     say(row.line().as_bytes())?;
     if let Some((seed, found)) = &row.failure {
         let roomy = runs::roomy(engine, row.mode);
@@ -123,7 +147,7 @@ fn tell(engine: &dyn Engine, row: &Row, save: Option<&Output>) -> Result<(), Fai
         };
         let varied = plan.engine(engine, *seed);
         let file = keep(&*varied, *seed, found, save)?;
-        say(report::story(&found.program, &found.finding, &file).as_bytes())?;
+        say(report::story(&found.program, &found.finding, &again(&file)).as_bytes())?;
     } else if let Some(finding) = &row.finding {
         let file = (row.history.as_ref())
             .map(|(seed, history)| keep_history(engine, *seed, history, save))
@@ -252,7 +276,12 @@ fn in_brief(finding: &Finding) -> String {
 }
 
 /// Runs a saved program on the engine on which it failed, or on another.
-fn replay(file: &Path, other: Option<&str>, json: Option<&Output>) -> Result<(), Failure> {
+fn replay(
+    file: &Path,
+    other: Option<&str>,
+    foreign: Option<&foreign::Foreign>,
+    json: Option<&Output>,
+) -> Result<(), Failure> {
     let name = file.display().to_string();
     let text = std::fs::read_to_string(file).map_err(|e| Failure::file(&name, &e))?;
     if text
@@ -263,7 +292,10 @@ fn replay(file: &Path, other: Option<&str>, json: Option<&Output>) -> Result<(),
         return replay_history(&name, &text, json);
     }
     let saved = Program::parse(&text).map_err(|e| Failure::usage(format!("{name}: {e}")))?;
-    let engine = engines::named(other.unwrap_or(&saved.engine))?;
+    let engine = match foreign {
+        Some(foreign) => foreign.named(&saved.engine)?,
+        None => engines::named(other.unwrap_or(&saved.engine))?,
+    };
     let program = &saved.program;
     let mode = runs::Mode::of(program);
     let roomy = runs::roomy(engine.as_ref(), mode);
@@ -277,6 +309,10 @@ fn replay(file: &Path, other: Option<&str>, json: Option<&Output>) -> Result<(),
             .map_err(|why| Failure::usage(format!("{name}: {}: {why}", engine.name())))?;
         crash::replay(engine.as_ref(), program)
     };
+    if let Some(foreign) = foreign {
+        foreign.unbroken()?;
+    }
+    let again = foreign.map_or(name.clone(), |foreign| foreign.again(&name));
     let row = Row::replayed(engine.name(), program, result.err());
-    one_row(row, json, |finding| report::story(program, finding, &name))
+    one_row(row, json, |finding| report::story(program, finding, &again))
 }

@@ -94,7 +94,7 @@ impl Mode {
     /// Whether the mode can judge this engine; the error is the reason why not.
     pub(super) fn judges(self, engine: &dyn Engine) -> Result<(), &'static str> {
         match (self, engine.disk()) {
-            (Mode::Crash, DiskKind::Folder) => {
+            (Mode::Crash, DiskKind::Folder) if !engine.can_be_killed() => {
                 Err("it manages its own files, so power cuts cannot be simulated")
             }
             (Mode::Concurrent, _) if engine.name().ends_with("-16k") => Err(
@@ -214,7 +214,9 @@ impl Watch for Watcher<'_> {
         } = *self.plan;
         let engine = self.plan.engine(self.engine, seed);
         let program = match self.mode {
-            Mode::Crash => generate::on_a_built_store(&*engine, seed, operations, trouble),
+            Mode::Crash if !engine.can_be_killed() => {
+                generate::on_a_built_store(&*engine, seed, operations, trouble)
+            }
             _ => generate::program(&*engine, seed, operations, trouble),
         };
         let what = format!(
@@ -280,8 +282,9 @@ pub(super) fn run(
     let mut row = Row::new(engine.name(), mode);
     row.never_does = engine.never_does();
     match mode {
+        Mode::Crash if engine.can_be_killed() => by_kills(engine, plan, &watcher, &mut row),
         Mode::Differential => {
-            let outcome = campaign::differential(engine, plan, &watcher);
+            let outcome = campaign::differential(engine, &without_kills(engine, plan), &watcher);
             row.note(&outcome);
             row.fail(outcome.failure);
             row.never = never_done(engine, &outcome.done);
@@ -321,6 +324,24 @@ pub(super) fn run(
     }
     row.note_batches(engine);
     row
+}
+
+/// The plan for programs in which no process is killed.
+pub(super) fn without_kills(engine: &dyn Engine, plan: &Plan) -> Plan {
+    let mut plan = *plan;
+    plan.trouble.power &= !engine.can_be_killed();
+    plan
+}
+
+/// Runs [`Mode::Crash`] on an engine whose process can be killed: random programs in which that
+/// happens between two calls, or in the middle of one.
+fn by_kills(engine: &dyn Engine, plan: &Plan, watch: &dyn Watch, row: &mut Row) {
+    let outcome = campaign::differential(engine, plan, watch);
+    row.note(&outcome);
+    row.fail(outcome.failure);
+    row.did = outcome.done.crashes;
+    row.counts = vec![("processes killed".into(), outcome.done.crashes)];
+    row.tally = outcome.done;
 }
 
 /// Runs [`Mode::Damage`].
