@@ -6,6 +6,7 @@
 //! | [`foreign`] | engines behind `--exec` |
 //! | [`rounds`], [`turns`] | scheduling of modes and engines within the time budget |
 //! | [`runs`] | running one mode on one engine |
+//! | [`overlapping`] | the mode `concurrent` |
 //! | [`kills`] | seeded bugs and the checks that catch them |
 //! | [`report`] | text and JSON reports |
 //! | [`coverage`] | the page of what the runs have met |
@@ -14,6 +15,7 @@ mod coverage;
 mod engines;
 mod foreign;
 mod kills;
+mod overlapping;
 mod report;
 mod rounds;
 mod runs;

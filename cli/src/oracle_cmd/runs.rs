@@ -6,7 +6,6 @@ use std::sync::Mutex;
 use treering_engine::device::RequestKind;
 use treering_engine::{PageStoreKind, Result as EngineResult, TablePersist};
 use treering_oracle::campaign::{self, Plan, Watch};
-use treering_oracle::concurrent;
 use treering_oracle::crash::{Coverage, Effort};
 use treering_oracle::damage::HarmKind;
 use treering_oracle::edges::Edges;
@@ -18,6 +17,7 @@ use treering_specs::conformance::{
     self as events, Budget, Cast, Variant, mini, refused, ring, shadow,
 };
 
+use super::overlapping;
 use super::report::{ACTIONS_TAKEN, Row};
 use crate::progress::Progress;
 
@@ -318,7 +318,7 @@ pub(super) fn run(
                 ]);
             }
         }
-        Mode::Concurrent => concurrently(engine, plan, before, &mut row),
+        Mode::Concurrent => overlapping::run(engine, plan, before, &mut row),
         Mode::Events => by_events(engine, plan, kept, &mut row),
         Mode::Damage => by_damage(engine, plan, &watcher, &mut row),
     }
@@ -406,64 +406,7 @@ fn faults_wanted(engine: &dyn Engine, reach: &mut Reach) {
     }
 }
 
-/// Runs threads on one store. There are more clients than processors, so that their calls overlap.
-fn concurrently(engine: &dyn Engine, plan: &Plan, before: u64, row: &mut Row) {
-    let plan = concurrent::Plan {
-        // Histories are numbered, and all have the same seed.
-        seed: plan.seed.wrapping_sub(before),
-        first: before,
-        clients: (plan.threads as u32).max(4),
-        calls: plan.operations as u64,
-        histories: plan.runs,
-        budget: plan.budget,
-        at_most: plan.at_most,
-        ..concurrent::Plan::default()
-    };
-    let report = match concurrent::run(engine, &plan) {
-        Ok(report) => report,
-        Err(e) => {
-            row.finding = Some(finding(
-                Check::Error,
-                "open a store for threads",
-                "a run",
-                e,
-            ));
-            return;
-        }
-    };
-    if !report.exercised(engine) {
-        row.never
-            .push("calls that overlap, splits and merges".into());
-    }
-    row.runs = report.histories;
-    row.interrupted = report.interrupted;
-    row.did = report.overlapping;
-    row.histories = report.histories;
-    row.limits = report.limits;
-    row.elapsed = report.elapsed;
-    row.tally = Tally {
-        operations: report.calls,
-        splits: report.splits,
-        merges: report.merges,
-        evictions: report.evictions,
-        checkpoints: report.checkpoints,
-        log_wraps: report.log_wraps,
-        edges: report.edges,
-        reach: report.reach,
-        ..Tally::default()
-    };
-    row.counts = vec![
-        ("calls that overlapped another".into(), report.overlapping),
-        ("histories that a power cut ended".into(), report.cuts),
-    ];
-    let Some(wrong) = report.wrong else {
-        return;
-    };
-    row.finding = wrong.findings().next();
-    row.history = Some((plan.seed.wrapping_add(wrong.number), wrong.history));
-}
-
-fn finding(check: Check, what: &str, expected: &str, found: impl ToString) -> Finding {
+pub(super) fn finding(check: Check, what: &str, expected: &str, found: impl ToString) -> Finding {
     Finding {
         check,
         operation: None,

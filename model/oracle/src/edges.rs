@@ -72,7 +72,9 @@ pub struct Edges([u64; ALL.len()]);
 fn bytes(limits: &Limits, (of, long): (Of, Long)) -> Option<usize> {
     let most = match of {
         Key => limits.max_key,
-        Value | Record => limits.max_record,
+        // A record has a key.
+        Value => limits.max_record - usize::from(!limits.empty_key).min(limits.max_record),
+        Record => limits.max_record,
     };
     let bytes = match long {
         Bytes(bytes) => bytes,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use treering_engine::device::{BlockDevice, PmDevice};
 use treering_engine::{Kv, Lba, Result};
 
+use crate::finding::Finding;
 use crate::point::Point;
 use crate::program::Program;
 
@@ -75,6 +76,19 @@ pub struct LongValues {
     /// Length of one piece. Programs write values around its multiples, where another piece is
     /// needed.
     pub piece: usize,
+}
+
+/// What [`Engine::transactions`] did.
+#[derive(Clone, Debug, Default)]
+pub struct Transactions {
+    /// Requests.
+    pub requests: u64,
+    /// How often the committed write of one met another that had read or written the same key.
+    pub met: u64,
+    /// Further counts, by name.
+    pub counts: Vec<(&'static str, u64)>,
+    /// What is wrong.
+    pub finding: Option<Finding>,
 }
 
 /// What a change counts in a batch, for a key of `key` bytes; see [`Engine::batch_bytes`].
@@ -279,6 +293,21 @@ pub trait Engine: Send + Sync {
     /// This engine after it has run `program` without anybody looking at its answers, and which now
     /// gives them. An engine behind a pipe is faster that way. `None` if there is no such way.
     fn ahead(&self, _program: &Program) -> Option<Box<dyn Engine>> {
+        None
+    }
+
+    /// Whether single calls that overlap are claimed to be linearizable. If not, they are not
+    /// judged.
+    fn is_linearizable(&self) -> bool {
+        true
+    }
+
+    /// Runs and judges many transactions at a time, with about so many requests. `None` if it has
+    /// no transactions.
+    ///
+    /// # Errors
+    /// The engine's own.
+    fn transactions(&self, _seed: u64, _requests: u64) -> Option<Result<Transactions>> {
         None
     }
 

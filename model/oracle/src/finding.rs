@@ -27,6 +27,8 @@ pub enum Check {
     Structure,
     /// No order of the concurrent calls explains their answers.
     Linearizability,
+    /// Transactions saw what the claimed isolation forbids.
+    Isolation,
     /// The engine hangs.
     Progress,
     /// The mirror of the protocol's spec does not allow an event of the engine.
@@ -39,7 +41,7 @@ pub enum Check {
 
 impl Check {
     /// All of them.
-    pub const ALL: [Check; 13] = [
+    pub const ALL: [Check; 14] = [
         Check::Reference,
         Check::Scan,
         Check::Crash,
@@ -49,6 +51,7 @@ impl Check {
         Check::Room,
         Check::Structure,
         Check::Linearizability,
+        Check::Isolation,
         Check::Progress,
         Check::Conformance,
         Check::Error,
@@ -68,6 +71,7 @@ impl Check {
             Check::Room => "room",
             Check::Structure => "structure",
             Check::Linearizability => "linearizability",
+            Check::Isolation => "isolation",
             Check::Progress => "progress",
             Check::Conformance => "conformance",
             Check::Error => "error",

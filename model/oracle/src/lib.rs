@@ -135,7 +135,7 @@ pub mod system;
 pub mod value;
 
 pub use deadline::Deadline;
-pub use engine::{Disk, DiskKind, Engine, Limits, LongValues, Promise, Write};
+pub use engine::{Disk, DiskKind, Engine, Limits, LongValues, Promise, Transactions, Write};
 pub use finding::{Check, Finding};
 pub use program::{Change, CrashPoint, Keep, KeyNo, Op, Program};
 pub use reference::Reference;

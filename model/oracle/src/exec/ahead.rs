@@ -21,9 +21,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use treering_engine::{Batch, Error, Kv, Lsn, Result, Visitor};
 
 use super::claims::{Claims, Durable, Has};
-use super::engine::{Exec, Home, path_of};
 use super::error::ExecError;
-use super::process::Process;
+use super::home::Home;
+use super::process::{Process, path_of};
 use super::store::{rows_of, value_of};
 use super::wire::{Answer, Record, Request};
 use crate::engine::{Disk, DiskKind, Engine, Limits, Promise};
@@ -67,7 +67,7 @@ pub(super) struct Ahead {
 
 impl Ahead {
     /// Runs the program. `None` if that fails; then it is run step by step, which says why.
-    pub(super) fn run(engine: &Exec, home: &Arc<Home>, program: &Program) -> Option<Ahead> {
+    pub(super) fn run(home: &Arc<Home>, program: &Program) -> Option<Ahead> {
         let folder = tempfile::tempdir().ok()?;
         let tape = Tape {
             home: Arc::clone(home),
@@ -78,7 +78,7 @@ impl Ahead {
         };
         let ahead = Ahead {
             tape: Some(Arc::new(tape)),
-            name: engine.name(),
+            name: home.name.to_owned(),
             _folder: folder,
         };
         execute(&ahead, program).ok()?;

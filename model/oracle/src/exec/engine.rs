@@ -1,76 +1,24 @@
 //! An adapter's engine, as the oracle judges engines.
 
 use std::any::Any;
-use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use treering_engine::{Error, Kv, Result};
+use treering_engine::{Kv, Result};
 
 use super::ahead::Ahead;
-use super::claims::{Claims, Has};
+use super::claims::{Claims, Consistency, Has};
 use super::command::Command;
 use super::error::ExecError;
-use super::process::Process;
+use super::home::Home;
+use super::process::{Process, path_of};
 use super::store::Store;
-use crate::engine::{Disk, DiskKind, Engine, Limits, Promise};
+use super::transactions;
+use crate::engine::{Disk, DiskKind, Engine, Limits, Promise, Transactions};
+use crate::finding::{Check, Finding};
 use crate::program::{Op, Program};
 
 /// Processes of a store that several have open.
 const SEVERAL: usize = 2;
-
-/// What all stores of an engine share: idle processes, and how the protocol was broken.
-pub(super) struct Home {
-    command: Command,
-    claims: Claims,
-    /// The engine's name, which is leaked once, as errors want it.
-    pub(super) name: &'static str,
-    idle: Mutex<Vec<Process>>,
-    broken: Mutex<Option<ExecError>>,
-}
-
-impl Home {
-    /// An idle process, or a new one.
-    pub(super) fn process(&self) -> Result<Process, ExecError> {
-        let idle = self.lock().pop();
-        match idle.filter(|process| !process.is_over()) {
-            Some(process) => Ok(process),
-            None => {
-                let process = self.command.start()?;
-                match *process.claims() == self.claims {
-                    true => Ok(process),
-                    false => Err(process.broken("the same claims at each start", "other claims")),
-                }
-            }
-        }
-    }
-
-    /// Keeps a process that has no store open.
-    pub(super) fn put_by(&self, process: Process) {
-        if !process.is_over() {
-            self.lock().push(process);
-        }
-    }
-
-    /// The oracle's form of an error. Notes it if the adapter broke the protocol.
-    pub(super) fn told(&self, error: ExecError) -> Error {
-        let why = match &error {
-            ExecError::Answered { why, .. } => why.clone(),
-            other => other.to_string(),
-        };
-        if error.is_broken() || matches!(error, ExecError::Start { .. }) {
-            let mut broken = self.broken.lock().unwrap_or_else(PoisonError::into_inner);
-            broken.get_or_insert(error);
-        }
-        Error::Foreign {
-            engine: self.name,
-            why,
-        }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Process>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// The engine behind an adapter: any program that speaks the protocol of `docs/EXEC.md`.
 ///
@@ -98,17 +46,8 @@ impl Exec {
     /// # Errors
     /// It cannot be started, or does not introduce itself as the protocol says.
     pub fn start(command: Command) -> Result<Exec, ExecError> {
-        let process = command.start()?;
-        let claims = process.claims().clone();
-        let name: &'static str = String::leak(format!("exec:{}", claims.name));
         Ok(Exec {
-            home: Arc::new(Home {
-                command,
-                claims,
-                name,
-                idle: Mutex::new(vec![process]),
-                broken: Mutex::default(),
-            }),
+            home: Arc::new(Home::start(command)?),
             several: false,
             runs_ahead: true,
         })
@@ -144,8 +83,7 @@ impl Exec {
     /// then say nothing about the engine.
     #[must_use]
     pub fn broken(&self) -> Option<ExecError> {
-        let broken = self.home.broken.lock();
-        broken.unwrap_or_else(PoisonError::into_inner).clone()
+        self.home.broken()
     }
 
     /// An idle process, or a new one; it has no store open.
@@ -159,19 +97,6 @@ impl Exec {
     fn store(store: &dyn Kv) -> Option<&Store> {
         (store as &dyn Any).downcast_ref()
     }
-}
-
-/// The folder as a request names it.
-pub(super) fn path_of(folder: &Path) -> Result<String, ExecError> {
-    let text = folder.to_str().unwrap_or_default();
-    let dense = |c: char| !c.is_control() && c != '"' && c != '\\';
-    if text.is_empty() || !text.chars().all(dense) {
-        let found = folder.display();
-        return Err(ExecError::Command(format!(
-            "a folder for stores whose path needs escapes in JSON: {found} (set TMPDIR)"
-        )));
-    }
-    Ok(text.to_owned())
 }
 
 impl Engine for Exec {
@@ -259,6 +184,47 @@ impl Engine for Exec {
         Exec::store(store).is_some_and(|store| store.was_killed())
     }
 
+    fn is_linearizable(&self) -> bool {
+        self.claims().consistency == Consistency::Linearizable
+    }
+
+    fn transactions(&self, seed: u64, requests: u64) -> Option<Result<Transactions>> {
+        let level = self.claims().isolation?;
+        let plan = transactions::Plan {
+            seed,
+            // Sometimes two that meet all the time, sometimes many.
+            clients: [2, 4, 8][(seed % 3) as usize],
+            keys: [2, 6, 20][(seed / 3 % 3) as usize],
+            requests,
+        };
+        let report = match self.process().and_then(|process| {
+            let report = transactions::run(&process, level, plan)?;
+            self.home.put_by(process);
+            Ok(report)
+        }) {
+            Ok(report) => report,
+            Err(e) => return Some(Err(self.home.told(e))),
+        };
+        let finding = report.anomaly.map(|(anomaly, story)| Finding {
+            check: Check::Isolation,
+            operation: None,
+            what: format!("transactions of seed {seed}: {}", anomaly.name),
+            expected: format!("{} (claimed: {})", anomaly.expected, level.name()),
+            found: format!("{}\n{story}", anomaly.found),
+        });
+        Some(Ok(Transactions {
+            requests: report.requests,
+            met: report.met,
+            counts: vec![
+                ("transactions committed", report.committed),
+                ("transactions turned back", report.conflicts),
+                ("snapshots", report.snapshots),
+                ("transactions that met", report.met),
+            ],
+            finding,
+        }))
+    }
+
     fn ahead(&self, program: &Program) -> Option<Box<dyn Engine>> {
         let dies = |op: &Op| matches!(op, Op::Crash(_) | Op::CutPower(_));
         if self.several
@@ -268,7 +234,7 @@ impl Engine for Exec {
         {
             return None;
         }
-        let ahead = Ahead::run(self, &self.home, program)?;
+        let ahead = Ahead::run(&self.home, program)?;
         Some(Box::new(ahead))
     }
 }

@@ -98,7 +98,7 @@ impl Bench {
     }
 
     fn open(&self) -> Step {
-        let path = super::engine::path_of(self.folder.path())?;
+        let path = super::process::path_of(self.folder.path())?;
         Ok(self.process.done(&Request::Open(&path))?)
     }
 
@@ -406,7 +406,7 @@ fn reopen(bench: &Bench) -> Step {
     bench.close()?;
     // Another store in the same process.
     let other = tempfile::tempdir().map_err(|e| Stop::Wrong(format!("no folder: {e}")))?;
-    let path = super::engine::path_of(other.path())?;
+    let path = super::process::path_of(other.path())?;
     bench.process.done(&Request::Open(&path))?;
     bench.holds(b"a", None)?;
     bench.close()?;
@@ -547,7 +547,7 @@ fn processes(bench: &Bench) -> Step {
         process: bench.process.again()?,
         folder: tempfile::tempdir().map_err(|e| Stop::Wrong(format!("no folder: {e}")))?,
     };
-    let path = super::engine::path_of(bench.folder.path())?;
+    let path = super::process::path_of(bench.folder.path())?;
     other.process.done(&Request::Open(&path))?;
     bench.put(b"a", b"1")?;
     other.holds(b"a", Some(b"1"))?;

@@ -14,6 +14,7 @@
 //! | [`Command`], [`Process`] | start an adapter, post requests, wait for answers, kill it |
 //! | [`Request`], [`Answer`], [`Claims`] | what goes over the pipe |
 //! | [`Exec`] | the adapter's engine, as the oracle judges engines |
+//! | [`transactions`], [`isolation`] | open transactions, and what they may see |
 //! | [`kit`] | does an adapter keep to the protocol? |
 
 mod ahead;
@@ -21,9 +22,12 @@ mod claims;
 mod command;
 mod engine;
 mod error;
+mod home;
+pub mod isolation;
 pub mod kit;
 mod process;
 mod store;
+pub mod transactions;
 mod wire;
 
 pub use claims::{Claims, Consistency, Durable, Has, Isolation, PROTOCOL};

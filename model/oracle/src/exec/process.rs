@@ -13,6 +13,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command as Spawn, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -365,6 +366,19 @@ impl Drop for Process {
             let _ = thread.join();
         }
     }
+}
+
+/// The folder as a request names it.
+pub(super) fn path_of(folder: &Path) -> Result<String, ExecError> {
+    let text = folder.to_str().unwrap_or_default();
+    let dense = |c: char| !c.is_control() && c != '"' && c != '\\';
+    if text.is_empty() || !text.chars().all(dense) {
+        let found = folder.display();
+        return Err(ExecError::Command(format!(
+            "a folder for stores whose path needs escapes in JSON: {found} (set TMPDIR)"
+        )));
+    }
+    Ok(text.to_owned())
 }
 
 impl Shared {

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use treering_engine::{Batch, Error, Kv, Lsn, Result, Visitor};
 
 use super::claims::{Durable, Has};
-use super::engine::Home;
 use super::error::ExecError;
+use super::home::Home;
 use super::process::Process;
 use super::wire::{Answer, Record, Request};
 
