@@ -8,8 +8,9 @@ pub(crate) const SEE: &str = "Glossary: docs/GLOSSARY.md\n";
 
 /// The terms, in alphabetical order.
 #[cfg(test)]
-const TERMS: [&str; 82] = [
+const TERMS: [&str; 84] = [
     "action",
+    "adapter",
     "background work",
     "buffer node",
     "cache miss",
@@ -44,6 +45,7 @@ const TERMS: [&str; 82] = [
     "history",
     "interrupted",
     "interval",
+    "isolation",
     "limit",
     "linearizability",
     "log wrap",

@@ -82,7 +82,7 @@ const ADDED: &[(&str, &[&str], &str, &str)] = &[
     ),
     (
         "oracle",
-        &["--budget", "--runs", "--replay"],
+        &["--budget", "--runs", "--replay", "--self-test"],
         "--budget 2s",
         "the default is minutes",
     ),

@@ -19,6 +19,7 @@ use crate::units;
     treering oracle --replay found.program                run a saved program again\n  \
     treering oracle --exec 'python3 adapter.py'           any engine that speaks docs/EXEC.md\n  \
     treering oracle --exec ./adapter --self-test          does it speak it?\n  \
+    treering oracle --so ./libmine.so                     a shared library of nine functions\n  \
     cargo run --release --features redb -- oracle --engine redb\n\n\
     Modes of an engine behind --exec: differential, crash (the process is killed, as by kill -9, \
     and the store opened again), concurrent (overlapping requests, and transactions, judged by \
@@ -56,6 +57,10 @@ pub(crate) struct OracleArgs {
     /// see docs/EXEC.md
     #[arg(long, value_name = "COMMAND")]
     pub(crate) exec: Option<String>,
+    /// The engine in this shared library, which has the nine functions of treering_kv.h; faster
+    /// than --exec, but it cannot be killed
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["tree", "engine", "exec", "mutations"])]
+    pub(crate) so: Option<PathBuf>,
     /// Judge the adapter itself: does it keep to the protocol, and has it what it claims?
     #[arg(long, requires = "exec", conflicts_with_all = ["replay", "mutations", "mode", "ops", "runs", "budget"])]
     pub(crate) self_test: bool,

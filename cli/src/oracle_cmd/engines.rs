@@ -37,6 +37,11 @@ pub(super) fn named(name: &str) -> Result<Box<dyn Engine>, Failure> {
             "engine {name} is not in this build: `cargo run --release --features {name} -- oracle …` builds it in"
         )));
     }
+    if name.starts_with("so:") {
+        return Err(Failure::usage(format!(
+            "engine {name} is in a shared library: load it with --so FILE"
+        )));
+    }
     if name.starts_with("exec:") {
         return Err(Failure::usage(format!(
             "engine {name} is behind an adapter: start it with --exec 'PROGRAM ARGS'"

@@ -1,4 +1,4 @@
-//! Engines behind `--exec`.
+//! Engines behind `--exec` and `--so`.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -6,22 +6,29 @@ use std::time::Duration;
 use serde_json::json;
 use treering_oracle::Engine;
 use treering_oracle::exec::kit::{self, Outcome};
+use treering_oracle::exec::so::So;
 use treering_oracle::exec::{Command, Exec, ExecError};
 
 use crate::args::OracleArgs;
 use crate::failure::Failure;
 use crate::output::{Output, say};
 
-/// The engine that `--exec` names.
+/// The engine that `--exec` or `--so` names.
 pub(super) struct Foreign {
-    line: String,
-    engine: Exec,
+    /// The flag and its value, as a shell reads them.
+    flag: String,
+    engine: Kind,
+}
+
+enum Kind {
+    Exec(Exec),
+    So(So),
 }
 
 /// The failure for what is wrong with an adapter, other than its engine's answers.
 fn failure(error: &ExecError) -> Failure {
     match error {
-        ExecError::Start { .. } => Failure::cannot_run(format!("--exec: {error}")),
+        ExecError::Start { .. } => Failure::cannot_run(error.to_string()),
         other => Failure::usage(other.to_string()),
     }
 }
@@ -36,43 +43,65 @@ fn command(args: &OracleArgs) -> Option<Result<Command, Failure>> {
 }
 
 impl Foreign {
-    /// Starts the adapter, if `--exec` is given.
+    /// Starts the adapter or loads the library, if one is given.
     pub(super) fn of(args: &OracleArgs) -> Result<Option<Foreign>, Failure> {
+        let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
+        if let Some(file) = &args.so {
+            let engine = So::load(file).map_err(|e| failure(&e))?;
+            return Ok(Some(Foreign {
+                flag: format!("--so {}", quoted(&file.to_string_lossy())),
+                engine: Kind::So(engine),
+            }));
+        }
         let Some(command) = command(args) else {
             return Ok(None);
         };
         let engine = Exec::start(command?).map_err(|e| failure(&e))?;
-        let line = args.exec.clone().unwrap_or_default();
-        Ok(Some(Foreign { line, engine }))
+        Ok(Some(Foreign {
+            flag: format!(
+                "--exec {}",
+                quoted(args.exec.as_deref().unwrap_or_default())
+            ),
+            engine: Kind::Exec(engine),
+        }))
     }
 
     /// The engine, for the oracle.
     pub(super) fn engine(&self) -> Box<dyn Engine> {
-        Box::new(self.engine.clone())
+        match &self.engine {
+            Kind::Exec(engine) => Box::new(engine.clone()),
+            Kind::So(engine) => Box::new(engine.clone()),
+        }
     }
 
     /// The engine in the variant on which a program was found.
     pub(super) fn named(&self, name: &str) -> Result<Box<dyn Engine>, Failure> {
+        let Kind::Exec(engine) = &self.engine else {
+            return Ok(self.engine());
+        };
         if !name.ends_with("/processes") {
             return Ok(self.engine());
         }
-        match self.engine.in_several_processes() {
+        match engine.in_several_processes() {
             Some(several) => Ok(Box::new(several)),
             None => Err(Failure::usage(format!(
                 "the program was found on {name}, but {} does not claim \"processes\"",
-                self.engine.name()
+                engine.name()
             ))),
         }
     }
 
     /// What to pass to `--replay`.
     pub(super) fn again(&self, file: &str) -> String {
-        format!("{file} --exec '{}'", self.line.replace('\'', "'\\''"))
+        format!("{file} {}", self.flag)
     }
 
     /// Fails if the adapter has broken the protocol.
     pub(super) fn unbroken(&self) -> Result<(), Failure> {
-        self.engine.broken().map_or(Ok(()), |e| Err(failure(&e)))
+        match &self.engine {
+            Kind::Exec(engine) => engine.broken().map_or(Ok(()), |e| Err(failure(&e))),
+            Kind::So(_) => Ok(()),
+        }
     }
 }
 

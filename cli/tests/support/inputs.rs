@@ -55,6 +55,8 @@ pub(crate) fn prepare(folder: &Path) {
     }
     write("my-drive.toml", ok(folder, &["devices", "ssd"]).as_bytes());
 
+    adapters(folder);
+
     recording(&folder.join("app.rec"));
     write(
         "my-benchmark",
@@ -99,6 +101,22 @@ fn recording(log: &Path) {
         }
     }
     recorder.finish().expect("room");
+}
+
+/// Engines for `oracle --exec` and `--so`: the toy of the oracle's own tests, and an example.
+fn adapters(folder: &Path) {
+    let toy = root().join("model/oracle/tests/adapters/toy.py");
+    std::fs::copy(toy, folder.join("adapter.py")).expect("the toy");
+    let script = folder.join("adapter");
+    std::fs::write(&script, "#!/bin/sh\nexec python3 adapter.py\n").expect("write");
+    let runs = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(script, runs).expect("chmod");
+    let built = std::process::Command::new("cc")
+        .args(["-shared", "-fPIC", "-o"])
+        .arg(folder.join("libmine.so"))
+        .arg(root().join("model/adapters/exec/c/so_toy.c"))
+        .status();
+    assert!(built.expect("cc starts").success());
 }
 
 fn words(line: &str) -> Vec<&str> {

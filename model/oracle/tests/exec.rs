@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use treering_oracle::campaign::{Plan, differential};
+use treering_oracle::concurrent;
 use treering_oracle::exec::kit::{self, Outcome};
+use treering_oracle::exec::so::So;
 use treering_oracle::exec::{Answer, Command, Exec, ExecError, Request};
 use treering_oracle::{Check, Engine as _, Op, execute, generate};
 
@@ -220,6 +222,91 @@ fn the_kit_passes_a_right_adapter_and_tells_what_a_wrong_one_lacks() {
             .iter()
             .any(|check| check.name == name && wrong(&check.outcome));
         assert!(named, "{bug}: {:?}", report.checks);
+    }
+}
+
+#[test]
+fn calls_that_no_order_explains_are_found() {
+    let plan = concurrent::Plan {
+        calls: 2_000,
+        histories: 3,
+        ..concurrent::Plan::default()
+    };
+    for (bugs, right) in [("concurrent", true), ("concurrent stale-get", false)] {
+        let Some(engine) = engine(bugs) else { return };
+        let report = concurrent::run(&engine, &plan).unwrap();
+        let findings = report
+            .wrong
+            .as_ref()
+            .map(|wrong| wrong.findings().collect::<Vec<_>>());
+        assert_eq!(findings.is_none(), right, "{bugs}: {findings:?}");
+        assert!(report.overlapping > 100, "{bugs}: {}", report.overlapping);
+        let first = findings.iter().flatten().next();
+        assert!(
+            first.is_none_or(|first| first.check == Check::Linearizability),
+            "{first:?}"
+        );
+        assert_eq!(engine.broken(), None);
+    }
+}
+
+#[test]
+fn transactions_that_see_what_their_claim_forbids_are_found() {
+    for (bug, name) in [
+        ("", None),
+        ("lost-update", Some("lost update")),
+        ("dirty-read", Some("own write not read")),
+        ("kept-abort", Some("dirty read")),
+    ] {
+        let Some(engine) = engine(bug) else { return };
+        let judged = (0..6).map(|seed| {
+            engine
+                .transactions(seed, 600)
+                .expect("it has them")
+                .unwrap()
+        });
+        let judged: Vec<_> = judged.collect();
+        assert!(
+            judged.iter().map(|report| report.met).sum::<u64>() > 50,
+            "{bug}"
+        );
+        let finding = judged.into_iter().find_map(|report| report.finding);
+        let what = finding.as_ref().map(|finding| finding.what.as_str());
+        match name {
+            None => assert_eq!(what, None),
+            Some(name) => assert!(
+                what.is_some_and(|what| what.contains(name)),
+                "{bug}: {what:?}"
+            ),
+        }
+        assert!(
+            finding.is_none_or(|finding| finding.check == Check::Isolation),
+            "{bug}"
+        );
+    }
+}
+
+#[test]
+fn a_shared_library_is_judged_without_a_pipe() {
+    let folder = tempfile::tempdir().unwrap();
+    for (bug, right) in [("-DRIGHT", true), ("-DLOST_DELETE", false)] {
+        let file = folder.path().join(format!("lib{bug}.so"));
+        let built = std::process::Command::new("cc")
+            .args(["-shared", "-fPIC", bug, "-o"])
+            .arg(&file)
+            .arg(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/../adapters/exec/c/so_toy.c"
+            ))
+            .status();
+        let Ok(built) = built else {
+            eprintln!("SKIPPED: cc is not installed, so no library can be built");
+            return;
+        };
+        assert!(built.success());
+        let engine = So::load(&file).unwrap();
+        let outcome = differential(&engine, &plan(10, true), &|_| {});
+        assert_eq!(outcome.failure.is_none(), right, "{:?}", outcome.failure);
     }
 }
 

@@ -15,6 +15,7 @@
 //! | [`Request`], [`Answer`], [`Claims`] | what goes over the pipe |
 //! | [`Exec`] | the adapter's engine, as the oracle judges engines |
 //! | [`transactions`], [`isolation`] | open transactions, and what they may see |
+//! | [`so`] | the same engines as shared libraries, without a pipe |
 //! | [`kit`] | does an adapter keep to the protocol? |
 
 mod ahead;
@@ -26,6 +27,7 @@ mod home;
 pub mod isolation;
 pub mod kit;
 mod process;
+pub mod so;
 mod store;
 pub mod transactions;
 mod wire;

@@ -1,5 +1,5 @@
 """A map in memory with a log in a file, for the oracle's own tests. Its arguments are the bugs that
-it has: lost-delete, stale-get, scan-order, scan-limit, lost-put, ...; see `BUGS`."""
+it has: each place where `BUGS` is used has one."""
 
 import json
 import os

@@ -1,0 +1,149 @@
+//! `treering oracle --exec` and `--so`, through the command line: verdicts, exit statuses and the one
+//! sentence that says what is wrong.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn toy(bugs: &str) -> Option<String> {
+    if Command::new("python3").arg("--version").output().is_err() {
+        eprintln!("SKIPPED: python3 is not installed, so no adapter can be tested");
+        return None;
+    }
+    let file = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../model/oracle/tests/adapters/toy.py"
+    );
+    Some(format!("python3 '{file}' {bugs}"))
+}
+
+fn oracle(folder: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_treering"))
+        .arg("oracle")
+        .args(args)
+        .current_dir(folder)
+        .output()
+        .expect("treering starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn a_right_adapter_holds_in_its_modes_and_the_same_seed_gives_the_same_report() {
+    let Some(toy) = toy("") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let report = |file: &str| {
+        let what = ["--mode", "differential", "--runs", "8", "--ops", "200"];
+        let output = oracle(
+            folder.path(),
+            &[&["--exec", &toy, "--json", file][..], &what].concat(),
+        );
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let text = std::fs::read_to_string(folder.path().join(file)).unwrap();
+        let mut document: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(document["schema"], "treering.oracle/1");
+        document["runs"][0]["seconds"] = 0.into();
+        document
+    };
+    let once = report("one.json");
+    assert_eq!(once["runs"][0]["engine"], "exec:toy");
+    assert_eq!(once, report("two.json"));
+    for mode in ["crash", "concurrent"] {
+        let args = [
+            "--exec", &toy, "--mode", mode, "--runs", "2", "--ops", "300",
+        ];
+        let output = oracle(folder.path(), &args);
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{mode}: {}",
+            text(&output.stderr)
+        );
+    }
+}
+
+#[test]
+fn a_bug_is_found_saved_and_found_again() {
+    let Some(toy) = toy("lost-delete") else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let what = [
+        "--mode",
+        "differential",
+        "--runs",
+        "20",
+        "--ops",
+        "200",
+        "--save",
+        "f.program",
+    ];
+    let output = oracle(folder.path(), &[&["--exec", &toy][..], &what].concat());
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("--replay f.program --exec '"), "{said}");
+    let again = oracle(folder.path(), &["--replay", "f.program", "--exec", &toy]);
+    assert_eq!(again.status.code(), Some(1), "{}", text(&again.stderr));
+    let alone = oracle(folder.path(), &["--replay", "f.program"]);
+    assert_eq!(alone.status.code(), Some(2));
+    assert!(
+        text(&alone.stderr).contains("start it with --exec"),
+        "{}",
+        text(&alone.stderr)
+    );
+}
+
+#[test]
+fn what_is_wrong_with_an_adapter_is_one_sentence_with_its_own_status() {
+    let folder = tempfile::tempdir().unwrap();
+    let differential = &["--mode", "differential", "--runs", "2"][..];
+    let self_test = &["--self-test"][..];
+    for (bugs, args, status, expected) in [
+        (
+            "garbage",
+            differential,
+            2,
+            "of its output: expected an answer as a JSON object",
+        ),
+        (
+            "garbage",
+            self_test,
+            2,
+            "of its output: expected an answer as a JSON object",
+        ),
+        ("reorders", differential, 2, "may answer in another order"),
+        (
+            "false-claim",
+            differential,
+            2,
+            "line 1 of its output: expected `isolation`",
+        ),
+        ("survivor", self_test, 2, "the end of the process"),
+        ("scan-order", self_test, 1, "expected the keys"),
+        ("kept-abort", self_test, 1, "transactions: get \"a\""),
+    ] {
+        let Some(toy) = toy(bugs) else { return };
+        let output = oracle(folder.path(), &[&["--exec", &toy][..], args].concat());
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{bugs}: {said}");
+        assert!(said.contains(expected), "{bugs}: {said}");
+        assert_eq!(said.lines().count(), 1, "{bugs}: {said}");
+    }
+    for (args, status, expected) in [
+        (
+            &["--exec", "/no/such/program"][..],
+            3,
+            "/no/such/program cannot be started",
+        ),
+        (&["--exec", "a 'b"], 2, "a ' that is not closed"),
+        (&["--so", "/no/such/library.so"], 3, "cannot be started"),
+        (&["--self-test"], 2, "--exec"),
+    ] {
+        let output = oracle(folder.path(), args);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{args:?}: {said}");
+        assert!(said.contains(expected), "{args:?}: {said}");
+        assert_eq!(said.lines().count(), 1, "{args:?}: {said}");
+    }
+}
