@@ -65,8 +65,9 @@ fn version_of(at: usize) -> u64 {
 pub struct Session<'e> {
     engine: &'e dyn Engine,
     program: &'e Program,
-    place: Place,
+    // invariant: dropped before its place, where it may write when it is closed.
     store: Option<Arc<dyn Kv>>,
+    place: Place,
     reference: Reference,
     newest: Lsn,
     /// The LSN that the last write returned.

@@ -114,6 +114,7 @@ int treering_open(const char *dir, void **store) {
 int treering_close(void *store) {
   table *t = store;
   FILE *file = fopen(t->file, "wb");
+  if (!file) return 1;
   for (size_t i = 0; i < t->number; i++) {
     record *r = &t->records[i];
     fwrite(&r->key_len, sizeof r->key_len, 1, file);

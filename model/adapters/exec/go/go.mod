@@ -1,7 +1,7 @@
 module treering/bbolt
 
-go 1.23
+go 1.18
 
-require go.etcd.io/bbolt v1.4.0
+require go.etcd.io/bbolt v1.3.8
 
-require golang.org/x/sys v0.29.0 // indirect
+require golang.org/x/sys v0.4.0 // indirect

@@ -499,10 +499,13 @@ impl Shared {
                     return Err(broken(&expected));
                 }
                 None => {
-                    let expected = format!(
-                        "an answer to a request that has none yet, such as {}",
-                        first(&state)
-                    );
+                    let expected = match state.killed {
+                        true => "the end of the process, without an answer, after `crash`".into(),
+                        false => format!(
+                            "an answer to a request that has none yet, such as {}",
+                            first(&state)
+                        ),
+                    };
                     return Err(broken(&expected));
                 }
             };

@@ -46,7 +46,7 @@ const FUNCTIONS: [(&str, &str, &str); 9] = [
     (
         "treering_scan",
         "int treering_scan(void *store, const unsigned char *bound, size_t bound_len, int back,\n                  treering_row row, void *context)",
-        "Calls `row` with each record at or above `bound`, ascending; if `back`, with each below it (all if\n * it is NULL), descending; until `row` returns something other than 0.",
+        "Calls `row` with each record at or above `bound`, ascending; if `back`, with each below it\n * (all if it is NULL), descending; until `row` returns something other than 0.",
     ),
     (
         "treering_batch",
@@ -405,11 +405,11 @@ impl Kv for Store {
         }
         let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: the store is open, and nobody uses it meanwhile.
-        self.so
-            .is_done(unsafe { (self.so.functions.close)(store.0) })?;
+        let closed = unsafe { (self.so.functions.close)(store.0) };
+        self.so.is_done(closed)?;
         // SAFETY: both pointers are valid for the call.
-        self.so
-            .is_done(unsafe { (self.so.functions.open)(self.folder.as_ptr(), &raw mut store.0) })
+        let opened = unsafe { (self.so.functions.open)(self.folder.as_ptr(), &raw mut store.0) };
+        self.so.is_done(opened)
     }
 }
 
