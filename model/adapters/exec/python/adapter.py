@@ -29,6 +29,8 @@ def serve(engine, claims):
                 answer.update(error="refused", why=str(why))
             except Conflict as why:
                 answer.update(error="conflict", why=str(why))
+            except Exception as why:
+                answer.update(error="unknown", why=repr(why))
             sys.stdout.write(json.dumps(answer, separators=(",", ":")) + "\n")
         sys.stdout.flush()
 

@@ -227,7 +227,9 @@ impl Engine for Exec {
 
     fn ahead(&self, program: &Program) -> Option<Box<dyn Engine>> {
         let dies = |op: &Op| matches!(op, Op::Crash(_) | Op::CutPower(_));
-        if self.several
+        // It may answer a get before a put that was posted before it.
+        if self.claims().has(Has::Concurrent)
+            || self.several
             || !self.runs_ahead
             || program.ops.iter().any(dies)
             || self.broken().is_some()

@@ -1,8 +1,8 @@
 //! A store behind an adapter, as the oracle uses stores: each call waits for its answer.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use treering_engine::{Batch, Error, Kv, Lsn, Result, Visitor};
 
@@ -25,6 +25,8 @@ pub(super) struct Store {
     writes: AtomicU64,
     /// The process that has the next turn.
     turn: AtomicUsize,
+    /// Held by calls; held alone while the store is closed and opened in place of a sync.
+    gate: RwLock<()>,
     closed: bool,
 }
 
@@ -44,6 +46,7 @@ impl Store {
             folder,
             writes: AtomicU64::new(0),
             turn: AtomicUsize::new(0),
+            gate: RwLock::new(()),
             closed: false,
         })
     }
@@ -55,6 +58,10 @@ impl Store {
             n => self.turn.fetch_add(1, Ordering::Relaxed) % n,
         };
         &self.processes[turn]
+    }
+
+    fn enter(&self) -> RwLockReadGuard<'_, ()> {
+        self.gate.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn has(&self, what: Has) -> bool {
@@ -74,12 +81,15 @@ impl Store {
         self.home.told(error)
     }
 
-    fn wrote(&self, done: Result<(), ExecError>) -> Result<Lsn> {
+    fn wrote(&self, write: &Request<'_>) -> Result<Lsn> {
+        let _open = self.enter();
+        let done = self.process().done(write);
         done.map_err(|e| self.told(e))?;
         Ok(Lsn(self.writes.fetch_add(1, Ordering::Relaxed) + 1))
     }
 
     fn rows(&self, request: &Request<'_>, most: u64) -> Result<Vec<Record>> {
+        let _open = self.enter();
         let process = self.process();
         let answer = process.call(request).map_err(|e| self.told(e))?;
         rows_of(process, answer, most).map_err(|e| self.told(e))
@@ -146,6 +156,7 @@ impl Drop for Store {
 impl Kv for Store {
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         value.clear();
+        let _open = self.enter();
         let process = self.process();
         let answer = process.call(&Request::Get { key, tx: None });
         let found = answer.and_then(|answer| value_of(process, answer));
@@ -160,16 +171,16 @@ impl Kv for Store {
             value,
             tx: None,
         };
-        self.wrote(self.process().done(&put))
+        self.wrote(&put)
     }
 
     fn delete(&self, key: &[u8]) -> Result<Lsn> {
-        self.wrote(self.process().done(&Request::Delete { key, tx: None }))
+        self.wrote(&Request::Delete { key, tx: None })
     }
 
     fn write(&self, batch: &Batch) -> Result<Lsn> {
         let changes: Vec<_> = batch.iter().collect();
-        self.wrote(self.process().done(&Request::Batch(&changes)))
+        self.wrote(&Request::Batch(&changes))
     }
 
     fn scan(&self, from: &[u8], visit: &mut Visitor<'_>) -> Result<()> {
@@ -226,6 +237,8 @@ impl Kv for Store {
 
     fn sync(&self, _: Lsn) -> Result<()> {
         let durable = self.processes[0].claims().durable;
+        let alone = (durable == Durable::Close).then(|| self.gate.write());
+        let _alone = alone.map(|gate| gate.unwrap_or_else(PoisonError::into_inner));
         for process in &self.processes {
             let done = match durable {
                 Durable::Close => process
