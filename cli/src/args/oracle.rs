@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use treering_drive::cuts::Model;
 
+use super::drive::FsName;
 use crate::units;
 
 /// Flags of `treering oracle`.
@@ -19,6 +21,7 @@ use crate::units;
     treering oracle --replay found.program                run a saved program again\n  \
     treering oracle --exec 'python3 adapter.py'           any engine that speaks docs/EXEC.md\n  \
     treering oracle --exec ./adapter --self-test          does it speak it?\n  \
+    treering oracle --exec 'python3 adapter.py' --fs files    power cuts on a drive\n  \
     treering oracle --so ./libmine.so                     a shared library of nine functions\n  \
     cargo run --release --features redb -- oracle --engine redb\n\n\
     Modes of an engine behind --exec: differential, crash (the process is killed, as by kill -9, \
@@ -67,6 +70,23 @@ pub(crate) struct OracleArgs {
     /// Kill the program behind --exec if an answer takes longer [default: 10s]
     #[arg(long, value_name = "DURATION", requires = "exec", value_parser = units::duration)]
     pub(crate) timeout: Option<u64>,
+    /// Run the engine behind --exec on a simulated drive with this file system, and cut the power:
+    /// files (no root needed), ext4, xfs or btrfs (as root)
+    #[arg(long, value_name = "FS", value_enum, requires = "exec",
+        conflicts_with_all = ["self_test", "replay", "mutations", "coverage", "save", "strict"])]
+    pub(crate) fs: Option<FsName>,
+    /// With --fs files: what the file system promises, as of `treering cuts` [default: strict]
+    #[arg(long, value_name = "MODEL", requires = "fs")]
+    pub(crate) model: Option<Model>,
+    /// With --fs: the most states of a program [default: 2,000; unlimited with --budget]
+    #[arg(long, value_name = "N", requires = "fs", value_parser = units::count)]
+    pub(crate) states: Option<u64>,
+    /// With --fs: cut the engine's recovery, too
+    #[arg(long, requires = "fs")]
+    pub(crate) recovery_cuts: bool,
+    /// Check the state in $TREERING_DIR against these steps (used by --fs)
+    #[arg(long, value_name = "FILE", requires = "exec", hide = true)]
+    pub(crate) check_state: Option<PathBuf>,
     /// Kind of test
     #[arg(long, value_name = "MODE", default_value = "all")]
     pub(crate) mode: ModeArg,

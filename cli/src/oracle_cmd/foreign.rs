@@ -26,14 +26,14 @@ enum Kind {
 }
 
 /// The failure for what is wrong with an adapter, other than its engine's answers.
-fn failure(error: &ExecError) -> Failure {
+pub(super) fn failure(error: &ExecError) -> Failure {
     match error {
         ExecError::Start { .. } => Failure::cannot_run(error.to_string()),
         other => Failure::usage(other.to_string()),
     }
 }
 
-fn command(args: &OracleArgs) -> Option<Result<Command, Failure>> {
+pub(super) fn command(args: &OracleArgs) -> Option<Result<Command, Failure>> {
     let command = Command::parse(args.exec.as_deref()?);
     let with = |command: Command| match args.timeout {
         Some(nanos) => command.with_timeout(Duration::from_nanos(nanos)),

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`engines`] | engines by name |
 //! | [`foreign`] | engines behind `--exec` |
+//! | [`power`] | engines behind `--exec` on a drive, and power cuts |
 //! | [`rounds`], [`turns`] | scheduling of modes and engines within the time budget |
 //! | [`runs`] | running one mode on one engine |
 //! | [`overlapping`] | the mode `concurrent` |
@@ -16,6 +17,7 @@ mod engines;
 mod foreign;
 mod kills;
 mod overlapping;
+mod power;
 mod report;
 mod rounds;
 mod runs;
@@ -46,6 +48,12 @@ pub(crate) fn run(args: &OracleArgs) -> Result<(), Failure> {
     let save = Output::if_given("--save", args.save.as_deref(), &[])?;
     if args.mutations {
         return kills::run(args, json.as_ref());
+    }
+    if let Some(steps) = &args.check_state {
+        return power::check(args, steps);
+    }
+    if let Some(fs) = args.fs {
+        return power::run(args, fs.face(), json.as_ref());
     }
     if args.self_test {
         return foreign::self_test(args, json.as_ref());

@@ -67,12 +67,12 @@ impl Verdict {
         }
     }
 
-    /// What tells failures apart: how it ended, and the first lines that it printed without their
+    /// What tells failures apart: how it ended, and the first line that it printed without its
     /// numbers.
     pub(super) fn kind(&self) -> String {
         let mut kind = self.words();
         let lines = self.output.lines().filter(|line| !line.trim().is_empty());
-        for line in lines.take(3) {
+        for line in lines.take(1) {
             kind.push('\n');
             let mut digits = false;
             for c in line.chars().take(160) {

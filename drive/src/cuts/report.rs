@@ -205,6 +205,14 @@ impl Cuts {
         self.verdict != "not exercised"
     }
 
+    /// The causes that were found, in one sentence.
+    #[must_use]
+    pub fn findings_in_words(&self) -> String {
+        let (failed, states) = (self.states.failed, self.states.distinct);
+        let causes: Vec<&str> = self.findings.iter().map(|f| f.cause.as_str()).collect();
+        format!("{failed} of {states} states fail ({})", causes.join("; "))
+    }
+
     /// Renders the report as text.
     #[must_use]
     pub fn text(&self) -> String {

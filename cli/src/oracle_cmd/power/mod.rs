@@ -1,0 +1,331 @@
+//! `treering oracle --exec … --fs …`: an engine in any language on a simulated drive, cut off by
+//! power cuts.
+//!
+//! ```text
+//! steps ──▶ adapter, in a drive that is recorded ──▶ recording
+//!   │          `try N`, `did N`, `durable N` in $TREERING_ACKS
+//!   └─────▶ checker: the same adapter on each state ◀── treering_drive::cuts
+//! ```
+//!
+//! The checker is this program again, with `--check-state`: it opens the store that is left and
+//! compares its content with that after each step which the cut may have reached.
+
+mod check;
+mod steps;
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use treering_drive::cuts::{self, Cuts};
+use treering_drive::face::{Face, MountOptions, PageCache};
+use treering_drive::recording::Contents;
+use treering_drive::session::{Plan, Session};
+use treering_oracle::exec::{Command, Durable, Has, Process, Request};
+
+use self::steps::{Step, Steps};
+use super::foreign;
+use crate::args::OracleArgs;
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::output::{self, Output, say};
+use crate::progress::Progress as Bar;
+
+/// Steps of a program, programs, and states of each, if nobody says otherwise.
+const OPS: u32 = 60;
+const RUNS: u64 = 3;
+const STATES: u64 = 2000;
+/// Size of the drive for the engine.
+const CAPACITY_BLOCKS: u64 = (4 << 30) / 4096;
+/// Longer than a checker may take that keeps to the adapter's own limit for each answer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Checks one state: what `--check-state` does.
+pub(super) fn check(args: &OracleArgs, steps: &Path) -> Result<(), Failure> {
+    let command = command(args)?;
+    let wrong = check::check(&command, steps)?;
+    match wrong {
+        None => Ok(()),
+        Some(wrong) => {
+            say(format!("{wrong}\n").as_bytes())?;
+            Err(Failure::found(
+                "this is not a state that the engine promises",
+            ))
+        }
+    }
+}
+
+fn command(args: &OracleArgs) -> Result<Command, Failure> {
+    match foreign::command(args) {
+        Some(command) => command,
+        None => Err(Failure::usage("--fs: expected --exec 'PROGRAM ARGS'")),
+    }
+}
+
+/// Runs programs on a drive and cuts the power.
+pub(super) fn run(args: &OracleArgs, face: Face, json: Option<&Output>) -> Result<(), Failure> {
+    let command = command(args)?;
+    interrupt::take_over();
+    let began = Instant::now();
+    let budget = args.budget.map(Duration::from_nanos);
+    let runs = args
+        .runs
+        .unwrap_or(if budget.is_some() { u64::MAX } else { RUNS });
+    let mut rows = Vec::new();
+    let mut found = None;
+    for run in 0..runs {
+        let left = budget.map(|budget| budget.saturating_sub(began.elapsed()));
+        if left.is_some_and(|left| left.is_zero()) || interrupt::stopped().is_some() {
+            break;
+        }
+        let seed = args.seed.wrapping_add(run);
+        let place = tempfile::Builder::new()
+            .prefix("oracle-cuts-")
+            .tempdir_in(".");
+        let place = place.map_err(|e| Failure::file("a folder for the recording", &e))?;
+        let (name, report) = campaign(args, face, &command, (seed, place.path(), left))?;
+        say(line(&name, face, seed, &report).as_bytes())?;
+        let violated = report.is_violated();
+        if violated {
+            say(report.text().as_bytes())?;
+            let kept = place.keep();
+            say(format!("kept: {}\n", kept.display()).as_bytes())?;
+            found.get_or_insert(format!("{name}: {}", report.findings_in_words()));
+        }
+        rows.push(json!({
+            "engine": name,
+            "mode": "power-cuts",
+            "face": face.name(),
+            "seed": seed,
+            "verdict": report.verdict,
+            "cuts": report,
+        }));
+        if violated && args.fail_fast {
+            break;
+        }
+    }
+    if let Some(json) = json {
+        let document = json!({
+            "schema": "treering.oracle/1",
+            "complete": interrupt::stopped().is_none(),
+            "runs": rows,
+            "mutations": [],
+        });
+        json.write(&output::json(&document)?)?;
+    }
+    // Nothing can be reported if stdout is gone.
+    let _ = std::io::stdout().flush();
+    if let Some(found) = found {
+        return Err(Failure::found(found));
+    }
+    interrupt::check(|| format!("{} programs were cut", rows.len()))?;
+    match rows.iter().any(|row| row["verdict"] == "holds") {
+        true => Ok(()),
+        false => Err(Failure::not_reached(
+            "no program had anything that a power cut could lose",
+        )),
+    }
+}
+
+fn line(name: &str, face: Face, seed: u64, report: &Cuts) -> String {
+    format!(
+        "{name} power cuts on {}: {} states at {} points, seed {seed}: {}\n",
+        face.name(),
+        report.states.distinct,
+        report.states.points,
+        report.verdict
+    )
+}
+
+/// Records one program, and cuts its recording. Returns the engine's name, too.
+fn campaign(
+    args: &OracleArgs,
+    face: Face,
+    command: &Command,
+    (seed, place, left): (u64, &Path, Option<Duration>),
+) -> Result<(String, Cuts), Failure> {
+    let file = place.join("steps.json");
+    let log = place.join("drive.rec");
+    let name = record(args, face, command, (seed, &file, &log))?;
+    let this = std::env::current_exe().map_err(|e| Failure::file("this program", &e))?;
+    let steps = std::path::absolute(&file).map_err(|e| Failure::file("steps.json", &e))?;
+    let mut checker: Vec<OsString> = vec![this.into(), "oracle".into()];
+    checker.extend(["--check-state".into(), steps.into()]);
+    checker.extend([
+        "--exec".into(),
+        args.exec.clone().unwrap_or_default().into(),
+    ]);
+    if let Some(nanos) = args.timeout {
+        checker.extend([
+            "--timeout".into(),
+            format!("{}ms", nanos / 1_000_000).into(),
+        ]);
+    }
+    let here = std::env::current_dir().map_err(|e| Failure::file("this folder", &e))?;
+    let plan = cuts::Plan {
+        log: log.clone(),
+        checker,
+        // The adapter's command is relative to this folder.
+        env: vec![(check::HERE.into(), here.into())],
+        model: args.model,
+        torn_bytes: 512,
+        tears: true,
+        window: 10_000,
+        seed,
+        jobs: args
+            .threads
+            .map_or_else(processors, |threads| threads as usize),
+        states: args
+            .states
+            .unwrap_or(if left.is_some() { u64::MAX } else { STATES }),
+        time: left.unwrap_or(Duration::MAX),
+        limit: PATIENCE,
+        recovery: if args.recovery_cuts { 10 } else { 0 },
+        found: place.join("found"),
+        keep: None,
+    };
+    let mut bar = Bar::new();
+    let total = plan.states;
+    let mut told = |progress: cuts::Progress| {
+        bar.tell("checking states", progress.checked, total.min(1 << 40));
+    };
+    let report = cuts::explore(&plan, &mut told, &|| interrupt::stopped().is_some())?;
+    Ok((name, report))
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Runs the steps of a program on a drive that is recorded. Returns the engine's name.
+fn record(
+    args: &OracleArgs,
+    face: Face,
+    command: &Command,
+    (seed, file, log): (u64, &Path, &Path),
+) -> Result<String, Failure> {
+    let dir = tempfile::Builder::new()
+        .prefix("treering-oracle-")
+        .tempdir();
+    let dir = dir.map_err(|e| Failure::file("a temporary folder", &e))?;
+    let session = Session::begin(&Plan {
+        face,
+        mount: MountOptions {
+            dir: dir.path().to_path_buf(),
+            capacity_blocks: match face {
+                Face::Files => CAPACITY_BLOCKS,
+                Face::Disk(_) => CAPACITY_BLOCKS / 16,
+            },
+            keep: None,
+            page_cache: match face {
+                Face::Files => PageCache::WriteThrough,
+                Face::Disk(_) => PageCache::WriteBack,
+            },
+            threads: 1,
+        },
+        log: log.to_path_buf(),
+        contents: Contents::All,
+        command: vec![args.exec.clone().unwrap_or_default()],
+    })?;
+    let ran = run_steps(args, command, &session, (seed, file));
+    let ended = session.end()?;
+    if let Some(busy) = ended.busy {
+        output::warn(&busy);
+    }
+    ran
+}
+
+fn run_steps(
+    args: &OracleArgs,
+    command: &Command,
+    session: &Session,
+    (seed, file): (u64, &Path),
+) -> Result<String, Failure> {
+    let process = command.start().map_err(|e| foreign::failure(&e))?;
+    let claims = process.claims().clone();
+    let steps = Steps::draw(seed, args.ops.unwrap_or(OPS), &claims);
+    steps.write(file)?;
+    let acks = session.acks().map(Path::to_path_buf).unwrap_or_default();
+    let mut acks = Acks::open(&acks)?;
+    let store = store_dir(session.dir());
+    let failed = |error| foreign::failure(&error);
+    process.done(&Request::Open(&store)).map_err(failed)?;
+    for (number, step) in steps.steps.iter().enumerate() {
+        acks.say(&format!("try {number}"))?;
+        let durable = take(&process, step, &store, claims.durable).map_err(failed)?;
+        acks.say(&format!(
+            "{} {number}",
+            if durable { "durable" } else { "did" }
+        ))?;
+        if interrupt::stopped().is_some() {
+            break;
+        }
+    }
+    process.done(&Request::Close).map_err(failed)?;
+    Ok(format!("exec:{}", claims.name))
+}
+
+/// The folder of the store: the drive's own, which is always there.
+fn store_dir(dir: &Path) -> String {
+    dir.display().to_string()
+}
+
+/// Takes a step. Returns whether all writes so far are durable then.
+fn take(
+    process: &Process,
+    step: &Step,
+    store: &str,
+    durable: Durable,
+) -> Result<bool, treering_oracle::exec::ExecError> {
+    let on_return = durable == Durable::Return;
+    match step {
+        Step::Put(key, value) => process.done(&Request::Put {
+            key,
+            value,
+            tx: None,
+        })?,
+        Step::Delete(key) => process.done(&Request::Delete { key, tx: None })?,
+        Step::Batch(changes) => {
+            let changes = changes.iter();
+            let changes: Vec<_> = changes.map(|(k, v)| (k.as_slice(), v.as_deref())).collect();
+            process.done(&Request::Batch(&changes))?;
+        }
+        Step::Sync => {
+            process.done(&Request::Sync)?;
+            return Ok(durable != Durable::Close);
+        }
+        Step::Reopen => {
+            process.done(&Request::Close)?;
+            process.done(&Request::Open(store))?;
+            return Ok(true);
+        }
+    }
+    Ok(on_return)
+}
+
+/// The file of acknowledgements.
+struct Acks(std::fs::File, PathBuf);
+
+impl Acks {
+    fn open(path: &Path) -> Result<Acks, Failure> {
+        let file = std::fs::OpenOptions::new().append(true).open(path);
+        let file = file.map_err(|e| Failure::file(&path.display().to_string(), &e))?;
+        Ok(Acks(file, path.to_path_buf()))
+    }
+
+    fn say(&mut self, line: &str) -> Result<(), Failure> {
+        let written = self.0.write_all(format!("{line}\n").as_bytes());
+        written.map_err(|e| Failure::file(&self.1.display().to_string(), &e))
+    }
+}
+
+/// Whether the engine has what a step needs.
+fn is_possible(step: &Step, has: impl Fn(Has) -> bool) -> bool {
+    match step {
+        Step::Batch(_) => has(Has::Batch),
+        Step::Sync => has(Has::Sync),
+        _ => true,
+    }
+}
