@@ -12,18 +12,19 @@ mod empty;
 mod fits;
 mod place;
 mod reopen;
+mod run;
 mod scans;
 mod tally;
 
 pub use fits::{Unfit, fits};
 pub(super) use place::Place;
+pub use run::{execute, execute_until};
 pub use tally::Tally;
 
 use std::sync::Arc;
 
 use treering_engine::{Error, Kv, Lsn};
 
-use super::deadline::Deadline;
 use super::finding::{Check, Finding};
 use super::medium::{Medium, When};
 use super::program::{Keep, KeyNo, Op, Program};
@@ -544,65 +545,5 @@ impl<'e> Session<'e> {
             return Err(self.finding(Check::Structure, last, expected, damage.clone()));
         }
         Ok(self.tally)
-    }
-}
-
-/// Runs a program and compares every answer with the reference map.
-///
-/// # Errors
-/// The first violation.
-pub fn execute(engine: &dyn Engine, program: &Program) -> Result<Tally, Finding> {
-    execute_until(engine, program, &Deadline::never())
-}
-
-/// As [`execute`], but stops between two operations, without the final checks, once `until` is
-/// over.
-///
-/// # Errors
-/// The first violation.
-pub fn execute_until(
-    engine: &dyn Engine,
-    program: &Program,
-    until: &Deadline,
-) -> Result<Tally, Finding> {
-    let Some(ahead) = engine.ahead(program) else {
-        return execute_on(engine, program, until);
-    };
-    let seen = execute_on(&*ahead, program, until);
-    drop(ahead);
-    match seen {
-        // Step by step, since a wrong answer changes what a program does next. An engine that is
-        // wrong only now and then is wrong nevertheless.
-        Err(finding) => execute_on(engine, program, until).and(Err(finding)),
-        Ok(tally) => Ok(tally),
-    }
-}
-
-/// As [`execute_until`], each call made when its turn comes.
-fn execute_on(engine: &dyn Engine, program: &Program, until: &Deadline) -> Result<Tally, Finding> {
-    let mut at = 0;
-    let run = || {
-        let mut session = Session::start(engine, program)?;
-        for i in 0..program.ops.len() {
-            if until.is_over() {
-                return Ok(session.end());
-            }
-            at = i;
-            session.step(i)?;
-        }
-        if until.is_over() {
-            return Ok(session.end());
-        }
-        session.finish()
-    };
-    match super::panics::catch(run) {
-        Ok(result) => result,
-        Err(said) => Err(Finding {
-            check: Check::Panic,
-            operation: Some(at + 1),
-            what: (program.ops.get(at)).map_or_else(|| "open".into(), |op| program.line(op)),
-            expected: "an answer".into(),
-            found: said,
-        }),
     }
 }
