@@ -147,3 +147,50 @@ fn what_is_wrong_with_an_adapter_is_one_sentence_with_its_own_status() {
         assert_eq!(said.lines().count(), 1, "{args:?}: {said}");
     }
 }
+
+#[test]
+fn power_cuts_on_a_drive_find_what_is_not_synced() {
+    let Some(honest) = toy("fsync") else { return };
+    if !Path::new("/dev/fuse").exists() {
+        eprintln!("SKIPPED: this machine has no /dev/fuse");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = [
+        "--fs", "files", "--runs", "1", "--ops", "25", "--states", "80",
+    ];
+    let json = ["--json", "cuts.json"];
+    let output = oracle(
+        folder.path(),
+        &[&["--exec", &honest][..], &run, &json].concat(),
+    );
+    let (said, told) = (text(&output.stderr), text(&output.stdout));
+    assert_eq!(output.status.code(), Some(0), "{said}\n{told}");
+    let report = std::fs::read(folder.path().join("cuts.json")).expect("a report");
+    let report: serde_json::Value = serde_json::from_slice(&report).expect("JSON");
+    assert_eq!(report["schema"], "treering.oracle/1");
+    let row = &report["runs"][0];
+    assert_eq!(
+        (&row["mode"], &row["verdict"]),
+        (&"power-cuts".into(), &"holds".into())
+    );
+    assert!(
+        row["cuts"]["states"]["distinct"].as_u64() > Some(40),
+        "{row}"
+    );
+    let left = std::fs::read_dir(folder.path())
+        .expect("the folder")
+        .count();
+    assert_eq!(left, 1, "only the report is left");
+
+    let Some(lax) = toy("") else { return };
+    let output = oracle(folder.path(), &[&["--exec", &lax][..], &run].concat());
+    let (said, told) = (text(&output.stderr), text(&output.stdout));
+    assert_eq!(output.status.code(), Some(1), "{said}\n{told}");
+    assert!(told.contains("acknowledged writes are lost"), "{told}");
+    assert!(told.contains("missing fsync  fsync(log)"), "{told}");
+    assert!(told.contains("fsync of directory"), "{told}");
+    let kept = told.lines().find_map(|line| line.strip_prefix("kept: "));
+    let kept = Path::new(kept.expect("a folder with the recording"));
+    assert!(kept.join("drive.rec").exists() && kept.join("found/1.cut").exists());
+}
