@@ -75,6 +75,12 @@ const ADDED: &[(&str, &[&str], &str, &str)] = &[
         "the default is a million",
     ),
     (
+        "oracle --fs",
+        &["--states"],
+        "--states 20",
+        "the default is two thousand",
+    ),
+    (
         "cuts",
         &["--budget", "--states"],
         "--states 50",

@@ -147,6 +147,28 @@ impl Blocks {
         drop(self.far.split_off(&from));
     }
 
+    /// Makes the blocks `first..end` zeros. Costs the chunks that are there, not the blocks.
+    pub(super) fn clear(&mut self, first: u64, end: u64) {
+        let near = first / CHUNK..end.div_ceil(CHUNK).min(self.chunks.len() as u64);
+        let near = near.filter(|number| self.chunk(*number).is_some());
+        let from = (first / CHUNK).max(DENSE);
+        let until = end.div_ceil(CHUNK).max(from);
+        let far = self.far.range(from..until).map(|(number, _)| *number);
+        let numbers: Vec<u64> = near.chain(far).collect();
+        for number in numbers {
+            let (begin, behind) = (number * CHUNK, (number + 1) * CHUNK);
+            if first > begin || end < behind {
+                for block in begin.max(first)..behind.min(end) {
+                    self.set(block, Cell::Zeros);
+                }
+            } else if number < DENSE {
+                self.chunks[number as usize] = None;
+            } else {
+                self.far.remove(&number);
+            }
+        }
+    }
+
     /// The blocks that are not zeros, in order.
     pub(super) fn written(&self) -> impl Iterator<Item = u64> + '_ {
         let near = (0..)
@@ -283,6 +305,35 @@ mod tests {
         one.set(3, Cell::Zeros);
         one.set(2, cell(1));
         assert_ne!(one.hash(), other.hash());
+    }
+
+    #[test]
+    fn a_range_is_cleared_and_nothing_else() {
+        let far = DENSE * CHUNK;
+        let all = [0, 1, 63, 64, 65, 127, 128, 200, far, far + 1, far + 70];
+        let places = [
+            0,
+            1,
+            64,
+            66,
+            128,
+            129,
+            far,
+            far + 1,
+            far + 64,
+            far + 71,
+            u64::MAX / 4096,
+        ];
+        for first in places {
+            for end in places.into_iter().filter(|end| *end >= first) {
+                let mut blocks = Blocks::default();
+                all.iter().for_each(|block| blocks.set(*block, cell(7)));
+                blocks.clear(first, end);
+                let left: Vec<u64> = blocks.written().collect();
+                let expected = all.into_iter().filter(|b| !(first..end).contains(b));
+                assert_eq!(left, expected.collect::<Vec<u64>>(), "{first}..{end}");
+            }
+        }
     }
 
     #[test]

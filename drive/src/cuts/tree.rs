@@ -172,10 +172,14 @@ impl Tree {
         let mut at = from;
         while at < to {
             let block = at / BLOCK;
+            if matches!(payload, Payload::Zeros) && at.is_multiple_of(BLOCK) && to / BLOCK > block {
+                node.blocks.clear(block, to / BLOCK);
+                at = to / BLOCK * BLOCK;
+                continue;
+            }
             let end = to.min((block + 1) * BLOCK);
             let whole = end - at == BLOCK;
             let cell = match payload {
-                Payload::Zeros if whole => Cell::Zeros,
                 Payload::Zeros => {
                     let mut bytes = Box::new([0; PIECE]);
                     store.read(node.blocks.get(block), &mut bytes)?;
