@@ -112,7 +112,7 @@ fi
 
 bad=0
 printf '%-23s %8s %8s  %s\n' bug found seconds cause
-while IFS="$(printf '\t')" read -r name source flags expected; do
+while IFS="$(printf '\t')" read -r name _ flags expected; do
     case $name in '#'*) continue ;; esac
     case " $* " in '  ' | *" $name "*) ;; *) continue ;; esac
     judge "$name" "$flags" "$expected" </dev/null || bad=$((bad + 1))
