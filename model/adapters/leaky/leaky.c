@@ -42,7 +42,7 @@
     X(hint_early, "turbodb#54", "the hint includes the transaction that is being written") \
     X(sum_wrong_range, "badger#143, ALICE", "a record's checksum covers its head alone") \
     X(no_commit_marker, "mini-lsm#74, turbodb#127", "recovery replays unfinished transactions") \
-    X(append_after_torn_tail, "cqlite#1379", "recovery appends behind a torn record") \
+    X(append_after_torn_tail, "cqlite#1390", "recovery appends behind a torn record") \
     X(stale_generation, "nomt#638", "recovery replays records of older generations") \
     X(no_dir_fsync, "cqlite#1392, etcd#6368", "a checkpoint does not sync its table's new name") \
     X(rename_before_fsync, "ALICE, LazyFS", "a checkpoint never syncs the table it renames") \
