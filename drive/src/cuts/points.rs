@@ -66,6 +66,8 @@ pub(super) struct After {
     /// The event without its numbers.
     pub(super) word: u64,
     pub(super) target: Target,
+    /// The last event that it is put behind.
+    pub(super) until: u64,
 }
 
 /// What is flushed.
@@ -184,7 +186,9 @@ impl<'a> Walk<'a> {
                 return Ok(());
             }
             let word = word(&self.recorded.event, &self.window);
-            for after in self.more.iter().filter(|after| Some(after.word) == word) {
+            let seq = self.recorded.seq;
+            let more = self.more.iter();
+            for after in more.filter(|after| Some(after.word) == word && seq <= after.until) {
                 for flush in after.target.flushes(&self.recorded.event) {
                     self.window.end(&flush)?;
                 }

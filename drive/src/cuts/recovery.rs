@@ -60,10 +60,11 @@ pub(super) fn check(
     seen.insert(tree.hash());
     let mut reader = inner.reader()?;
     let mut walk = inner.walk(&mut reader);
-    // Spread over the recovery, if not all can be had.
+    // Spread over the recovery, if not all can be had: over other points for other states.
     let points = &inner.points.points;
     let stride = (points.len() * EACH).div_ceil(cuts.max(1)).max(1);
-    for point in points.iter().step_by(stride) {
+    let first = (tree.hash() % stride as u64) as usize;
+    for point in points.iter().skip(first).step_by(stride) {
         walk.go_to(point.place)?;
         let builder = inner.builder(&walk.window);
         let shapes = Shapes::new(

@@ -21,6 +21,8 @@ use crate::error::DriveError;
 
 /// Runs of the checker for one finding.
 const RUNS: u32 = 300;
+/// Earlier points at which is tried whether anything has to be lost.
+const EARLIER: usize = 16;
 /// States that a missing flush is tried on.
 const TRIED: usize = 12;
 
@@ -93,6 +95,35 @@ impl<'a> Shrinker<'a> {
         verdict: &Verdict,
         others: &[Choice],
     ) -> Result<Smallest, DriveError> {
+        let smallest = self.shrink_there(choice, verdict, others)?;
+        if smallest.lost.is_empty() {
+            return Ok(smallest);
+        }
+        // The same files may have been left by a cut a little earlier, without any loss.
+        let points = &self.subject.points.points;
+        let at = points.partition_point(|point| point.place < choice.place);
+        let acks = self.subject.lines_before(choice.place);
+        let earlier = points[..at].iter().rev().take(EARLIER);
+        for point in earlier.take_while(|point| point.acks == acks) {
+            let whole = Choice {
+                place: point.place,
+                lost: Vec::new(),
+                torn: Vec::new(),
+            };
+            let tree = self.subject.build(&whole, &[])?;
+            if self.fails(&tree, self.subject.acks(acks))? {
+                return self.shrink_there(&whole, verdict, others);
+            }
+        }
+        Ok(smallest)
+    }
+
+    fn shrink_there(
+        &mut self,
+        choice: &Choice,
+        verdict: &Verdict,
+        others: &[Choice],
+    ) -> Result<Smallest, DriveError> {
         let subject = self.subject;
         let mut reader = subject.reader()?;
         let mut walk = subject.walk(&mut reader);
@@ -150,7 +181,8 @@ impl<'a> Shrinker<'a> {
     }
 
     /// Finds flushes that make the failures go away. There is time for one only if something
-    /// that belongs to the failure happened behind it: what is there, or an acknowledgement.
+    /// that belongs to the failure happened behind it: what is there or lost, or an
+    /// acknowledgement.
     fn missing(
         &mut self,
         lost: &[Effect],
@@ -160,28 +192,31 @@ impl<'a> Shrinker<'a> {
     ) -> Result<Option<Missing>, DriveError> {
         let events: Vec<u64> = lost.iter().map(|effect| effect.event).collect();
         let words = self.subject.words(&events)?;
-        // The last of those that are alike: behind it there is the least time.
+        let acks = self.subject.lines_before(smallest.place);
+        let in_time = |behind: u64| {
+            let place = Place {
+                event: behind,
+                after: true,
+            };
+            let later = |effect: &Effect| effect.event > behind;
+            there.iter().any(later)
+                || lost.iter().any(later)
+                || acks > self.subject.lines_before(place)
+        };
+        // The last of those that are alike and have time for a flush.
         let mut after: Vec<(u64, After)> = Vec::new();
         for (effect, word) in lost.iter().zip(words) {
             let rule = After {
                 word,
                 target: Target::of(effect),
+                until: u64::MAX,
             };
             match after.iter_mut().find(|(_, known)| *known == rule) {
+                _ if !in_time(effect.event) => {}
                 Some((behind, _)) => *behind = (*behind).max(effect.event),
                 None => after.push((effect.event, rule)),
             }
         }
-        let acks = self.subject.lines_before(smallest.place);
-        let in_time = |(behind, _): &(u64, After)| {
-            let place = Place {
-                event: *behind,
-                after: true,
-            };
-            there.iter().any(|effect| effect.event > *behind)
-                || acks > self.subject.lines_before(place)
-        };
-        after.retain(in_time);
         let mut tries: Vec<Vec<(u64, After)>> = after.iter().map(|one| vec![*one]).collect();
         if after.len() > 1 {
             tries.push(after);
@@ -189,7 +224,12 @@ impl<'a> Shrinker<'a> {
         let mut best: Option<Missing> = None;
         for after in tries {
             let rules: Vec<After> = after.iter().map(|(_, rule)| *rule).collect();
-            if !self.helps(&rules, smallest)? {
+            // In the smallest state there is no time behind later ones.
+            let bounded = after.iter().map(|(until, rule)| After {
+                until: *until,
+                ..*rule
+            });
+            if !self.helps(&bounded.collect::<Vec<_>>(), smallest)? {
                 continue;
             }
             let mut explains = Vec::new();
