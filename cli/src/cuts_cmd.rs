@@ -46,7 +46,6 @@ pub(crate) fn run(args: &CutsArgs, again: &str) -> Result<(), Failure> {
     };
     let stop = || interrupt::stopped().is_some();
     let report = explore(&plan, &mut told, &stop)?;
-    drop(told);
     drop(bar);
     if let Some(to) = &outputs.html {
         to.write(report.html(Some(again)).as_bytes())?;

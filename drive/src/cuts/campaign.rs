@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::checker::{Checker, Place as Mounting, Verdict};
-use super::recovery::{self, Recovery};
+use super::recovery::{self, Checked, Recovery};
 use super::shapes::{SMALL, Shapes};
 use super::subject::{Choice, Subject};
 use super::tree::Tree;
@@ -97,7 +97,7 @@ struct Job {
 struct Done {
     number: u64,
     choice: Choice,
-    result: Result<(Verdict, Vec<(Verdict, Recovery)>, u64), DriveError>,
+    result: Result<Checked, DriveError>,
 }
 
 /// Explores a recording. `told` hears of progress; `stop` is asked whether to end.
@@ -157,9 +157,7 @@ fn work(
             cuts if cuts > 0 && job.recover => {
                 recovery::check(subject, place, &job.tree, &job.acks, cuts)
             }
-            _ => place
-                .check(&job.tree, &job.acks)
-                .map(|verdict| (verdict, Vec::new(), 0)),
+            _ => place.check(&job.tree, &job.acks).map(Checked::of),
         };
         let answer = Done {
             number: job.number,
@@ -325,9 +323,13 @@ impl Rounds<'_> {
         self.early.insert(done.number, done);
         while let Some(done) = self.early.remove(&self.got) {
             self.got += 1;
-            let (verdict, recoveries, count) = done.result?;
+            let Checked {
+                verdict,
+                failed,
+                cuts,
+            } = done.result?;
             self.explored.checked += 1;
-            self.explored.recoveries += count;
+            self.explored.recoveries += cuts;
             if !verdict.is_good() {
                 self.fail(Failure {
                     state: done.number,
@@ -336,7 +338,7 @@ impl Rounds<'_> {
                     recovery: None,
                 });
             }
-            for (verdict, recovery) in recoveries {
+            for (verdict, recovery) in failed {
                 self.fail(Failure {
                     state: done.number,
                     choice: done.choice.clone(),

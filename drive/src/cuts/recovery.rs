@@ -21,18 +21,38 @@ pub(super) struct Recovery {
     pub(super) choice: Choice,
 }
 
+/// What a checker said of a state, and of the states that cuts of its recovery left.
+pub(super) struct Checked {
+    pub(super) verdict: Verdict,
+    /// Cuts that it could not live with.
+    pub(super) failed: Vec<(Verdict, Recovery)>,
+    /// States that were left by cuts.
+    pub(super) cuts: u64,
+}
+
+impl Checked {
+    /// A verdict without any cut.
+    pub(super) fn of(verdict: Verdict) -> Checked {
+        Checked {
+            verdict,
+            failed: Vec::new(),
+            cuts: 0,
+        }
+    }
+}
+
 /// States that are tried at each point of a recovery.
 const EACH: usize = 6;
 
 /// Runs the checker on a state, and again on up to `cuts` states that a power cut in the first run
-/// leaves. The number of those is returned, too.
+/// leaves.
 pub(super) fn check(
     subject: &Subject,
     place: &Place,
     tree: &Tree,
     acks: &[u8],
     cuts: usize,
-) -> Result<(Verdict, Vec<(Verdict, Recovery)>, u64), DriveError> {
+) -> Result<Checked, DriveError> {
     let file = tempfile::Builder::new()
         .prefix("treering-recovery-")
         .tempfile();
@@ -46,7 +66,7 @@ pub(super) fn check(
     recorder.finish()?;
     let log = Arc::new(log);
     if !verdict.is_good() {
-        return Ok((verdict, Vec::new(), 0));
+        return Ok(Checked::of(verdict));
     }
     let (mut failed, mut count) = (Vec::new(), 0);
     let inner = Subject::over(
@@ -87,5 +107,9 @@ pub(super) fn check(
             }
         }
     }
-    Ok((verdict, failed, count))
+    Ok(Checked {
+        verdict,
+        failed,
+        cuts: count,
+    })
 }

@@ -251,7 +251,7 @@ impl Cuts {
         rows.push(("Checker", one_line(&self.checker)));
         let unit = self.torn_bytes;
         rows.push(("Model", format!("{}, torn at {unit} B", self.model.name())));
-        let (points, kinds) = (grouped(*points), grouped((*kinds).into()));
+        let (points, kinds) = (grouped(*points), grouped(*kinds));
         let acks = grouped(*acknowledgements);
         rows.push((
             "Points",
