@@ -283,11 +283,15 @@ impl Cuts {
         let failed = grouped(states.failed);
         let verdict = match states.failed {
             0 => self.verdict.clone(),
-            _ => format!(
-                "{}: {failed} states, {} causes",
-                self.verdict,
-                self.findings.len()
-            ),
+            _ => {
+                let causes = self.findings.len();
+                let causes = if causes == 1 {
+                    "1 cause".into()
+                } else {
+                    format!("{causes} causes")
+                };
+                format!("{}: {failed} states, {causes}", self.verdict)
+            }
         };
         rows.push(("Verdict", verdict));
         rows
