@@ -39,8 +39,8 @@ int treering_put(void *store, const unsigned char *key, size_t key_len,
 /* Removes a key, if it is there. */
 int treering_delete(void *store, const unsigned char *key, size_t key_len);
 
-/* Calls `row` with each record at or above `bound`, ascending; if `back`, with each below it (all if
- * it is NULL), descending; until `row` returns something other than 0. */
+/* Calls `row` with each record at or above `bound`, ascending; if `back`, with each below it
+ * (all if it is NULL), descending; until `row` returns something other than 0. */
 int treering_scan(void *store, const unsigned char *bound, size_t bound_len, int back,
                   treering_row row, void *context);
 
