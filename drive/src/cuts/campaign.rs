@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::checker::{Checker, Place as Mounting, Verdict};
+use super::checker::{Checker, Mounting, Verdict};
 use super::recovery::{self, Checked, Recovery};
 use super::shapes::{SMALL, Shapes};
 use super::subject::{Choice, Subject};
@@ -79,7 +79,8 @@ pub(super) struct Explored {
     pub(super) exhausted: bool,
     /// Whether it was stopped from outside.
     pub(super) stopped: bool,
-    /// Some failures of each kind, in the order in which the kinds were found first.
+    /// What failures of a kind print, how many there are, and some of them; in the order in which
+    /// the kinds were found first. Those of cut recoveries are kinds of their own.
     pub(super) failures: Vec<(String, u64, Vec<Failure>)>,
 }
 
@@ -183,8 +184,8 @@ struct Rounds<'a> {
     explored: Explored,
     /// Points of which every subset was tried.
     whole: FxHashSet<usize>,
-    /// Failures by kind.
-    kinds: FxHashMap<String, usize>,
+    /// Failures by kind, those of cut recoveries apart.
+    kinds: FxHashMap<(String, bool), usize>,
     sent: u64,
     got: u64,
     /// Answers that came before those of earlier states.
@@ -354,11 +355,9 @@ impl Rounds<'_> {
     fn fail(&mut self, failure: Failure) {
         let explored = &mut self.explored;
         explored.failed += 1;
-        let mut kind = failure.verdict.kind();
-        if failure.recovery.is_some() {
-            kind.push_str("\nrecovery");
-        }
-        let at = *self.kinds.entry(kind.clone()).or_insert_with(|| {
+        let kind = failure.verdict.kind();
+        let key = (kind.clone(), failure.recovery.is_some());
+        let at = *self.kinds.entry(key).or_insert_with(|| {
             explored.failures.push((kind, 0, Vec::new()));
             explored.failures.len() - 1
         });

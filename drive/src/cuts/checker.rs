@@ -20,6 +20,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use super::content::Store;
 use super::laid;
+use super::points::in_words;
 use super::tree::Tree;
 use crate::error::DriveError;
 use crate::face::{Face, MountOptions, PageCache};
@@ -71,19 +72,11 @@ impl Verdict {
     /// numbers.
     pub(super) fn kind(&self) -> String {
         let mut kind = self.words();
-        let lines = self.output.lines().filter(|line| !line.trim().is_empty());
-        for line in lines.take(1) {
+        let mut lines = self.output.lines().filter(|line| !line.trim().is_empty());
+        if let Some(line) = lines.next() {
             kind.push('\n');
-            let mut digits = false;
-            for c in line.chars().take(160) {
-                let digit = c.is_ascii_digit();
-                if !digit {
-                    kind.push(c);
-                } else if !digits {
-                    kind.push('#');
-                }
-                digits = digit;
-            }
+            let line: String = line.chars().take(160).collect();
+            kind.push_str(&in_words(&line));
         }
         kind
     }
@@ -104,7 +97,7 @@ pub(super) struct Checker {
 }
 
 /// A place where states are mounted, one after the other.
-pub(super) struct Place {
+pub(super) struct Mounting {
     dir: PathBuf,
     acks: PathBuf,
     checker: Arc<Checker>,
@@ -113,15 +106,15 @@ pub(super) struct Place {
     _temporary: tempfile::TempDir,
 }
 
-impl Place {
-    /// Makes a place.
-    pub(super) fn new(checker: Arc<Checker>, store: Arc<Store>) -> Result<Place, DriveError> {
+impl Mounting {
+    /// Makes the place.
+    pub(super) fn new(checker: Arc<Checker>, store: Arc<Store>) -> Result<Mounting, DriveError> {
         let temporary = tempfile::Builder::new().prefix("treering-cut-").tempdir();
         let temporary = temporary.map_err(DriveError::system("a temporary directory"))?;
         let (dir, acks) = (temporary.path().join("dir"), temporary.path().join("acks"));
         let made = std::fs::create_dir(&dir);
         made.map_err(DriveError::system(dir.display().to_string()))?;
-        Ok(Place {
+        Ok(Mounting {
             _janitor: Janitor::watch(&dir, Directory::Keep)?,
             dir,
             acks,

@@ -64,7 +64,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use self::campaign::{Explored, Limits};
-use self::checker::{Checker, Place};
+use self::checker::{Checker, Mounting};
 use self::content::Store;
 use self::found::{Found, FoundRecovery};
 pub use self::model::Model;
@@ -147,7 +147,7 @@ pub fn explore(
             file: plan.log.clone(),
             place: "its contents".into(),
             expected: "the bytes of every write".into(),
-            found: "writes without their bytes; record with `--contents all`".into(),
+            found: "writes without their bytes; record with `--record`".into(),
         });
     }
     let checker = Arc::new(checker_of(plan, &header));
@@ -165,6 +165,12 @@ pub fn explore(
         });
     };
     let explored = campaign::explore(&subject, &checker, limits, &mut tell, stop)?;
+    let small = Small {
+        plan,
+        subject: &subject,
+        mounting: &Mounting::new(checker, Arc::clone(&store))?,
+        header: &header,
+    };
     let mut findings: Vec<Finding> = Vec::new();
     let (checked, failed) = (explored.checked, explored.failed);
     for (number, (kind, count, failures)) in (1..).zip(&explored.failures) {
@@ -174,12 +180,6 @@ pub fn explore(
             kinds: number,
             all_kinds: explored.failures.len() as u64,
         });
-        let small = Small {
-            plan,
-            subject: &subject,
-            checker: &checker,
-            header: &header,
-        };
         for finding in small.findings(kind, *count, failures)? {
             match findings.iter_mut().find(|known| known.is_like(&finding)) {
                 Some(known) => known.merge(finding),
@@ -191,7 +191,7 @@ pub fn explore(
         }
     }
     for (number, finding) in (1..).zip(&mut findings) {
-        keep(plan, number, finding)?;
+        keep(plan, &subject, number, finding)?;
     }
     Ok(Cuts::new(plan, &header, &subject, &explored, findings))
 }
@@ -202,13 +202,9 @@ pub fn explore(
 /// # Errors
 /// As of [`explore`]; [`DriveError::Bad`] if the file is no found state or its recording is another
 /// one.
-pub fn replay(
-    found: &Path,
-    plan: &Plan,
-    recording: Option<&Path>,
-) -> Result<(String, String, bool), DriveError> {
+pub fn replay(found: &Path, plan: &Plan) -> Result<(String, String, bool), DriveError> {
     let state = Found::read(found)?;
-    let log = recording.unwrap_or(&state.recording).to_owned();
+    let log = state.recording.clone();
     let header = header(&log)?;
     if header.began_unix_ms != state.began_unix_ms {
         return Err(DriveError::Bad {
@@ -221,9 +217,7 @@ pub fn replay(
     let store = Arc::new(Store::default());
     let subject = Subject::open(&log, state.rules(), &store)?;
     let mut tree = subject.build(&state.choice, &[])?;
-    let acks = subject
-        .acks(subject.lines_before(state.choice.place))
-        .to_vec();
+    let acks = subject.acks_before(state.choice.place).to_vec();
     let inner;
     if let Some(recovery) = &state.recovery {
         let dir = found.parent().unwrap_or(Path::new(""));
@@ -235,7 +229,7 @@ pub fn replay(
         laid::copy(&tree, &store, dir)?;
     }
     let checker = Arc::new(checker_of(plan, &header));
-    let verdict = Place::new(checker, Arc::clone(&store))?.check(&tree, &acks)?;
+    let verdict = Mounting::new(checker, Arc::clone(&store))?.check(&tree, &acks)?;
     Ok((verdict.words(), verdict.output.clone(), verdict.is_good()))
 }
 
@@ -293,7 +287,7 @@ fn checker_of(plan: &Plan, header: &Header) -> Checker {
 struct Small<'a> {
     plan: &'a Plan,
     subject: &'a Subject,
-    checker: &'a Arc<Checker>,
+    mounting: &'a Mounting,
     header: &'a Header,
 }
 
@@ -305,18 +299,16 @@ impl Small<'_> {
         failures: &[campaign::Failure],
     ) -> Result<Vec<Finding>, DriveError> {
         let mut findings = Vec::new();
-        let mounting = Place::new(Arc::clone(self.checker), Arc::clone(&self.subject.store))?;
         let Some(first) = failures.first() else {
             return Ok(findings);
         };
         if let Some(recovery) = &first.recovery {
             // The recording of a recovery belongs to one state alone.
             let outer = self.subject.build(&first.choice, &[])?;
-            let lines = self.subject.lines_before(first.choice.place);
-            let acks = self.subject.acks(lines).to_vec();
+            let acks = self.subject.acks_before(first.choice.place).to_vec();
             let rules = self.subject.rules;
             let inner = Subject::over(&recovery.log, rules, &self.subject.store, outer, acks)?;
-            let mut shrinker = Shrinker::new(&inner, &mounting, kind);
+            let mut shrinker = Shrinker::new(&inner, self.mounting, kind);
             let smallest = shrinker.shrink(&recovery.choice, &first.verdict, &[])?;
             let story = story::tell(&inner, &smallest)?;
             let found = self.found(&first.choice, Some((recovery, &smallest.choice)));
@@ -325,7 +317,7 @@ impl Small<'_> {
         }
         let mut left = shrink::by_size(failures);
         while let Some(choice) = left.first().cloned() {
-            let mut shrinker = Shrinker::new(self.subject, &mounting, kind);
+            let mut shrinker = Shrinker::new(self.subject, self.mounting, kind);
             left.remove(0);
             let smallest = shrinker.shrink(&choice, &first.verdict, &left)?;
             let story = story::tell(self.subject, &smallest)?;
@@ -379,7 +371,12 @@ pub(crate) struct FoundState {
 }
 
 /// Writes a finding's state, and copies it if that is wanted.
-fn keep(plan: &Plan, number: u32, finding: &mut Finding) -> Result<(), DriveError> {
+fn keep(
+    plan: &Plan,
+    subject: &Subject,
+    number: u32,
+    finding: &mut Finding,
+) -> Result<(), DriveError> {
     let Some(mut state) = finding.state.take() else {
         return Ok(());
     };
@@ -396,11 +393,9 @@ fn keep(plan: &Plan, number: u32, finding: &mut Finding) -> Result<(), DriveErro
     state.found.write(&path)?;
     finding.replay = path.display().to_string();
     if let Some(dir) = &plan.keep {
-        let store = Arc::new(Store::default());
-        let subject = Subject::open(&plan.log, state.found.rules(), &store)?;
         let tree = subject.build(&state.found.choice, &[])?;
         let to = dir.join(number.to_string());
-        laid::copy(&tree, &store, &to)?;
+        laid::copy(&tree, &subject.store, &to)?;
         finding.kept = Some(to.display().to_string());
     }
     Ok(())

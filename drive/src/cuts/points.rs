@@ -337,3 +337,8 @@ pub(super) fn without_numbers(name: &[u8]) -> Vec<u8> {
     }
     short
 }
+
+/// A text without its digits.
+pub(super) fn in_words(text: &str) -> String {
+    String::from_utf8_lossy(&without_numbers(text.as_bytes())).into_owned()
+}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
-use super::checker::{Place, Verdict};
+use super::checker::{Mounting, Verdict};
 use super::shapes::Shapes;
 use super::subject::{Choice, Subject};
 use super::tree::Tree;
@@ -48,7 +48,7 @@ const EACH: usize = 6;
 /// leaves.
 pub(super) fn check(
     subject: &Subject,
-    place: &Place,
+    place: &Mounting,
     tree: &Tree,
     acks: &[u8],
     cuts: usize,

@@ -11,7 +11,7 @@
 use rustc_hash::FxHashMap;
 
 use super::campaign::Failure;
-use super::checker::{Place as Mounting, Verdict};
+use super::checker::{Mounting, Verdict};
 use super::effect::{Effect, EffectId};
 use super::points::{After, Place, Target};
 use super::state::{Fate, Fates, complete, settle};
@@ -63,11 +63,10 @@ pub(super) struct Shrinker<'a> {
 impl<'a> Shrinker<'a> {
     /// For failures of a kind.
     pub(super) fn new(subject: &'a Subject, mounting: &'a Mounting, kind: &str) -> Shrinker<'a> {
-        let kind = kind.strip_suffix("\nrecovery").unwrap_or(kind).to_owned();
         Shrinker {
             subject,
             mounting,
-            kind,
+            kind: kind.to_owned(),
             runs: 0,
             known: FxHashMap::default(),
         }
@@ -130,7 +129,7 @@ impl<'a> Shrinker<'a> {
         walk.go_to(choice.place)?;
         let builder = subject.builder(&walk.window);
         let effects = builder.effects();
-        let acks = subject.acks(subject.lines_before(choice.place));
+        let acks = subject.acks_before(choice.place);
         let given = choice.fates(effects);
         let lost: Vec<usize> = (0..given.len())
             .filter(|at| given[*at] != Fate::Kept)
@@ -248,7 +247,7 @@ impl<'a> Shrinker<'a> {
     /// Whether a state no longer fails with more flushes.
     fn helps(&mut self, rules: &[After], choice: &Choice) -> Result<bool, DriveError> {
         let tree = self.subject.build(choice, rules)?;
-        let acks = self.subject.acks(self.subject.lines_before(choice.place));
+        let acks = self.subject.acks_before(choice.place);
         let spent = self.runs >= RUNS && !self.known.contains_key(&tree.hash());
         Ok(!self.fails(&tree, acks)? && !spent)
     }
@@ -291,13 +290,7 @@ fn minimise(
 
 /// The choices of failures, those with the fewest losses first.
 pub(super) fn by_size(failures: &[Failure]) -> Vec<Choice> {
-    let of = |failure: &Failure| {
-        failure.recovery.as_ref().map_or_else(
-            || failure.choice.clone(),
-            |recovery| recovery.choice.clone(),
-        )
-    };
-    let mut choices: Vec<Choice> = failures.iter().map(of).collect();
+    let mut choices: Vec<Choice> = failures.iter().map(|f| f.choice.clone()).collect();
     choices.sort_by_key(|choice| (choice.lost.len() + choice.torn.len(), choice.place));
     choices
 }

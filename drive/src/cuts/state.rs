@@ -235,13 +235,7 @@ impl<'a> Builder<'a> {
         effect: &Effect,
         fate: &Fate,
     ) -> Result<(), DriveError> {
-        let What::Bytes {
-            node,
-            offset,
-            len,
-            payload,
-        } = &effect.what
-        else {
+        let What::Bytes { offset, len, .. } = &effect.what else {
             return Ok(());
         };
         let (from, to) = (*offset, offset + len);
@@ -265,12 +259,12 @@ impl<'a> Builder<'a> {
                     }
                 }
             }
-            let part = (begin.max(from), end.min(to));
-            tree.write(*node, *offset, payload, part, self.store)?;
+            self.bring_part(tree, effect, (begin, end))?;
         }
         Ok(())
     }
 
+    /// Brings those bytes that lie in a range.
     fn bring_part(
         &self,
         tree: &mut Tree,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::content::BLOCK;
 use super::effect::{Effect, What};
 use super::model::Model;
-use super::points::without_numbers;
+use super::points::in_words;
 use super::shrink::Smallest;
 use super::subject::{Part, Subject};
 use super::tree::Payload;
@@ -279,11 +279,11 @@ fn words(effect: &Effect, names: &Names, whose: Option<&str>) -> String {
 /// What an effect is, without numbers.
 fn phrase(effect: &Effect, names: &Names, whose: Option<&str>) -> String {
     if let Some(whose) = whose {
-        return String::from_utf8_lossy(&without_numbers(whose.as_bytes())).into_owned();
+        return in_words(whose);
     }
     let file = |node| {
         let path = path(names, node);
-        String::from_utf8_lossy(&without_numbers(path.as_bytes())).into_owned()
+        in_words(&path)
     };
     match &effect.what {
         What::Bytes { node, .. } => format!("bytes of {}", file(*node)),
@@ -294,7 +294,7 @@ fn phrase(effect: &Effect, names: &Names, whose: Option<&str>) -> String {
         }
         What::Entry { .. } | What::Rename(_) => {
             let words = words(effect, names, None);
-            String::from_utf8_lossy(&without_numbers(words.as_bytes())).into_owned()
+            in_words(&words)
         }
     }
 }

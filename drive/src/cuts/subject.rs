@@ -135,7 +135,12 @@ impl Subject {
         }
     }
 
-    /// Lines that were acknowledged before a place.
+    /// The text of the lines that were acknowledged before a place.
+    pub(super) fn acks_before(&self, place: Place) -> &[u8] {
+        self.acks(self.lines_before(place))
+    }
+
+    /// The number of lines that were acknowledged before a place.
     pub(super) fn lines_before(&self, place: Place) -> u64 {
         let points = &self.points.points;
         let at = points.partition_point(|point| point.place <= place);

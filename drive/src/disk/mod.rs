@@ -133,18 +133,9 @@ pub fn mount_with(
         Some(_) => exists(&image, fs, options)?,
         None => false,
     };
-    let sniffer = Sniffer::new(&image, fs);
-    let mut mount = DiskMount {
-        dir: options.dir.clone(),
-        mounted: None,
-        disk: Arc::new(Disk::new(image, sniffer, sink)),
-        sampler: None,
-        device: None,
-        served: None,
-        session: None,
-        janitor: Some(Janitor::watch(&options.dir, Directory::Keep)?),
-        _kept: kept,
-    };
+    let mut mount = DiskMount::new(options, fs, image, sink);
+    mount.janitor = Some(Janitor::watch(&options.dir, Directory::Keep)?);
+    mount._kept = kept;
     match fs {
         FileSystem::None => mount.serve_in_directory(options)?,
         _ => mount.serve_file_system(options, fs, discard, exists)?,
@@ -164,18 +155,7 @@ pub(crate) fn mount_image(
     sink: Arc<dyn Sink>,
 ) -> Result<DiskMount, DriveError> {
     check(options, fs)?;
-    let sniffer = Sniffer::new(&image, fs);
-    let mut mount = DiskMount {
-        dir: options.dir.clone(),
-        mounted: None,
-        disk: Arc::new(Disk::new(image, sniffer, sink)),
-        sampler: None,
-        device: None,
-        served: None,
-        session: None,
-        janitor: None,
-        _kept: None,
-    };
+    let mut mount = DiskMount::new(options, fs, image, sink);
     if fs == FileSystem::None {
         mount.serve_in_directory(options)?;
         return Ok(mount);
@@ -189,6 +169,22 @@ pub(crate) fn mount_image(
 }
 
 impl DiskMount {
+    /// A disk that is not served yet.
+    fn new(options: &MountOptions, fs: FileSystem, image: Image, sink: Arc<dyn Sink>) -> DiskMount {
+        let sniffer = Sniffer::new(&image, fs);
+        DiskMount {
+            dir: options.dir.clone(),
+            mounted: None,
+            disk: Arc::new(Disk::new(image, sniffer, sink)),
+            sampler: None,
+            device: None,
+            served: None,
+            session: None,
+            janitor: None,
+            _kept: None,
+        }
+    }
+
     fn serve_in_directory(&mut self, options: &MountOptions) -> Result<(), DriveError> {
         let above = match options.page_cache {
             PageCache::WriteBack => Above::PageCache,
