@@ -3,27 +3,9 @@
 mod support;
 
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::Value;
-use support::{listing, ok, treering};
-
-/// Whether this machine has FUSE, and root where it is needed; says so if not.
-fn has(root: bool) -> bool {
-    let id = Command::new("id").arg("-u").output().expect("id starts");
-    let is_root = id.stdout.trim_ascii() == b"0";
-    let lacks = match Path::new("/dev/fuse").exists() {
-        false => Some("/dev/fuse"),
-        true if root && !(is_root && Path::new("/dev/loop-control").exists()) => {
-            Some("root and loop devices")
-        }
-        true => None,
-    };
-    if let Some(lacks) = lacks {
-        eprintln!("SKIPPED: this machine has no {lacks}");
-    }
-    lacks.is_none()
-}
+use support::{has, listing, ok, treering};
 
 /// Replaces a file five times; `FILE` and `DIRECTORY` sync what their names say.
 const PROGRAM: &str = r#"
@@ -85,7 +67,7 @@ fn findings(report: &Value) -> Vec<(String, String)> {
 
 #[test]
 fn a_program_that_syncs_everything_survives_every_model() {
-    if !has(false) {
+    if !has(&["/dev/fuse"]) {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -108,7 +90,7 @@ fn a_program_that_syncs_everything_survives_every_model() {
 
 #[test]
 fn a_file_that_is_not_synced_before_its_rename_is_found_and_named() {
-    if !has(false) {
+    if !has(&["/dev/fuse"]) {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -165,7 +147,7 @@ fn a_file_that_is_not_synced_before_its_rename_is_found_and_named() {
 
 #[test]
 fn a_directory_that_is_not_synced_is_found_and_named() {
-    if !has(false) {
+    if !has(&["/dev/fuse"]) {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -186,7 +168,7 @@ fn a_directory_that_is_not_synced_is_found_and_named() {
 
 #[test]
 fn below_a_real_file_system_the_disk_is_cut() {
-    if !has(true) {
+    if !has(&["/dev/fuse", "/dev/loop-control", "root"]) {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -230,7 +212,7 @@ fn what_cannot_be_done_is_said_in_one_sentence() {
         "expected one of strict",
     );
     refused(&["cuts", "--replay", "no.rec", "--", "true"], 2, "no.rec");
-    if !has(false) {
+    if !has(&["/dev/fuse"]) {
         return;
     }
     record(folder, "files", "sync new", "sync .");

@@ -7,29 +7,10 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use support::{listing, ok, treering};
+use support::{has, listing, ok, treering};
 
 fn json(text: &str) -> Value {
     serde_json::from_str(text).expect("JSON")
-}
-
-/// Whether this machine has what a test needs; says so if not.
-fn has(what: &[&str]) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let lacks = what.iter().find(|what| match **what {
-        "root" => !rustix_is_root(),
-        device if device.starts_with('/') => !Path::new(device).exists(),
-        program => !std::env::split_paths(&path).any(|folder| folder.join(program).is_file()),
-    });
-    if let Some(lacks) = lacks {
-        eprintln!("SKIPPED: this machine has no {lacks}");
-    }
-    lacks.is_none()
-}
-
-fn rustix_is_root() -> bool {
-    let id = Command::new("id").arg("-u").output().expect("id starts");
-    id.stdout.trim_ascii() == b"0"
 }
 
 fn refused(folder: &Path, args: &[&str], status: i32, words: &[&str]) {

@@ -1,8 +1,12 @@
 //! `treering oracle --exec` and `--so`, through the command line: verdicts, exit statuses and the one
 //! sentence that says what is wrong.
 
+mod support;
+
 use std::path::Path;
 use std::process::{Command, Output};
+
+use support::{has, treering};
 
 fn toy(bugs: &str) -> Option<String> {
     if Command::new("python3").arg("--version").output().is_err() {
@@ -17,12 +21,7 @@ fn toy(bugs: &str) -> Option<String> {
 }
 
 fn oracle(folder: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_treering"))
-        .arg("oracle")
-        .args(args)
-        .current_dir(folder)
-        .output()
-        .expect("treering starts")
+    treering(folder, &[&["oracle"], args].concat())
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -151,8 +150,7 @@ fn what_is_wrong_with_an_adapter_is_one_sentence_with_its_own_status() {
 #[test]
 fn power_cuts_on_a_drive_find_what_is_not_synced() {
     let Some(honest) = toy("fsync") else { return };
-    if !Path::new("/dev/fuse").exists() {
-        eprintln!("SKIPPED: this machine has no /dev/fuse");
+    if !has(&["/dev/fuse"]) {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");

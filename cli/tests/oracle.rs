@@ -1,15 +1,14 @@
 //! `treering oracle`, tested through the command line.
 
+mod support;
+
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
+
+use support::treering;
 
 fn oracle(folder: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_treering"))
-        .arg("oracle")
-        .args(args)
-        .current_dir(folder)
-        .output()
-        .expect("treering starts")
+    treering(folder, &[&["oracle"], args].concat())
 }
 
 fn text(bytes: &[u8]) -> String {

@@ -47,6 +47,25 @@ pub(crate) fn listing(folder: &Path) -> Vec<String> {
     names
 }
 
+/// Whether this machine has what a test needs; says so if not.
+pub(crate) fn has(what: &[&str]) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let lacks = what.iter().find(|what| match **what {
+        "root" => !is_root(),
+        device if device.starts_with('/') => !Path::new(device).exists(),
+        program => !std::env::split_paths(&path).any(|folder| folder.join(program).is_file()),
+    });
+    if let Some(lacks) = lacks {
+        eprintln!("SKIPPED: this machine has no {lacks}");
+    }
+    lacks.is_none()
+}
+
+fn is_root() -> bool {
+    let id = Command::new("id").arg("-u").output().expect("id starts");
+    id.stdout.trim_ascii() == b"0"
+}
+
 /// The path of a real trace, if it exists. Real traces are not part of the project.
 pub(crate) fn real_trace(name: &str) -> Option<PathBuf> {
     let folder = match std::env::var_os("TREERING_TRACES") {
