@@ -21,7 +21,7 @@ const FOREVER: Duration = Duration::from_secs(1 << 40);
 pub(crate) fn run(args: &CutsArgs, again: &str) -> Result<(), Failure> {
     if let Some(found) = &args.replay {
         let plan = plan(args, PathBuf::new());
-        let (ended, printed, good) = replay(found, &plan, None)?;
+        let (ended, printed, good) = replay(found, &plan)?;
         output::say(printed.as_bytes())?;
         output::say(format!("{}: {ended}\n", found.display()).as_bytes())?;
         return match good {

@@ -41,8 +41,8 @@ use crate::units;
     The same seed, operations and runs give the same programs and the same verdict. With a budget, \
     the number of programs varies, and the report names what there was no time for.\n\
     Exit codes: 0 nothing found, 1 a violation, 2 bad usage, a bad program file or an adapter that \
-    breaks the protocol, 3 not in this build or not to be started, 4 something was never exercised: with a budget and without --strict, what a mode is \
-    for; otherwise anything.\n\
+    breaks the protocol, 3 not in this build or not to be started, 4 something was never \
+    exercised: with a budget and without --strict, what a mode is for; otherwise anything.\n\
     Glossary: docs/GLOSSARY.md")]
 pub(crate) struct OracleArgs {
     /// All variants of one of our trees: btree, bf, bminus, ccl, lodge or pmtree; or one spec such
