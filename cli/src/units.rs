@@ -147,6 +147,17 @@ pub(crate) fn count(text: &str) -> Result<u64, String> {
     read(text, "a count", &UNITS, "1000, 500k or 2M")
 }
 
+/// Parses which of some, from the first one.
+///
+/// # Errors
+/// If the text is not valid, a message that says what was expected.
+pub(crate) fn ordinal(text: &str) -> Result<u64, String> {
+    match count(text)? {
+        0 => Err("expected 1 or more: 1 is the first".into()),
+        number => Ok(number),
+    }
+}
+
 /// Parses a count that fits into 32 bits.
 ///
 /// # Errors

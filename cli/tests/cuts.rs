@@ -241,3 +241,72 @@ fn what_cannot_be_done_is_said_in_one_sentence() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(matches!(output.status.code(), Some(0 | 2 | 4)), "{said}");
 }
+
+/// Writes three records; a flush that fails is tried again, and believed.
+const RETRIES: &str = r#"
+    : >db; sync db; sync .
+    for i in 1 2 3; do
+        dd if=/dev/zero bs=4096 count=1 status=none | tr '\0' $i >>db
+        sync db 2>&1 || sync db
+        echo $i >>$TREERING_ACKS
+    done"#;
+
+#[test]
+fn what_a_failed_fsync_dropped_is_found_missing() {
+    if !has(&["/dev/fuse"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let begin = [
+        "drive",
+        "run",
+        "--record",
+        "a.rec",
+        "--no-predict",
+        "--page-cache",
+        "write-through",
+    ];
+    let run = |flags: &[&str]| {
+        let all = [&begin[..], flags, &["--", "sh", "-c", RETRIES]].concat();
+        treering(folder, &all)
+    };
+    let checker = r#"
+        for i in $(cat "$TREERING_ACKS"); do
+            [ "$(tail -c +$((i * 4096 - 4095)) db | head -c 1)" = "$i" ] || { echo "$i is lost"; exit 1; }
+        done"#;
+    let verdict = |status: i32| {
+        let cut = ["cuts", "a.rec", "--json", "-", "--", "sh", "-c", checker];
+        let output = treering(folder, &cut);
+        assert_eq!(output.status.code(), Some(status), "{output:?}");
+        serde_json::from_slice::<Value>(&output.stdout).expect("JSON")
+    };
+    assert!(run(&[]).status.success());
+    verdict(0);
+    let failed = run(&["--fail-fsync", "4"]);
+    assert!(failed.status.success(), "{failed:?}");
+    let said = String::from_utf8_lossy(&failed.stderr).into_owned();
+    assert!(said.contains("flush 4 of 6 failed"), "{said}");
+    let causes = findings(&verdict(1));
+    assert_eq!(causes.len(), 1, "{causes:?}");
+    assert_eq!(causes[0].0, "lost: bytes of db whose fsync failed");
+    // A fault that never comes is told, and so are those that cannot be.
+    for (flags, status, expected) in [
+        (
+            &["--fail-fsync", "9"][..],
+            4,
+            "flush 9 was to fail, but there were 5",
+        ),
+        (&["--fail-read", "0"], 2, "1 is the first"),
+        (
+            &["--fail-space", "1", "--fs", "ext4"],
+            2,
+            "expected --fs files",
+        ),
+    ] {
+        let output = run(flags);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(status), "{said}");
+        assert!(said.contains(expected), "{said}");
+    }
+}

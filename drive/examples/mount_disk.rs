@@ -75,6 +75,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         keep: std::env::var_os("KEEP").map(PathBuf::from),
         page_cache: PageCache::WriteBack,
         threads: 1,
+        faults: Arc::default(),
     };
     let counts = Arc::new(Counts::default());
     let sink: Arc<dyn Sink> = match std::env::var_os("NOWHERE") {

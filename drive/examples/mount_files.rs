@@ -36,6 +36,7 @@ fn parse() -> Option<(MountOptions, bool)> {
         keep: None,
         page_cache: PageCache::WriteBack,
         threads: 2,
+        faults: Arc::default(),
     };
     let mut stay = false;
     while let Some(flag) = arguments.next() {

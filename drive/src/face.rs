@@ -6,10 +6,12 @@
 //! | [`Face::Disk`] | one FUSE file, a loop device on it, a real file system on that | writes of blocks |
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::DriveError;
+use crate::faults::Faults;
 
 /// Which face a drive shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,6 +77,8 @@ pub struct MountOptions {
     /// Threads that serve requests, at least 1. One is fastest for a program that waits for each
     /// answer: with more, the kernel wakes them in turn, mostly on another processor.
     pub threads: usize,
+    /// Errors that the drive gives on purpose.
+    pub faults: Arc<Faults>,
 }
 
 /// A drive that is being served.

@@ -20,6 +20,7 @@
 //! | [`disk`] | the faces `ext4`, `xfs`, `btrfs` and `none`: a disk with a real file system on it |
 //! | [`export`] | recordings as traces, blkparse's text and fio's logs |
 //! | [`face`] | what a face is: a mounted directory over a drive |
+//! | [`faults`] | errors that a drive gives on purpose |
 //! | [`files`] | the face that is a file system of our own |
 //! | [`space`] | which of the drive's blocks are free |
 //! | [`image`](mod@image) | the drive's bytes, in memory or in a sparse file |
@@ -41,6 +42,7 @@ pub mod disk;
 pub mod error;
 pub mod export;
 pub mod face;
+pub mod faults;
 pub mod files;
 mod fuse;
 pub mod image;

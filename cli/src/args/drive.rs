@@ -31,7 +31,8 @@ pub(crate) enum DriveCommand {
     treering drive run -- sh -c 'dd if=/dev/urandom of=file bs=64k count=99'\n  \
     treering drive run --html app.html -- sqlite3 app.db 'CREATE TABLE t(x)'\n  \
     treering drive run --record app.rec --device ssd,csd --op 7%,28% -- ./my-benchmark\n  \
-    treering drive run --fs ext4 --capacity 4GiB -- ./my-benchmark    # as root\n\n\
+    treering drive run --fs ext4 --capacity 4GiB -- ./my-benchmark    # as root\n  \
+    treering drive run --fail-fsync 3 --record app.rec -- ./my-benchmark\n\n\
     The program runs in the drive's directory, which is also $TREERING_DIR. A line that it writes to \
     the file named by $TREERING_ACKS is stamped with its place in the recording; a line \
     `user_bytes N` says how many bytes of its own it has written so far.\n\
@@ -158,6 +159,17 @@ pub(crate) struct MountArgs {
     /// Whether the kernel may hold written bytes back, as it does on other file systems
     #[arg(long, value_enum, default_value_t)]
     pub(crate) page_cache: PageCacheName,
+    /// Let the N-th flush fail with EIO; what was written to its file since the last one never
+    /// reaches the drive, as on Linux
+    #[arg(long, value_name = "N", value_parser = units::ordinal)]
+    pub(crate) fail_fsync: Option<u64>,
+    /// Let the drive be full from the N-th write on that needs room, until something is removed
+    #[arg(long, value_name = "N", value_parser = units::ordinal)]
+    pub(crate) fail_space: Option<u64>,
+    /// Let the N-th read that reaches the drive fail with EIO, and all of these blocks until they
+    /// are written again
+    #[arg(long, value_name = "N", value_parser = units::ordinal)]
+    pub(crate) fail_read: Option<u64>,
     /// Threads that serve the program's requests
     #[arg(long, value_name = "N", default_value = "1", value_parser = units::small_count)]
     pub(crate) threads: u32,

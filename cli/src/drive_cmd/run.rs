@@ -1,10 +1,12 @@
 //! `treering drive run` and `treering drive mount`.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tempfile::{NamedTempFile, TempDir};
-use treering_drive::face::MountOptions;
+use treering_drive::face::{Face, MountOptions};
+use treering_drive::faults::{FaultPlan, Faults};
 use treering_drive::program::{self as programs, Exit};
 use treering_drive::recording::Contents;
 use treering_drive::report::Ended;
@@ -85,6 +87,7 @@ pub(super) fn run(args: &DriveRunArgs, again: &str) -> Result<(), Failure> {
     told(&mut report.recording.file, &log);
     measure::write(&report, &outputs, Some(again))?;
     interrupt::check(|| "the program was stopped; the report is of what it wrote".into())?;
+    tell_faults(&plan.mount.faults)?;
     match (status, signal) {
         (Some(0), _) => Ok(()),
         (Some(status), _) => Err(Failure::cannot_run(format!(
@@ -119,7 +122,8 @@ pub(super) fn mount(args: &DriveMountArgs, again: &str) -> Result<(), Failure> {
     let mut report = measured(&settings)?;
     told(&mut report.recording.file, &log);
     // Ctrl-C is how a drive is unmounted, so it is no failure.
-    measure::write(&report, &outputs, Some(again))
+    measure::write(&report, &outputs, Some(again))?;
+    tell_faults(&plan.mount.faults)
 }
 
 /// A temporary recording has no name that would tell a reader anything.
@@ -136,6 +140,32 @@ fn end(session: Session) -> Result<(), Failure> {
         output::warn(&busy);
     }
     Ok(())
+}
+
+/// The errors that the drive gives on purpose.
+fn faults(args: &MountArgs) -> Result<Faults, Failure> {
+    if args.fail_space.is_some() && args.fs.face() != Face::Files {
+        return Err(Failure::usage(
+            "--fail-space: expected --fs files, as a disk with a file system has all its room",
+        ));
+    }
+    Ok(Faults::new(FaultPlan {
+        flush: args.fail_fsync,
+        space: args.fail_space,
+        read: args.fail_read,
+    }))
+}
+
+/// Tells what failed on purpose. A fault that never came is a failure.
+fn tell_faults(faults: &Faults) -> Result<(), Failure> {
+    let mut never = None;
+    for (words, happened) in faults.told() {
+        match happened {
+            true => output::warn(&words),
+            false => never = Some(words),
+        }
+    }
+    never.map_or(Ok(()), |words| Err(Failure::not_reached(words)))
 }
 
 /// What to mount, and its recording.
@@ -173,6 +203,7 @@ fn plan(args: &MountArgs, measure: &MeasureArgs, dir: PathBuf) -> Result<(Plan, 
             keep: args.keep.clone(),
             page_cache: args.page_cache.mode(),
             threads: args.threads as usize,
+            faults: Arc::new(faults(args)?),
         },
         log: log.path().into(),
         contents,

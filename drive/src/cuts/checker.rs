@@ -167,6 +167,7 @@ impl Mounting {
             keep: None,
             page_cache,
             threads: 1,
+            faults: Arc::default(),
         };
         let written = std::fs::write(&self.acks, acks);
         written.map_err(DriveError::system(self.acks.display().to_string()))?;

@@ -68,7 +68,7 @@ use self::checker::{Checker, Mounting};
 use self::content::Store;
 use self::found::{Found, FoundRecovery};
 pub use self::model::Model;
-pub use self::report::{Cuts, Finding, Outcome, Recording, States};
+pub use self::report::{Covered, Cuts, Finding, Outcome, Recording, States};
 use self::shrink::Shrinker;
 pub use self::story::{Became, Line};
 use self::subject::{Choice, Rules, Subject};

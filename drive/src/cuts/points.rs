@@ -233,7 +233,7 @@ pub(super) fn find(reader: &mut Reader, window: Window<'_>) -> Result<Points, Dr
             words.push(word);
         }
         let after = match event {
-            Event::Flush { .. } => false,
+            Event::Flush { .. } | Event::FailedFlush { .. } => false,
             Event::Write(write) if write.synced => false,
             Event::Mark { line } if line == MOUNTED => {
                 found = Points {
@@ -314,6 +314,7 @@ fn word(event: &Event, window: &Window<'_>) -> Option<u64> {
         Event::Allocate { node, .. } => (b'f', Some(*node)),
         Event::Punch { node, .. } => (b'p', Some(*node)),
         Event::Flush { node, .. } => (b's', Some(*node)),
+        Event::FailedFlush { node, .. } => (b'e', Some(*node)),
         Event::Attributes { node, .. } | Event::Xattr { node, .. } => (b'a', Some(*node)),
         Event::Mark { .. } => (b'm', None),
         _ => return None,

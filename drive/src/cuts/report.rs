@@ -18,6 +18,8 @@ use crate::recording::Header;
 pub struct Cuts {
     /// [`Cuts::SCHEMA`].
     pub schema: String,
+    /// Whether exploring was not interrupted.
+    pub complete: bool,
     /// The version of Treering.
     pub treering: String,
     /// What was cut.
@@ -61,7 +63,7 @@ pub struct Recording {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct States {
     /// States that were made.
-    pub made: u64,
+    pub explored: u64,
     /// Those that look different to a program; the checker ran on each.
     pub distinct: u64,
     /// Those that it could not live with.
@@ -70,7 +72,14 @@ pub struct States {
     pub recoveries: u64,
     /// Binary logarithm of the number of subsets of what may be lost, over all points, without
     /// torn writes; many of them are illegal or look the same.
-    pub space_log2: f64,
+    pub space: f64,
+    /// How much of it was seen.
+    pub covered: Covered,
+}
+
+/// How much of a recording was explored.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Covered {
     /// Points of which some state was checked.
     pub points: u64,
     /// Kinds of points of which one was.
@@ -79,8 +88,6 @@ pub struct States {
     pub whole: u64,
     /// Whether nothing new was left to be found by drawing.
     pub exhausted: bool,
-    /// Whether it was interrupted.
-    pub stopped: bool,
 }
 
 /// What is wrong, with one cause.
@@ -96,6 +103,10 @@ pub struct Finding {
     pub story: Vec<Line>,
     /// What is lost in it.
     pub smallest: SmallestState,
+    /// The line of `$TREERING_ACKS` without which the checker can live with the state, found by
+    /// trying.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub acknowledged_lost: Option<String>,
     /// The flush with which the failure goes away, found by trying.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing_fsync: Option<String>,
@@ -158,6 +169,7 @@ impl Cuts {
         };
         Cuts {
             schema: Cuts::SCHEMA.into(),
+            complete: !explored.stopped,
             treering: env!("CARGO_PKG_VERSION").into(),
             recording: Recording {
                 file: plan.log.display().to_string(),
@@ -177,16 +189,17 @@ impl Cuts {
             torn_bytes: subject.rules.unit,
             seed: plan.seed,
             states: States {
-                made: explored.made,
+                explored: explored.made,
                 distinct: explored.checked,
                 failed: explored.failed,
                 recoveries: explored.recoveries,
-                space_log2: space(points.points.iter().map(|point| point.effects)),
-                points: explored.points,
-                kinds: explored.kinds,
-                whole: explored.whole,
-                exhausted: explored.exhausted,
-                stopped: explored.stopped,
+                space: space(points.points.iter().map(|point| point.effects)),
+                covered: Covered {
+                    points: explored.points,
+                    kinds: explored.kinds,
+                    whole: explored.whole,
+                    exhausted: explored.exhausted,
+                },
             },
             findings,
             verdict: verdict.into(),
@@ -257,7 +270,7 @@ impl Cuts {
             "Points",
             format!("{points} of {kinds} kinds, {acks} acknowledgements"),
         ));
-        let (distinct, made) = (grouped(states.distinct), grouped(states.made));
+        let (distinct, made) = (grouped(states.distinct), grouped(states.explored));
         let mut words = format!("{distinct} different of {made} made");
         if states.recoveries > 0 {
             let _ = write!(
@@ -267,9 +280,10 @@ impl Cuts {
             );
         }
         rows.push(("States", words));
-        let (seen, all) = (grouped(states.points), grouped(states.kinds));
-        let whole = grouped(states.whole);
-        let space = states.space_log2;
+        let covered = &states.covered;
+        let (seen, all) = (grouped(covered.points), grouped(covered.kinds));
+        let whole = grouped(covered.whole);
+        let space = states.space;
         rows.push((
             "Covered",
             format!("{seen} points of {all} kinds, {whole} with every subset; about 2^{space:.0} subsets in all"),
@@ -403,6 +417,7 @@ impl Finding {
                 torn: smallest.torn.len() as u64,
                 there: smallest.there.len() as u64,
             },
+            acknowledged_lost: smallest.acknowledged.clone(),
             missing_fsync: story.missing,
             replay: String::new(),
             kept: None,
@@ -445,6 +460,10 @@ impl Finding {
         }
         if self.in_recovery {
             rows.push(("when", "the power was cut again during the recovery".into()));
+        }
+        if let Some(line) = &self.acknowledged_lost {
+            let line: String = line.chars().take(100).collect();
+            rows.push(("acknowledged", format!("{line}, and yet lost")));
         }
         if let Some(missing) = &self.missing_fsync {
             rows.push(("missing fsync", missing.clone()));

@@ -25,6 +25,8 @@ const RUNS: u32 = 300;
 const EARLIER: usize = 16;
 /// States that a missing flush is tried on.
 const TRIED: usize = 12;
+/// The last acknowledgements without which a state is tried, if it fails without any.
+const LINES: usize = 24;
 
 /// A failure made small.
 #[derive(Clone, Debug)]
@@ -39,6 +41,8 @@ pub(super) struct Smallest {
     pub(super) there: Vec<Effect>,
     /// Flushes that were missing.
     pub(super) missing: Option<Missing>,
+    /// The acknowledgement without which the checker could live with the state.
+    pub(super) acknowledged: Option<String>,
 }
 
 /// Flushes with which a failure goes away.
@@ -89,6 +93,17 @@ impl<'a> Shrinker<'a> {
 
     /// Makes a failure small. `others` are failures of the same kind.
     pub(super) fn shrink(
+        &mut self,
+        choice: &Choice,
+        verdict: &Verdict,
+        others: &[Choice],
+    ) -> Result<Smallest, DriveError> {
+        let mut smallest = self.smallest(choice, verdict, others)?;
+        smallest.acknowledged = self.acknowledged(&smallest.choice)?;
+        Ok(smallest)
+    }
+
+    fn smallest(
         &mut self,
         choice: &Choice,
         verdict: &Verdict,
@@ -176,7 +191,47 @@ impl<'a> Shrinker<'a> {
             torn,
             there,
             missing,
+            acknowledged: None,
         })
+    }
+
+    /// The last acknowledgement without which the checker can live with a state: what it says is
+    /// not so.
+    fn acknowledged(&self, choice: &Choice) -> Result<Option<String>, DriveError> {
+        let tree = self.subject.build(choice, &[])?;
+        let lines: Vec<&[u8]> = self
+            .subject
+            .acks_before(choice.place)
+            .split_inclusive(|b| *b == b'\n')
+            .collect();
+        let passes = |count: usize| -> Result<bool, DriveError> {
+            Ok(self
+                .mounting
+                .check(&tree, &lines[..count].concat())?
+                .is_good())
+        };
+        let said = |at: usize| Some(String::from_utf8_lossy(lines[at]).trim_end().to_owned());
+        if lines.is_empty() {
+            return Ok(None);
+        }
+        if passes(0)? {
+            let (mut good, mut bad) = (0, lines.len());
+            while bad - good > 1 {
+                let middle = good + (bad - good) / 2;
+                match passes(middle)? {
+                    true => good = middle,
+                    false => bad = middle,
+                }
+            }
+            return Ok(said(good));
+        }
+        // Without what was tried, what is there may be nobody's; so only the last lines are left out.
+        for count in (1..lines.len()).rev().take(LINES) {
+            if passes(count)? {
+                return Ok(said(count));
+            }
+        }
+        Ok(None)
     }
 
     /// Finds flushes that make the failures go away. There is time for one only if something

@@ -13,6 +13,7 @@ use super::points::in_words;
 use super::shrink::Smallest;
 use super::subject::{Part, Subject};
 use super::tree::Payload;
+use super::window::WITH_ITS_PAGE;
 use crate::error::DriveError;
 use crate::layout::{Owner, Owners};
 use crate::recording::event::FlushKind;
@@ -81,11 +82,12 @@ pub(super) fn tell(subject: &Subject, smallest: &Smallest) -> Result<Story, Driv
     let mut effects: Vec<&Effect> = smallest.lost.iter().chain(&smallest.there).collect();
     effects.sort_by_key(|effect| effect.id);
     effects.dedup_by_key(|effect| effect.id);
-    let first = effects.first().map_or(place.event, |effect| effect.event);
+    let mut first = effects.first().map_or(place.event, |effect| effect.event);
     let mut reader = subject.reader()?;
     let (mut recorded, mut lines) = (Recorded::default(), Vec::new());
     let mut phrases: Vec<(Became, String)> = Vec::new();
     let mut missing_flushes: Vec<String> = Vec::new();
+    let mut dropped = Dropped::default();
     while reader.next(&mut recorded)? && recorded.seq <= place.event {
         let at_cut = recorded.seq == place.event;
         let line = |what: String, became| Line {
@@ -104,7 +106,14 @@ pub(super) fn tell(subject: &Subject, smallest: &Smallest) -> Result<Story, Driv
             phrases.push((*became, phrase(effect, &names, whose.as_deref())));
             lines.push(line(words, *became));
         }
-        if recorded.seq >= first || at_cut {
+        if subject.rules.model != Model::Disk
+            && let Some((mut lost, phrase)) = dropped.follow(&recorded, &names, at_cut)
+        {
+            first = lost.first().map_or(first, |line| line.event.min(first));
+            lines.append(&mut lost);
+            phrases.push((Became::Lost, phrase));
+        }
+        if recorded.seq >= first || at_cut || matches!(recorded.event, Event::FailedFlush { .. }) {
             let happened = happened(&recorded.event, &names);
             if let Some(what) = happened {
                 let cut = at_cut && !place.after;
@@ -129,6 +138,7 @@ pub(super) fn tell(subject: &Subject, smallest: &Smallest) -> Result<Story, Driv
             missing_flushes.push(format!("{}{behind}", words.join(" and ")));
         }
     }
+    lines.sort_by_key(|line| line.event);
     if lines.len() > LINES {
         let cut = lines.len() - LINES;
         let gap = Line {
@@ -148,6 +158,50 @@ pub(super) fn tell(subject: &Subject, smallest: &Smallest) -> Result<Story, Driv
         lines,
         missing: Some(missing_flushes.join("; ")).filter(|words| !words.is_empty()),
     })
+}
+
+/// The most writes that are told of those which a failed flush drops.
+const DROPPED: usize = 10;
+
+/// Writes since the last flush of their file, which a failed flush drops.
+#[derive(Default)]
+struct Dropped(FxHashMap<NodeId, Vec<Line>>);
+
+impl Dropped {
+    /// Follows an event. If it is a flush that fails, before the cut, returns the writes that it
+    /// drops, and what they are in a phrase.
+    fn follow(
+        &mut self,
+        recorded: &Recorded,
+        names: &Names,
+        at_cut: bool,
+    ) -> Option<(Vec<Line>, String)> {
+        match &recorded.event {
+            Event::Write(write) if !write.synced => {
+                let lines = self.0.entry(write.node).or_default();
+                if lines.len() < DROPPED {
+                    let file = path(names, write.node);
+                    lines.push(Line {
+                        event: recorded.seq,
+                        wall_ms: recorded.wall_ns as f64 / 1e6,
+                        what: format!("write {} bytes at {} of {file}", write.len, write.offset),
+                        became: Became::Lost,
+                    });
+                }
+                None
+            }
+            Event::Flush { node, .. } => {
+                self.0.remove(node);
+                None
+            }
+            Event::FailedFlush { node, .. } if !at_cut => {
+                let lines = self.0.remove(node)?;
+                let file = in_words(&path(names, *node));
+                Some((lines, format!("bytes of {file} whose fsync failed")))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// The cause in two phrases: what is lost, and what is there that needs it.
@@ -231,6 +285,7 @@ fn words(effect: &Effect, names: &Names, whose: Option<&str>) -> String {
             payload,
         } => {
             let bytes = match payload {
+                Payload::Pieces(..) if effect.part == WITH_ITS_PAGE => "with its page, write",
                 Payload::Pieces(..) => "write",
                 Payload::Zeros => "zeros",
             };
@@ -308,6 +363,11 @@ fn happened(event: &Event, names: &Names) -> Option<String> {
             FlushKind::Directory => format!("fsync of directory {}", path(names, *node)),
             FlushKind::Drive => "a flush of the drive".into(),
         }),
+        Event::FailedFlush { node, kind } => {
+            let (node, kind) = (*node, *kind);
+            let flush = happened(&Event::Flush { node, kind }, names)?;
+            Some(format!("{flush} fails"))
+        }
         Event::Mark { line } => {
             let line = String::from_utf8_lossy(line);
             let short: String = line.chars().take(100).collect();

@@ -12,7 +12,7 @@ use super::model::Model;
 use super::shapes::Shapes;
 use super::subject::{Choice, Rules, Subject};
 use super::tree::Tree;
-use crate::face::{Face, PageCache};
+use crate::face::{Face, FileSystem, PageCache};
 use crate::recording::event::{FlushKind, Write};
 use crate::recording::{Contents, Event, Header, NodeId, NodeKind, Recorder, Sink};
 
@@ -241,6 +241,78 @@ fn fsync_of_a_file_makes_its_name_durable_but_not_in_strict() {
     }
     let both = [&program[..], &[sync_directory(ROOT)]].concat();
     assert_eq!(left(Model::Strict, &both), set(&["f=a"]));
+}
+
+fn failed_sync(node: NodeId) -> Op {
+    let kind = FlushKind::File;
+    Op::Does(Event::FailedFlush { node, kind })
+}
+
+#[test]
+fn what_a_failed_flush_dropped_is_not_made_durable_by_the_next_one() {
+    let begin = [durable(F, "f"), vec![write(F, 0, b'o', 12_288), sync(F)]].concat();
+    let fails = [
+        write(F, 0, b'n', 8192),
+        failed_sync(F),
+        write(F, 8192, b'm', 4096),
+        sync(F),
+    ];
+    let program = [&begin[..], &fails].concat();
+    for model in Model::FILES {
+        assert_eq!(left(model, &program), set(&["f=oom"]), "{}", model.name());
+    }
+    // Below a real file system it is no flush, and what was written stays as it was.
+    let disk = [
+        write(ROOT, 0, b'n', 4096),
+        failed_sync(ROOT),
+        write(ROOT, 4096, b'm', 4096),
+        Op::Does(Event::Flush {
+            node: ROOT,
+            kind: FlushKind::Drive,
+        }),
+    ];
+    let disk = record(Model::Disk, 4096, Face::Disk(FileSystem::None), &disk);
+    let last = disk.subject.points.points.last().map(|p| p.place);
+    disk.each_state(10, |tree, choice| {
+        let bytes = disk.bytes(tree, ROOT);
+        let after = Some(choice.place) == last;
+        assert!(!after || (bytes[0], bytes[4096]) == (b'n', b'm'));
+    });
+}
+
+#[test]
+fn what_a_failed_flush_dropped_comes_with_its_page_if_that_is_written_again() {
+    let begin = [durable(F, "f"), vec![write(F, 0, b'o', 8192), sync(F)]].concat();
+    let fails = [
+        // The end of a page and the beginning of the next one.
+        write(F, 4000, b'n', 200),
+        failed_sync(F),
+        write(F, 0, b'm', 10),
+        sync(F),
+    ];
+    let program = [&begin[..], &fails].concat();
+    let recorded = record(Model::Strict, 512, Face::Files, &program);
+    let last = recorded.subject.points.points.last().map(|p| p.place);
+    let mut seen = 0;
+    recorded.each_state(10, |tree, choice| {
+        if Some(choice.place) == last {
+            let bytes = recorded.bytes(tree, F);
+            let of = |at: usize| bytes[at] as char;
+            assert_eq!([of(0), of(10), of(4000), of(4095)], ['m', 'o', 'n', 'n']);
+            assert_eq!([of(4096), of(4199), of(4200)], ['o', 'o', 'o']);
+            seen += 1;
+        }
+    });
+    assert!(seen > 0);
+    // Truncated, the page is gone, and what was dropped of it.
+    let cut = [
+        failed_sync(F),
+        resize(F, 0),
+        write(F, 0, b'x', 4096),
+        sync(F),
+    ];
+    let program = [&begin[..], &fails[..1], &cut].concat();
+    assert_eq!(left(Model::Strict, &program), set(&["f=x"]));
 }
 
 #[test]

@@ -18,7 +18,35 @@ use super::state::apply_whole;
 use super::tree::{Name, Node, Payload, Tree};
 use crate::error::DriveError;
 use crate::recording::event::{FlushKind, Write};
-use crate::recording::{Event, NodeId, NodeKind, Recorded};
+use crate::recording::{Event, NodeId, NodeKind, PieceId, Recorded};
+
+/// The part of a write that is older bytes of its pages.
+pub(super) const WITH_ITS_PAGE: u8 = 2;
+
+/// Bytes cut at pages.
+fn by_page(what: &What) -> Vec<(u64, What)> {
+    let What::Bytes {
+        node,
+        offset,
+        len,
+        payload: Payload::Pieces(source, pieces),
+    } = what
+    else {
+        return Vec::new();
+    };
+    let (first, end) = (offset / BLOCK, offset + len);
+    let part = |(page, piece): (u64, &PieceId)| {
+        let from = (page * BLOCK).max(*offset);
+        let what = What::Bytes {
+            node: *node,
+            offset: from,
+            len: ((page + 1) * BLOCK).min(end) - from,
+            payload: Payload::Pieces(*source, [*piece].into()),
+        };
+        (page, what)
+    };
+    (first..).zip(pieces.iter()).map(part).collect()
+}
 
 /// The durable tree and the volatile effects at one place of a recording.
 pub(super) struct Window<'a> {
@@ -41,6 +69,9 @@ pub(super) struct Window<'a> {
     sizes: FxHashMap<NodeId, u64>,
     /// The last name that a node had.
     labels: FxHashMap<NodeId, Name>,
+    /// What failed flushes kept from the drive, by page: it comes with the page, should that be
+    /// written again.
+    dropped: FxHashMap<(NodeId, u64), Vec<What>>,
     /// Nodes that nobody uses any more, until their end is durable.
     dying: Vec<NodeId>,
     /// Effects that became durable because there were too many.
@@ -77,6 +108,7 @@ impl<'a> Window<'a> {
             attributes: FxHashMap::default(),
             journal: None,
             labels,
+            dropped: FxHashMap::default(),
             dying: Vec::new(),
             expired: 0,
         }
@@ -162,6 +194,8 @@ impl<'a> Window<'a> {
                 let id = self.add(seq, 0, what, needs);
                 self.resizes.insert(*node, id);
                 self.sizes.insert(*node, *size);
+                let ends = |(of, page): &(NodeId, u64)| of == node && page * BLOCK >= *size;
+                self.dropped.retain(|place, _| !ends(place));
             }
             Event::Allocate {
                 node,
@@ -208,6 +242,10 @@ impl<'a> Window<'a> {
         match event {
             Event::Write(write) if write.synced => self.end_of_write(write),
             Event::Flush { node, kind } => self.flush(*node, *kind),
+            Event::FailedFlush { node, .. } if self.model != Model::Disk => {
+                self.drop_pages(*node);
+                Ok(())
+            }
             _ => Ok(()),
         }
     }
@@ -268,6 +306,44 @@ impl<'a> Window<'a> {
         };
         self.force(forced)?;
         self.bury()
+    }
+
+    /// Takes the bytes of a file that are not durable for clean: its dirty pages are dropped.
+    fn drop_pages(&mut self, node: NodeId) {
+        let is_dirty = |effect: &Effect| {
+            effect.node() == Some(node)
+                && matches!(
+                    &effect.what,
+                    What::Bytes {
+                        payload: Payload::Pieces(..),
+                        ..
+                    }
+                )
+        };
+        let mut dirty: Vec<EffectId> = self.ids(is_dirty).into_iter().collect();
+        dirty.sort_unstable();
+        for id in dirty {
+            let Some(effect) = self.volatile.remove(&id) else {
+                continue;
+            };
+            for (page, part) in by_page(&effect.what) {
+                self.dropped.entry((node, page)).or_default().push(part);
+            }
+        }
+    }
+
+    /// Brings what was dropped of the pages that a write touches: a page is written whole.
+    fn bring_pages(&mut self, seq: u64, write: &Write) {
+        if self.dropped.is_empty() {
+            return;
+        }
+        let end = write.offset + u64::from(write.len);
+        for page in write.offset / BLOCK..end.div_ceil(BLOCK) {
+            for what in self.dropped.remove(&(write.node, page)).unwrap_or_default() {
+                let needs = self.resizes.get(&write.node).copied().into_iter().collect();
+                self.add(seq, WITH_ITS_PAGE, what, needs);
+            }
+        }
     }
 
     fn ids(&self, wanted: impl Fn(&Effect) -> bool) -> FxHashSet<EffectId> {
@@ -466,6 +542,7 @@ impl<'a> Window<'a> {
         if write.offset > u64::MAX / 2 {
             return;
         }
+        self.bring_pages(recorded.seq, write);
         let len = u64::from(write.len);
         let what = What::Bytes {
             node: write.node,

@@ -140,6 +140,7 @@ pub fn mount_with(
         FileSystem::None => mount.serve_in_directory(options)?,
         _ => mount.serve_file_system(options, fs, discard, exists)?,
     }
+    options.faults.arm();
     Ok(mount)
 }
 
@@ -172,10 +173,11 @@ impl DiskMount {
     /// A disk that is not served yet.
     fn new(options: &MountOptions, fs: FileSystem, image: Image, sink: Arc<dyn Sink>) -> DiskMount {
         let sniffer = Sniffer::new(&image, fs);
+        let faults = Arc::clone(&options.faults);
         DiskMount {
             dir: options.dir.clone(),
             mounted: None,
-            disk: Arc::new(Disk::new(image, sniffer, sink)),
+            disk: Arc::new(Disk::new(image, sniffer, (sink, faults))),
             sampler: None,
             device: None,
             served: None,

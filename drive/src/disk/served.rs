@@ -23,6 +23,7 @@ use fuser::{
 use parking_lot::Mutex;
 use treering_engine::BLOCK_SIZE;
 
+use crate::faults::Faults;
 use crate::fuse::OneFile;
 use crate::image::Image;
 use crate::layout::Sniffer;
@@ -39,17 +40,23 @@ pub(super) struct Disk {
     pub(super) sink: Arc<dyn Sink>,
     /// Set when the recording has ended: whatever still comes is refused.
     pub(super) closed: AtomicBool,
+    pub(super) faults: Arc<Faults>,
     /// Orders writes; knows what metadata lies where.
     order: Mutex<Sniffer>,
 }
 
 impl Disk {
-    pub(super) fn new(image: Image, sniffer: Sniffer, sink: Arc<dyn Sink>) -> Disk {
+    pub(super) fn new(
+        image: Image,
+        sniffer: Sniffer,
+        (sink, faults): (Arc<dyn Sink>, Arc<Faults>),
+    ) -> Disk {
         let (closed, order) = (AtomicBool::new(false), Mutex::new(sniffer));
         Disk {
             image,
             sink,
             closed,
+            faults,
             order,
         }
     }
@@ -101,6 +108,7 @@ impl Disk {
         // Recorded first: a recording may hold a write that failed, as a drive may hold a write
         // that it did not acknowledge, but never lacks one that succeeded.
         self.sink.write(write, data).map_err(|_| Errno::EIO)?;
+        self.faults.written(NodeId::ROOT, offset, u64::from(len));
         self.image.write(offset, data).map_err(errno)
     }
 
@@ -108,6 +116,10 @@ impl Disk {
         self.check(0, 0)?;
         let _order = self.order.lock();
         let (node, kind) = (NodeId::ROOT, FlushKind::Drive);
+        if self.faults.fail_flush() {
+            let failed = self.sink.note(Event::FailedFlush { node, kind });
+            return failed.map_err(|_| Errno::EIO).and(Err(Errno::EIO));
+        }
         let flushed = self.sink.note(Event::Flush { node, kind });
         flushed.map_err(|_| Errno::EIO)
     }
@@ -263,6 +275,9 @@ impl Filesystem for Served {
         reply: ReplyData,
     ) {
         let len = u64::from(size).min(self.disk.size().saturating_sub(offset));
+        if self.disk.faults.fail_read(NodeId::ROOT, offset, len) {
+            return reply.error(Errno::EIO);
+        }
         let mut bytes = vec![0; len as usize];
         match self.disk.image.read(offset, &mut bytes) {
             Ok(()) => reply.data(&bytes),

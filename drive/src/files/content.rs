@@ -6,7 +6,7 @@ use treering_engine::BLOCK_SIZE;
 use super::extents::Piece;
 use super::nodes::Time;
 use super::state::{Answer, Caller, State};
-use crate::recording::event::Write;
+use crate::recording::event::{FlushKind, Write};
 use crate::recording::{Event, Extent, NodeId};
 
 const BLOCK: u64 = BLOCK_SIZE as u64;
@@ -67,6 +67,9 @@ impl State {
         if size == 0 {
             return Ok(false);
         }
+        if self.faults.fail_read(id, offset, size as u64) {
+            return Err(Errno::EIO);
+        }
         let (first, blocks) = blocks_of(offset, size as u64);
         for piece in extents.pieces(first, blocks) {
             let (at, range) = part_of(piece, offset, size);
@@ -111,16 +114,18 @@ impl State {
                 blocks: piece.blocks,
             })
         });
+        let fails = how.synced && self.faults.fail_flush();
         let write = Write {
             node: id,
             offset,
             // The kernel writes at most a few MiB at once.
             len: bytes.len() as u32,
             extents: extents.collect(),
-            synced: how.synced,
+            synced: how.synced && !fails,
             cached: how.cached,
         };
         self.note_write(write, bytes)?;
+        self.faults.written(id, offset, bytes.len() as u64);
         for piece in pieces {
             let (at, range) = part_of(piece, offset, bytes.len());
             let at = at.ok_or(Errno::EIO)?;
@@ -143,6 +148,11 @@ impl State {
             self.save(id);
         }
         self.settle()?;
+        if fails {
+            let (node, kind) = (id, FlushKind::Data);
+            self.note(Event::FailedFlush { node, kind })?;
+            return Err(Errno::EIO);
+        }
         Ok(bytes.len())
     }
 
@@ -150,10 +160,10 @@ impl State {
     /// up to the first block without a place.
     fn fitting<'a>(&self, id: NodeId, offset: u64, bytes: &'a [u8], how: How) -> Answer<&'a [u8]> {
         let (first, blocks) = blocks_of(offset, bytes.len() as u64);
-        if blocks <= self.space.free_blocks() {
+        if blocks <= self.room() {
             return Ok(bytes);
         }
-        let mut free = self.space.free_blocks();
+        let mut free = self.room();
         for piece in self.extents(id)?.pieces(first, blocks) {
             if piece.lba.is_some() {
                 continue;
@@ -173,6 +183,15 @@ impl State {
         Ok(bytes)
     }
 
+    /// Blocks that may still be taken.
+    pub(super) fn room(&self) -> u64 {
+        let free = self.space.free_blocks();
+        match self.full_at {
+            Some(full) => free.min(full.saturating_sub(self.space.used())),
+            None => free,
+        }
+    }
+
     /// Maps what is a hole in a range of blocks; the range's pieces, all of them mapped.
     fn fill(&mut self, id: NodeId, first: u64, blocks: u64) -> Answer<Vec<Piece>> {
         let pieces = self.extents(id)?.pieces(first, blocks);
@@ -180,7 +199,10 @@ impl State {
         if holes().next().is_none() {
             return Ok(pieces);
         }
-        if holes().map(|piece| piece.blocks).sum::<u64>() > self.space.free_blocks() {
+        if self.faults.fail_space() {
+            self.full_at = Some(self.space.used());
+        }
+        if holes().map(|piece| piece.blocks).sum::<u64>() > self.room() {
             return Err(Errno::ENOSPC);
         }
         for hole in holes() {
@@ -305,7 +327,7 @@ impl State {
             .filter(|piece| piece.lba.is_none())
             .map(|p| p.blocks)
             .sum();
-        if needed > self.space.free_blocks() {
+        if needed > self.room() {
             return Err(Errno::ENOSPC);
         }
         self.punch(id, offset, end - offset, caller)?;

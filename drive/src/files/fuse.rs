@@ -470,7 +470,7 @@ impl Filesystem for Files {
 
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
         let state = self.shared.state.read();
-        let (blocks, free) = (state.space.blocks(), state.space.free_blocks());
+        let (blocks, free) = (state.space.blocks(), state.room());
         let files = state.nodes.len() as u64;
         let left = u64::from(u32::MAX) - files;
         let block = BLOCK_SIZE as u32;

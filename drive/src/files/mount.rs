@@ -87,9 +87,11 @@ pub fn mount(options: &MountOptions, sink: Arc<dyn Sink>) -> Result<FilesMount, 
 pub(super) fn serve(
     options: &MountOptions,
     dir: &Path,
-    state: State,
+    mut state: State,
     (janitor, lock): (Option<Janitor>, Option<File>),
 ) -> Result<FilesMount, DriveError> {
+    state.faults = Arc::clone(&options.faults);
+    state.faults.arm();
     let state = RwLock::new(state);
     let shared = Arc::new(Shared {
         state,

@@ -17,6 +17,7 @@ use super::directory::Directory;
 use super::extents::Extents;
 use super::journal::Journal;
 use super::nodes::{Body, Node};
+use crate::faults::Faults;
 use crate::image::Image;
 use crate::recording::event::{FlushKind, Write};
 use crate::recording::{Event, Extent, NodeId, NodeKind, Sink};
@@ -62,6 +63,9 @@ pub(super) struct State {
     pub(super) space: Space,
     pub(super) image: Image,
     pub(super) journal: Option<Journal>,
+    pub(super) faults: Arc<Faults>,
+    /// Blocks that may be in use once a fault has filled the drive.
+    pub(super) full_at: Option<u64>,
     sink: Arc<dyn Sink>,
     /// Blocks that the operation under way has freed.
     freed: Vec<(NodeId, Vec<Extent>)>,
@@ -85,6 +89,8 @@ impl State {
             space: Space::new(image.blocks()),
             image,
             journal: None,
+            faults: Arc::default(),
+            full_at: None,
             sink,
             freed: Vec::new(),
             closed: false,
@@ -287,6 +293,10 @@ impl State {
         if self.node(id)?.unsaved {
             self.save(id);
             self.settle()?;
+        }
+        if self.faults.fail_flush() {
+            self.note(Event::FailedFlush { node: id, kind })?;
+            return Err(Errno::EIO);
         }
         self.note(Event::Flush { node: id, kind })
     }

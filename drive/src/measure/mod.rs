@@ -151,6 +151,7 @@ impl Run<'_> {
             | Event::Punch { .. }
             | Event::Region { .. }
             | Event::Map { .. }
+            | Event::FailedFlush { .. }
             | Event::Hint { .. } => Ok(()),
         }
     }

@@ -80,6 +80,7 @@ const MARK: u8 = 13;
 const REGION: u8 = 14;
 const MAP: u8 = 15;
 const HINT: u8 = 16;
+const FAILED_FLUSH: u8 = 17;
 
 const KIND_BITS: u8 = 0x1F;
 const FLAG_A: u8 = 0x20;
@@ -203,6 +204,7 @@ impl Encoder {
             Event::Attributes { .. } => ATTRIBUTES,
             Event::Xattr { value, .. } => XATTR | flag(value.is_some(), FLAG_A),
             Event::Flush { kind, .. } => FLUSH | (*kind as u8) << 5,
+            Event::FailedFlush { kind, .. } => FAILED_FLUSH | (*kind as u8) << 5,
             Event::Mark { .. } => MARK,
             Event::Region { .. } => REGION,
             Event::Map { .. } => MAP,
@@ -253,7 +255,9 @@ impl Encoder {
                     self.node(*other);
                 }
             }
-            Event::Free { node } | Event::Flush { node, .. } => self.node(*node),
+            Event::Free { node } | Event::Flush { node, .. } | Event::FailedFlush { node, .. } => {
+                self.node(*node);
+            }
             Event::Write(_) => {}
             Event::Resize { node, size } => {
                 self.node(*node);
@@ -447,7 +451,7 @@ fn extents(cursor: &mut Cursor<'_>, before: &mut Before) -> Result<Vec<Extent>, 
 fn read_event(cursor: &mut Cursor<'_>, before: &mut Before, tag: u8) -> Result<Event, Malformed> {
     let flag = |flag: u8| tag & flag != 0;
     let known_flags = match tag & KIND_BITS {
-        RENAME | FLUSH => FLAG_A | FLAG_B,
+        RENAME | FLUSH | FAILED_FLUSH => FLAG_A | FLAG_B,
         ALLOCATE | XATTR => FLAG_A,
         _ => 0,
     };
@@ -522,12 +526,11 @@ fn read_event(cursor: &mut Cursor<'_>, before: &mut Before, tag: u8) -> Result<E
         },
         FLUSH => Event::Flush {
             node: read_node(cursor, before)?,
-            kind: match tag >> 5 {
-                0 => FlushKind::Data,
-                1 => FlushKind::File,
-                2 => FlushKind::Directory,
-                _ => FlushKind::Drive,
-            },
+            kind: flush_kind(tag),
+        },
+        FAILED_FLUSH => Event::FailedFlush {
+            node: read_node(cursor, before)?,
+            kind: flush_kind(tag),
         },
         MARK => Event::Mark {
             line: cursor.bytes()?.to_vec(),
@@ -547,6 +550,15 @@ fn read_event(cursor: &mut Cursor<'_>, before: &mut Before, tag: u8) -> Result<E
         },
         _ => return Err(Malformed("an event of a kind that is known")),
     })
+}
+
+fn flush_kind(tag: u8) -> FlushKind {
+    match tag >> 5 {
+        0 => FlushKind::Data,
+        1 => FlushKind::File,
+        2 => FlushKind::Directory,
+        _ => FlushKind::Drive,
+    }
 }
 
 fn read_kind(cursor: &mut Cursor<'_>) -> Result<NodeKind, Malformed> {

@@ -216,6 +216,14 @@ pub enum Event {
         /// What of it.
         kind: FlushKind,
     },
+    /// A flush failed. On the face `files`, what was written to the file since its last flush never
+    /// reaches the drive; on a disk, nothing became durable.
+    FailedFlush {
+        /// The node that was to be synced.
+        node: NodeId,
+        /// What of it.
+        kind: FlushKind,
+    },
     /// A line that the program wrote to `$TREERING_ACKS`.
     Mark {
         /// The line, without its end.

@@ -33,6 +33,7 @@ pub(crate) fn options(dir: &Path, page_cache: PageCache, blocks: u64) -> MountOp
         keep: None,
         page_cache,
         threads: 2,
+        faults: Arc::default(),
     }
 }
 

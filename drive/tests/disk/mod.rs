@@ -41,6 +41,7 @@ pub(crate) fn options(dir: &Path) -> MountOptions {
         keep: None,
         page_cache,
         threads: 1,
+        faults: Arc::default(),
     }
 }
 

@@ -16,6 +16,7 @@ mod steps;
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -224,6 +225,7 @@ fn record(
                 Face::Disk(_) => PageCache::WriteBack,
             },
             threads: 1,
+            faults: Arc::default(),
         },
         log: log.to_path_buf(),
         contents: Contents::All,
