@@ -287,7 +287,10 @@ fn what_a_failed_fsync_dropped_is_found_missing() {
     assert!(failed.status.success(), "{failed:?}");
     let said = String::from_utf8_lossy(&failed.stderr).into_owned();
     assert!(said.contains("flush 4 of 6 failed"), "{said}");
-    let causes = findings(&verdict(1));
+    let report = verdict(1);
+    assert_eq!(report["complete"], true);
+    assert_eq!(report["findings"][0]["acknowledged_lost"], "2");
+    let causes = findings(&report);
     assert_eq!(causes.len(), 1, "{causes:?}");
     assert_eq!(causes[0].0, "lost: bytes of db whose fsync failed");
     // A fault that never comes is told, and so are those that cannot be.

@@ -135,7 +135,7 @@ fn line(name: &str, face: Face, seed: u64, report: &Cuts) -> String {
         "{name} power cuts on {}: {} states at {} points, seed {seed}: {}\n",
         face.name(),
         report.states.distinct,
-        report.states.points,
+        report.states.covered.points,
         report.verdict
     )
 }
