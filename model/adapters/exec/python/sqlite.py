@@ -1,4 +1,5 @@
-"""SQLite (Python's own sqlite3), one table of blobs. Usage: sqlite.py [sync=full|normal|off]"""
+"""SQLite (Python's own sqlite3), one table of blobs. Usage: sqlite.py [journal=MODE] [sync=MODE],
+as of PRAGMA journal_mode and synchronous; without, wal and normal."""
 
 import os
 import sqlite3
@@ -6,7 +7,8 @@ import sys
 
 from adapter import Conflict, serve
 
-SYNC = (sys.argv[1:] or ["sync=normal"])[0].split("=")[1]
+GIVEN = dict(word.split("=") for word in sys.argv[1:])
+JOURNAL, SYNC = GIVEN.get("journal", "wal"), GIVEN.get("sync", "normal")
 UPSERT = "INSERT INTO kv VALUES (?, ?) ON CONFLICT (k) DO UPDATE SET v = excluded.v"
 
 
@@ -17,7 +19,7 @@ class Sqlite:
     def connect(self):
         db = sqlite3.connect(self.file, isolation_level=None, timeout=0)
         db.execute("PRAGMA busy_timeout=%d" % (0 if self.tx else 5000))
-        db.execute("PRAGMA journal_mode=WAL")
+        db.execute("PRAGMA journal_mode=" + JOURNAL)
         db.execute("PRAGMA synchronous=" + SYNC)
         return db
 
@@ -85,10 +87,13 @@ class Sqlite:
         self.tx.pop(tx).close()
 
 
-serve(Sqlite(), {
+ISOLATION = {"isolation": "serializable"} if JOURNAL != "off" else {}
+serve(Sqlite(), dict(ISOLATION, **{
     "name": "sqlite",
-    "durable": "return" if SYNC == "full" else "sync",
-    "isolation": "serializable",
-    "has": ["scan-back", "batch", "sync", "transactions", "snapshot", "processes"],
+    # In WAL mode, NORMAL leaves commits to the next checkpoint.
+    "durable": "sync" if SYNC == "off" or (JOURNAL, SYNC) == ("wal", "normal") else "return",
+    # Without a write-ahead log readers keep writers out, and without a journal nothing is undone.
+    "has": ["scan-back", "batch", "sync", "processes"]
+    + ["transactions"] * (JOURNAL != "off") + ["snapshot"] * (JOURNAL == "wal"),
     "max_key": 1000, "max_record": 16384, "empty_key": True,
-})
+}))
