@@ -1,11 +1,15 @@
 //! `treering cuts`: power cuts over a recording of `treering drive`.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use treering_drive::cuts::{Plan, Progress, explore, replay};
+use treering_drive::cuts::{Named, Plan, Progress, explore, replay};
+use treering_drive::recording::{Event, Reader, Recorded};
 
+use crate::acks::Acks;
 use crate::args::CutsArgs;
+use crate::checkers::{Check, Ready};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::{self, Documents, Output};
@@ -19,8 +23,16 @@ const FOREVER: Duration = Duration::from_secs(1 << 40);
 
 /// Runs the command; `again` is the command line that repeats it.
 pub(crate) fn run(args: &CutsArgs, again: &str) -> Result<(), Failure> {
+    if let (Some(check), true) = (&args.check, args.check_state) {
+        return state(check);
+    }
     if let Some(found) = &args.replay {
-        let plan = plan(args, PathBuf::new());
+        let ready = args
+            .check
+            .as_ref()
+            .map(|check| check.prepare(None))
+            .transpose()?;
+        let plan = plan(args, PathBuf::new(), ready.as_ref())?;
         let (ended, printed, good) = replay(found, &plan)?;
         output::say(printed.as_bytes())?;
         output::say(format!("{}: {ended}\n", found.display()).as_bytes())?;
@@ -32,7 +44,11 @@ pub(crate) fn run(args: &CutsArgs, again: &str) -> Result<(), Failure> {
     let log = args.log.clone().unwrap_or_default();
     let paths = [args.json.as_deref(), args.html.as_deref(), None];
     let outputs = Documents::new(paths, &[&log])?;
-    let plan = plan(args, log);
+    let ready = match &args.check {
+        Some(check) => Some(check.prepare(Some(&acknowledged(&log)?))?),
+        None => None,
+    };
+    let plan = plan(args, log, ready.as_ref())?;
     // What is mounted must be unmounted, and what was found so far is reported.
     interrupt::take_over();
     let (mut bar, began) = (Bar::new(), Instant::now());
@@ -71,7 +87,44 @@ pub(crate) fn run(args: &CutsArgs, again: &str) -> Result<(), Failure> {
     }
 }
 
-fn plan(args: &CutsArgs, log: PathBuf) -> Plan {
+/// Checks one state: what `--check-state` does.
+pub(crate) fn state(check: &Check) -> Result<(), Failure> {
+    match check.state()? {
+        None => Ok(()),
+        Some(wrong) => {
+            output::say(format!("{wrong}\n").as_bytes())?;
+            Err(Failure::found(
+                "this is not a state that the engine promises",
+            ))
+        }
+    }
+}
+
+/// What the recorded program has acknowledged.
+fn acknowledged(log: &Path) -> Result<Acks, Failure> {
+    let (mut reader, mut event) = (Reader::open(log)?, Recorded::default());
+    let mut text = Vec::new();
+    while reader.next(&mut event)? {
+        if let Event::Mark { line } = &event.event {
+            text.extend_from_slice(line);
+            text.push(b'\n');
+        }
+    }
+    let acks = Acks::read(&String::from_utf8_lossy(&text));
+    acks.map_err(|e| Failure::usage(format!("{}: acknowledgements: {e}", log.display())))
+}
+
+/// The command that checks a state.
+fn checker(args: &CutsArgs) -> Result<Vec<OsString>, Failure> {
+    let Some(check) = &args.check else {
+        return Ok(found_from_here(&args.checker));
+    };
+    let this = std::env::current_exe().map_err(|e| Failure::file("this program", &e))?;
+    let flag = ["cuts", "--check-state", "--check", check.name()].map(OsString::from);
+    Ok([vec![this.into()], flag.to_vec()].concat())
+}
+
+fn plan(args: &CutsArgs, log: PathBuf, ready: Option<&Ready>) -> Result<Plan, Failure> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let states = match (args.states, args.budget) {
         (Some(states), _) => states,
@@ -80,10 +133,15 @@ fn plan(args: &CutsArgs, log: PathBuf) -> Plan {
     };
     let mut beside = log.clone().into_os_string();
     beside.push(".cuts");
-    Plan {
+    let named = |check: &Check| Named {
+        name: check.name().into(),
+        tool: ready.and_then(|ready| ready.version.clone()),
+    };
+    Ok(Plan {
         log,
-        checker: found_from_here(&args.checker),
-        env: Vec::new(),
+        checker: checker(args)?,
+        env: ready.map_or_else(Vec::new, |ready| ready.env.clone()),
+        named: args.check.as_ref().map(named),
         model: args.model,
         torn_bytes: args.torn.bytes,
         tears: args.torn.tears,
@@ -96,5 +154,5 @@ fn plan(args: &CutsArgs, log: PathBuf) -> Plan {
         recovery: args.recovery_cuts.unwrap_or(0) as usize,
         found: args.found.clone().unwrap_or_else(|| beside.into()),
         keep: args.keep.clone(),
-    }
+    })
 }

@@ -5,6 +5,8 @@
 //! | [`args`] | all flags and their help |
 //! | [`units`] | sizes, counts, shares, durations |
 //! | `*_cmd` | one subcommand each |
+//! | [`acks`] | what a program says it has written, and the judge of what is left |
+//! | [`checkers`] | checkers of engines, for power cuts |
 //! | [`output`] | stdout, and files that are written completely or not at all |
 //! | [`rows`], [`new_store`] | records as lines of JSON; new store files made of them |
 //! | [`store_file`] | opening a store file, even if it was cut |
@@ -14,9 +16,11 @@
 //! | [`interrupt`] | SIGINT and SIGTERM |
 //! | [`failure`] | one line on stderr and an exit status |
 
+mod acks;
 mod against_cmd;
 mod args;
 mod check_cmd;
+mod checkers;
 mod crash_writer_cmd;
 mod cuts_cmd;
 mod devices_cmd;

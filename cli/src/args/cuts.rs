@@ -6,12 +6,14 @@ use std::path::PathBuf;
 use clap::Args;
 use treering_drive::cuts::Model;
 
+use crate::checkers::{self, Check};
 use crate::units;
 
 /// Flags of `treering cuts`.
 #[derive(Debug, Args)]
 #[command(after_help = "EXAMPLES:\n  \
     treering cuts app.rec -- ./my-checker\n  \
+    treering cuts sqlite.rec --check sqlite\n  \
     treering cuts app.rec --model ext4-ordered --budget 10m --html cuts.html -- ./my-checker\n  \
     treering cuts app.rec --recovery-cuts --states 5000 --torn 4KiB -- ./my-checker\n  \
     treering cuts --replay app.rec.cuts/1.cut --keep state -- ./my-checker\n\n\
@@ -20,6 +22,9 @@ use crate::units;
     The checker runs in a directory that looks as after a power cut and a restart, which is also \
     $TREERING_DIR; $TREERING_ACKS names a file with the lines that were acknowledged before the \
     cut. It exits 0 if it can live with what it finds. What it prints tells failures apart.\n\
+    --check needs no checker of yours: the engine's own tool verifies the store, and its content \
+    is compared with the lines `try`, `did` and `durable` that the program has written to \
+    $TREERING_ACKS (docs/CUTS.md).\n\
     Models: strict (the least that POSIX promises), ext4-ordered, ext4-writeback, xfs, btrfs. A \
     recording of a real file system is cut below it, and that file system recovers.\n\
     Exit codes: 0 nothing found, 1 a state that the checker cannot live with, 2 bad usage or a bad \
@@ -29,8 +34,8 @@ pub(crate) struct CutsArgs {
     /// The recording
     #[arg(
         value_name = "LOG",
-        required_unless_present = "replay",
-        conflicts_with = "replay"
+        required_unless_present_any = ["replay", "check_state"],
+        conflicts_with_all = ["replay", "check_state"]
     )]
     pub(crate) log: Option<PathBuf>,
     /// Run the checker again on a state that was found
@@ -85,8 +90,15 @@ pub(crate) struct CutsArgs {
     /// Write the report as a self-contained HTML page
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+    /// A checker that comes along: sqlite, rocksdb, lmdb, postgres, wiredtiger, bbolt, leveldb, or
+    /// exec:'ADAPTER ARGS' for any engine with an adapter (docs/EXEC.md)
+    #[arg(long, value_name = "NAME", value_parser = checkers::named, conflicts_with = "checker")]
+    pub(crate) check: Option<Check>,
+    /// Check the state in $TREERING_DIR (used by --check)
+    #[arg(long, requires = "check", conflicts_with = "replay", hide = true)]
+    pub(crate) check_state: bool,
     /// The checker and its arguments
-    #[arg(last = true, required = true, value_name = "CHECKER")]
+    #[arg(last = true, required_unless_present = "check", value_name = "CHECKER")]
     pub(crate) checker: Vec<OsString>,
 }
 

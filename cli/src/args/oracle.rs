@@ -84,9 +84,9 @@ pub(crate) struct OracleArgs {
     /// With --fs: cut the engine's recovery, too
     #[arg(long, requires = "fs")]
     pub(crate) recovery_cuts: bool,
-    /// Check the state in $TREERING_DIR against these steps (used by --fs)
-    #[arg(long, value_name = "FILE", requires = "exec", hide = true)]
-    pub(crate) check_state: Option<PathBuf>,
+    /// Check the state in $TREERING_DIR against what was acknowledged (used by --fs)
+    #[arg(long, requires = "exec", hide = true)]
+    pub(crate) check_state: bool,
     /// Kind of test
     #[arg(long, value_name = "MODE", default_value = "all")]
     pub(crate) mode: ModeArg,

@@ -49,8 +49,8 @@ pub(crate) fn run(args: &OracleArgs) -> Result<(), Failure> {
     if args.mutations {
         return kills::run(args, json.as_ref());
     }
-    if let Some(steps) = &args.check_state {
-        return power::check(args, steps);
+    if args.check_state {
+        return power::check(args);
     }
     if let Some(fs) = args.fs {
         return power::run(args, fs.face(), json.as_ref());

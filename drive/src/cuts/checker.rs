@@ -6,8 +6,9 @@
 //! says what went wrong, and tells failures apart.
 
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -111,6 +112,9 @@ impl Mounting {
     pub(super) fn new(checker: Arc<Checker>, store: Arc<Store>) -> Result<Mounting, DriveError> {
         let temporary = tempfile::Builder::new().prefix("treering-cut-").tempdir();
         let temporary = temporary.map_err(DriveError::system("a temporary directory"))?;
+        // The checker may run the program as somebody else.
+        let open = std::fs::set_permissions(temporary.path(), Permissions::from_mode(0o755));
+        open.map_err(DriveError::system("a temporary directory"))?;
         let (dir, acks) = (temporary.path().join("dir"), temporary.path().join("acks"));
         let made = std::fs::create_dir(&dir);
         made.map_err(DriveError::system(dir.display().to_string()))?;

@@ -68,7 +68,7 @@ use self::checker::{Checker, Mounting};
 use self::content::Store;
 use self::found::{Found, FoundRecovery};
 pub use self::model::Model;
-pub use self::report::{Covered, Cuts, Finding, Outcome, Recording, States};
+pub use self::report::{Covered, Cuts, Finding, Named, Outcome, Recording, States};
 use self::shrink::Shrinker;
 pub use self::story::{Became, Line};
 use self::subject::{Choice, Rules, Subject};
@@ -88,6 +88,8 @@ pub struct Plan {
     pub checker: Vec<OsString>,
     /// Variables for the checker.
     pub env: Vec<(OsString, OsString)>,
+    /// What reports call the checker, if not by its command.
+    pub named: Option<Named>,
     /// What the file system promises; `None`: [`Model::Strict`], or [`Model::Disk`] where a real
     /// file system was recorded.
     pub model: Option<Model>,

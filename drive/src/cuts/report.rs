@@ -26,6 +26,9 @@ pub struct Cuts {
     pub recording: Recording,
     /// The checker and its arguments.
     pub checker: Vec<String>,
+    /// What it is called, if it comes along.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<Named>,
     /// What the file system promises.
     pub model: Model,
     /// Bytes that are durable as a whole.
@@ -38,6 +41,27 @@ pub struct Cuts {
     pub findings: Vec<Finding>,
     /// `holds`, `violated`, or `not exercised` if nothing could be lost anywhere.
     pub verdict: String,
+}
+
+/// A checker that comes along.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Named {
+    /// The value of `--check`.
+    pub name: String,
+    /// The tool that it runs, with its version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+}
+
+impl Named {
+    /// The flag, as a shell reads it.
+    fn flag(&self) -> String {
+        let plain = |c: char| c.is_ascii_alphanumeric() || ":/._-".contains(c);
+        match self.name.chars().all(plain) {
+            true => format!("--check {}", self.name),
+            false => format!("--check '{}'", self.name.replace('\'', "'\\''")),
+        }
+    }
 }
 
 /// The recording that was cut.
@@ -185,6 +209,7 @@ impl Cuts {
                 .iter()
                 .map(|w| w.to_string_lossy().into_owned())
                 .collect(),
+            check: plan.named.clone(),
             model: subject.rules.model,
             torn_bytes: subject.rules.unit,
             seed: plan.seed,
@@ -235,7 +260,7 @@ impl Cuts {
         }
         for (number, finding) in (1..).zip(&self.findings) {
             let _ = writeln!(out, "\nFinding {number}: {}", finding.cause);
-            for (name, value) in finding.facts() {
+            for (name, value) in finding.facts(&self.again()) {
                 let _ = writeln!(out, "  {name:<14} {value}");
             }
             for line in &finding.story {
@@ -244,6 +269,23 @@ impl Cuts {
             }
         }
         out
+    }
+
+    /// What the checker is called.
+    fn called(&self) -> String {
+        match &self.check {
+            None => one_line(&self.checker),
+            Some(named) => match &named.tool {
+                Some(tool) => format!("{} ({tool})", named.flag()),
+                None => named.flag(),
+            },
+        }
+    }
+
+    /// How the checker is named on a command line.
+    fn again(&self) -> String {
+        let flag = self.check.as_ref().map(Named::flag);
+        flag.unwrap_or_else(|| "-- CHECKER".into())
     }
 
     fn summary(&self) -> Vec<(&'static str, String)> {
@@ -261,7 +303,7 @@ impl Cuts {
         if !command.is_empty() {
             rows.push(("Program", one_line(command)));
         }
-        rows.push(("Checker", one_line(&self.checker)));
+        rows.push(("Checker", self.called()));
         let unit = self.torn_bytes;
         rows.push(("Model", format!("{}, torn at {unit} B", self.model.name())));
         let (points, kinds) = (grouped(*points), grouped(*kinds));
@@ -324,7 +366,7 @@ impl Cuts {
         for (number, finding) in (1..).zip(&self.findings) {
             out += &heading(&format!("Finding {number}"));
             out += &format!("<p><strong>{}</strong></p>\n", escape(&finding.cause));
-            let facts = finding.facts().into_iter();
+            let facts = finding.facts(&self.again()).into_iter();
             let facts: Vec<String> = facts
                 .map(|(name, value)| format!("{name}: {value}"))
                 .collect();
@@ -447,11 +489,26 @@ impl Finding {
         self.outcomes.iter().map(|outcome| outcome.states).sum()
     }
 
-    fn facts(&self) -> Vec<(&'static str, String)> {
+    /// Its facts as rows; `checker` names the checker on a command line.
+    fn facts(&self, checker: &str) -> Vec<(&'static str, String)> {
         let mut rows = Vec::new();
         for outcome in &self.outcomes {
             let states = grouped(outcome.states);
-            let said = outcome.output.lines().next().unwrap_or("nothing printed");
+            let said = match checker.starts_with("--check") {
+                // Its first line is the kind of failure, its second the place.
+                true => outcome
+                    .output
+                    .lines()
+                    .take(2)
+                    .collect::<Vec<_>>()
+                    .join(": "),
+                false => outcome
+                    .output
+                    .lines()
+                    .next()
+                    .unwrap_or("nothing printed")
+                    .into(),
+            };
             let said: String = said.chars().take(200).collect();
             rows.push((
                 "checker",
@@ -471,7 +528,7 @@ impl Finding {
         if !self.replay.is_empty() {
             rows.push((
                 "again",
-                format!("treering cuts --replay {} -- CHECKER", self.replay),
+                format!("treering cuts --replay {} {checker}", self.replay),
             ));
         }
         if let Some(kept) = &self.kept {

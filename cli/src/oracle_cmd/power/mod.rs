@@ -3,14 +3,13 @@
 //!
 //! ```text
 //! steps ──▶ adapter, in a drive that is recorded ──▶ recording
-//!   │          `try N`, `did N`, `durable N` in $TREERING_ACKS
-//!   └─────▶ checker: the same adapter on each state ◀── treering_drive::cuts
+//!              `try N …`, `did N`, `durable N` in $TREERING_ACKS
+//!           checker: the same adapter on each state ◀── treering_drive::cuts
 //! ```
 //!
 //! The checker is this program again, with `--check-state`: it opens the store that is left and
-//! compares its content with that after each step which the cut may have reached.
+//! compares its content with what was acknowledged, as `treering cuts --check exec:…` does.
 
-mod check;
 mod steps;
 
 use std::ffi::OsString;
@@ -28,7 +27,10 @@ use treering_oracle::exec::{Command, Durable, Has, Process, Request};
 
 use self::steps::{Step, Steps};
 use super::foreign;
+use crate::acks::attempt;
 use crate::args::OracleArgs;
+use crate::checkers::Check;
+use crate::cuts_cmd;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::{self, Output, say};
@@ -44,18 +46,13 @@ const CAPACITY_BLOCKS: u64 = (4 << 30) / 4096;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Checks one state: what `--check-state` does.
-pub(super) fn check(args: &OracleArgs, steps: &Path) -> Result<(), Failure> {
-    let command = command(args)?;
-    let wrong = check::check(&command, steps)?;
-    match wrong {
-        None => Ok(()),
-        Some(wrong) => {
-            say(format!("{wrong}\n").as_bytes())?;
-            Err(Failure::found(
-                "this is not a state that the engine promises",
-            ))
-        }
-    }
+pub(super) fn check(args: &OracleArgs) -> Result<(), Failure> {
+    cuts_cmd::state(&checker(args)?)
+}
+
+fn checker(args: &OracleArgs) -> Result<Check, Failure> {
+    let line = args.exec.as_deref().unwrap_or_default();
+    Ok(Check::by_adapter(line, command(args)?))
 }
 
 fn command(args: &OracleArgs) -> Result<Command, Failure> {
@@ -147,13 +144,12 @@ fn campaign(
     command: &Command,
     (seed, place, left): (u64, &Path, Option<Duration>),
 ) -> Result<(String, Cuts), Failure> {
-    let file = place.join("steps.json");
     let log = place.join("drive.rec");
-    let name = record(args, face, command, (seed, &file, &log))?;
+    let name = record(args, face, command, (seed, &log))?;
+    let check = checker(args)?;
+    let ready = check.prepare(None)?;
     let this = std::env::current_exe().map_err(|e| Failure::file("this program", &e))?;
-    let steps = std::path::absolute(&file).map_err(|e| Failure::file("steps.json", &e))?;
-    let mut checker: Vec<OsString> = vec![this.into(), "oracle".into()];
-    checker.extend(["--check-state".into(), steps.into()]);
+    let mut checker: Vec<OsString> = vec![this.into(), "oracle".into(), "--check-state".into()];
     checker.extend([
         "--exec".into(),
         args.exec.clone().unwrap_or_default().into(),
@@ -164,12 +160,14 @@ fn campaign(
             format!("{}ms", nanos / 1_000_000).into(),
         ]);
     }
-    let here = std::env::current_dir().map_err(|e| Failure::file("this folder", &e))?;
     let plan = cuts::Plan {
         log: log.clone(),
         checker,
-        // The adapter's command is relative to this folder.
-        env: vec![(check::HERE.into(), here.into())],
+        env: ready.env.clone(),
+        named: Some(cuts::Named {
+            name: check.name().into(),
+            tool: ready.version.clone(),
+        }),
         model: args.model,
         torn_bytes: 512,
         tears: true,
@@ -205,7 +203,7 @@ fn record(
     args: &OracleArgs,
     face: Face,
     command: &Command,
-    (seed, file, log): (u64, &Path, &Path),
+    (seed, log): (u64, &Path),
 ) -> Result<String, Failure> {
     let dir = tempfile::Builder::new()
         .prefix("treering-oracle-")
@@ -231,7 +229,7 @@ fn record(
         contents: Contents::All,
         command: vec![args.exec.clone().unwrap_or_default()],
     })?;
-    let ran = run_steps(args, command, &session, (seed, file));
+    let ran = run_steps(args, command, &session, seed);
     let ended = session.end()?;
     if let Some(busy) = ended.busy {
         output::warn(&busy);
@@ -243,19 +241,18 @@ fn run_steps(
     args: &OracleArgs,
     command: &Command,
     session: &Session,
-    (seed, file): (u64, &Path),
+    seed: u64,
 ) -> Result<String, Failure> {
     let process = command.start().map_err(|e| foreign::failure(&e))?;
     let claims = process.claims().clone();
     let steps = Steps::draw(seed, args.ops.unwrap_or(OPS), &claims);
-    steps.write(file)?;
     let acks = session.acks().map(Path::to_path_buf).unwrap_or_default();
     let mut acks = Acks::open(&acks)?;
     let store = store_dir(session.dir());
     let failed = |error| foreign::failure(&error);
     process.done(&Request::Open(&store)).map_err(failed)?;
     for (number, step) in steps.steps.iter().enumerate() {
-        acks.say(&format!("try {number}"))?;
+        acks.say(&attempt(number, step.changes()))?;
         let durable = take(&process, step, &store, claims.durable).map_err(failed)?;
         acks.say(&format!(
             "{} {number}",
@@ -301,7 +298,8 @@ fn take(
         Step::Reopen => {
             process.done(&Request::Close)?;
             process.done(&Request::Open(store))?;
-            return Ok(true);
+            // One that promises to keep what was synced promises nothing of a close.
+            return Ok(durable != Durable::Sync);
         }
     }
     Ok(on_return)

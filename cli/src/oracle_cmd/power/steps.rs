@@ -2,25 +2,18 @@
 //! what is new.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use serde::{Deserialize, Serialize};
 use treering_oracle::exec::Claims;
 
 use super::is_possible;
-use crate::failure::Failure;
-use crate::output;
 
 /// Keys of a program.
 const KEYS: usize = 12;
 
-/// The content of a store.
-pub(super) type Content = BTreeMap<Vec<u8>, Vec<u8>>;
-
 /// What a program does.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Put(Vec<u8>, Vec<u8>),
     Delete(Vec<u8>),
@@ -30,7 +23,7 @@ pub(super) enum Step {
 }
 
 /// A program.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Steps {
     pub(super) steps: Vec<Step>,
 }
@@ -83,41 +76,22 @@ impl Steps {
         }
         Steps { steps }
     }
+}
 
-    /// Contents after no step, one step, and so on.
-    pub(super) fn contents(&self) -> Vec<Content> {
-        let mut all = vec![Content::new()];
-        let mut now = Content::new();
-        let change = |now: &mut Content, key: &Vec<u8>, value: &Option<Vec<u8>>| match value {
-            Some(value) => drop(now.insert(key.clone(), value.clone())),
-            None => drop(now.remove(key)),
-        };
-        for step in &self.steps {
-            match step {
-                Step::Put(key, value) => change(&mut now, key, &Some(value.clone())),
-                Step::Delete(key) => change(&mut now, key, &None),
-                Step::Batch(changes) => {
-                    changes.iter().for_each(|(k, v)| change(&mut now, k, v));
-                }
-                Step::Sync | Step::Reopen => {}
+impl Step {
+    /// What it changes.
+    pub(super) fn changes(&self) -> Vec<(&[u8], Option<&[u8]>)> {
+        match self {
+            Step::Put(key, value) => vec![(key, Some(value))],
+            Step::Delete(key) => vec![(key, None)],
+            Step::Batch(changes) => {
+                let changes = changes.iter();
+                changes
+                    .map(|(key, value)| (&key[..], value.as_deref()))
+                    .collect()
             }
-            all.push(now.clone());
+            Step::Sync | Step::Reopen => Vec::new(),
         }
-        all
-    }
-
-    /// Writes the program as a file.
-    pub(super) fn write(&self, path: &Path) -> Result<(), Failure> {
-        let written = std::fs::write(path, output::json(self)?);
-        written.map_err(|e| Failure::file(&path.display().to_string(), &e))
-    }
-
-    /// Reads a program.
-    pub(super) fn read(path: &Path) -> Result<Steps, Failure> {
-        let name = path.display().to_string();
-        let bytes = std::fs::read(path).map_err(|e| Failure::file(&name, &e))?;
-        serde_json::from_slice(&bytes)
-            .map_err(|e| Failure::usage(format!("{name}: expected the steps of a program: {e}")))
     }
 }
 

@@ -1,0 +1,108 @@
+//! Any engine, by an adapter that speaks `treering.exec/1`.
+//!
+//! The adapter opens the store, which must recover. A scan and single reads must agree, and the
+//! store must take another write.
+
+use std::path::Path;
+
+use treering_oracle::exec::{Answer, Command, ExecError, Process, Request};
+
+use super::{HERE, Trouble};
+use crate::acks::Content;
+use crate::failure::Failure;
+
+/// Records of a scan.
+const ROWS: u64 = 1000;
+
+/// Starts the adapter once. Returns its name.
+pub(super) fn name(command: &Command) -> Result<String, Failure> {
+    let process = command.start().map_err(|error| match error {
+        ExecError::Start { .. } => Failure::cannot_run(error.to_string()),
+        other => Failure::usage(other.to_string()),
+    })?;
+    Ok(format!("adapter {}", process.claims().name))
+}
+
+/// All records of a store.
+pub(super) fn content(
+    command: &Command,
+    dir: &Path,
+    store: Option<&Path>,
+) -> Result<Content, Trouble> {
+    // The adapter's command is relative to the folder of whoever began.
+    if let Some(here) = std::env::var_os(HERE) {
+        let gone = std::env::set_current_dir(&here);
+        gone.map_err(|e| Failure::file(&here.display().to_string(), &e))?;
+    }
+    let store = store.map_or_else(|| dir.to_path_buf(), |store| dir.join(store));
+    read(command, &store.display().to_string()).map_err(|trouble| match trouble {
+        Unread::Exec(ExecError::Start { program, why }) => {
+            Failure::cannot_run(format!("{program}: {why}")).into()
+        }
+        Unread::Exec(error) => {
+            let told = format!("the store does not open or answer\n{error}");
+            Trouble::State(super::tool::without(dir, &told))
+        }
+        Unread::Differs(what) => Trouble::State(what),
+    })
+}
+
+enum Unread {
+    Exec(ExecError),
+    Differs(String),
+}
+
+impl From<ExecError> for Unread {
+    fn from(error: ExecError) -> Unread {
+        Unread::Exec(error)
+    }
+}
+
+fn read(command: &Command, store: &str) -> Result<Content, Unread> {
+    let process = command.start()?;
+    process.done(&Request::Open(store))?;
+    let content = scan(&process)?;
+    for (key, value) in &content {
+        let got = process.call(&Request::Get { key, tx: None })?;
+        if got != Answer::Value(Some(value.clone())) {
+            let differs = "a scan and a get differ\nafter the store was opened";
+            return Err(Unread::Differs(differs.into()));
+        }
+    }
+    // A store that opens and cannot be written to has not recovered.
+    let key: &[u8] = b"t";
+    let (value, tx) = (b"after the cut".as_slice(), None);
+    process.done(&Request::Put { key, value, tx })?;
+    if process.call(&Request::Get { key, tx })? != Answer::Value(Some(value.to_vec())) {
+        return Err(Unread::Differs(
+            "what was written after the cut is gone".into(),
+        ));
+    }
+    process.done(&Request::Close)?;
+    Ok(content)
+}
+
+fn scan(process: &Process) -> Result<Content, ExecError> {
+    let mut content = Content::new();
+    let mut from = Vec::new();
+    loop {
+        let request = Request::Scan {
+            from: &from,
+            limit: ROWS,
+            tx: None,
+        };
+        let Answer::Rows(rows) = process.call(&request)? else {
+            return Ok(content);
+        };
+        let Some((last, _)) = rows.last() else {
+            return Ok(content);
+        };
+        // The next key in the order of bytes.
+        from = [&last[..], &[0]].concat();
+        let more = rows.len() as u64 == ROWS;
+        content.extend(rows);
+        if !more {
+            return Ok(content);
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! WiredTiger, by `wt`: `verify` and `dump -x` of the table `kv`, or of the only one, after
+//! recovery (`-R`). Keys and values are of the formats `u` or `S`; others count as packed.
+
+use super::files::folder_with;
+use super::{Engine, Place, Trouble, tool};
+use crate::acks::{Content, unhex};
+
+pub(super) const ENGINE: Engine = Engine {
+    name: "wiredtiger",
+    tools: &[("wt", "wiredtiger")],
+    version: &["wt", "-V"],
+    build: None,
+    // It is what makes a folder a database: `wiredtiger_open` begins anew without it.
+    find: |dir, named| folder_with("WiredTiger database", "WiredTiger.turtle", dir, named),
+    read,
+};
+
+fn read(place: &Place<'_>) -> Result<Content, Trouble> {
+    let home = place.store.display().to_string();
+    let table = match place.store.join("kv.wt").exists() {
+        true => Some("table:kv".to_owned()),
+        false => {
+            let said = tool::output(place.dir, "wt", &["-R", "-h", &home, "list"])?;
+            let said = String::from_utf8_lossy(&said).into_owned();
+            let mut tables = said.lines().filter(|line| line.starts_with("table:"));
+            tables.next().map(str::to_owned)
+        }
+    };
+    let Some(table) = table else {
+        return Ok(Content::new());
+    };
+    tool::output(place.dir, "wt", &["-R", "-h", &home, "verify", &table])?;
+    let said = tool::output(place.dir, "wt", &["-R", "-h", &home, "dump", "-x", &table])?;
+    rows(&said).ok_or_else(|| tool::not_understood("wt dump"))
+}
+
+/// After `Header`, the table's configuration, and `Data`, keys and values alternate.
+fn rows(text: &[u8]) -> Option<Content> {
+    let text = std::str::from_utf8(text).ok()?;
+    let (header, rows) = text.split_once("\nData\n")?;
+    // Strings end with a zero.
+    let ends = |what: &str| header.contains(&format!("{what}_format=S"));
+    let (key_ends, value_ends) = (ends("key"), ends("value"));
+    let bytes = |line: &str, ends: bool| {
+        let mut bytes = unhex(line.trim().as_bytes())?;
+        if ends && bytes.last() == Some(&0) {
+            bytes.pop();
+        }
+        Some(bytes)
+    };
+    let mut lines = rows.lines();
+    let mut content = Content::new();
+    while let Some(key) = lines.next() {
+        content.insert(bytes(key, key_ends)?, bytes(lines.next()?, value_ends)?);
+    }
+    Some(content)
+}
