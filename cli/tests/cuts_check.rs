@@ -258,8 +258,9 @@ fn bad_names_lines_and_missing_tools_end_it_before_it_begins() {
     }
 }
 
-/// Records transactions with a program that is run once for each, and cuts the recording.
-fn holds(check: &str, needs: &[&str], make: &str, put: &str) {
+/// Makes a store with four records by shell commands; its content must be told from another, and
+/// a cut of its recording has this verdict.
+fn judged(check: &str, needs: &[&str], make: &str, put: &str, verdict: &str) {
     if !has(&[&["/dev/fuse"], needs].concat()) {
         return;
     }
@@ -271,40 +272,84 @@ fn holds(check: &str, needs: &[&str], make: &str, put: &str) {
         {make}
         for i in 1 2 3 4; do say try $i put 6b3$i 763$i; {put}; say durable $i; done"#
     );
-    record(folder, &script);
-    let (report, _) = cuts(folder, check, "40", 0);
-    assert_eq!(report["verdict"], "holds", "{report}");
-    // A record that was never acknowledged as tried.
-    let (report, told) = {
-        record(folder, &script.replace("6b3$i 763$i", "6b3$i 773$i"));
-        cuts(folder, check, "40", 1)
-    };
-    assert_eq!(report["verdict"], "violated");
+    let dir = folder.join("dir");
+    std::fs::create_dir(&dir).expect("a folder");
+    let made = std::process::Command::new("sh")
+        .args(["-ec", &script])
+        .current_dir(&dir)
+        .env("TREERING_ACKS", "../lines")
+        .stderr(std::process::Stdio::null())
+        .status();
+    assert!(made.expect("sh starts").success());
+    let lines = std::fs::read_to_string(folder.join("lines")).expect("the lines");
+    let (status, told) = state(&dir, check, &lines);
+    assert_eq!((status, told.as_str()), (0, ""));
+    let (_, told) = state(&dir, check, &lines.replace("7632", "7732"));
     assert!(
-        told.contains("a key has a value that was never written: key 6b3"),
+        told.starts_with("a key has a value that was never written\nkey 6b32"),
         "{told}"
     );
+    let (_, told) = state(&dir, check, &(lines + "try 5 delete 6b31\ndurable 5\n"));
+    assert!(
+        told.starts_with("a deleted key is back\nkey 6b31"),
+        "{told}"
+    );
+    record(folder, &script);
+    let status = i32::from(verdict != "holds");
+    let (report, told) = cuts(folder, check, "40", status);
+    assert_eq!(report["verdict"] == "holds", status == 0);
+    assert!(told.contains(verdict), "{told}");
 }
 
 #[test]
 fn rocksdb_by_ldb() {
-    // `ldb` does not sync its log, so each record goes to a table.
-    let put = "ldb --db=db put --hex 0x6b3$i 0x763$i >&2; sync -f .; sync db/* db .";
-    holds(
-        "rocksdb",
-        &["ldb"],
-        "ldb --db=db --create_if_missing put z z >&2; \
-        ldb --db=db delete z >&2; sync db/* db .",
-        put,
-    );
+    let make =
+        "ldb --db=db --create_if_missing put z z >&2; ldb --db=db delete z >&2; sync db/* db .";
+    // `ldb` does not sync its log.
+    let put = "ldb --db=db put --hex 0x6b3$i 0x763$i >&2; sync db/* db .";
+    judged("rocksdb", &["ldb"], make, put, "holds");
 }
 
 #[test]
 fn lmdb_by_mdb_dump() {
-    // `mdb_load` makes the directory entry; LMDB does not sync it.
-    let put = r"printf 'VERSION=3\nformat=bytevalue\ntype=btree\nHEADER=END\n 6b3%d\n 763%d\nDATA=END\n' \
-        $i $i | mdb_load db >&2";
-    let empty = r"mkdir db; printf 'VERSION=3\nformat=bytevalue\ntype=btree\nHEADER=END\nDATA=END\n' \
-        | mdb_load db >&2; sync db/* db .";
-    holds("lmdb", &["mdb_dump", "mdb_load"], empty, put);
+    let header = "VERSION=3\\nformat=bytevalue\\ntype=btree\\nHEADER=END\\n";
+    let make = format!("mkdir db; printf '{header}DATA=END\\n' | mdb_load db >&2; sync db/* db .");
+    let put = format!("printf '{header} 6b3%d\\n 763%d\\nDATA=END\\n' $i $i | mdb_load db >&2");
+    // LMDB writes a new file in place.
+    let verdict = "does not open: mdb_stat: mdb_env_open failed";
+    judged("lmdb", &["mdb_dump", "mdb_load"], &make, &put, verdict);
+}
+
+#[test]
+fn what_is_built_says_of_a_file_that_it_is_no_store() {
+    if !has(&["/dev/fuse"]) {
+        return;
+    }
+    for (check, program, make) in [
+        ("bbolt", "go", "echo x >a.db; sync a.db ."),
+        (
+            "leveldb",
+            "cc",
+            "mkdir db; echo x >db/CURRENT; sync db/CURRENT db .",
+        ),
+    ] {
+        if !has(&[program]) {
+            continue;
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path();
+        record(folder, make);
+        let output = treering(folder, &["cuts", "a.rec", "--check", check]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        if output.status.code() == Some(3) {
+            eprintln!("SKIPPED: {check}: {said}");
+            continue;
+        }
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(
+            told.contains(&format!("does not open: {check}: ")),
+            "{told}"
+        );
+    }
 }

@@ -385,7 +385,7 @@ mod tests {
             assert_eq!(said(acks, content), "legal", "{content}");
         }
         assert_eq!(said("try 1 a=x", ""), "legal", "in flight");
-        assert_eq!(said("hello", "a=x"), "legal", "nothing is known");
+        assert_eq!(said("hello there", "a=x"), "legal", "nothing is known");
     }
 
     #[test]

@@ -53,7 +53,7 @@ struct Engine {
     name: &'static str,
     /// Programs that must be there, and the Debian packages that have them.
     tools: &'static [(&'static str, &'static str)],
-    /// The command that tells the tool's version.
+    /// The command that tells the tool's version; what is built tells its own.
     version: &'static [&'static str],
     /// Builds what no package has, in a folder. Returns the program.
     build: Option<fn(&Path) -> Result<PathBuf, Failure>>,
@@ -65,6 +65,8 @@ struct Engine {
 
 /// A store in a state.
 struct Place<'a> {
+    /// The engine's name.
+    engine: &'static str,
     /// The directory that is left.
     dir: &'a Path,
     /// The store's file or folder.
@@ -170,13 +172,17 @@ impl Check {
                         engine.name
                     )));
                 }
-                ready.version = tool::first_line(engine.version);
                 if let Some(build) = engine.build {
                     let folder = tempfile::Builder::new().prefix("treering-tool-").tempdir();
                     let folder = folder.map_err(|e| Failure::file("a folder for the tool", &e))?;
                     let built = build(folder.path())?;
+                    ready.version = tool::first_line(&built, &[]);
                     ready.env.push((TOOL.into(), built.into()));
                     ready._built = Some(folder);
+                }
+                if let [program, arguments @ ..] = engine.version {
+                    let program = tool::find(program).unwrap_or_default();
+                    ready.version = tool::first_line(&program, arguments);
                 }
             }
         }
@@ -213,6 +219,7 @@ impl Engine {
             return Ok(None);
         };
         let place = Place {
+            engine: self.name,
             dir,
             store,
             is_early: acks.is_empty() && std::env::var_os(TRIES).is_some(),

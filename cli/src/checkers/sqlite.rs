@@ -55,7 +55,10 @@ fn read(place: &Place<'_>) -> Result<Content, Trouble> {
     };
     let checks = String::from_utf8_lossy(&out[..at]);
     if checks.trim() != "'ok'" {
-        let told = format!("the integrity check fails\n{}", checks.trim());
+        let lines = checks.lines().map(|line| line.trim_matches('\''));
+        let lines = lines.filter(|line| !line.starts_with("***") && !line.is_empty());
+        let lines: Vec<&str> = lines.take(6).collect();
+        let told = format!("the integrity check fails\n{}", lines.join("\n"));
         return Err(Trouble::State(tool::without(place.dir, &told)));
     }
     if !said.status.success() {

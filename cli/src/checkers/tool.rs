@@ -36,13 +36,9 @@ pub(super) fn find(name: &str) -> Option<PathBuf> {
 }
 
 /// The first line that a command prints.
-pub(super) fn first_line(words: &[&str]) -> Option<String> {
-    let (program, arguments) = words.split_first()?;
-    let said = Command::new(find(program)?)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .output();
-    let said = String::from_utf8_lossy(&said.ok()?.stdout).into_owned();
+pub(super) fn first_line(program: &Path, arguments: &[&str]) -> Option<String> {
+    let said = run(Command::new(program).args(arguments), "").ok()?;
+    let said = String::from_utf8_lossy(&said.out).into_owned();
     said.lines().next().map(|line| line.trim().to_owned())
 }
 

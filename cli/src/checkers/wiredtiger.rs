@@ -1,4 +1,4 @@
-//! WiredTiger, by `wt`: `verify` and `dump -x` of the table `kv`, or of the only one, after
+//! WiredTiger, by `wt`: `verify` and `dump -x` of the table `kv`, or of the first, after
 //! recovery (`-R`). Keys and values are of the formats `u` or `S`; others count as packed.
 
 use super::files::folder_with;
@@ -17,21 +17,28 @@ pub(super) const ENGINE: Engine = Engine {
 
 fn read(place: &Place<'_>) -> Result<Content, Trouble> {
     let home = place.store.display().to_string();
-    let table = match place.store.join("kv.wt").exists() {
-        true => Some("table:kv".to_owned()),
-        false => {
-            let said = tool::output(place.dir, "wt", &["-R", "-h", &home, "list"])?;
-            let said = String::from_utf8_lossy(&said).into_owned();
-            let mut tables = said.lines().filter(|line| line.starts_with("table:"));
-            tables.next().map(str::to_owned)
-        }
-    };
-    let Some(table) = table else {
+    let wt =
+        |words: &[&str]| tool::output(place.dir, "wt", &[&["-R", "-h", &home], words].concat());
+    // A table's file may be there before the table is.
+    if place.store.join("kv.wt").exists() && wt(&["verify", "table:kv"]).is_ok() {
+        return dump(&wt(&["dump", "-x", "table:kv"])?);
+    }
+    let said = wt(&["list"])?;
+    let said = String::from_utf8_lossy(&said).into_owned();
+    let tables: Vec<&str> = said
+        .lines()
+        .filter(|line| line.starts_with("table:"))
+        .collect();
+    let kv = tables.iter().find(|table| **table == "table:kv");
+    let Some(table) = kv.or(tables.first()) else {
         return Ok(Content::new());
     };
-    tool::output(place.dir, "wt", &["-R", "-h", &home, "verify", &table])?;
-    let said = tool::output(place.dir, "wt", &["-R", "-h", &home, "dump", "-x", &table])?;
-    rows(&said).ok_or_else(|| tool::not_understood("wt dump"))
+    wt(&["verify", table])?;
+    dump(&wt(&["dump", "-x", table])?)
+}
+
+fn dump(said: &[u8]) -> Result<Content, Trouble> {
+    rows(said).ok_or_else(|| tool::not_understood("wt dump"))
 }
 
 /// After `Header`, the table's configuration, and `Data`, keys and values alternate.

@@ -58,6 +58,8 @@ pub(crate) fn prepare(folder: &Path) {
     adapters(folder);
 
     recording(&folder.join("app.rec"));
+    // A recording without a store: nothing was acknowledged, so that is legal.
+    recording(&folder.join("sqlite.rec"));
     write(
         "my-benchmark",
         b"#!/bin/sh\nhead -c 300000 /dev/urandom >a.db\n",

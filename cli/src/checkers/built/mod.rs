@@ -6,7 +6,7 @@
 //! - LevelDB, by `cc` and Debian's `libleveldb-dev`: `leveldb_open` with paranoid checks, and a scan
 //!   that verifies checksums.
 //!
-//! Both print pairs of hexadecimal words and then `end`.
+//! Both print pairs of hexadecimal words and then `end`; without an argument, their version.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,7 +19,7 @@ use crate::failure::Failure;
 pub(super) const BBOLT: Engine = Engine {
     name: "bbolt",
     tools: &[("go", "golang-go")],
-    version: &["go", "version"],
+    version: &[],
     build: Some(build_bbolt),
     find: |dir, named| BOLT_FILE.find(dir, named),
     read,
@@ -28,7 +28,7 @@ pub(super) const BBOLT: Engine = Engine {
 pub(super) const LEVELDB: Engine = Engine {
     name: "leveldb",
     tools: &[("cc", "gcc")],
-    version: &["cc", "--version"],
+    version: &[],
     build: Some(build_leveldb),
     find: |dir, named| folder_with("LevelDB store", "CURRENT", dir, named),
     read,
@@ -98,8 +98,8 @@ fn read(place: &Place<'_>) -> Result<Content, Trouble> {
     let said = tool::run(Command::new(program).arg(&place.store), "")?;
     match said.out.strip_suffix(b"end\n") {
         Some(pairs) if said.status.success() => {
-            tool::pairs(pairs).ok_or_else(|| tool::not_understood("the tool"))
+            tool::pairs(pairs).ok_or_else(|| tool::not_understood(place.engine))
         }
-        _ => Err(said.failed(place.dir, "tool")),
+        _ => Err(said.failed(place.dir, place.engine)),
     }
 }

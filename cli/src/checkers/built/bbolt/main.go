@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -73,7 +74,21 @@ func check(file string) error {
 	return out.Flush()
 }
 
+func version() string {
+	info, _ := debug.ReadBuildInfo()
+	for _, module := range info.Deps {
+		if module.Path == "go.etcd.io/bbolt" {
+			return "bbolt " + module.Version
+		}
+	}
+	return "bbolt"
+}
+
 func main() {
+	if len(os.Args) != 2 {
+		fmt.Println(version())
+		return
+	}
 	if err := check(os.Args[1]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

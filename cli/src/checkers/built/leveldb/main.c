@@ -18,7 +18,10 @@ static void sound(char *error) {
 
 int main(int argc, char **argv) {
   char *error = NULL;
-  if (argc != 2) return 2;
+  if (argc != 2) {
+    printf("LevelDB %d.%d\n", leveldb_major_version(), leveldb_minor_version());
+    return 0;
+  }
   leveldb_options_t *options = leveldb_options_create();
   leveldb_options_set_paranoid_checks(options, 1);
   leveldb_t *db = leveldb_open(options, argv[1], &error);
