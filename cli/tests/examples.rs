@@ -345,7 +345,8 @@ fn runnable(command: &str) -> Option<String> {
         note("/dev/fuse does not exist");
         return None;
     }
-    if command.contains("-- sqlite3 ") && !is_installed("sqlite3") {
+    let sqlite = ["-- sqlite3 ", "--check sqlite"];
+    if sqlite.iter().any(|words| command.contains(words)) && !is_installed("sqlite3") {
         note("sqlite3 is not in PATH (apt-get install sqlite3)");
         return None;
     }

@@ -57,9 +57,9 @@ pub(crate) fn prepare(folder: &Path) {
 
     adapters(folder);
 
-    recording(&folder.join("app.rec"));
-    // A recording without a store: nothing was acknowledged, so that is legal.
-    recording(&folder.join("sqlite.rec"));
+    recording(&folder.join("app.rec"), None);
+    // Its store is never made, and nothing is acknowledged, so every state is legal.
+    recording(&folder.join("sqlite.rec"), Some("store kv.db"));
     write(
         "my-benchmark",
         b"#!/bin/sh\nhead -c 300000 /dev/urandom >a.db\n",
@@ -77,10 +77,15 @@ pub(crate) fn prepare(folder: &Path) {
     }
 }
 
-/// A recording of a program that loads a file, says so, and overwrites it.
-fn recording(log: &Path) {
+/// A recording of a program that loads a file, says so, and overwrites it. Before all that it says
+/// `first`.
+fn recording(log: &Path, first: Option<&str>) {
     let header = Header::new(Face::Files, 10_000, PageCache::WriteBack);
     let recorder = Recorder::create(log, header, Contents::All).expect("a recording");
+    if let Some(first) = first {
+        let line = first.into();
+        recorder.note(Event::Mark { line }).expect("room");
+    }
     let link = Event::Link {
         parent: NodeId::ROOT,
         name: b"app.db".into(),
