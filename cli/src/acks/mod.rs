@@ -53,9 +53,12 @@ pub(crate) struct Writer {
 pub(crate) struct Try {
     /// Its number.
     pub(crate) number: u64,
-    /// What it changes, in order.
-    pub(crate) changes: Vec<(Vec<u8>, Option<Value>)>,
+    /// What it changes.
+    pub(crate) changes: Vec<Change>,
 }
+
+/// A key and its new value; `None` deletes it.
+pub(crate) type Change = (Vec<u8>, Option<Value>);
 
 /// A value, or what is known of it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Component, Path};
 
-use super::{Acks, Try, Value, Writer, unhex};
+use super::{Acks, Change, Try, Value, Writer, unhex};
 
 /// Why lines of this form cannot be understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -189,7 +189,7 @@ fn id(word: &str) -> Option<(&str, u64)> {
 fn changes<'a>(
     line: usize,
     mut words: impl Iterator<Item = &'a str>,
-) -> Result<Vec<(Vec<u8>, Option<Value>)>, AcksError> {
+) -> Result<Vec<Change>, AcksError> {
     let wrong = |expected, found: Option<&str>| AcksError::Word {
         line,
         expected,

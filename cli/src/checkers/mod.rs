@@ -56,12 +56,15 @@ struct Engine {
     /// The command that tells the tool's version; what is built tells its own.
     version: &'static [&'static str],
     /// Builds what no package has, in a folder. Returns the program.
-    build: Option<fn(&Path) -> Result<PathBuf, Failure>>,
+    build: Option<Build>,
     /// Finds the store in a directory: its file or folder. `None` if there is none, or an empty one.
     find: fn(&Path, Option<&Path>) -> Result<Option<PathBuf>, Trouble>,
     /// Verifies the store and returns its records.
     read: fn(&Place<'_>) -> Result<Content, Trouble>,
 }
+
+/// Builds a program in a folder.
+type Build = fn(&Path) -> Result<PathBuf, Failure>;
 
 /// A store in a state.
 struct Place<'a> {
