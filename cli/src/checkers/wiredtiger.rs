@@ -1,6 +1,8 @@
 //! WiredTiger, by `wt`: `verify` and `dump -x` of the table `kv`, or of the first, after
 //! recovery (`-R`). Keys and values are of the formats `u` or `S`; others count as packed.
 
+use std::path::Path;
+
 use super::files::folder_with;
 use super::{Engine, Place, Trouble, tool};
 use crate::acks::{Content, unhex};
@@ -35,6 +37,13 @@ fn read(place: &Place<'_>) -> Result<Content, Trouble> {
     };
     wt(&["verify", table])?;
     dump(&wt(&["dump", "-x", table])?)
+}
+
+/// Whether the database has a log, in its folder.
+fn has_log(home: &Path) -> bool {
+    let entries = std::fs::read_dir(home).into_iter().flatten().flatten();
+    let mut names = entries.map(|entry| entry.file_name());
+    names.any(|name| name.as_encoded_bytes().starts_with(b"WiredTigerLog."))
 }
 
 fn dump(said: &[u8]) -> Result<Content, Trouble> {
