@@ -19,8 +19,16 @@ pub(super) const ENGINE: Engine = Engine {
 
 fn read(place: &Place<'_>) -> Result<Content, Trouble> {
     let home = place.store.display().to_string();
-    let wt =
-        |words: &[&str]| tool::output(place.dir, "wt", &[&["-R", "-h", &home], words].concat());
+    // How the program has configured its log is not kept in the database, and without that `wt`
+    // does not recover.
+    let log: &[&str] = match has_log(&place.store) {
+        true => &["-C", "log=(enabled)"],
+        false => &[],
+    };
+    let wt = |words: &[&str]| {
+        let flags = [&["-R", "-h", &home], log, words].concat();
+        tool::output(place.dir, "wt", &flags)
+    };
     // A table's file may be there before the table is.
     if place.store.join("kv.wt").exists() && wt(&["verify", "table:kv"]).is_ok() {
         return dump(&wt(&["dump", "-x", "table:kv"])?);
