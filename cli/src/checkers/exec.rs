@@ -7,7 +7,7 @@ use std::path::Path;
 
 use treering_oracle::exec::{Answer, Command, ExecError, Process, Request};
 
-use super::{HERE, Trouble};
+use super::engine::{HERE, Trouble};
 use crate::acks::Content;
 use crate::failure::Failure;
 

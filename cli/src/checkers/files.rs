@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use super::Trouble;
+use super::engine::Trouble;
 use crate::failure::Failure;
 
 /// Folders within folders that are looked at.

@@ -1,8 +1,9 @@
 //! LMDB, by `mdb_stat -ef`, which reads the meta pages and the list of free pages, and `mdb_dump`,
 //! which reads all records of the main database. LMDB has no checksums.
 
+use super::engine::{Engine, Place, Trouble};
 use super::files::{FileKind, u32_at};
-use super::{Engine, Place, Trouble, tool};
+use super::tool;
 use crate::acks::{Content, unhex};
 
 pub(super) const ENGINE: Engine = Engine {

@@ -11,6 +11,7 @@
 //! verifies, and where it keeps keys and values.
 
 mod built;
+mod engine;
 mod exec;
 mod files;
 mod lmdb;
@@ -25,15 +26,10 @@ use std::path::{Path, PathBuf};
 
 use treering_oracle::exec::Command;
 
+use engine::{Engine, HERE, Place, TOOL, TRIES, Trouble};
+
 use crate::acks::{Acks, Content};
 use crate::failure::Failure;
-
-/// The tool that was built for a campaign.
-const TOOL: &str = "TREERING_TOOL";
-/// Set if the program says what it tries, at some time.
-const TRIES: &str = "TREERING_TRIES";
-/// The folder that an adapter's command is relative to.
-const HERE: &str = "TREERING_HERE";
 
 /// All engines.
 const ENGINES: &[&Engine] = &[
@@ -45,53 +41,6 @@ const ENGINES: &[&Engine] = &[
     &built::BBOLT,
     &built::LEVELDB,
 ];
-
-/// An engine that can be checked.
-#[derive(Debug)]
-struct Engine {
-    /// Its name on the command line.
-    name: &'static str,
-    /// Programs that must be there, and the Debian packages that have them.
-    tools: &'static [(&'static str, &'static str)],
-    /// The command that tells the tool's version; what is built tells its own.
-    version: &'static [&'static str],
-    /// Builds what no package has, in a folder. Returns the program.
-    build: Option<Build>,
-    /// Finds the store in a directory: its file or folder. `None` if there is none, or an empty one.
-    find: fn(&Path, Option<&Path>) -> Result<Option<PathBuf>, Trouble>,
-    /// Verifies the store and returns its records.
-    read: fn(&Place<'_>) -> Result<Content, Trouble>,
-}
-
-/// Builds a program in a folder.
-type Build = fn(&Path) -> Result<PathBuf, Failure>;
-
-/// A store in a state.
-struct Place<'a> {
-    /// The engine's name.
-    engine: &'static str,
-    /// The directory that is left.
-    dir: &'a Path,
-    /// The store's file or folder.
-    store: PathBuf,
-    /// Whether the program has not yet said that it tries something, but will.
-    is_early: bool,
-}
-
-/// Why a store has no content to be compared.
-#[derive(Debug)]
-enum Trouble {
-    /// The state is one that the engine does not promise.
-    State(String),
-    /// The checker itself has failed.
-    Failure(Failure),
-}
-
-impl From<Failure> for Trouble {
-    fn from(failure: Failure) -> Trouble {
-        Trouble::Failure(failure)
-    }
-}
 
 /// What `--check` names.
 #[derive(Clone, Debug)]

@@ -14,8 +14,9 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::engine::{Engine, Place, Trouble};
 use super::files::folder_with;
-use super::{Engine, Place, Trouble, tool};
+use super::tool;
 use crate::acks::Content;
 use crate::failure::Failure;
 

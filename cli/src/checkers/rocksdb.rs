@@ -2,8 +2,9 @@
 //! and compares its files with the manifest; `scan` reads all records of the default column family,
 //! and with them every checksum.
 
+use super::engine::{Engine, Place, Trouble};
 use super::files::folder_with;
-use super::{Engine, Place, Trouble, tool};
+use super::tool;
 use crate::acks::{Content, unhex};
 
 pub(super) const ENGINE: Engine = Engine {

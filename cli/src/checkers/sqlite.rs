@@ -7,8 +7,9 @@
 
 use std::process::Command;
 
+use super::engine::{Engine, Place, Trouble};
 use super::files::FileKind;
-use super::{Engine, Place, Trouble, tool};
+use super::tool;
 use crate::acks::{Content, unhex};
 
 pub(super) const ENGINE: Engine = Engine {

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
-use super::Trouble;
+use super::engine::Trouble;
 use crate::acks::{Content, unhex};
 use crate::failure::Failure;
 

@@ -3,8 +3,9 @@
 
 use std::path::Path;
 
+use super::engine::{Engine, Place, Trouble};
 use super::files::folder_with;
-use super::{Engine, Place, Trouble, tool};
+use super::tool;
 use crate::acks::{Content, unhex};
 
 pub(super) const ENGINE: Engine = Engine {

@@ -11,8 +11,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::engine::{Engine, Place, TOOL, Trouble};
 use super::files::{FileKind, folder_with, u32_at};
-use super::{Engine, Place, TOOL, Trouble, tool};
+use super::tool;
 use crate::acks::Content;
 use crate::failure::Failure;
 
