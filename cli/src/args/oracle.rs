@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use treering_drive::cuts::Model;
 
 use super::drive::FsName;
+use super::replay::{Durability, durability};
 use crate::units;
 
 /// Flags of `treering oracle`.
@@ -22,6 +23,7 @@ use crate::units;
     treering oracle --exec 'python3 adapter.py'           any engine that speaks docs/EXEC.md\n  \
     treering oracle --exec ./adapter --self-test          does it speak it?\n  \
     treering oracle --exec 'python3 adapter.py' --fs files    power cuts on a drive\n  \
+    treering oracle --tree bf --as-adapter                our tree, for another --exec\n  \
     treering oracle --so ./libmine.so                     a shared library of nine functions\n  \
     cargo run --release --features redb -- oracle --engine redb\n\n\
     Modes of an engine behind --exec: differential, crash (the process is killed, as by kill -9, \
@@ -64,6 +66,26 @@ pub(crate) struct OracleArgs {
     /// than --exec, but it cannot be killed
     #[arg(long, value_name = "FILE", conflicts_with_all = ["tree", "engine", "exec", "mutations"])]
     pub(crate) so: Option<PathBuf>,
+    /// Serve the tree of --tree as an adapter on standard input and output, in the file `store` of
+    /// the folder that `open` names; see docs/EXEC.md
+    #[arg(long, requires = "tree", conflicts_with_all = ["engine", "exec", "so", "self_test",
+        "replay", "mutations", "mode", "ops", "runs", "budget", "coverage", "save", "json"])]
+    pub(crate) as_adapter: bool,
+    /// With --as-adapter: when writes are durable: commit, deferred (until `sync`) or
+    /// interval:DURATION [default: commit]
+    #[arg(long, value_name = "WHEN", requires = "as_adapter", value_parser = durability)]
+    pub(crate) durability: Option<Durability>,
+    /// With --as-adapter: size of the cache [default: the least, so that short programs evict]
+    #[arg(long, value_name = "SIZE", requires = "as_adapter", value_parser = units::size)]
+    pub(crate) cache: Option<u64>,
+    /// With --as-adapter: size of the circular log; in a small one a large batch is refused
+    /// [default: 2MiB]
+    #[arg(long, value_name = "SIZE", requires = "as_adapter", value_parser = units::size)]
+    pub(crate) log_size: Option<u64>,
+    /// With --as-adapter: start a checkpoint when the log has grown by this much [default: 16KiB,
+    /// so that short programs do]
+    #[arg(long, value_name = "SIZE", requires = "as_adapter", value_parser = units::size)]
+    pub(crate) checkpoint_every: Option<u64>,
     /// Judge the adapter itself: does it keep to the protocol, and has it what it claims?
     #[arg(long, requires = "exec", conflicts_with_all = ["replay", "mutations", "mode", "ops", "runs", "budget"])]
     pub(crate) self_test: bool,

@@ -408,7 +408,7 @@ fn layout(text: &str) -> Result<LayoutChoice, String> {
     })
 }
 
-fn durability(text: &str) -> Result<Durability, String> {
+pub(super) fn durability(text: &str) -> Result<Durability, String> {
     let acknowledge = match text.split_once(':') {
         None if text == "deferred" => Acknowledge::Deferred,
         None if text == "commit" => Acknowledge::Commit,

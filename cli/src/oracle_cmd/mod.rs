@@ -2,6 +2,7 @@
 //!
 //! | module | contents |
 //! |---|---|
+//! | [`adapter`] | our trees behind `--as-adapter` |
 //! | [`engines`] | engines by name |
 //! | [`foreign`] | engines behind `--exec` |
 //! | [`power`] | engines behind `--exec` on a drive, and power cuts |
@@ -12,6 +13,7 @@
 //! | [`report`] | text and JSON reports |
 //! | [`coverage`] | the page of what the runs have met |
 
+mod adapter;
 mod coverage;
 mod engines;
 mod foreign;
@@ -46,6 +48,9 @@ pub(crate) fn run(args: &OracleArgs) -> Result<(), Failure> {
     let json = Output::if_given("--json", args.json.as_deref(), &[])?;
     let coverage = Output::if_given("--coverage", args.coverage.as_deref(), &[])?;
     let save = Output::if_given("--save", args.save.as_deref(), &[])?;
+    if args.as_adapter {
+        return adapter::run(args);
+    }
     if args.mutations {
         return kills::run(args, json.as_ref());
     }

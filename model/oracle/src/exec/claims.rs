@@ -1,15 +1,15 @@
 //! The handshake: what an adapter has, and what it claims.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use crate::engine::{Limits, Promise};
+use crate::engine::{Engine, Limits, Promise};
 use crate::value::VERSION_BYTES;
 
 /// Name and version of the protocol.
 pub const PROTOCOL: &str = "treering.exec/1";
 
 /// When an adapter's writes are durable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Durable {
     /// When a write has returned.
@@ -32,7 +32,7 @@ impl Durable {
 }
 
 /// What holds for single calls that overlap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Consistency {
     /// Each takes effect at an instant between its call and its return.
@@ -42,7 +42,7 @@ pub enum Consistency {
 }
 
 /// What holds for transactions that overlap, from strong to weak.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Isolation {
     /// Some order of the transactions explains their answers.
@@ -66,7 +66,7 @@ impl Isolation {
 }
 
 /// A request that an adapter need not have, or a freedom that it claims.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Has {
     /// `scan-back`.
@@ -86,7 +86,7 @@ pub enum Has {
 }
 
 /// The answer to `hello`.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub struct Claims {
     protocol: String,
@@ -98,7 +98,7 @@ pub struct Claims {
     #[serde(default = "linearizable")]
     pub consistency: Consistency,
     /// What holds for transactions.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,
     /// What else it has.
     #[serde(default)]
@@ -114,6 +114,10 @@ pub struct Claims {
 
 fn linearizable() -> Consistency {
     Consistency::Linearizable
+}
+
+fn is_of_a_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "._+-".contains(c)
 }
 
 /// The shortest longest key for which programs can be made.
@@ -135,6 +139,36 @@ impl Claims {
         }
     }
 
+    /// What an engine of this process can claim: everything but transactions and snapshots. A
+    /// letter of its name that a name may not have becomes `-`.
+    #[must_use]
+    pub fn of(engine: &dyn Engine) -> Claims {
+        let name = engine.name();
+        let dense = |c: char| if is_of_a_name(c) { c } else { '-' };
+        let mut has = vec![Has::ScanBack, Has::Sync];
+        if engine.batch_bytes().is_some() {
+            has.push(Has::Batch);
+        }
+        let limits = engine.limits();
+        Claims {
+            protocol: PROTOCOL.into(),
+            name: name.chars().map(dense).collect(),
+            durable: match engine.promise() {
+                Promise::OnReturn => Durable::Return,
+                Promise::OnSync => Durable::Sync,
+            },
+            consistency: match engine.is_linearizable() {
+                true => Consistency::Linearizable,
+                false => Consistency::None,
+            },
+            isolation: None,
+            has,
+            max_key: limits.max_key,
+            max_record: limits.max_record,
+            empty_key: limits.empty_key,
+        }
+    }
+
     /// Reads the answer to `hello`.
     ///
     /// # Errors
@@ -142,8 +176,7 @@ impl Claims {
     pub(super) fn read(text: &str) -> Result<Claims, String> {
         let claims: Claims = serde_json::from_str(text)
             .map_err(|e| format!("claims as docs/EXEC.md lists them ({e})"))?;
-        let named = |c: char| c.is_ascii_alphanumeric() || "._+-".contains(c);
-        let dense = claims.name.chars().all(named) && !claims.name.is_empty();
+        let dense = claims.name.chars().all(is_of_a_name) && !claims.name.is_empty();
         let wrong = if claims.protocol != PROTOCOL {
             format!("`protocol` \"{PROTOCOL}\"")
         } else if !dense {

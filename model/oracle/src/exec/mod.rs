@@ -16,6 +16,7 @@
 //! | [`Exec`] | the adapter's engine, as the oracle judges engines |
 //! | [`transactions`], [`isolation`] | open transactions, and what they may see |
 //! | [`so`] | the same engines as shared libraries, without a pipe |
+//! | [`serve`] | the other side: an engine of this process as an adapter |
 //! | [`kit`] | does an adapter keep to the protocol? |
 
 mod ahead;
@@ -27,6 +28,7 @@ mod home;
 pub mod isolation;
 pub mod kit;
 mod process;
+pub mod serve;
 pub mod so;
 mod store;
 pub mod transactions;

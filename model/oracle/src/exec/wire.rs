@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::claims::Claims;
 
@@ -219,7 +219,7 @@ fn field(line: &mut Vec<u8>, name: &str, bytes: &[u8]) {
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-fn hex(line: &mut Vec<u8>, bytes: &[u8]) {
+pub(super) fn hex(line: &mut Vec<u8>, bytes: &[u8]) {
     line.reserve(2 * bytes.len());
     for byte in bytes {
         let (high, low) = (usize::from(byte >> 4), usize::from(byte & 15));
@@ -228,7 +228,7 @@ fn hex(line: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 /// The bytes that hexadecimal digits stand for; `None` if they are none.
-fn unhex(digits: &str) -> Option<Vec<u8>> {
+pub(super) fn unhex(digits: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| (byte as char).to_digit(16).map(|n| n as u8);
     let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
     let bytes = pairs
@@ -241,7 +241,7 @@ fn unhex(digits: &str) -> Option<Vec<u8>> {
 pub type Record = (Vec<u8>, Vec<u8>);
 
 /// How a request was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Refusal {
     /// Nothing has changed.
