@@ -16,6 +16,8 @@ pub(crate) struct Adapter {
     pub(crate) judged: &'static str,
     /// The disk that the engine runs on.
     pub(crate) disk: DiskKind,
+    /// When a write is durable.
+    pub(crate) promise: Promise,
     /// The keys and values that it accepts.
     pub(crate) limits: Limits,
     /// Whether it writes batches, of any size.
@@ -26,7 +28,6 @@ pub(crate) struct Adapter {
     pub(crate) damage: Option<Damage>,
 }
 
-/// No engine here promises that a write is durable before `sync`.
 impl Engine for &'static Adapter {
     fn name(&self) -> String {
         self.name.into()
@@ -37,7 +38,7 @@ impl Engine for &'static Adapter {
     }
 
     fn promise(&self) -> Promise {
-        Promise::OnSync
+        self.promise
     }
 
     fn limits(&self) -> Limits {

@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ::bf_tree::{BfTree, Config, LeafInsertResult, LeafReadResult, ScanReturnField};
 use treering_engine::{Error, Kv, Lsn, Result, Visitor};
-use treering_oracle::{Disk, DiskKind, Limits};
+use treering_oracle::{Disk, DiskKind, Limits, Promise};
 
 use crate::adapter::Adapter;
 use crate::common::{Writes, folder, foreign};
@@ -34,6 +34,7 @@ pub(crate) const ADAPTER: Adapter = Adapter {
     judged: "differential and concurrent runs, reopening from snapshots; no crash runs, because it opens files itself and its \
              log is unfinished; no empty keys, which it refuses",
     disk: DiskKind::Folder,
+    promise: Promise::OnSync,
     limits: Limits {
         max_key: MAX_KEY,
         max_record: MAX_RECORD,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use ::fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use treering_engine::{Batch, Error, Kv, Lsn, Result, Visitor};
-use treering_oracle::{Disk, DiskKind, Limits};
+use treering_oracle::{Disk, DiskKind, Limits, Promise};
 
 use crate::adapter::Adapter;
 use crate::common::{LARGE_RECORD, LONG_KEY, Writes, below, folder, foreign, visit_all};
@@ -22,6 +22,7 @@ pub(crate) const ADAPTER: Adapter = Adapter {
     name: NAME,
     judged: "differential and concurrent runs; no crash runs, because it opens files itself; no empty keys, which it refuses",
     disk: DiskKind::Folder,
+    promise: Promise::OnSync,
     limits: Limits {
         max_key: LONG_KEY,
         max_record: LARGE_RECORD,

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use ::heed::types::Bytes;
 use ::heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, WithoutTls};
 use treering_engine::{Batch, Error, Kv, Lsn, Result, Visitor};
-use treering_oracle::{Disk, DiskKind, Limits};
+use treering_oracle::{Disk, DiskKind, Limits, Promise};
 
 use crate::adapter::Adapter;
 use crate::common::{LARGE_RECORD, Writes, below, folder, foreign, visit_all};
@@ -25,6 +25,7 @@ pub(crate) const ADAPTER: Adapter = Adapter {
     name: NAME,
     judged: "differential and concurrent runs; no crash runs, because it writes through a memory map; no empty keys, which it refuses",
     disk: DiskKind::Folder,
+    promise: Promise::OnSync,
     limits: Limits {
         max_key: MAX_KEY,
         max_record: LARGE_RECORD,
@@ -35,6 +36,15 @@ pub(crate) const ADAPTER: Adapter = Adapter {
     damage: None,
 };
 
+/// The same as LMDB is by default: a commit is durable when it returns.
+pub(crate) const DURABLE: Adapter = Adapter {
+    name: "heed:sync",
+    judged: "as heed, and power cuts of its files",
+    promise: Promise::OnReturn,
+    open: |disk| open_with(disk, EnvFlags::empty()),
+    ..ADAPTER
+};
+
 /// LMDB's own limit. Checked against `Env::max_key_size` when a store is opened.
 const MAX_KEY: usize = 511;
 
@@ -42,12 +52,16 @@ const MAX_KEY: usize = 511;
 const MAP_BYTES: usize = 4 << 30;
 
 fn open(disk: &Disk) -> Result<Arc<dyn Kv>> {
+    open_with(disk, EnvFlags::NO_SYNC)
+}
+
+fn open_with(disk: &Disk, flags: EnvFlags) -> Result<Arc<dyn Kv>> {
     // Without TLS: a scan may call back into the store on its own thread.
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
     options.map_size(MAP_BYTES);
-    // SAFETY: NO_SYNC puts only durability at stake, and only in a crash of the machine, until
+    // SAFETY: these are no flags, or NO_SYNC, which puts only durability at stake, and only in a crash of the machine, until
     // `sync`.
-    unsafe { options.flags(EnvFlags::NO_SYNC) };
+    unsafe { options.flags(flags) };
     // SAFETY: the folder is the run's own: nothing else writes the map's file, and it is on a
     // local file system.
     let env = unsafe { options.open(folder(NAME, disk)?) }.map_err(told)?;

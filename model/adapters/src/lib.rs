@@ -73,6 +73,23 @@ pub fn engine(name: &str) -> Option<Box<dyn Engine>> {
     find(name).map(|adapter| Box::new(adapter) as Box<dyn Engine>)
 }
 
+/// Engines of this build that keep their own files in a folder, to be served over a pipe
+/// ([`treering_oracle::exec::serve`]) and cut off by power cuts. redb has its own file here, and
+/// `heed:sync` makes each commit durable, as LMDB does by default.
+#[must_use]
+pub fn in_folders() -> Vec<Box<dyn Engine>> {
+    const IN_FILES: &[Adapter] = &[
+        #[cfg(feature = "heed")]
+        heed::DURABLE,
+        #[cfg(feature = "redb")]
+        redb::IN_FILE,
+    ];
+    let folder = |adapter: &&Adapter| adapter.disk == treering_oracle::DiskKind::Folder;
+    let all = ADAPTERS.iter().filter(folder).chain(IN_FILES);
+    all.map(|adapter| Box::new(adapter) as Box<dyn Engine>)
+        .collect()
+}
+
 /// What can be judged of that engine and what cannot, in one line.
 #[must_use]
 pub fn judged(name: &str) -> &'static str {

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use ::sled::{Config, Db};
 use treering_engine::{Batch, Error, Kv, Lsn, Result, Visitor};
-use treering_oracle::{Disk, DiskKind, Limits};
+use treering_oracle::{Disk, DiskKind, Limits, Promise};
 
 use crate::adapter::Adapter;
 use crate::common::{LARGE_RECORD, LONG_KEY, Writes, below, folder, foreign, visit_all};
@@ -27,6 +27,7 @@ pub(crate) const ADAPTER: Adapter = Adapter {
     name: NAME,
     judged: "differential and concurrent runs; no crash runs, because it opens files itself",
     disk: DiskKind::Folder,
+    promise: Promise::OnSync,
     limits: Limits {
         max_key: LONG_KEY,
         max_record: LARGE_RECORD,

@@ -1,5 +1,5 @@
-/* Reading and writing the lines of docs/EXEC.md, in C and C++, without a JSON library. A request has
- * no spaces and no escapes, so its fields can be searched for. One request at a time. */
+/* Reading and writing the lines of docs/EXEC.md, in C and C++, without a JSON library. A request
+ * has no spaces and no escapes, so its fields can be searched for. One request at a time. */
 #ifndef TREERING_LINE_H
 #define TREERING_LINE_H
 
@@ -13,8 +13,8 @@ typedef struct { char *at; size_t len; } bytes;
 static char *line_text, *line_decoded;
 static size_t line_room, line_used;
 
-/* Reads the next request into line_text; 0 at the end of the input. Answers are written when no more
- * requests wait. */
+/* Reads the next request into line_text; 0 at the end of the input. Answers are written when no
+ * more requests wait. */
 static int line_read(void) {
   static char in[1 << 16];
   static size_t at, end;

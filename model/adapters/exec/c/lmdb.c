@@ -52,8 +52,8 @@ static void open_store(char *dir) {
   *end = 0;
   MDB_txn *txn;
   if (ok(mdb_env_create(&env)) && ok(mdb_env_set_mapsize(env, (size_t)1 << 30)) &&
-      ok(mdb_env_open(env, dir + 1, flags | MDB_NOTLS, 0644)) && ok(mdb_txn_begin(env, NULL, 0, &txn)) &&
-      ok(mdb_dbi_open(txn, NULL, MDB_CREATE, &db)))
+      ok(mdb_env_open(env, dir + 1, flags | MDB_NOTLS, 0644)) &&
+      ok(mdb_txn_begin(env, NULL, 0, &txn)) && ok(mdb_dbi_open(txn, NULL, MDB_CREATE, &db)))
     ok(mdb_txn_commit(txn));
 }
 
@@ -72,8 +72,9 @@ static void rows(MDB_txn *txn, int back) {
   if (!ok(mdb_cursor_open(txn, db, &cursor))) return;
   printf(",\"rows\":[");
   /* The empty key is below all keys, and LMDB has none. */
-  int rc = !bound.len ? (back && bound.at ? MDB_NOTFOUND : mdb_cursor_get(cursor, &k, &v, back ? MDB_LAST : MDB_FIRST))
-                      : mdb_cursor_get(cursor, &k, &v, MDB_SET_RANGE);
+  MDB_cursor_op first = bound.len ? MDB_SET_RANGE : back ? MDB_LAST : MDB_FIRST;
+  int none = back && bound.at && !bound.len;
+  int rc = none ? MDB_NOTFOUND : mdb_cursor_get(cursor, &k, &v, first);
   if (back && bound.len) rc = mdb_cursor_get(cursor, &k, &v, rc ? MDB_LAST : MDB_PREV);
   for (unsigned long long n = 0; !rc && n < limit; n++) {
     if (n) putchar(',');
@@ -119,9 +120,11 @@ int main(int argc, char **argv) {
     status = 0;
     printf("{\"id\":%llu", line_id());
     if (line_is("hello"))
-      printf(",\"protocol\":\"treering.exec/1\",\"name\":\"lmdb\",\"durable\":\"%s\",\"isolation\":\"serializable\",\"has\":"
-             "[\"scan-back\",\"batch\",\"sync\",\"transactions\",\"snapshot\",\"processes\"],"
-             "\"max_key\":511,\"max_record\":16384,\"empty_key\":false", nosync ? "sync" : "return");
+      printf(",\"protocol\":\"treering.exec/1\",\"name\":\"lmdb\",\"durable\":\"%s\","
+             "\"isolation\":\"serializable\",\"has\":["
+             "\"scan-back\",\"batch\",\"sync\",\"transactions\",\"snapshot\",\"processes\"],"
+             "\"max_key\":511,\"max_record\":16384,\"empty_key\":false",
+             nosync ? "sync" : "return");
     else if (line_is("open")) open_store(line_field("dir"));
     else if (line_is("close")) mdb_env_close(env);
     else if (line_is("sync")) ok(mdb_env_sync(env, 1));
@@ -139,7 +142,8 @@ int main(int argc, char **argv) {
         if (status || reads) mdb_txn_abort(txn); else ok(mdb_txn_commit(txn));
       }
     }
-    if (status) printf(",\"error\":\"%s\",\"why\":\"%s\"", status == -1 ? "conflict" : "refused", why);
+    const char *kind = status == -1 ? "conflict" : "refused";
+    if (status) printf(",\"error\":\"%s\",\"why\":\"%s\"", kind, why);
     puts("}");
   }
   return 0;

@@ -36,10 +36,12 @@ static unsigned char *copy(const unsigned char *bytes, size_t len) {
 
 const char *treering_claims(void) {
   return "{\"protocol\":\"treering.exec/1\",\"name\":\"array\",\"durable\":\"close\","
-         "\"has\":[\"scan-back\",\"batch\"],\"max_key\":1000,\"max_record\":16384,\"empty_key\":true}";
+         "\"has\":[\"scan-back\",\"batch\"],\"max_key\":1000,\"max_record\":16384,"
+          "\"empty_key\":true}";
 }
 
-int treering_put(void *store, const unsigned char *key, size_t key_len, const unsigned char *value, size_t value_len) {
+int treering_put(void *store, const unsigned char *key, size_t key_len,
+                 const unsigned char *value, size_t value_len) {
   table *t = store;
   size_t at = find(t, key, key_len);
   if (is_at(t, at, key, key_len)) {
@@ -69,14 +71,17 @@ int treering_delete(void *store, const unsigned char *key, size_t key_len) {
   return 0;
 }
 
-int treering_get(void *store, const unsigned char *key, size_t key_len, treering_row found, void *context) {
+int treering_get(void *store, const unsigned char *key, size_t key_len, treering_row found,
+                 void *context) {
   table *t = store;
   size_t at = find(t, key, key_len);
-  if (is_at(t, at, key, key_len)) found(context, key, key_len, t->records[at].value, t->records[at].value_len);
+  if (is_at(t, at, key, key_len))
+    found(context, key, key_len, t->records[at].value, t->records[at].value_len);
   return 0;
 }
 
-int treering_scan(void *store, const unsigned char *bound, size_t len, int back, treering_row row, void *context) {
+int treering_scan(void *store, const unsigned char *bound, size_t len, int back, treering_row row,
+                  void *context) {
   table *t = store;
   size_t at = back && !bound ? t->number : find(t, bound, len);
   while (back ? at-- > 0 : at < t->number) {
@@ -88,7 +93,8 @@ int treering_scan(void *store, const unsigned char *bound, size_t len, int back,
 
 int treering_batch(void *store, const treering_change *c, size_t number) {
   for (; number--; c++)
-    c->value ? treering_put(store, c->key, c->key_len, c->value, c->value_len) : treering_delete(store, c->key, c->key_len);
+    c->value ? treering_put(store, c->key, c->key_len, c->value, c->value_len)
+             : treering_delete(store, c->key, c->key_len);
   return 0;
 }
 

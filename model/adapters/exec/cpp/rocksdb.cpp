@@ -65,7 +65,8 @@ static void read_or_write(Transaction *tx, ReadOptions reads) {
   bytes key = line_bytes(&text);
   if (line_is("get")) {
     std::string value;
-    status = tx ? tx->GetForUpdate(reads, slice(key), &value) : store->Get(reads, slice(key), &value);
+    status = tx ? tx->GetForUpdate(reads, slice(key), &value)
+                : store->Get(reads, slice(key), &value);
     printf(",\"value\":");
     if (status.ok()) line_hex(value.data(), value.size());
     else printf("null");
@@ -99,9 +100,11 @@ int main(int argc, char **argv) {
     status = Status::OK();
     printf("{\"id\":%llu", line_id());
     if (line_is("hello"))
-      printf(",\"protocol\":\"treering.exec/1\",\"name\":\"rocksdb\",\"durable\":\"%s\",\"isolation\":\"snapshot\","
-             "\"has\":[\"scan-back\",\"batch\",\"sync\",\"transactions\",\"snapshot\"],"
-             "\"max_key\":1000,\"max_record\":16384,\"empty_key\":true", writes.sync ? "return" : "sync");
+      printf(",\"protocol\":\"treering.exec/1\",\"name\":\"rocksdb\",\"durable\":\"%s\","
+             "\"isolation\":\"snapshot\",\"has\":[\"scan-back\",\"batch\",\"sync\","
+             "\"transactions\",\"snapshot\"],"
+             "\"max_key\":1000,\"max_record\":16384,\"empty_key\":true",
+             writes.sync ? "return" : "sync");
     else if (line_is("open")) open_store(line_field("dir"));
     else if (line_is("close")) close_store();
     else if (line_is("sync")) status = store->SyncWAL();
@@ -125,7 +128,8 @@ int main(int argc, char **argv) {
     }
     bool conflict = status.IsBusy() || status.IsTryAgain();
     if (!status.ok())
-      printf(",\"error\":\"%s\",\"why\":\"%s\"", conflict ? "conflict" : "refused", status.ToString().c_str());
+      printf(",\"error\":\"%s\",\"why\":\"%s\"", conflict ? "conflict" : "refused",
+             status.ToString().c_str());
     puts("}");
   }
   return 0;

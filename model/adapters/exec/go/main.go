@@ -19,8 +19,9 @@ var (
 )
 
 var claims = map[string]any{
-	"protocol": "treering.exec/1", "name": "bbolt", "durable": map[bool]string{true: "sync", false: "return"}[noSync],
-	"isolation": "serializable", "has": []string{"scan-back", "batch", "sync", "transactions", "snapshot"},
+	"protocol": "treering.exec/1", "name": "bbolt", "isolation": "serializable",
+	"durable": map[bool]string{true: "sync", false: "return"}[noSync],
+	"has":     []string{"scan-back", "batch", "sync", "transactions", "snapshot"},
 	"max_key": 1000, "max_record": 16384, "empty_key": false,
 }
 
@@ -113,7 +114,10 @@ func respond(r *request, a answer) (err error) {
 			// A map that grows waits for readers, and here one goroutine is both.
 			InitialMmapSize: 1 << 28,
 		}); err == nil {
-			err = db.Update(func(t *bolt.Tx) error { _, err := t.CreateBucketIfNotExists(bucket); return err })
+			err = db.Update(func(t *bolt.Tx) error {
+				_, err := t.CreateBucketIfNotExists(bucket)
+				return err
+			})
 		}
 	case "close":
 		return db.Close()

@@ -82,7 +82,8 @@ public class MvStore {
     public static void main(String[] args) throws IOException {
         var latin = StandardCharsets.ISO_8859_1;
         var in = new BufferedReader(new InputStreamReader(System.in, latin), 1 << 16);
-        var out = new BufferedWriter(new OutputStreamWriter(new FileOutputStream(FileDescriptor.out), latin), 1 << 16);
+        var raw = new OutputStreamWriter(new FileOutputStream(FileDescriptor.out), latin);
+        var out = new BufferedWriter(raw, 1 << 16);
         for (;;) {
             // Answers are written when no more requests wait.
             if (!in.ready()) {
@@ -100,7 +101,8 @@ public class MvStore {
             try {
                 answer = respond(fields);
             } catch (RuntimeException e) {
-                answer = ",\"error\":\"refused\",\"why\":\"" + e.toString().replaceAll("[\"\\\\\\p{Cntrl}]", " ") + '"';
+                var why = e.toString().replaceAll("[\"\\\\\\p{Cntrl}]", " ");
+                answer = ",\"error\":\"refused\",\"why\":\"" + why + '"';
             }
             out.write("{\"id\":" + fields.get("id") + answer + "}\n");
         }

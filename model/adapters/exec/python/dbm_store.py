@@ -1,5 +1,5 @@
-"""Python's dbm: gnu, ndbm or dumb, through shelve's way of use: unordered files, so a scan sorts all
-keys. Usage: dbm_store.py [gnu|ndbm|dumb]"""
+"""Python's dbm: gnu, ndbm or dumb, through shelve's way of use: unordered files, so a scan sorts
+all keys. Usage: dbm_store.py [gnu|ndbm|dumb]"""
 
 import importlib
 import os

@@ -19,10 +19,10 @@ use std::sync::Arc;
 use ::redb::{Builder, Database, Durability, ReadableDatabase, TableDefinition};
 use treering_engine::device::{BlockDevice, OverlayDevice};
 use treering_engine::{Batch, Error, Kv, Lsn, Result, Visitor};
-use treering_oracle::{Disk, DiskKind, Limits};
+use treering_oracle::{Disk, DiskKind, Limits, Promise};
 
 use crate::adapter::Adapter;
-use crate::common::{LARGE_RECORD, LONG_KEY, Writes, below, device, foreign};
+use crate::common::{LARGE_RECORD, LONG_KEY, Writes, below, device, folder, foreign};
 use backend::DeviceFile;
 
 const NAME: &str = "redb";
@@ -32,6 +32,7 @@ pub(crate) const ADAPTER: Adapter = Adapter {
     judged: "differential, concurrent and crash runs, on a recording backend; writes torn within 4 KiB are not judged, nor is a \
              crash while the file is first made",
     disk: DiskKind::Blocks(BLOCKS),
+    promise: Promise::OnSync,
     limits: Limits {
         max_key: LONG_KEY,
         max_record: LARGE_RECORD,
@@ -40,6 +41,15 @@ pub(crate) const ADAPTER: Adapter = Adapter {
     batches: true,
     open,
     damage: Some(damage),
+};
+
+/// The same with redb's own file, in a folder.
+pub(crate) const IN_FILE: Adapter = Adapter {
+    judged: "differential and concurrent runs, and power cuts of its files",
+    disk: DiskKind::Folder,
+    open: open_file,
+    damage: None,
+    ..ADAPTER
 };
 
 /// A new file takes slightly more than 1 MiB, and doubles when it grows. There is space for growing
@@ -56,6 +66,21 @@ fn open(disk: &Disk) -> Result<Arc<dyn Kv>> {
         database: database(device(NAME, disk)?)?,
         writes: Writes::default(),
     }))
+}
+
+/// redb's own file backend, which locks the file.
+fn open_file(disk: &Disk) -> Result<Arc<dyn Kv>> {
+    let database = Builder::new()
+        .set_cache_size(CACHE_BYTES)
+        .create(folder(NAME, disk)?.join("store.redb"))
+        .map_err(told)?;
+    let store = Store {
+        database,
+        writes: Writes::default(),
+    };
+    // Reads need a table.
+    store.sync(Lsn(0))?;
+    Ok(Arc::new(store))
 }
 
 fn damage(disk: &Disk) -> Result<Vec<String>> {
@@ -171,6 +196,7 @@ impl Kv for Store {
     fn sync(&self, _lsn: Lsn) -> Result<()> {
         let mut txn = self.database.begin_write().map_err(told)?;
         txn.set_durability(Durability::Immediate).map_err(told)?;
+        txn.open_table(RECORDS).map_err(told)?;
         txn.commit().map_err(told)
     }
 }
