@@ -61,7 +61,7 @@ class Postgres:
             os.fsync(fd)
             os.close(fd)
         command = [BIN + "postgres", "-D", data, "-k", self.run] + ["--" + s for s in SETTINGS]
-        for _ in range(5):
+        for _ in range(50):
             log = open(os.path.join(self.run, "log"), "w")
             self.server = subprocess.Popen(command, stderr=log, preexec_fn=dies, **quiet)
             while self.server.poll() is None:
@@ -72,7 +72,7 @@ class Postgres:
                     return
                 except psycopg2.OperationalError:
                     time.sleep(0.02)
-            # Backends of a server that was killed may live a little longer.
+            # A server that was killed, or its backends, may be there a little longer.
             time.sleep(0.2)
         raise Refused(open(os.path.join(self.run, "log")).read()[-300:])
 
