@@ -140,12 +140,7 @@ impl Acks {
             for key in &keys {
                 unknown.remove(key.key);
             }
-            let found = Judge {
-                name,
-                writer,
-                keys: &keys,
-            }
-            .judge();
+            let found = judge(name, writer, &keys, content);
             // The gravest first, whichever writer it is of.
             wrong = match (wrong, found) {
                 (Some(old), Some(new)) if gravity(&new) < gravity(&old) => Some(new),
@@ -157,6 +152,29 @@ impl Acks {
         });
         strange.or(wrong)
     }
+}
+
+/// Judges one writer. What failed may be missing; if no choice of that is legal, what is wrong with
+/// all of it there is told.
+fn judge(name: &str, writer: &Writer, keys: &[Key<'_>], content: &Content) -> Option<Wrong> {
+    let wrong = Judge { name, writer, keys }.judge()?;
+    for missing in 1..1_usize << writer.failed.len() {
+        let mut without = writer.clone();
+        for (bit, at) in writer.failed.iter().enumerate() {
+            if missing >> bit & 1 == 1 {
+                without.tries[*at].changes.clear();
+            }
+        }
+        let left = self::keys(&without, content);
+        let is_left = |key: &Key<'_>| left.iter().any(|other| other.key == key.key);
+        // What only these have written must be absent.
+        if keys.iter().any(|key| key.found.is_some() && !is_left(key)) {
+            continue;
+        }
+        let (writer, keys) = (&without, &left[..]);
+        (Judge { name, writer, keys }).judge()?;
+    }
+    Some(wrong)
 }
 
 fn gravity(wrong: &Wrong) -> u8 {

@@ -5,6 +5,7 @@
 //! try ID put KEY VALUE [put KEY VALUE | delete KEY]...    one transaction is about to be asked for
 //! did ID                                                  it has returned
 //! durable ID                                              it and all before it are durable
+//! failed ID                                               it ended with an error
 //! store PATH                                              where the store is, if it is not obvious
 //! ```
 //!
@@ -12,6 +13,7 @@
 //! - Keys and values are hexadecimal; `-` is the empty one. A value may be `#CRC32:LENGTH` instead:
 //!   its checksum as of zlib, in hexadecimal, and its bytes in decimal.
 //! - A line has at most 64 KiB. A longer transaction continues in another `try` of the same ID.
+//! - What failed may be there or not, whatever comes after it; at most eight of a writer's may.
 //! - Other lines are the program's own and ignored.
 //!
 //! After a power cut, each writer's keys must be as after some first part of its tries, one that
@@ -29,6 +31,8 @@ pub(crate) type Content = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// Values longer than this are told by their checksums.
 const LONG: usize = 200;
+/// The most tries of a writer that may fail: each of their subsets may be there.
+pub(crate) const FAILED: usize = 8;
 
 /// What a program has acknowledged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,6 +50,8 @@ pub(crate) struct Writer {
     pub(crate) tries: Vec<Try>,
     /// So many of them, from the first, are durable.
     pub(crate) durable: usize,
+    /// Tries that failed, by their places, in order.
+    pub(crate) failed: Vec<usize>,
 }
 
 /// A transaction.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Component, Path};
 
-use super::{Acks, Change, Try, Value, Writer, unhex};
+use super::{Acks, Change, FAILED, Try, Value, Writer, unhex};
 
 /// Why lines of this form cannot be understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(crate) enum AcksError {
         before: u64,
         found: String,
     },
-    /// `did` or `durable` of what was not tried.
+    /// `did`, `durable` or `failed` of what was not tried.
     NotTried { line: usize, found: String },
     /// Two writers have one key.
     Shared {
@@ -80,7 +80,7 @@ impl Acks {
             let mut words = words.split_ascii_whitespace();
             match words.next() {
                 Some("store") => acks.store(line, &mut words)?,
-                Some(word @ ("try" | "did" | "durable")) => {
+                Some(word @ ("try" | "did" | "durable" | "failed")) => {
                     // A line without a number is the program's own.
                     let Some((id, (writer, number))) =
                         words.next().and_then(|id| Some((id, self::id(id)?)))
@@ -91,7 +91,7 @@ impl Acks {
                         "try" => acks.attempt(line, (writer, number), words, &mut owners)?,
                         // Without any `try`, these are the program's own, too.
                         _ if acks.writers.is_empty() => {}
-                        _ => acks.returned(line, id, (writer, number), word == "durable")?,
+                        _ => acks.returned(line, id, (writer, number), word)?,
                     }
                 }
                 _ => {}
@@ -157,7 +157,7 @@ impl Acks {
         line: usize,
         id: &str,
         (name, number): (&str, u64),
-        durable: bool,
+        word: &str,
     ) -> Result<(), AcksError> {
         let writer = self.writers.get_mut(name);
         let at = |writer: &Writer| {
@@ -172,8 +172,17 @@ impl Acks {
                 found: id.into(),
             });
         };
-        if durable {
-            writer.durable = writer.durable.max(at + 1);
+        match word {
+            "durable" => writer.durable = writer.durable.max(at + 1),
+            "failed" if writer.failed.len() == FAILED => {
+                return Err(AcksError::Word {
+                    line,
+                    expected: "at most 8 transactions of a writer that failed",
+                    found: id.into(),
+                });
+            }
+            "failed" if !writer.failed.contains(&at) => writer.failed.push(at),
+            _ => {}
         }
         Ok(())
     }

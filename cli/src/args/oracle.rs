@@ -103,6 +103,19 @@ pub(crate) struct OracleArgs {
     /// With --fs: the most states of a program [default: 2,000; unlimited with --budget]
     #[arg(long, value_name = "N", requires = "fs", value_parser = units::count)]
     pub(crate) states: Option<u64>,
+    /// With --fs: let the N-th flush fail, as of `treering drive run`; without N, of the first
+    /// program the first one, of the second the second, and so on
+    #[arg(long, value_name = "N", requires = "fs", value_parser = which, num_args = 0..=1,
+        require_equals = true, default_missing_value = "each")]
+    pub(crate) fail_fsync: Option<u64>,
+    /// With --fs files: let the drive be full from the N-th write on that needs room
+    #[arg(long, value_name = "N", requires = "fs", value_parser = which, num_args = 0..=1,
+        require_equals = true, default_missing_value = "each")]
+    pub(crate) fail_space: Option<u64>,
+    /// With --fs: let the N-th read that reaches the drive fail
+    #[arg(long, value_name = "N", requires = "fs", value_parser = which, num_args = 0..=1,
+        require_equals = true, default_missing_value = "each")]
+    pub(crate) fail_read: Option<u64>,
     /// With --fs: cut the engine's recovery, too
     #[arg(long, requires = "fs")]
     pub(crate) recovery_cuts: bool,
@@ -174,4 +187,12 @@ pub(crate) enum ModeArg {
     Damage,
     /// All of these
     All,
+}
+
+/// Which one of a program's; 0 is the number of the program.
+fn which(text: &str) -> Result<u64, String> {
+    match text {
+        "each" => Ok(0),
+        text => units::ordinal(text),
+    }
 }

@@ -21,13 +21,14 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use treering_drive::cuts::{self, Cuts};
 use treering_drive::face::{Face, MountOptions, PageCache};
+use treering_drive::faults::{FaultPlan, Faults};
 use treering_drive::recording::Contents;
 use treering_drive::session::{Plan, Session};
-use treering_oracle::exec::{Command, Durable, Has, Process, Request};
+use treering_oracle::exec::{Command, Durable, ExecError, Has, Process, Request};
 
 use self::steps::{Step, Steps};
 use super::foreign;
-use crate::acks::attempt;
+use crate::acks::{FAILED, attempt};
 use crate::args::OracleArgs;
 use crate::checkers::Check;
 use crate::cuts_cmd;
@@ -83,8 +84,10 @@ pub(super) fn run(args: &OracleArgs, face: Face, json: Option<&Output>) -> Resul
             .prefix("oracle-cuts-")
             .tempdir_in(".");
         let place = place.map_err(|e| Failure::file("a folder for the recording", &e))?;
-        let (name, report) = campaign(args, face, &command, (seed, place.path(), left))?;
-        say(line(&name, face, seed, &report).as_bytes())?;
+        let faults = Arc::new(faults(args, face, run)?);
+        let plan = (seed, place.path(), left);
+        let (name, report) = campaign(args, (face, &faults), &command, plan)?;
+        say(line(&name, face, seed, (&report, &faults)).as_bytes())?;
         let violated = report.is_violated();
         if violated {
             say(report.text().as_bytes())?;
@@ -97,6 +100,7 @@ pub(super) fn run(args: &OracleArgs, face: Face, json: Option<&Output>) -> Resul
             "mode": "power-cuts",
             "face": face.name(),
             "seed": seed,
+            "faults": faults.told().into_iter().map(|told| told.0).collect::<Vec<_>>(),
             "verdict": report.verdict,
             "cuts": report,
         }));
@@ -127,9 +131,14 @@ pub(super) fn run(args: &OracleArgs, face: Face, json: Option<&Output>) -> Resul
     }
 }
 
-fn line(name: &str, face: Face, seed: u64, report: &Cuts) -> String {
+fn line(name: &str, face: Face, seed: u64, (report, faults): (&Cuts, &Faults)) -> String {
+    let faults = faults
+        .told()
+        .into_iter()
+        .map(|told| format!(", {}", told.0));
+    let faults: String = faults.collect();
     format!(
-        "{name} power cuts on {}: {} states at {} points, seed {seed}: {}\n",
+        "{name} power cuts on {}: {} states at {} points, seed {seed}{faults}: {}\n",
         face.name(),
         report.states.distinct,
         report.states.covered.points,
@@ -137,15 +146,30 @@ fn line(name: &str, face: Face, seed: u64, report: &Cuts) -> String {
     )
 }
 
+/// The errors that the drive gives on purpose while a program runs.
+fn faults(args: &OracleArgs, face: Face, run: u64) -> Result<Faults, Failure> {
+    if args.fail_space.is_some() && face != Face::Files {
+        return Err(Failure::usage(
+            "--fail-space: expected --fs files, as a disk with a file system has all its room",
+        ));
+    }
+    let which = |given: Option<u64>| given.map(|n| if n == 0 { run + 1 } else { n });
+    Ok(Faults::new(FaultPlan {
+        flush: which(args.fail_fsync),
+        space: which(args.fail_space),
+        read: which(args.fail_read),
+    }))
+}
+
 /// Records one program, and cuts its recording. Returns the engine's name, too.
 fn campaign(
     args: &OracleArgs,
-    face: Face,
+    (face, faults): (Face, &Arc<Faults>),
     command: &Command,
     (seed, place, left): (u64, &Path, Option<Duration>),
 ) -> Result<(String, Cuts), Failure> {
     let log = place.join("drive.rec");
-    let name = record(args, face, command, (seed, &log))?;
+    let name = record(args, (face, faults), command, (seed, &log))?;
     let check = checker(args)?;
     let ready = check.prepare(None)?;
     let this = std::env::current_exe().map_err(|e| Failure::file("this program", &e))?;
@@ -201,7 +225,7 @@ fn processors() -> usize {
 /// Runs the steps of a program on a drive that is recorded. Returns the engine's name.
 fn record(
     args: &OracleArgs,
-    face: Face,
+    (face, faults): (Face, &Arc<Faults>),
     command: &Command,
     (seed, log): (u64, &Path),
 ) -> Result<String, Failure> {
@@ -223,13 +247,13 @@ fn record(
                 Face::Disk(_) => PageCache::WriteBack,
             },
             threads: 1,
-            faults: Arc::default(),
+            faults: Arc::clone(faults),
         },
         log: log.to_path_buf(),
         contents: Contents::All,
         command: vec![args.exec.clone().unwrap_or_default()],
     })?;
-    let ran = run_steps(args, command, &session, seed);
+    let ran = run_steps(args, command, (&session, faults), seed);
     let ended = session.end()?;
     if let Some(busy) = ended.busy {
         output::warn(&busy);
@@ -240,30 +264,75 @@ fn record(
 fn run_steps(
     args: &OracleArgs,
     command: &Command,
-    session: &Session,
+    (session, faults): (&Session, &Faults),
     seed: u64,
 ) -> Result<String, Failure> {
-    let process = command.start().map_err(|e| foreign::failure(&e))?;
+    let failed = |error| foreign::failure(&error);
+    let mut process = command.start().map_err(failed)?;
     let claims = process.claims().clone();
     let steps = Steps::draw(seed, args.ops.unwrap_or(OPS), &claims);
     let acks = session.acks().map(Path::to_path_buf).unwrap_or_default();
     let mut acks = Acks::open(&acks)?;
     let store = store_dir(session.dir());
-    let failed = |error| foreign::failure(&error);
-    process.done(&Request::Open(&store)).map_err(failed)?;
+    let name = format!("exec:{}", claims.name);
+    // Only after a fault may the engine fail.
+    let excused = |error: &ExecError| {
+        !error.is_broken() && faults.told().iter().any(|(_, happened)| *happened)
+    };
+    let open = |process: &Process| process.done(&Request::Open(&store));
+    match open(&process) {
+        Err(error) if excused(&error) => match again(command, &mut process, &error, &open) {
+            true => {}
+            false => return Ok(name),
+        },
+        opened => opened.map_err(failed)?,
+    }
+    let mut failures = 0;
     for (number, step) in steps.steps.iter().enumerate() {
         acks.say(&attempt(number, step.changes()))?;
-        let durable = take(&process, step, &store, claims.durable).map_err(failed)?;
-        acks.say(&format!(
-            "{} {number}",
-            if durable { "durable" } else { "did" }
-        ))?;
+        match take(&process, step, &store, claims.durable) {
+            Ok(durable) => {
+                let word = if durable { "durable" } else { "did" };
+                acks.say(&format!("{word} {number}"))?;
+            }
+            Err(error) if excused(&error) => {
+                acks.say(&format!("failed {number}"))?;
+                failures += 1;
+                let is_open = match (&error, step) {
+                    (ExecError::Answered { .. }, Step::Reopen) => open(&process).is_ok(),
+                    (ExecError::Answered { .. }, _) => true,
+                    _ => again(command, &mut process, &error, &open),
+                };
+                if !is_open || failures == FAILED {
+                    return Ok(name);
+                }
+            }
+            Err(error) => return Err(failed(error)),
+        }
         if interrupt::stopped().is_some() {
             break;
         }
     }
-    process.done(&Request::Close).map_err(failed)?;
-    Ok(format!("exec:{}", claims.name))
+    match process.done(&Request::Close) {
+        Err(error) if !excused(&error) => Err(failed(error)),
+        _ => Ok(name),
+    }
+}
+
+/// Opens the store once more, in a new process if the old one has ended. Whether it is open.
+fn again(
+    command: &Command,
+    process: &mut Process,
+    error: &ExecError,
+    open: &dyn Fn(&Process) -> Result<(), ExecError>,
+) -> bool {
+    if !matches!(error, ExecError::Answered { .. }) {
+        match command.start() {
+            Ok(new) => *process = new,
+            Err(_) => return false,
+        }
+    }
+    open(process).is_ok()
 }
 
 /// The folder of the store: the drive's own, which is always there.
@@ -272,12 +341,7 @@ fn store_dir(dir: &Path) -> String {
 }
 
 /// Takes a step. Returns whether all writes so far are durable then.
-fn take(
-    process: &Process,
-    step: &Step,
-    store: &str,
-    durable: Durable,
-) -> Result<bool, treering_oracle::exec::ExecError> {
+fn take(process: &Process, step: &Step, store: &str, durable: Durable) -> Result<bool, ExecError> {
     let on_return = durable == Durable::Return;
     match step {
         Step::Put(key, value) => process.done(&Request::Put {

@@ -1,5 +1,5 @@
-/* LMDB. Build: cc -O2 -o lmdb lmdb.c -llmdb. Usage: lmdb [nosync]
- * With `nosync`, a commit is durable once `sync` has returned. */
+/* LMDB. Build: cc -O2 -o lmdb lmdb.c -llmdb. Usage: lmdb [nosync|nometasync|mapasync|writemap]...
+ * With one of the first three, a commit is durable once `sync` has returned. */
 #include <lmdb.h>
 
 #include "line.h"
@@ -113,8 +113,13 @@ static void run(MDB_txn *txn) {
 }
 
 int main(int argc, char **argv) {
-  int nosync = argc > 1 && !strcmp(argv[1], "nosync");
-  flags = nosync ? MDB_NOSYNC : 0;
+  static const struct { const char *name; unsigned flag; } names[] = {
+    {"nosync", MDB_NOSYNC}, {"nometasync", MDB_NOMETASYNC}, {"mapasync", MDB_MAPASYNC},
+    {"writemap", MDB_WRITEMAP}};
+  for (int i = 1; i < argc; i++)
+    for (int n = 0; n < 4; n++)
+      if (!strcmp(argv[i], names[n].name)) flags |= names[n].flag;
+  int nosync = (flags & (MDB_NOSYNC | MDB_NOMETASYNC | MDB_MAPASYNC)) != 0;
   while (line_read()) {
     unsigned long long number = line_number("tx");
     status = 0;
