@@ -74,9 +74,12 @@ fn what_cannot_be_served_is_one_sentence() {
         (&["--tree", "oak"], "--tree oak"),
         (
             &["--tree", "btree", "--log-size", "4KiB"],
-            "option log-size",
+            "--log-size: 4096 bytes",
         ),
-        (&["--tree", "btree", "--cache", "4KiB"], "option cache"),
+        (
+            &["--tree", "btree", "--cache", "4KiB"],
+            "--cache: 4096 bytes",
+        ),
         (&[], "--tree"),
     ] {
         let output = oracle(folder.path(), &[args, &["--as-adapter"]].concat());

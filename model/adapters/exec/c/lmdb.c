@@ -73,8 +73,7 @@ static void rows(MDB_txn *txn, int back) {
   printf(",\"rows\":[");
   /* The empty key is below all keys, and LMDB has none. */
   MDB_cursor_op first = bound.len ? MDB_SET_RANGE : back ? MDB_LAST : MDB_FIRST;
-  int none = back && bound.at && !bound.len;
-  int rc = none ? MDB_NOTFOUND : mdb_cursor_get(cursor, &k, &v, first);
+  int rc = back && bound.at && !bound.len ? MDB_NOTFOUND : mdb_cursor_get(cursor, &k, &v, first);
   if (back && bound.len) rc = mdb_cursor_get(cursor, &k, &v, rc ? MDB_LAST : MDB_PREV);
   for (unsigned long long n = 0; !rc && n < limit; n++) {
     if (n) putchar(',');

@@ -26,7 +26,7 @@ static int enter(struct place *p) {
 
 static struct place *find(unsigned long long number) {
   struct place *p = at;
-  while (p->number != number) p++;
+  for (; p->number != number; p++);
   return p;
 }
 
@@ -53,14 +53,12 @@ static void end(unsigned long long number, int commits) {
 }
 
 static void set_key(WT_CURSOR *c, bytes key) {
-  WT_ITEM k = {.data = key.at, .size = key.len};
-  c->set_key(c, &k);
+  c->set_key(c, &(WT_ITEM){.data = key.at, .size = key.len});
 }
 
 static void put(WT_CURSOR *c, bytes key, bytes value) {
-  WT_ITEM v = {.data = value.at, .size = value.len};
   set_key(c, key);
-  if (value.at) c->set_value(c, &v);
+  if (value.at) c->set_value(c, &(WT_ITEM){.data = value.at, .size = value.len});
   int rc = value.at ? c->insert(c) : c->remove(c);
   if (rc != WT_NOTFOUND) ok(rc);
 }
@@ -122,6 +120,7 @@ static void run(struct place *p) {
 int main(int argc, char **argv) {
   logs = argc > 1 && !strcmp(argv[1], "log");
   syncs = logs && argc > 2 && !strcmp(argv[2], "sync");
+  fclose(stderr); /* The answer says why. */
   while (line_read()) {
     unsigned long long number = line_number("tx");
     WT_SESSION *s = at[0].session;
