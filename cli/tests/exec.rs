@@ -194,6 +194,44 @@ fn power_cuts_on_a_drive_find_what_is_not_synced() {
 }
 
 #[test]
+fn an_engine_that_believes_the_second_fsync_loses_what_it_acknowledged() {
+    let Some(believes) = toy("fsync fsync-again") else {
+        return;
+    };
+    if !has(&["/dev/fuse"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |toy: &str, flags: &[&str]| {
+        let begin = [
+            "--exec", toy, "--fs", "files", "--ops", "20", "--states", "60", "--runs", "2",
+        ];
+        let output = oracle(folder.path(), &[&begin, flags].concat());
+        let (said, told) = (text(&output.stderr), text(&output.stdout));
+        (output.status.code(), format!("{said}\n{told}"))
+    };
+    let (status, told) = run(&believes, &[]);
+    assert_eq!(status, Some(0), "{told}");
+    // Flushes of the log come behind that of its directory.
+    let (status, told) = run(&believes, &["--fail-fsync=4"]);
+    assert_eq!(status, Some(1), "{told}");
+    for expected in [
+        "flush 4 of",
+        "whose fsync failed",
+        "acknowledged write lost",
+    ] {
+        assert!(told.contains(expected), "{expected} in {told}");
+    }
+    // One that ends instead is started again, and what failed may be there or not.
+    let Some(ends) = toy("fsync") else { return };
+    let (status, told) = run(&ends, &["--fail-fsync", "--json", "-"]);
+    assert_ne!(status, Some(2), "{told}");
+    assert!(told.contains("flush 1 of"), "{told}");
+    let (status, told) = run(&ends, &["--fail-fsync=0"]);
+    assert_eq!(status, Some(2), "{told}");
+}
+
+#[test]
 fn a_close_is_durable_only_where_that_is_claimed() {
     let Some(toy) = toy("sync-only") else { return };
     if !has(&["/dev/fuse"]) {

@@ -397,6 +397,21 @@ mod tests {
     }
 
     #[test]
+    fn what_failed_may_be_there_or_not_whatever_comes_after_it() {
+        let acks = "try 1 a=x, durable 1, try 2 a=y c=y, failed 2, try 3 b=z, durable 3";
+        for content in ["a=x b=z", "a=y b=z c=y"] {
+            assert_eq!(said(acks, content), "legal", "{content}");
+        }
+        assert!(said(acks, "a=y c=y").starts_with("acknowledged write lost"));
+        assert_ne!(said(acks, "a=x b=z c=y"), "legal", "in part");
+        let two = "try 1 a=x, failed 1, try 2 a=y, failed 2, try 3 b=z, durable 3";
+        for content in ["b=z", "a=x b=z", "a=y b=z"] {
+            assert_eq!(said(two, content), "legal", "{content}");
+        }
+        assert_ne!(said(two, "a=w b=z"), "legal");
+    }
+
+    #[test]
     fn everything_from_the_last_durable_to_the_last_tried_is_legal() {
         let acks = "try 1 a=x, durable 1, try 2 a=y b=x, did 2, try 3 b";
         for content in ["a=x", "a=y b=x", "a=y"] {

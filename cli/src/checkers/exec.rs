@@ -82,7 +82,7 @@ fn read(command: &Command, store: &str) -> Result<Content, Unread> {
     Ok(content)
 }
 
-fn scan(process: &Process) -> Result<Content, ExecError> {
+fn scan(process: &Process) -> Result<Content, Unread> {
     let mut content = Content::new();
     let mut from = Vec::new();
     loop {
@@ -91,16 +91,24 @@ fn scan(process: &Process) -> Result<Content, ExecError> {
             limit: ROWS,
             tx: None,
         };
-        let Answer::Rows(rows) = process.call(&request)? else {
-            return Ok(content);
+        let rows = match process.call(&request)? {
+            Answer::Rows(rows) => rows,
+            Answer::Error(refusal, why) => {
+                let name = process.claims().name.clone();
+                return Err(ExecError::Answered { name, refusal, why }.into());
+            }
+            _ => return Err(Unread::Differs("a scan has no rows".into())),
         };
-        let Some((last, _)) = rows.last() else {
-            return Ok(content);
-        };
-        // The next key in the order of bytes.
-        from = [&last[..], &[0]].concat();
         let more = rows.len() as u64 == ROWS;
-        content.extend(rows);
+        for (key, value) in rows {
+            // A damaged tree may lead in a circle, and then a scan would never end.
+            if key < from {
+                return Err(Unread::Differs("a scan is not in the order of keys".into()));
+            }
+            // The next key in the order of bytes.
+            from = [&key[..], &[0]].concat();
+            content.insert(key, value);
+        }
         if !more {
             return Ok(content);
         }

@@ -1,6 +1,7 @@
 """A map in memory with a log in a file, for the oracle's own tests. Its arguments are the bugs that
 it has: each place where `BUGS` is used has one. With `fsync` it survives power cuts, too; with
-`sync-only`, what was synced does, and a close promises nothing."""
+`sync-only`, what was synced does, and a close promises nothing. With `fsync-again`, it calls fsync
+once more if that fails, and believes it."""
 
 import json
 import os
@@ -18,7 +19,12 @@ def write(record):
     if not ({"lost-put"} & BUGS and seen % 5 == 0):
         log.flush()
     if "fsync" in BUGS:
-        os.fsync(log.fileno())
+        try:
+            os.fsync(log.fileno())
+        except OSError:
+            if "fsync-again" not in BUGS:
+                raise
+            os.fsync(log.fileno())
 
 
 def put(key, value):
