@@ -1,6 +1,5 @@
 /* WiredTiger. Build: cc -O2 -o wiredtiger wiredtiger.c -lwiredtiger. Usage: wiredtiger [log [sync]]
- * Without `log`, `sync` takes a checkpoint; with it, `sync` flushes the log; with `log sync`, each
- * commit does. */
+ * `sync` takes a checkpoint; with `log` it flushes the log; with `log sync` each commit does. */
 #include <wiredtiger.h>
 
 #include "line.h"
@@ -17,6 +16,10 @@ static int logs, syncs, status;
 
 static int ok(int rc) { return rc ? status = rc, 0 : 1; }
 
+/* By default these go to standard output, which is for answers. */
+static int quiet(WT_EVENT_HANDLER *h, WT_SESSION *s, const char *m) { return 0; }
+static WT_EVENT_HANDLER handler = {.handle_message = quiet};
+
 static int enter(struct place *p) {
   if (p->session) return 1;
   return ok(conn->open_session(conn, NULL, NULL, &p->session)) &&
@@ -25,24 +28,21 @@ static int enter(struct place *p) {
 }
 
 static struct place *find(unsigned long long number) {
-  struct place *p = at;
-  for (; p->number != number; p++);
-  return p;
+  for (struct place *p = at;; p++) if (p->number == number) return p;
 }
 
 static void open_store(char *dir) {
   char config[256];
   *strchr(dir + 1, '"') = 0;
   snprintf(config, sizeof config, CONFIG "%s%s", logs ? LOG : "", syncs ? SYNC : "");
-  if (ok(wiredtiger_open(dir + 1, NULL, config, &conn))) enter(&at[0]);
+  if (ok(wiredtiger_open(dir + 1, &handler, config, &conn))) enter(&at[0]);
 }
 
 static void begin(unsigned long long number) {
   struct place *p = at + 1;
   while (p->number) p++;
   if (!enter(p)) return;
-  p->number = number;
-  ok(p->session->begin_transaction(p->session, "isolation=snapshot"));
+  p->number = number, ok(p->session->begin_transaction(p->session, "isolation=snapshot"));
 }
 
 static void end(unsigned long long number, int commits) {
@@ -120,7 +120,7 @@ static void run(struct place *p) {
 int main(int argc, char **argv) {
   logs = argc > 1 && !strcmp(argv[1], "log");
   syncs = logs && argc > 2 && !strcmp(argv[2], "sync");
-  fclose(stderr); /* The answer says why. */
+  if (!freopen("/dev/null", "w", stderr)) return 1; /* Answers say why. */
   while (line_read()) {
     unsigned long long number = line_number("tx");
     WT_SESSION *s = at[0].session;
