@@ -204,7 +204,7 @@ fn an_engine_that_believes_the_second_fsync_loses_what_it_acknowledged() {
     let folder = tempfile::tempdir().expect("a folder");
     let run = |toy: &str, flags: &[&str]| {
         let begin = [
-            "--exec", toy, "--fs", "files", "--ops", "20", "--states", "60", "--runs", "2",
+            "--exec", toy, "--fs", "files", "--ops", "12", "--states", "25", "--runs", "1",
         ];
         let output = oracle(folder.path(), &[&begin, flags].concat());
         let (said, told) = (text(&output.stderr), text(&output.stdout));
