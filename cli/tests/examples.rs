@@ -88,7 +88,13 @@ const ADDED: &[(&str, &[&str], &str, &str)] = &[
     ),
     (
         "oracle",
-        &["--budget", "--runs", "--replay", "--self-test"],
+        &[
+            "--budget",
+            "--runs",
+            "--replay",
+            "--self-test",
+            "--as-adapter",
+        ],
         "--budget 2s",
         "the default is minutes",
     ),
