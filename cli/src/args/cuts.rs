@@ -111,7 +111,8 @@ pub(crate) struct Torn {
     pub(crate) tears: bool,
 }
 
-fn torn(text: &str) -> Result<Torn, String> {
+/// Parses how writes are torn.
+pub(super) fn torn(text: &str) -> Result<Torn, String> {
     if text == "none" {
         return Ok(Torn {
             bytes: 4096,

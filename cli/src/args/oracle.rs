@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use treering_drive::cuts::Model;
 
+use super::cuts::{Torn, torn};
 use super::drive::FsName;
 use super::replay::{Durability, durability};
 use crate::units;
@@ -103,6 +104,10 @@ pub(crate) struct OracleArgs {
     /// With --fs: the most states of a program [default: 2,000; unlimited with --budget]
     #[arg(long, value_name = "N", requires = "fs", value_parser = units::count)]
     pub(crate) states: Option<u64>,
+    /// With --fs: size of what is written whole or not at all, 512 or 4KiB; `none`: writes are never
+    /// torn
+    #[arg(long, value_name = "SIZE", requires = "fs", value_parser = torn, default_value = "512")]
+    pub(crate) torn: Torn,
     /// With --fs: let the N-th flush fail, as of `treering drive run`; without N, of the first
     /// program the first one, of the second the second, and so on
     #[arg(long, value_name = "N", requires = "fs", value_parser = which, num_args = 0..=1,

@@ -11,6 +11,8 @@ use super::engine::{HERE, Trouble};
 use crate::acks::Content;
 use crate::failure::Failure;
 
+/// The value that shows whether a store takes writes; nobody else writes it.
+const PROBE: &[u8] = b"after the cut";
 /// Records of a scan.
 const ROWS: u64 = 1000;
 
@@ -61,7 +63,7 @@ impl From<ExecError> for Unread {
 fn read(command: &Command, store: &str) -> Result<Content, Unread> {
     let process = command.start()?;
     process.done(&Request::Open(store))?;
-    let content = scan(&process)?;
+    let mut content = scan(&process)?;
     for (key, value) in &content {
         let got = process.call(&Request::Get { key, tx: None })?;
         if got != Answer::Value(Some(value.clone())) {
@@ -69,9 +71,13 @@ fn read(command: &Command, store: &str) -> Result<Content, Unread> {
             return Err(Unread::Differs(differs.into()));
         }
     }
+    // An earlier check may have written, if the power was cut during it.
+    content.retain(|_, value| value != PROBE);
     // A store that opens and cannot be written to has not recovered.
-    let key: &[u8] = b"t";
-    let (value, tx) = (b"after the cut".as_slice(), None);
+    let keys = (b't'..=u8::MAX).map(|byte| [byte]);
+    let mut free = keys.filter(|key| !content.contains_key(&key[..]));
+    let key = free.next().unwrap_or([b't']);
+    let (key, value, tx) = (&key[..], PROBE, None);
     process.done(&Request::Put { key, value, tx })?;
     if process.call(&Request::Get { key, tx })? != Answer::Value(Some(value.to_vec())) {
         return Err(Unread::Differs(

@@ -193,8 +193,8 @@ fn campaign(
             tool: ready.version.clone(),
         }),
         model: args.model,
-        torn_bytes: 512,
-        tears: true,
+        torn_bytes: args.torn.bytes,
+        tears: args.torn.tears,
         window: 10_000,
         seed,
         jobs: args
