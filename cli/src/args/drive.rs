@@ -32,7 +32,7 @@ pub(crate) enum DriveCommand {
     treering drive run --html app.html -- sqlite3 app.db 'CREATE TABLE t(x)'\n  \
     treering drive run --record app.rec --device ssd,csd --op 7%,28% -- ./my-benchmark\n  \
     treering drive run --fs ext4 --capacity 4GiB -- ./my-benchmark    # as root\n  \
-    treering drive run --fail-fsync 3 --record app.rec -- ./my-benchmark\n\n\
+    treering drive run --fail-fsync 1 -- sh -c 'echo 1 >db; sync db || sync db'\n\n\
     The program runs in the drive's directory, which is also $TREERING_DIR. A line that it writes to \
     the file named by $TREERING_ACKS is stamped with its place in the recording; a line \
     `user_bytes N` says how many bytes of its own it has written so far.\n\
