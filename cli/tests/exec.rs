@@ -204,20 +204,20 @@ fn an_engine_that_believes_the_second_fsync_loses_what_it_acknowledged() {
     let folder = tempfile::tempdir().expect("a folder");
     let run = |toy: &str, flags: &[&str]| {
         let begin = [
-            "--exec", toy, "--fs", "files", "--ops", "12", "--states", "25", "--runs", "1",
+            "--exec", toy, "--fs", "files", "--ops", "12", "--runs", "1", "--states",
         ];
         let output = oracle(folder.path(), &[&begin, flags].concat());
         let (said, told) = (text(&output.stderr), text(&output.stdout));
         (output.status.code(), format!("{said}\n{told}"))
     };
     // The check writes, too, and is cut again.
-    let (status, told) = run(&believes, &["--recovery-cuts", "--torn", "4KiB"]);
+    let (status, told) = run(&believes, &["20", "--recovery-cuts", "--torn", "4KiB"]);
     assert_eq!(status, Some(0), "{told}");
-    // Flushes of the log come behind that of its directory.
-    let (status, told) = run(&believes, &["--fail-fsync=4"]);
+    // The sixth flush is that of a put.
+    let (status, told) = run(&believes, &["120", "--fail-fsync=6"]);
     assert_eq!(status, Some(1), "{told}");
     for expected in [
-        "flush 4 of",
+        "flush 6 of",
         "whose fsync failed",
         "acknowledged write lost",
     ] {
@@ -225,10 +225,10 @@ fn an_engine_that_believes_the_second_fsync_loses_what_it_acknowledged() {
     }
     // One that ends instead is started again, and what failed may be there or not.
     let Some(ends) = toy("fsync") else { return };
-    let (status, told) = run(&ends, &["--fail-fsync", "--json", "-"]);
+    let (status, told) = run(&ends, &["20", "--fail-fsync", "--json", "-"]);
     assert_ne!(status, Some(2), "{told}");
     assert!(told.contains("flush 1 of"), "{told}");
-    let (status, told) = run(&ends, &["--fail-fsync=0"]);
+    let (status, told) = run(&ends, &["20", "--fail-fsync=0"]);
     assert_eq!(status, Some(2), "{told}");
 }
 
