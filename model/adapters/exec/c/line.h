@@ -76,6 +76,17 @@ static bytes line_bytes(char **text) {
   return found;
 }
 
+/* Decodes the next change of `changes`; 0 behind the last. `*text` is at the bracket, then behind a
+ * change. `value->at` is NULL if the key is deleted. */
+static int line_change(char **text, bytes *key, bytes *value) {
+  if (*(*text)++ == ']' || **text != '"') return 0;
+  *key = line_bytes(text);
+  ++*text;
+  *value = line_bytes(text);
+  if (!value->at) *text += strlen("null");
+  return 1;
+}
+
 static void line_hex(const void *at, size_t len) {
   static const char digits[] = "0123456789abcdef";
   const unsigned char *byte = (const unsigned char *)at;

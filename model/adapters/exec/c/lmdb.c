@@ -99,13 +99,9 @@ static void run(MDB_txn *txn) {
   } else if (line_is("put") || line_is("delete")) {
     put(txn, key, line_bytes(&text));
   } else if (line_is("batch")) {
-    for (text = line_field("changes"); *text++ != ']' && *text == '"';) {
-      key = line_bytes(&text);
-      text++;
-      bytes value = line_bytes(&text);
-      if (!value.at) text += strlen("null");
-      put(txn, key, value);
-    }
+    bytes value;
+    text = line_field("changes");
+    while (line_change(&text, &key, &value)) put(txn, key, value);
   } else {
     rows(txn, line_is("scan-back"));
   }

@@ -88,13 +88,9 @@ static void rows(WT_CURSOR *c, int back) {
 
 static void batch(struct place *p) {
   if (!ok(p->session->begin_transaction(p->session, NULL))) return;
-  for (char *text = line_field("changes"); *text++ != ']' && *text == '"';) {
-    bytes key = line_bytes(&text);
-    text++;
-    bytes value = line_bytes(&text);
-    if (!value.at) text += strlen("null");
-    put(p->cursor, key, value);
-  }
+  char *text = line_field("changes");
+  bytes key, value;
+  while (line_change(&text, &key, &value)) put(p->cursor, key, value);
   if (status) p->session->rollback_transaction(p->session, NULL);
   else ok(p->session->commit_transaction(p->session, NULL));
 }

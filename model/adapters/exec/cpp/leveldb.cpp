@@ -75,13 +75,10 @@ static void read_or_write(const ReadOptions &reads) {
     status = store->Delete(writes, slice(key));
   } else if (line_is("batch")) {
     WriteBatch batch;
-    for (text = line_field("changes"); *text++ != ']' && *text == '"';) {
-      key = line_bytes(&text);
-      text++;
-      bytes value = line_bytes(&text);
-      if (!value.at) text += strlen("null");
+    bytes value;
+    text = line_field("changes");
+    while (line_change(&text, &key, &value))
       value.at ? batch.Put(slice(key), slice(value)) : batch.Delete(slice(key));
-    }
     status = store->Write(writes, &batch);
   } else rows(reads, line_is("scan-back"));
 }

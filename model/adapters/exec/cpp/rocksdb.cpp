@@ -79,13 +79,10 @@ static void read_or_write(Transaction *tx, ReadOptions reads) {
     status = tx ? tx->Delete(slice(key)) : store->Delete(writes, slice(key));
   } else if (line_is("batch")) {
     WriteBatch batch;
-    for (text = line_field("changes"); *text++ != ']' && *text == '"';) {
-      key = line_bytes(&text);
-      text++;
-      bytes value = line_bytes(&text);
-      if (!value.at) text += strlen("null");
+    bytes value;
+    text = line_field("changes");
+    while (line_change(&text, &key, &value))
       value.at ? batch.Put(slice(key), slice(value)) : batch.Delete(slice(key));
-    }
     status = store->Write(writes, &batch);
   } else {
     std::unique_ptr<Iterator> i(tx ? tx->GetIterator(reads) : store->NewIterator(reads));
