@@ -125,7 +125,6 @@ fn checker(args: &CutsArgs) -> Result<Vec<OsString>, Failure> {
 }
 
 fn plan(args: &CutsArgs, log: PathBuf, ready: Option<&Ready>) -> Result<Plan, Failure> {
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let states = match (args.states, args.budget) {
         (Some(states), _) => states,
         (None, Some(_)) => u64::MAX,
@@ -147,7 +146,7 @@ fn plan(args: &CutsArgs, log: PathBuf, ready: Option<&Ready>) -> Result<Plan, Fa
         tears: args.torn.tears,
         window: args.window as usize,
         seed: args.seed,
-        jobs: args.jobs.map_or(processors, |jobs| jobs as usize),
+        jobs: jobs(args.jobs),
         states,
         time: args.budget.map_or(FOREVER, Duration::from_nanos),
         limit: Duration::from_nanos(args.timeout),
@@ -155,4 +154,10 @@ fn plan(args: &CutsArgs, log: PathBuf, ready: Option<&Ready>) -> Result<Plan, Fa
         found: args.found.clone().unwrap_or_else(|| beside.into()),
         keep: args.keep.clone(),
     })
+}
+
+/// States at once, by default as many as there are processors.
+pub(crate) fn jobs(given: Option<u32>) -> usize {
+    let processors = || std::thread::available_parallelism().map_or(1, usize::from);
+    given.map_or_else(processors, |jobs| jobs as usize)
 }

@@ -13,6 +13,7 @@ use std::io::ErrorKind;
 use treering_drive::DriveError;
 use treering_engine::Error as EngineError;
 use treering_engine::device::DeviceError;
+use treering_oracle::exec::ExecError;
 use treering_sim::replay::ReplayError;
 use treering_sim::ssd::ProfileError;
 use treering_traces::TraceError;
@@ -110,6 +111,16 @@ fn flag(name: &str) -> String {
         "workload" => "WORKLOAD".into(),
         "op" | "key" | "name" | "warmup_ops" => name.into(),
         _ => format!("--{name}"),
+    }
+}
+
+/// What is wrong with an adapter, other than its engine's answers.
+impl From<&ExecError> for Failure {
+    fn from(error: &ExecError) -> Failure {
+        match error {
+            ExecError::Start { .. } => Failure::cannot_run(error.to_string()),
+            other => Failure::usage(other.to_string()),
+        }
     }
 }
 

@@ -19,6 +19,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::Mutex;
 use treering_engine::BLOCK_SIZE;
 
+use crate::error::DriveError;
+use crate::face::Face;
 use crate::recording::NodeId;
 
 const BLOCK: u64 = BLOCK_SIZE as u64;
@@ -95,6 +97,22 @@ impl Faults {
             read: Once::at(plan.read),
             unreadable: Mutex::new(Vec::new()),
         }
+    }
+
+    /// The faults of a plan on a face.
+    ///
+    /// # Errors
+    /// [`DriveError::Parameter`] if the face cannot have them: a disk with a file system has all
+    /// its room.
+    pub fn on(face: Face, plan: FaultPlan) -> Result<Faults, DriveError> {
+        if plan.space.is_some() && face != Face::Files {
+            let why = "expected --fs files, as a disk with a file system has all its room";
+            return Err(DriveError::Parameter {
+                name: "fail-space",
+                why: why.into(),
+            });
+        }
+        Ok(Faults::new(plan))
     }
 
     /// From now on faults are counted.

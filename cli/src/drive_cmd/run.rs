@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tempfile::{NamedTempFile, TempDir};
-use treering_drive::face::{Face, MountOptions};
+use treering_drive::face::MountOptions;
 use treering_drive::faults::{FaultPlan, Faults};
 use treering_drive::program::{self as programs, Exit};
 use treering_drive::recording::Contents;
@@ -142,20 +142,6 @@ fn end(session: Session) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The errors that the drive gives on purpose.
-fn faults(args: &MountArgs) -> Result<Faults, Failure> {
-    if args.fail_space.is_some() && args.fs.face() != Face::Files {
-        return Err(Failure::usage(
-            "--fail-space: expected --fs files, as a disk with a file system has all its room",
-        ));
-    }
-    Ok(Faults::new(FaultPlan {
-        flush: args.fail_fsync,
-        space: args.fail_space,
-        read: args.fail_read,
-    }))
-}
-
 /// Tells what failed on purpose. A fault that never came is a failure.
 fn tell_faults(faults: &Faults) -> Result<(), Failure> {
     let mut never = None;
@@ -195,6 +181,11 @@ fn plan(args: &MountArgs, measure: &MeasureArgs, dir: PathBuf) -> Result<(Plan, 
             (Log::Temporary(file), contents)
         }
     };
+    let faults = FaultPlan {
+        flush: args.fail_fsync,
+        space: args.fail_space,
+        read: args.fail_read,
+    };
     let plan = Plan {
         face: args.fs.face(),
         mount: MountOptions {
@@ -203,7 +194,7 @@ fn plan(args: &MountArgs, measure: &MeasureArgs, dir: PathBuf) -> Result<(Plan, 
             keep: args.keep.clone(),
             page_cache: args.page_cache.mode(),
             threads: args.threads as usize,
-            faults: Arc::new(faults(args)?),
+            faults: Arc::new(Faults::on(args.fs.face(), faults)?),
         },
         log: log.path().into(),
         contents,

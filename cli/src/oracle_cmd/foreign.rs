@@ -7,7 +7,7 @@ use serde_json::json;
 use treering_oracle::Engine;
 use treering_oracle::exec::kit::{self, Outcome};
 use treering_oracle::exec::so::So;
-use treering_oracle::exec::{Command, Exec, ExecError};
+use treering_oracle::exec::{Command, Exec};
 
 use crate::args::OracleArgs;
 use crate::failure::Failure;
@@ -25,21 +25,13 @@ enum Kind {
     So(So),
 }
 
-/// The failure for what is wrong with an adapter, other than its engine's answers.
-pub(super) fn failure(error: &ExecError) -> Failure {
-    match error {
-        ExecError::Start { .. } => Failure::cannot_run(error.to_string()),
-        other => Failure::usage(other.to_string()),
-    }
-}
-
 pub(super) fn command(args: &OracleArgs) -> Option<Result<Command, Failure>> {
     let command = Command::parse(args.exec.as_deref()?);
     let with = |command: Command| match args.timeout {
         Some(nanos) => command.with_timeout(Duration::from_nanos(nanos)),
         None => command,
     };
-    Some(command.map(with).map_err(|e| failure(&e)))
+    Some(command.map(with).map_err(|e| Failure::from(&e)))
 }
 
 impl Foreign {
@@ -47,7 +39,7 @@ impl Foreign {
     pub(super) fn of(args: &OracleArgs) -> Result<Option<Foreign>, Failure> {
         let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
         if let Some(file) = &args.so {
-            let engine = So::load(file).map_err(|e| failure(&e))?;
+            let engine = So::load(file).map_err(|e| Failure::from(&e))?;
             return Ok(Some(Foreign {
                 flag: format!("--so {}", quoted(&file.to_string_lossy())),
                 engine: Kind::So(engine),
@@ -56,7 +48,7 @@ impl Foreign {
         let Some(command) = command(args) else {
             return Ok(None);
         };
-        let engine = Exec::start(command?).map_err(|e| failure(&e))?;
+        let engine = Exec::start(command?).map_err(|e| Failure::from(&e))?;
         Ok(Some(Foreign {
             flag: format!(
                 "--exec {}",
@@ -99,7 +91,7 @@ impl Foreign {
     /// Fails if the adapter has broken the protocol.
     pub(super) fn unbroken(&self) -> Result<(), Failure> {
         match &self.engine {
-            Kind::Exec(engine) => engine.broken().map_or(Ok(()), |e| Err(failure(&e))),
+            Kind::Exec(engine) => engine.broken().map_or(Ok(()), |e| Err(Failure::from(&e))),
             Kind::So(_) => Ok(()),
         }
     }
@@ -112,7 +104,7 @@ pub(super) fn self_test(args: &OracleArgs, json: Option<&Output>) -> Result<(), 
             "--self-test: expected --exec 'PROGRAM ARGS'",
         ));
     };
-    let report = kit::run(&command?, args.seed).map_err(|e| failure(&e))?;
+    let report = kit::run(&command?, args.seed).map_err(|e| Failure::from(&e))?;
     let mut wrong = Vec::new();
     let mut broken = false;
     for check in &report.checks {

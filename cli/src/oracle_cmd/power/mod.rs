@@ -30,7 +30,7 @@ use self::steps::{Step, Steps};
 use super::foreign;
 use crate::acks::{FAILED, attempt};
 use crate::args::OracleArgs;
-use crate::checkers::Check;
+use crate::checkers::{Check, Ready};
 use crate::cuts_cmd;
 use crate::failure::Failure;
 use crate::interrupt;
@@ -65,7 +65,7 @@ fn command(args: &OracleArgs) -> Result<Command, Failure> {
 
 /// Runs programs on a drive and cuts the power.
 pub(super) fn run(args: &OracleArgs, face: Face, json: Option<&Output>) -> Result<(), Failure> {
-    let command = command(args)?;
+    let engine = Judged::new(args)?;
     interrupt::take_over();
     let began = Instant::now();
     let budget = args.budget.map(Duration::from_nanos);
@@ -86,7 +86,7 @@ pub(super) fn run(args: &OracleArgs, face: Face, json: Option<&Output>) -> Resul
         let place = place.map_err(|e| Failure::file("a folder for the recording", &e))?;
         let faults = Arc::new(faults(args, face, run)?);
         let plan = (seed, place.path(), left);
-        let (name, report) = campaign(args, (face, &faults), &command, plan)?;
+        let (name, report) = campaign(args, (face, &faults), &engine, plan)?;
         say(line(&name, face, seed, (&report, &faults)).as_bytes())?;
         let violated = report.is_violated();
         if violated {
@@ -148,30 +148,42 @@ fn line(name: &str, face: Face, seed: u64, (report, faults): (&Cuts, &Faults)) -
 
 /// The errors that the drive gives on purpose while a program runs.
 fn faults(args: &OracleArgs, face: Face, run: u64) -> Result<Faults, Failure> {
-    if args.fail_space.is_some() && face != Face::Files {
-        return Err(Failure::usage(
-            "--fail-space: expected --fs files, as a disk with a file system has all its room",
-        ));
-    }
     let which = |given: Option<u64>| given.map(|n| if n == 0 { run + 1 } else { n });
-    Ok(Faults::new(FaultPlan {
+    let plan = FaultPlan {
         flush: which(args.fail_fsync),
         space: which(args.fail_space),
         read: which(args.fail_read),
-    }))
+    };
+    Ok(Faults::on(face, plan)?)
+}
+
+/// The engine, ready to run and to be checked.
+struct Judged {
+    command: Command,
+    check: Check,
+    ready: Ready,
+}
+
+impl Judged {
+    fn new(args: &OracleArgs) -> Result<Judged, Failure> {
+        let check = checker(args)?;
+        Ok(Judged {
+            command: command(args)?,
+            ready: check.prepare(None)?,
+            check,
+        })
+    }
 }
 
 /// Records one program, and cuts its recording. Returns the engine's name, too.
 fn campaign(
     args: &OracleArgs,
     (face, faults): (Face, &Arc<Faults>),
-    command: &Command,
+    engine: &Judged,
     (seed, place, left): (u64, &Path, Option<Duration>),
 ) -> Result<(String, Cuts), Failure> {
     let log = place.join("drive.rec");
-    let name = record(args, (face, faults), command, (seed, &log))?;
-    let check = checker(args)?;
-    let ready = check.prepare(None)?;
+    let name = record(args, (face, faults), &engine.command, (seed, &log))?;
     let this = std::env::current_exe().map_err(|e| Failure::file("this program", &e))?;
     let mut checker: Vec<OsString> = vec![this.into(), "oracle".into(), "--check-state".into()];
     checker.extend([
@@ -187,19 +199,17 @@ fn campaign(
     let plan = cuts::Plan {
         log: log.clone(),
         checker,
-        env: ready.env.clone(),
+        env: engine.ready.env.clone(),
         named: Some(cuts::Named {
-            name: check.name().into(),
-            tool: ready.version.clone(),
+            name: engine.check.name().into(),
+            tool: engine.ready.version.clone(),
         }),
         model: args.model,
         torn_bytes: args.torn.bytes,
         tears: args.torn.tears,
         window: 10_000,
         seed,
-        jobs: args
-            .threads
-            .map_or_else(processors, |threads| threads as usize),
+        jobs: cuts_cmd::jobs(args.threads),
         states: args
             .states
             .unwrap_or(if left.is_some() { u64::MAX } else { STATES }),
@@ -216,10 +226,6 @@ fn campaign(
     };
     let report = cuts::explore(&plan, &mut told, &|| interrupt::stopped().is_some())?;
     Ok((name, report))
-}
-
-fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Runs the steps of a program on a drive that is recorded. Returns the engine's name.
@@ -267,7 +273,7 @@ fn run_steps(
     (session, faults): (&Session, &Faults),
     seed: u64,
 ) -> Result<String, Failure> {
-    let failed = |error| foreign::failure(&error);
+    let failed = |error: ExecError| Failure::from(&error);
     let mut process = command.start().map_err(failed)?;
     let claims = process.claims().clone();
     let steps = Steps::draw(seed, args.ops.unwrap_or(OPS), &claims);
