@@ -72,17 +72,23 @@ fn sqlite(pragmas: &str) -> String {
     )
 }
 
-#[test]
-fn sqlite_keeps_what_it_acknowledges_if_it_syncs_the_directory() {
+/// A recording of SQLite in mode DELETE; `None` where it cannot be made.
+fn recorded_with(synchronous: &str) -> Option<tempfile::TempDir> {
     if !has(&["/dev/fuse", "sqlite3"]) {
-        return;
+        return None;
     }
     let folder = tempfile::tempdir().expect("a folder");
+    let pragmas = format!("PRAGMA journal_mode=DELETE; PRAGMA synchronous={synchronous};");
+    record(folder.path(), &sqlite(&pragmas));
+    Some(folder)
+}
+
+#[test]
+fn sqlite_keeps_what_it_acknowledges_if_it_syncs_the_directory() {
+    let Some(folder) = recorded_with("EXTRA") else {
+        return;
+    };
     let folder = folder.path();
-    record(
-        folder,
-        &sqlite("PRAGMA journal_mode=DELETE; PRAGMA synchronous=EXTRA;"),
-    );
     let (report, told) = cuts(folder, "sqlite", "250", 0);
     assert_eq!(report["verdict"], "holds");
     assert_eq!(report["check"]["name"], "sqlite");
@@ -96,15 +102,10 @@ fn sqlite_keeps_what_it_acknowledges_if_it_syncs_the_directory() {
 
 #[test]
 fn sqlite_without_syncs_loses_what_it_acknowledges() {
-    if !has(&["/dev/fuse", "sqlite3"]) {
+    let Some(folder) = recorded_with("OFF") else {
         return;
-    }
-    let folder = tempfile::tempdir().expect("a folder");
+    };
     let folder = folder.path();
-    record(
-        folder,
-        &sqlite("PRAGMA journal_mode=DELETE; PRAGMA synchronous=OFF;"),
-    );
     let (report, told) = cuts(folder, "sqlite", "250", 1);
     assert_eq!(report["verdict"], "violated");
     assert!(told.contains("acknowledged write lost: key "), "{told}");

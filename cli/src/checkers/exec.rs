@@ -18,10 +18,7 @@ const ROWS: u64 = 1000;
 
 /// Starts the adapter once. Returns its name.
 pub(super) fn name(command: &Command) -> Result<String, Failure> {
-    let process = command.start().map_err(|error| match error {
-        ExecError::Start { .. } => Failure::cannot_run(error.to_string()),
-        other => Failure::usage(other.to_string()),
-    })?;
+    let process = command.start().map_err(|error| Failure::from(&error))?;
     Ok(format!("adapter {}", process.claims().name))
 }
 
@@ -97,14 +94,7 @@ fn scan(process: &Process) -> Result<Content, Unread> {
             limit: ROWS,
             tx: None,
         };
-        let rows = match process.call(&request)? {
-            Answer::Rows(rows) => rows,
-            Answer::Error(refusal, why) => {
-                let name = process.claims().name.clone();
-                return Err(ExecError::Answered { name, refusal, why }.into());
-            }
-            _ => return Err(Unread::Differs("a scan has no rows".into())),
-        };
+        let rows = process.rows(&request, ROWS)?;
         let more = rows.len() as u64 == ROWS;
         for (key, value) in rows {
             // A damaged tree may lead in a circle, and then a scan would never end.

@@ -91,8 +91,7 @@ impl Store {
     fn rows(&self, request: &Request<'_>, most: u64) -> Result<Vec<Record>> {
         let _open = self.enter();
         let process = self.process();
-        let answer = process.call(request).map_err(|e| self.told(e))?;
-        rows_of(process, answer, most).map_err(|e| self.told(e))
+        process.rows(request, most).map_err(|e| self.told(e))
     }
 
     /// Closes the store, and keeps the processes for the next one.
@@ -111,6 +110,16 @@ impl Store {
             }
         }
         result
+    }
+}
+
+impl Process {
+    /// Asks for a scan and waits for its rows, at most `limit`.
+    ///
+    /// # Errors
+    /// As of [`Process::call`], and [`ExecError::Answered`] if the answer is an error.
+    pub fn rows(&self, scan: &Request<'_>, limit: u64) -> Result<Vec<Record>, ExecError> {
+        rows_of(self, self.call(scan)?, limit)
     }
 }
 
