@@ -20,8 +20,9 @@ use crate::{tree, units};
     systor, fio (iolog 2 and 3), blkparse, blktrace (merge the files of its CPUs with \
     `blkparse -d`) or drive (a recording of `treering drive`). Formats of key-value traces: \
     twitter, cachelib, rocksdb, block-cache (of block_cache_trace_analyzer), ycsb, oracle-general \
-    or lcs. Format of memory traces: vans. csv and parquet can hold block or key-value traces. Inputs can be plain, .gz, .xz or .zst. Keys with a \
-    time to live (twitter, cachelib, lcs, csv, parquet) are deleted when it has passed.")]
+    or lcs. Format of memory traces: vans. csv and parquet can hold block or key-value traces. \
+    Inputs can be plain, .gz, .xz or .zst. Keys with a time to live (twitter, cachelib, lcs, csv, \
+    parquet) are deleted when it has passed.")]
 pub(crate) struct ImportArgs {
     /// Format of the input
     pub(crate) format: String,
