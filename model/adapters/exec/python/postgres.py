@@ -81,7 +81,7 @@ class Postgres:
 
     def close(self):
         for tx in list(self.tx):
-            self.abort(tx)
+            self.drop(tx)
         self.db.close()
         self.server.send_signal(2)
         self.server.wait()
@@ -93,7 +93,7 @@ class Postgres:
             return [tuple(map(bytes, row)) for row in cursor] if cursor.description else []
         except psycopg2.Error as e:
             if tx is not None:
-                self.abort(tx)
+                self.drop(tx)
             if e.pgcode in TURNED_BACK:
                 raise Conflict(str(e).strip())
             raise
@@ -125,18 +125,26 @@ class Postgres:
     def sync(self):
         self.run_in(None, "CHECKPOINT")
 
-    def begin(self, tx):
+    def begin(self, tx, reads=False):
         self.tx[tx] = self.connect()
-        self.tx[tx].set_session(isolation_level="SERIALIZABLE")
+        self.tx[tx].set_session(isolation_level="SERIALIZABLE", readonly=reads)
         self.get(b"", tx)  # the snapshot is taken by the first read
 
-    snapshot = begin
+    def snapshot(self, tx):
+        self.begin(tx, reads=True)
 
     def commit(self, tx):
         self.run_in(tx, "COMMIT")
-        self.tx.pop(tx).close()
+        self.drop(tx)
 
     def abort(self, tx):
+        # Only what a transaction has read that commits is serializable.
+        if tx in self.tx and self.tx[tx].readonly:
+            self.commit(tx)
+        else:
+            self.drop(tx)
+
+    def drop(self, tx):
         self.tx.pop(tx).close()
 
 

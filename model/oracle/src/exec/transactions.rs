@@ -187,17 +187,21 @@ impl Run<'_> {
 
     fn end(&mut self, client: &Client) -> Result<(), ExecError> {
         let tx = client.tx;
-        if client.sort == Sort::Reads || self.random.one_in(8) {
+        if client.sort == Sort::Writes && self.random.one_in(8) {
             self.report.requests += 1;
             self.process.done(&Request::Abort(tx))?;
-            // A snapshot ends well: it counts in the order of transactions.
-            let act = match client.sort {
-                Sort::Reads => Act::Commit,
-                Sort::Writes => Act::Abort,
-            };
-            self.note(tx, act);
-        } else if self.done(&Request::Commit(tx))? {
-            self.report.committed += 1;
+            self.note(tx, Act::Abort);
+            return Ok(());
+        }
+        // A snapshot ends well unless the engine turns it back: it counts in the order of
+        // transactions.
+        let (request, ended_well) = match client.sort {
+            Sort::Writes => (Request::Commit(tx), &mut self.report.committed),
+            Sort::Reads => (Request::Abort(tx), &mut 0),
+        };
+        self.report.requests += 1;
+        if turned_back(self.process.done(&request))? {
+            *ended_well += 1;
             self.note(tx, Act::Commit);
         } else {
             self.report.conflicts += 1;
