@@ -139,9 +139,11 @@ fn plan(args: &CutsArgs, log: PathBuf, ready: Option<&Ready>) -> Result<Plan, Fa
     Ok(Plan {
         log,
         checker: checker(args)?,
+        quick: args.check.as_ref().and_then(Check::quick),
         env: ready.map_or_else(Vec::new, |ready| ready.env.clone()),
         named: args.check.as_ref().map(named),
         model: args.model,
+        from: args.from.clone(),
         torn_bytes: args.torn.bytes,
         tears: args.torn.tears,
         window: args.window as usize,

@@ -40,13 +40,16 @@ pub(crate) struct CutsArgs {
     pub(crate) log: Option<PathBuf>,
     /// Run the checker again on a state that was found
     #[arg(long, value_name = "FOUND", conflicts_with_all = [
-        "model", "torn", "window", "seed", "jobs", "states", "budget", "recovery_cuts", "found", "json",
+        "model", "from", "torn", "window", "seed", "jobs", "states", "budget", "recovery_cuts", "found", "json",
         "html",
     ])]
     pub(crate) replay: Option<PathBuf>,
     /// What the file system promises [default: strict]
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<Model>,
+    /// No cut before the first acknowledged line that begins so: leaves out what a program sets up
+    #[arg(long, value_name = "LINE")]
+    pub(crate) from: Option<String>,
     /// Size of what is written whole or not at all, 512 or 4KiB; `none`: writes are never torn
     #[arg(long, value_name = "SIZE", value_parser = torn, default_value = "512")]
     pub(crate) torn: Torn,

@@ -104,6 +104,10 @@ pub(crate) struct OracleArgs {
     /// With --fs: the most states of a program [default: 2,000; unlimited with --budget]
     #[arg(long, value_name = "N", requires = "fs", value_parser = units::count)]
     pub(crate) states: Option<u64>,
+    /// With --fs: no cut before the first acknowledged line that begins so, such as `try 0`, which
+    /// leaves out the making of the store
+    #[arg(long, value_name = "LINE", requires = "fs")]
+    pub(crate) from: Option<String>,
     /// With --fs: size of what is written whole or not at all, 512 or 4KiB; `none`: writes are never
     /// torn
     #[arg(long, value_name = "SIZE", requires = "fs", value_parser = torn, default_value = "512")]

@@ -5,14 +5,17 @@
 
 use std::path::Path;
 
+use treering_drive::cuts::Quick;
 use treering_oracle::exec::{Answer, Command, ExecError, Process, Request};
 
 use super::engine::{HERE, Trouble};
-use crate::acks::Content;
+use crate::acks::{Acks, Content};
 use crate::failure::Failure;
 
 /// The value that shows whether a store takes writes; nobody else writes it.
 const PROBE: &[u8] = b"after the cut";
+/// States that an adapter opens before it is started anew, in case it keeps something of each.
+const STATES: u32 = 1000;
 /// Records of a scan.
 const ROWS: u64 = 1000;
 
@@ -34,7 +37,9 @@ pub(super) fn content(
         gone.map_err(|e| Failure::file(&here.display().to_string(), &e))?;
     }
     let store = store.map_or_else(|| dir.to_path_buf(), |store| dir.join(store));
-    read(command, &store.display().to_string()).map_err(|trouble| match trouble {
+    let process = command.start().map_err(Unread::from);
+    let content = process.and_then(|process| read(&process, &store.display().to_string()));
+    content.map_err(|trouble| match trouble {
         Unread::Exec(ExecError::Start { program, why }) => {
             Failure::cannot_run(format!("{program}: {why}")).into()
         }
@@ -44,6 +49,55 @@ pub(super) fn content(
         }
         Unread::Differs(what) => Trouble::State(what),
     })
+}
+
+/// An adapter that stays for many states.
+pub(super) struct Staying {
+    command: Command,
+    process: Option<Process>,
+    /// States it has opened.
+    states: u32,
+}
+
+impl Staying {
+    pub(super) fn new(command: Command) -> Staying {
+        Staying {
+            command,
+            process: None,
+            states: 0,
+        }
+    }
+
+    fn content(&mut self, store: &Path) -> Result<Content, Unread> {
+        if self.process.is_none() {
+            self.process = Some(self.command.start()?);
+            self.states = 0;
+        }
+        let Some(process) = &self.process else {
+            return Ok(Content::new());
+        };
+        self.states += 1;
+        read(process, &store.display().to_string())
+    }
+}
+
+impl Quick for Staying {
+    fn is_good(&mut self, dir: &Path, acks: &[u8]) -> bool {
+        let Ok(acks) = Acks::read(&String::from_utf8_lossy(acks)) else {
+            return false;
+        };
+        let store = acks.store.as_ref().map(|store| dir.join(store));
+        let content = self.content(store.as_deref().unwrap_or(dir));
+        let good = content.is_ok_and(|content| acks.judge(&content).is_none());
+        if !good || self.states >= STATES {
+            self.forget();
+        }
+        good
+    }
+
+    fn forget(&mut self) {
+        self.process = None;
+    }
 }
 
 enum Unread {
@@ -57,10 +111,9 @@ impl From<ExecError> for Unread {
     }
 }
 
-fn read(command: &Command, store: &str) -> Result<Content, Unread> {
-    let process = command.start()?;
+fn read(process: &Process, store: &str) -> Result<Content, Unread> {
     process.done(&Request::Open(store))?;
-    let mut content = scan(&process)?;
+    let mut content = scan(process)?;
     for (key, value) in &content {
         let got = process.call(&Request::Get { key, tx: None })?;
         if got != Answer::Value(Some(value.clone())) {

@@ -24,6 +24,7 @@ mod wiredtiger;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use treering_drive::cuts::QuickMaker;
 use treering_oracle::exec::Command;
 
 use engine::{Engine, HERE, Place, TOOL, TRIES, Trouble};
@@ -139,6 +140,15 @@ impl Check {
             }
         }
         Ok(ready)
+    }
+
+    /// Checks most states without a process for each.
+    pub(crate) fn quick(&self) -> Option<QuickMaker> {
+        let By::Exec(command) = self.by.clone() else {
+            return None;
+        };
+        let make = move || Box::new(exec::Staying::new(command.clone())) as _;
+        Some(QuickMaker::new(make))
     }
 
     /// Checks the state in `$TREERING_DIR`. Returns what is wrong with it, if anything.

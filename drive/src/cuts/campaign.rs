@@ -7,7 +7,8 @@
 //! In a round the recording is followed once from its beginning, and each point of the round gives
 //! some more of its states. Representatives take part in every round with a quota that doubles;
 //! the second and third point of their kind begin a round later, the next four another round
-//! later, and so on. Which states are explored depends on the recording, the options and the seed
+//! later, and so on. The first quota is small, so that a short campaign sees all of the recording.
+//! Where a flush has failed, the points behind it have a round of their own before all others. Which states are explored depends on the recording, the options and the seed
 //! alone, unless time ends the exploration.
 
 use std::sync::Arc;
@@ -26,9 +27,13 @@ use super::tree::Tree;
 use crate::error::DriveError;
 
 /// States of a representative in the first round.
-const QUOTA: usize = 8;
+const QUOTA: usize = 2;
 /// The quota doubles at most so often.
-const LONGEST: u32 = 8;
+const LONGEST: u32 = 10;
+/// States of a point whose recovery is cut.
+const RECOVERED: usize = 16;
+/// States of a point behind a failed flush, in the round before the first.
+const FAILING: usize = 16;
 /// A point that has had nothing new so often in a row is left alone.
 const DRY: u8 = 2;
 /// Failures that are kept of a kind.
@@ -198,10 +203,11 @@ struct Rounds<'a> {
 
 impl Rounds<'_> {
     fn run(mut self) -> Result<Explored, DriveError> {
+        self.round(None)?;
         let mut idle = 0;
         for round in 0.. {
             let before = self.sent;
-            let left = self.round(round)?;
+            let left = self.round(Some(round))?;
             idle = if self.sent == before && !left {
                 idle + 1
             } else {
@@ -236,15 +242,24 @@ impl Rounds<'_> {
         self.sent >= self.limits.states || self.began.elapsed() >= self.limits.time || (self.stop)()
     }
 
-    /// Follows the recording once. Returns whether some point has shapes left that are not drawn.
-    fn round(&mut self, round: u32) -> Result<bool, DriveError> {
+    /// Follows the recording once; without a number, for the points behind failed flushes alone.
+    /// Returns whether some point has shapes left that are not drawn.
+    fn round(&mut self, round: Option<u32>) -> Result<bool, DriveError> {
         let mut left = false;
         let subject = self.subject;
+        if round.is_none() && !subject.points.points.iter().any(|point| point.failing) {
+            return Ok(true);
+        }
         let mut reader = subject.reader()?;
         let mut walk = subject.walk(&mut reader);
-        for (at, point) in subject.points.points.iter().enumerate() {
+        let points = subject.points.points.iter().enumerate();
+        for (at, point) in points.skip(subject.points.first) {
             let begins = (point.rank + 1).ilog2();
-            let Some(age) = round.checked_sub(begins) else {
+            let quota = match round {
+                None => point.failing.then_some(FAILING),
+                Some(round) => (round.checked_sub(begins)).map(|age| QUOTA << age.min(LONGEST)),
+            };
+            let Some(quota) = quota else {
                 left = true;
                 continue;
             };
@@ -257,7 +272,6 @@ impl Rounds<'_> {
             let builder = subject.builder(&walk.window);
             let seed = subject.rules.seed ^ point.place.event << 1 ^ u64::from(point.place.after);
             let shapes = Shapes::new(&builder, subject.rules.tears, seed);
-            let quota = QUOTA << age.min(LONGEST);
             let mut end = self.next[at] + quota;
             if point.effects == 0 {
                 end = end.min(1);
@@ -278,7 +292,7 @@ impl Rounds<'_> {
                         tree,
                         acks: subject.acks(point.acks).to_vec(),
                         choice: Choice::of(point.place, builder.effects(), &fates),
-                        recover: number < 2 * QUOTA,
+                        recover: number < RECOVERED,
                     })?;
                 }
             }

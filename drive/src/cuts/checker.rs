@@ -15,6 +15,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
@@ -22,6 +23,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use super::content::Store;
 use super::laid;
 use super::points::in_words;
+use super::quick::{Quick, QuickMaker};
 use super::tree::Tree;
 use crate::error::DriveError;
 use crate::face::{Face, MountOptions, PageCache};
@@ -87,6 +89,8 @@ impl Verdict {
 #[derive(Clone, Debug)]
 pub(super) struct Checker {
     pub(super) command: Vec<OsString>,
+    /// Checks most states instead.
+    pub(super) quick: Option<QuickMaker>,
     /// How long it may take.
     pub(super) limit: Duration,
     /// The face that was recorded.
@@ -102,6 +106,8 @@ pub(super) struct Mounting {
     dir: PathBuf,
     acks: PathBuf,
     checker: Arc<Checker>,
+    /// Behind a lock only because places are shared.
+    quick: Option<Mutex<Box<dyn Quick>>>,
     store: Arc<Store>,
     _janitor: Janitor,
     _temporary: tempfile::TempDir,
@@ -122,6 +128,7 @@ impl Mounting {
             _janitor: Janitor::watch(&dir, Directory::Keep)?,
             dir,
             acks,
+            quick: checker.quick.as_ref().map(|quick| Mutex::new(quick.make())),
             checker,
             store,
             _temporary: temporary,
@@ -140,7 +147,21 @@ impl Mounting {
 
     /// Runs the checker on a state.
     pub(super) fn check(&self, tree: &Tree, acks: &[u8]) -> Result<Verdict, DriveError> {
-        self.run(tree, acks, Arc::new(Nowhere), PageCache::WriteBack)
+        let sink = || Arc::new(Nowhere);
+        if let Some(quick) = &self.quick {
+            let mut quick = quick.lock();
+            let look = |dir: &Path, _: &Path| Ok(quick.is_good(dir, acks));
+            let (good, is_free) = self.on(tree, acks, sink(), PageCache::WriteBack, look)?;
+            if !is_free {
+                quick.forget();
+            } else if matches!(good, Looked::At(true)) {
+                return Ok(Verdict {
+                    end: End::Status(0),
+                    output: String::new(),
+                });
+            }
+        }
+        self.run(tree, acks, sink(), PageCache::WriteBack)
     }
 
     /// Runs the checker on a state; what it does to it goes to the sink, when it does it.
@@ -164,6 +185,25 @@ impl Mounting {
         sink: Arc<dyn Sink>,
         page_cache: PageCache,
     ) -> Result<Verdict, DriveError> {
+        let look = |dir: &Path, acks: &Path| run(&self.checker, dir, acks);
+        match self.on(tree, acks, sink, page_cache, look)?.0 {
+            Looked::At(verdict) => Ok(verdict),
+            Looked::NotMounted(why) => Ok(Verdict {
+                end: End::NotMounted,
+                output: why,
+            }),
+        }
+    }
+
+    /// Looks at a state while it is mounted. Returns also whether nothing was open in the end.
+    fn on<T>(
+        &self,
+        tree: &Tree,
+        acks: &[u8],
+        sink: Arc<dyn Sink>,
+        page_cache: PageCache,
+        look: impl FnOnce(&Path, &Path) -> Result<T, DriveError>,
+    ) -> Result<(Looked<T>, bool), DriveError> {
         let checker = &self.checker;
         let options = MountOptions {
             dir: self.dir.clone(),
@@ -180,17 +220,21 @@ impl Mounting {
             Ok(mounted) => mounted,
             // What the kernel's file system does not take is a finding, not our failure.
             Err(error @ DriveError::System { .. }) if checker.face != Face::Files => {
-                return Ok(Verdict {
-                    end: End::NotMounted,
-                    output: error.to_string(),
-                });
+                return Ok((Looked::NotMounted(error.to_string()), true));
             }
             Err(error) => return Err(error),
         };
-        let verdict = run(checker, &self.dir, &self.acks);
-        mounted.unmount()?;
-        verdict
+        let seen = look(&self.dir, &self.acks);
+        let unmounted = mounted.unmount()?;
+        Ok((Looked::At(seen?), unmounted.busy.is_none()))
     }
+}
+
+/// A look at a state.
+enum Looked<T> {
+    At(T),
+    /// The real file system could not be mounted; why.
+    NotMounted(String),
 }
 
 /// Runs the checker in a directory.

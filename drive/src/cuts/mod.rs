@@ -46,6 +46,7 @@ mod found;
 mod laid;
 mod model;
 mod points;
+mod quick;
 mod recovery;
 mod report;
 mod shapes;
@@ -68,6 +69,7 @@ use self::checker::{Checker, Mounting};
 use self::content::Store;
 use self::found::{Found, FoundRecovery};
 pub use self::model::Model;
+pub use self::quick::{Quick, QuickMaker};
 pub use self::report::{Covered, Cuts, Finding, Named, Outcome, Recording, States};
 use self::shrink::Shrinker;
 pub use self::story::{Became, Line};
@@ -86,6 +88,8 @@ pub struct Plan {
     pub log: PathBuf,
     /// The checker and its arguments.
     pub checker: Vec<OsString>,
+    /// Checks most states instead, without a process for each.
+    pub quick: Option<QuickMaker>,
     /// Variables for the checker.
     pub env: Vec<(OsString, OsString)>,
     /// What reports call the checker, if not by its command.
@@ -93,6 +97,8 @@ pub struct Plan {
     /// What the file system promises; `None`: [`Model::Strict`], or [`Model::Disk`] where a real
     /// file system was recorded.
     pub model: Option<Model>,
+    /// No cut is before the first line of acknowledgements that begins so.
+    pub from: Option<String>,
     /// Bytes that are durable as a whole: 512 or 4096.
     pub torn_bytes: u64,
     /// Whether writes are torn at all.
@@ -143,7 +149,15 @@ pub fn explore(
     let header = header(&plan.log)?;
     let rules = rules(plan, &header)?;
     let store = Arc::new(Store::default());
-    let subject = Subject::open(&plan.log, rules, &store)?;
+    let mut subject = Subject::open(&plan.log, rules, &store)?;
+    if let Some(text) = &plan.from
+        && !subject.points.begin_at(text.as_bytes())
+    {
+        return Err(DriveError::Parameter {
+            name: "from",
+            why: format!("a line of acknowledgements that begins with `{text}`, found none"),
+        });
+    }
     if !subject.points.complete {
         return Err(DriveError::Bad {
             file: plan.log.clone(),
@@ -152,7 +166,10 @@ pub fn explore(
             found: "writes without their bytes; record with `--record`".into(),
         });
     }
-    let checker = Arc::new(checker_of(plan, &header));
+    let checker = Arc::new(Checker {
+        quick: plan.quick.clone(),
+        ..checker_of(plan, &header)
+    });
     let limits = Limits {
         states: plan.states,
         time: plan.time,
@@ -170,7 +187,7 @@ pub fn explore(
     let small = Small {
         plan,
         subject: &subject,
-        mounting: &Mounting::new(checker, Arc::clone(&store))?,
+        mounting: &Mounting::new(Arc::new(checker_of(plan, &header)), Arc::clone(&store))?,
         header: &header,
     };
     let mut findings: Vec<Finding> = Vec::new();
@@ -278,6 +295,7 @@ fn rules(plan: &Plan, header: &Header) -> Result<Rules, DriveError> {
 fn checker_of(plan: &Plan, header: &Header) -> Checker {
     Checker {
         command: plan.checker.clone(),
+        quick: None,
         limit: plan.limit,
         face: header.face,
         capacity_blocks: header.capacity_blocks,

@@ -44,12 +44,19 @@ pub(super) struct Point {
     pub(super) rank: u32,
     /// The kind of point.
     pub(super) kind: u32,
+    /// Whether a flush has failed shortly before.
+    pub(super) failing: bool,
 }
+
+/// Points behind a failed flush that are explored before all others.
+const FAILING: usize = 4;
 
 /// All points of a recording.
 #[derive(Debug, Default)]
 pub(super) struct Points {
     pub(super) points: Vec<Point>,
+    /// The first point that is explored.
+    pub(super) first: usize,
     /// Kinds of points.
     pub(super) kinds: u32,
     /// Lines of `$TREERING_ACKS`, in order.
@@ -58,6 +65,24 @@ pub(super) struct Points {
     pub(super) complete: bool,
     /// Effects that became durable because there were too many.
     pub(super) expired: u64,
+}
+
+impl Points {
+    /// Begins with the first line of `$TREERING_ACKS` that begins so. Returns whether there is one.
+    pub(super) fn begin_at(&mut self, text: &[u8]) -> bool {
+        let Some(line) = self.lines.iter().position(|line| line.starts_with(text)) else {
+            return false;
+        };
+        self.first = (self.points).partition_point(|point| point.acks <= line as u64);
+        let mut kinds: FxHashMap<u32, u32> = FxHashMap::default();
+        for point in &mut self.points[self.first..] {
+            let count = kinds.entry(point.kind).or_default();
+            point.rank = *count;
+            *count += 1;
+        }
+        self.kinds = kinds.len() as u32;
+        true
+    }
 }
 
 /// A flush that is put behind every event that is alike.
@@ -220,6 +245,8 @@ pub(super) fn find(reader: &mut Reader, window: Window<'_>) -> Result<Points, Dr
     let mut kinds: FxHashMap<u64, (u32, u32)> = FxHashMap::default();
     let mut words: Vec<u64> = Vec::new();
     let mut begins = 0;
+    // Points since the last flush that failed.
+    let mut failed: Option<usize> = None;
     let mut walk = Walk::new(reader, window);
     while walk.step()? {
         let event = &walk.recorded.event;
@@ -251,14 +278,20 @@ pub(super) fn find(reader: &mut Reader, window: Window<'_>) -> Result<Points, Dr
             }
             _ => continue,
         };
+        let fails = matches!(event, Event::FailedFlush { .. });
         let place = Place { event: seq, after };
+        let failing = failed.is_some_and(|points| points < FAILING);
+        let effects = walk.window.count();
         note(
             &mut found,
             &mut kinds,
             &mut words,
-            place,
-            walk.window.count(),
+            (place, effects, failing),
         );
+        failed = match fails {
+            true => Some(0),
+            false => failed.map(|points| points + 1),
+        };
     }
     let last = walk.recorded.seq;
     if last > begins {
@@ -266,12 +299,13 @@ pub(super) fn find(reader: &mut Reader, window: Window<'_>) -> Result<Points, Dr
             event: last,
             after: true,
         };
+        let failing = failed.is_some_and(|points| points < FAILING);
+        let effects = walk.window.count();
         note(
             &mut found,
             &mut kinds,
             &mut words,
-            place,
-            walk.window.count(),
+            (place, effects, failing),
         );
     }
     found.kinds = kinds.len() as u32;
@@ -283,8 +317,7 @@ fn note(
     found: &mut Points,
     kinds: &mut FxHashMap<u64, (u32, u32)>,
     words: &mut Vec<u64>,
-    place: Place,
-    effects: usize,
+    (place, effects, failing): (Place, usize, bool),
 ) {
     if found.points.last().is_some_and(|last| last.place == place) {
         return;
@@ -299,6 +332,7 @@ fn note(
         effects,
         rank: *count,
         kind: *kind,
+        failing,
     });
     *count += 1;
 }

@@ -199,12 +199,14 @@ fn campaign(
     let plan = cuts::Plan {
         log: log.clone(),
         checker,
+        quick: engine.check.quick(),
         env: engine.ready.env.clone(),
         named: Some(cuts::Named {
             name: engine.check.name().into(),
             tool: engine.ready.version.clone(),
         }),
         model: args.model,
+        from: args.from.clone(),
         torn_bytes: args.torn.bytes,
         tears: args.torn.tears,
         window: 10_000,

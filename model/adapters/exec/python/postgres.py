@@ -60,6 +60,11 @@ class Postgres:
             fd = os.open(folder, os.O_RDONLY)
             os.fsync(fd)
             os.close(fd)
+        # "Lock file is empty. Either another server is starting, or the lock file is the remnant of a
+        # previous server startup crash": none is starting.
+        lock = os.path.join(data, "postmaster.pid")
+        if os.path.exists(lock) and not os.path.getsize(lock):
+            os.remove(lock)
         command = [BIN + "postgres", "-D", data, "-k", self.run] + ["--" + s for s in SETTINGS]
         for _ in range(50):
             log = open(os.path.join(self.run, "log"), "w")
