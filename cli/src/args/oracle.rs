@@ -109,9 +109,9 @@ pub(crate) struct OracleArgs {
     #[arg(long, value_name = "LINE", requires = "fs")]
     pub(crate) from: Option<String>,
     /// With --fs: size of what is written whole or not at all, 512 or 4KiB; `none`: writes are never
-    /// torn
-    #[arg(long, value_name = "SIZE", requires = "fs", value_parser = torn, default_value = "512")]
-    pub(crate) torn: Torn,
+    /// torn [default: what the adapter takes for granted, mostly 512]
+    #[arg(long, value_name = "SIZE", requires = "fs", value_parser = torn)]
+    pub(crate) torn: Option<Torn>,
     /// With --fs: let the N-th flush fail, as of `treering drive run`; without N, of the first
     /// program the first one, of the second the second, and so on
     #[arg(long, value_name = "N", requires = "fs", value_parser = which, num_args = 0..=1,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use treering_engine::device::FileDevice;
 use treering_engine::{
-    Durability, Family, Kv, Options, Result, Store, TreeSpec, node, required_blocks,
+    Durability, Family, Kv, LogPacking, Options, Result, Store, TreeSpec, node, required_blocks,
 };
 use treering_oracle::exec::serve::{ServeError, serve_stdio};
 use treering_oracle::{Disk, DiskKind, Engine, Limits, Promise};
@@ -104,6 +104,14 @@ impl Engine for InFile {
 
     fn batch_bytes(&self) -> Option<u64> {
         Some(self.options.log_bytes / 16)
+    }
+
+    fn atomic_bytes(&self) -> u64 {
+        match self.options.log_packing {
+            // It writes its last block again.
+            LogPacking::Packed => 4096,
+            LogPacking::Sparse => 512,
+        }
     }
 
     fn open(&self, disk: &Disk) -> Result<Arc<dyn Kv>> {

@@ -28,6 +28,7 @@ use super::tree::Tree;
 use crate::error::DriveError;
 use crate::face::{Face, MountOptions, PageCache};
 use crate::janitor::{Directory, Janitor};
+use crate::memory::map_large_blocks;
 use crate::recording::{Nowhere, Sink};
 
 /// The most that is kept of what a checker prints.
@@ -116,6 +117,7 @@ pub(super) struct Mounting {
 impl Mounting {
     /// Makes the place.
     pub(super) fn new(checker: Arc<Checker>, store: Arc<Store>) -> Result<Mounting, DriveError> {
+        map_large_blocks();
         let temporary = tempfile::Builder::new().prefix("treering-cut-").tempdir();
         let temporary = temporary.map_err(DriveError::system("a temporary directory"))?;
         // The checker may run the program as somebody else.

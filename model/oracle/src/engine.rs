@@ -155,6 +155,12 @@ pub trait Engine: Send + Sync {
         None
     }
 
+    /// The bytes, aligned to their size, that a drive has to write as a whole for the engine to keep
+    /// its promise: 512 or 4096. Drives may tear larger writes.
+    fn atomic_bytes(&self) -> u64 {
+        512
+    }
+
     /// The number of batches that a power cut had cut short and that opening this store completed.
     /// `None` if the engine does not count them.
     fn batches_completed(&self, _store: &dyn Kv) -> Option<u64> {

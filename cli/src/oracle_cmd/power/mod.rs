@@ -24,7 +24,7 @@ use treering_drive::face::{Face, MountOptions, PageCache};
 use treering_drive::faults::{FaultPlan, Faults};
 use treering_drive::recording::Contents;
 use treering_drive::session::{Plan, Session};
-use treering_oracle::exec::{Command, Durable, ExecError, Has, Process, Request};
+use treering_oracle::exec::{Claims, Command, Durable, ExecError, Has, Process, Request};
 
 use self::steps::{Step, Steps};
 use super::foreign;
@@ -183,7 +183,8 @@ fn campaign(
     (seed, place, left): (u64, &Path, Option<Duration>),
 ) -> Result<(String, Cuts), Failure> {
     let log = place.join("drive.rec");
-    let name = record(args, (face, faults), &engine.command, (seed, &log))?;
+    let claims = record(args, (face, faults), &engine.command, (seed, &log))?;
+    let name = format!("exec:{}", claims.name);
     let this = std::env::current_exe().map_err(|e| Failure::file("this program", &e))?;
     let mut checker: Vec<OsString> = vec![this.into(), "oracle".into(), "--check-state".into()];
     checker.extend([
@@ -207,8 +208,8 @@ fn campaign(
         }),
         model: args.model,
         from: args.from.clone(),
-        torn_bytes: args.torn.bytes,
-        tears: args.torn.tears,
+        torn_bytes: args.torn.map_or(claims.atomic, |torn| torn.bytes),
+        tears: args.torn.is_none_or(|torn| torn.tears),
         window: 10_000,
         seed,
         jobs: cuts_cmd::jobs(args.threads),
@@ -230,13 +231,13 @@ fn campaign(
     Ok((name, report))
 }
 
-/// Runs the steps of a program on a drive that is recorded. Returns the engine's name.
+/// Runs the steps of a program on a drive that is recorded. Returns what the engine claims.
 fn record(
     args: &OracleArgs,
     (face, faults): (Face, &Arc<Faults>),
     command: &Command,
     (seed, log): (u64, &Path),
-) -> Result<String, Failure> {
+) -> Result<Claims, Failure> {
     let dir = tempfile::Builder::new()
         .prefix("treering-oracle-")
         .tempdir();
@@ -274,7 +275,7 @@ fn run_steps(
     command: &Command,
     (session, faults): (&Session, &Faults),
     seed: u64,
-) -> Result<String, Failure> {
+) -> Result<Claims, Failure> {
     let failed = |error: ExecError| Failure::from(&error);
     let mut process = command.start().map_err(failed)?;
     let claims = process.claims().clone();
@@ -282,7 +283,6 @@ fn run_steps(
     let acks = session.acks().map(Path::to_path_buf).unwrap_or_default();
     let mut acks = Acks::open(&acks)?;
     let store = store_dir(session.dir());
-    let name = format!("exec:{}", claims.name);
     // Only after a fault may the engine fail.
     let excused = |error: &ExecError| {
         !error.is_broken() && faults.told().iter().any(|(_, happened)| *happened)
@@ -291,7 +291,7 @@ fn run_steps(
     match open(&process) {
         Err(error) if excused(&error) => match again(command, &mut process, &error, &open) {
             true => {}
-            false => return Ok(name),
+            false => return Ok(claims),
         },
         opened => opened.map_err(failed)?,
     }
@@ -312,7 +312,7 @@ fn run_steps(
                     _ => again(command, &mut process, &error, &open),
                 };
                 if !is_open || failures == FAILED {
-                    return Ok(name);
+                    return Ok(claims);
                 }
             }
             Err(error) => return Err(failed(error)),
@@ -323,7 +323,7 @@ fn run_steps(
     }
     match process.done(&Request::Close) {
         Err(error) if !excused(&error) => Err(failed(error)),
-        _ => Ok(name),
+        _ => Ok(claims),
     }
 }
 

@@ -110,6 +110,13 @@ pub struct Claims {
     /// Whether the empty key is accepted.
     #[serde(default)]
     pub empty_key: bool,
+    /// Bytes that the drive has to write as a whole for the claims to hold: 512 or 4096.
+    #[serde(default = "sector")]
+    pub atomic: u64,
+}
+
+fn sector() -> u64 {
+    512
 }
 
 fn linearizable() -> Consistency {
@@ -136,6 +143,7 @@ impl Claims {
             max_key: 0,
             max_record: 0,
             empty_key: false,
+            atomic: sector(),
         }
     }
 
@@ -166,6 +174,7 @@ impl Claims {
             max_key: limits.max_key,
             max_record: limits.max_record,
             empty_key: limits.empty_key,
+            atomic: engine.atomic_bytes(),
         }
     }
 
@@ -185,6 +194,8 @@ impl Claims {
             "\"sync\" in `has`, as writes are claimed to be durable on sync".into()
         } else if claims.has(Has::Transactions) != claims.isolation.is_some() {
             "`isolation` if and only if `has` lists \"transactions\"".into()
+        } else if ![512, 4096].contains(&claims.atomic) {
+            "an `atomic` of 512 or 4096".into()
         } else if claims.max_key < LEAST_KEY {
             format!("a `max_key` of at least {LEAST_KEY}")
         } else if claims.max_record < claims.max_key + 2 * VERSION_BYTES {
@@ -238,6 +249,7 @@ mod tests {
                 "`isolation`",
             ),
             (",\"durable\":\"return\",\"has\":[\"wings\"]", "wings"),
+            (",\"durable\":\"return\",\"atomic\":8192", "`atomic`"),
         ] {
             let said = hello(with).unwrap_err();
             assert!(said.contains(expected), "{with}: {said}");
