@@ -93,9 +93,7 @@ pub(crate) fn state(check: &Check) -> Result<(), Failure> {
         None => Ok(()),
         Some(wrong) => {
             output::say(format!("{wrong}\n").as_bytes())?;
-            Err(Failure::found(
-                "this is not a state that the engine promises",
-            ))
+            Err(Failure::found("the state breaks what the engine promises"))
         }
     }
 }

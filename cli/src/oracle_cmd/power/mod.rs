@@ -80,9 +80,10 @@ pub(super) fn run(args: &OracleArgs, face: Face, json: Option<&Output>) -> Resul
             break;
         }
         let seed = args.seed.wrapping_add(run);
+        let here = std::env::current_dir().map_err(|e| Failure::file("this folder", &e))?;
         let place = tempfile::Builder::new()
             .prefix("oracle-cuts-")
-            .tempdir_in(".");
+            .tempdir_in(here);
         let place = place.map_err(|e| Failure::file("a folder for the recording", &e))?;
         let faults = Arc::new(faults(args, face, run)?);
         let plan = (seed, place.path(), left);
