@@ -336,23 +336,24 @@ impl Small<'_> {
             return Ok(findings);
         }
         let mut left = shrink::by_size(failures);
+        let mut count = count;
         while let Some(choice) = left.first().cloned() {
             let mut shrinker = Shrinker::new(self.subject, self.mounting, kind);
             left.remove(0);
             let smallest = shrinker.shrink(&choice, &first.verdict, &left)?;
             let story = story::tell(self.subject, &smallest)?;
             let found = self.found(&smallest.choice, None);
-            let count = if findings.is_empty() { count } else { 0 };
-            findings.push(Finding::new(first, count, &smallest, story, found));
-            let Some(missing) = &smallest.missing else {
-                break;
-            };
             // What the flush does not mend has another cause.
-            let mut explained = missing.explains.iter();
+            let missing = smallest.missing.as_ref();
+            let mut explained = missing.into_iter().flat_map(|missing| &missing.explains);
             left.retain(|_| explained.next() == Some(&false));
-            if findings.len() == CAUSES {
-                break;
+            if findings.len() + 1 == CAUSES {
+                left.clear();
             }
+            let others = left.len() as u64;
+            let states = count.saturating_sub(others);
+            findings.push(Finding::new(first, states, &smallest, story, found));
+            count = others;
         }
         Ok(findings)
     }

@@ -99,6 +99,13 @@ impl<'a> Shrinker<'a> {
         others: &[Choice],
     ) -> Result<Smallest, DriveError> {
         let mut smallest = self.smallest(choice, verdict, others)?;
+        // Alike is not the same: what this state prints is told.
+        let tree = self.subject.build(&smallest.choice, &[])?;
+        let acks = self.subject.acks_before(smallest.choice.place);
+        let verdict = self.mounting.check(&tree, acks)?;
+        if verdict.kind() == self.kind {
+            smallest.verdict = verdict;
+        }
         smallest.acknowledged = self.acknowledged(&smallest.choice)?;
         Ok(smallest)
     }
