@@ -142,6 +142,11 @@ impl Mounting {
         self.checker.face
     }
 
+    /// How long the checker may take.
+    pub(super) fn limit(&self) -> Duration {
+        self.checker.limit
+    }
+
     /// The size of the drive.
     pub(super) fn capacity_blocks(&self) -> u64 {
         self.checker.capacity_blocks

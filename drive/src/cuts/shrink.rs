@@ -8,6 +8,8 @@
 //! behind it, and behind whatever is alike in the recording; if the failure then goes away, it was
 //! missing. Other failures that go away with it have the same cause.
 
+use std::time::{Duration, Instant};
+
 use rustc_hash::FxHashMap;
 
 use super::campaign::Failure;
@@ -21,6 +23,9 @@ use crate::error::DriveError;
 
 /// Runs of the checker for one finding.
 const RUNS: u32 = 300;
+/// What they may take, in limits of the checker's time; each run of one that hangs takes a whole
+/// one.
+const TIME: u32 = 5;
 /// Earlier points at which is tried whether anything has to be lost.
 const EARLIER: usize = 16;
 /// States that a missing flush is tried on.
@@ -61,6 +66,8 @@ pub(super) struct Shrinker<'a> {
     /// What the failures print.
     pub(super) kind: String,
     runs: u32,
+    /// Time that runs have taken.
+    spent: Duration,
     known: FxHashMap<u64, bool>,
 }
 
@@ -72,6 +79,7 @@ impl<'a> Shrinker<'a> {
             mounting,
             kind: kind.to_owned(),
             runs: 0,
+            spent: Duration::ZERO,
             known: FxHashMap::default(),
         }
     }
@@ -82,13 +90,20 @@ impl<'a> Shrinker<'a> {
         if let Some(known) = self.known.get(&hash) {
             return Ok(*known);
         }
-        if self.runs >= RUNS {
+        if self.is_spent() {
             return Ok(false);
         }
         self.runs += 1;
+        let began = Instant::now();
         let fails = self.mounting.check(tree, acks)?.kind() == self.kind;
+        self.spent += began.elapsed();
         self.known.insert(hash, fails);
         Ok(fails)
+    }
+
+    /// Whether the checker may not run once more.
+    fn is_spent(&self) -> bool {
+        self.runs >= RUNS || self.spent >= TIME * self.mounting.limit()
     }
 
     /// Makes a failure small. `others` are failures of the same kind.
@@ -310,8 +325,8 @@ impl<'a> Shrinker<'a> {
     fn helps(&mut self, rules: &[After], choice: &Choice) -> Result<bool, DriveError> {
         let tree = self.subject.build(choice, rules)?;
         let acks = self.subject.acks_before(choice.place);
-        let spent = self.runs >= RUNS && !self.known.contains_key(&tree.hash());
-        Ok(!self.fails(&tree, acks)? && !spent)
+        let unknown = self.is_spent() && !self.known.contains_key(&tree.hash());
+        Ok(!self.fails(&tree, acks)? && !unknown)
     }
 }
 

@@ -43,8 +43,8 @@ const RUNS: u64 = 3;
 const STATES: u64 = 2000;
 /// Size of the drive for the engine.
 const CAPACITY_BLOCKS: u64 = (4 << 30) / 4096;
-/// Longer than a checker may take that keeps to the adapter's own limit for each answer.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// A checker may take so many limits of one answer; only the first few answers take long.
+const ANSWERS: u32 = 3;
 
 /// Checks one state: what `--check-state` does.
 pub(super) fn check(args: &OracleArgs) -> Result<(), Failure> {
@@ -218,7 +218,7 @@ fn campaign(
             .states
             .unwrap_or(if left.is_some() { u64::MAX } else { STATES }),
         time: left.unwrap_or(Duration::MAX),
-        limit: PATIENCE,
+        limit: ANSWERS * engine.command.timeout,
         recovery: if args.recovery_cuts { 10 } else { 0 },
         found: place.join("found"),
         keep: None,

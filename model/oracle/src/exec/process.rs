@@ -60,6 +60,9 @@ struct State {
     said: String,
 }
 
+/// A damaged store may have values without end.
+const LONGEST_LINE: usize = 256 << 20;
+
 struct Shared {
     state: Mutex<State>,
     changed: Condvar,
@@ -432,17 +435,22 @@ impl Shared {
             let mut bytes = vec![0; 64 << 10];
             let mut rest: Vec<u8> = Vec::new();
             while let Ok(n @ 1..) = stdout.read(&mut bytes) {
+                // What came before has no end of a line.
+                let end = bytes[..n].iter().rposition(|byte| *byte == b'\n');
+                let end = end.map(|end| rest.len() + end);
                 rest.extend_from_slice(&bytes[..n]);
-                let Some(end) = rest.iter().rposition(|byte| *byte == b'\n') else {
-                    continue;
+                let taken = match end {
+                    None if rest.len() > LONGEST_LINE => Err(self.too_long(&rest)),
+                    None => continue,
+                    Some(end) => self.take(&rest[..end]),
                 };
-                if let Err(end) = self.take(&rest[..end]) {
+                if let Err(end) = taken {
                     lock(&self.state).end.get_or_insert(end);
                     self.changed.notify_all();
                     let _ = kill_process_group(self.group, Signal::KILL);
                     break;
                 }
-                rest.drain(..=end);
+                rest.drain(..=end.unwrap_or(0));
             }
         }
         let status = gone(&mut child, self.group);
@@ -455,6 +463,12 @@ impl Shared {
         state.reaped = true;
         drop(state);
         self.changed.notify_all();
+    }
+
+    fn too_long(&self, line: &[u8]) -> ExecError {
+        let number = lock(&self.state).lines + 1;
+        let expected = format!("a line of at most {} MiB", LONGEST_LINE >> 20);
+        self.broken(number, &expected, &String::from_utf8_lossy(&line[..80]))
     }
 
     fn death(&self, state: &State, status: Option<ExitStatus>) -> ExecError {
