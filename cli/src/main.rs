@@ -11,6 +11,7 @@
 //! | [`rows`], [`new_store`] | records as lines of JSON; new store files made of them |
 //! | [`store_file`] | opening a store file, even if it was cut |
 //! | [`progress`] | the progress bar |
+//! | [`figures`] | the main figures of a report, by their paths |
 //! | [`glossary`] | the terms of reports, which `docs/GLOSSARY.md` explains |
 //! | [`reproduce`] | the command line that repeats a run |
 //! | [`interrupt`] | SIGINT and SIGTERM |
@@ -21,12 +22,14 @@ mod against_cmd;
 mod args;
 mod check_cmd;
 mod checkers;
+mod compare_cmd;
 mod crash_writer_cmd;
 mod cuts_cmd;
 mod devices_cmd;
 mod drive_cmd;
 mod dump_cmd;
 mod failure;
+mod figures;
 mod gen_cmd;
 mod glossary;
 mod import_cmd;
@@ -99,6 +102,7 @@ fn run(parsed: Option<Parsed>) -> Result<(), Failure> {
     match command {
         Command::Replay(args) => replay_cmd::run(&args, &again(&matches)),
         Command::Predict(args) => predict_cmd::run(&args, &again(&matches)),
+        Command::Compare(args) => compare_cmd::run(&args),
         Command::Verify(args) => verify_cmd::run(&args),
         Command::Repair(args) => repair_cmd::run(&args),
         Command::Dump(args) => dump_cmd::run(&args),

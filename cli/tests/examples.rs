@@ -303,7 +303,10 @@ impl Place {
         if stdout.contains(['\r', '\u{1b}']) || stdout.contains("treering: ") {
             return fail("progress or an error on stdout");
         }
-        if let Some((_, file)) = command.split_once(" > ") {
+        // A `>` in quotes belongs to an expression.
+        let redirected = command.split_once(" > ");
+        let redirected = redirected.filter(|(before, _)| before.matches('\'').count() % 2 == 0);
+        if let Some((_, file)) = redirected {
             let file = self.path().join(file.replace('~', "."));
             let written = std::fs::read_to_string(&file).unwrap_or_default();
             if !stdout.is_empty() || written.is_empty() {

@@ -2,6 +2,7 @@
 //! subcommand.
 
 mod check;
+mod compare;
 mod cuts;
 mod drive;
 mod r#gen;
@@ -14,6 +15,7 @@ mod small;
 use clap::{Parser, Subcommand};
 
 pub(crate) use check::{CheckArgs, CheckerArg, ExploreArgs, ModelSize};
+pub(crate) use compare::CompareArgs;
 pub(crate) use cuts::CutsArgs;
 pub(crate) use drive::{
     DriveCommand, DriveExportArgs, DriveInfoArgs, DriveMountArgs, DriveReplayArgs, DriveRunArgs,
@@ -58,6 +60,8 @@ pub(crate) enum Command {
     /// Predict write amplification and hits from the statistics of a trace, for many
     /// configurations at once. Nothing is run.
     Predict(Box<PredictArgs>),
+    /// Say how replays differ, in input and outcome. Exit status 1 if --fail-if holds.
+    Compare(CompareArgs),
     /// Check a store file: structure, checksums, reachability. Exit status 1 on damage.
     Verify(VerifyArgs),
     /// Save what is intact in a damaged store into a new one. Exit status 1 if something is

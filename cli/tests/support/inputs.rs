@@ -48,6 +48,12 @@ pub(crate) fn prepare(folder: &Path) {
     write("vm.csv", cloudphysics().as_bytes());
     ok(folder, &words("import cloudphysics vm.csv -o vm.trz"));
 
+    // The reports to compare: two orders of the same load.
+    for (name, seed) in [("a", 0), ("b", 1)] {
+        let line = format!("replay zipf.trz --limit 3k --seed {seed} --json {name}.json");
+        ok(folder, &words(&line));
+    }
+
     write("keys.txt", keys().as_bytes());
     write("urls.txt.xz", &xz(keys().as_bytes()));
     for name in ["found.program", "oracle-btree-cow-7.program"] {
