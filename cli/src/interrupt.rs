@@ -96,6 +96,27 @@ fn left() -> MutexGuard<'static, Left> {
     LEFT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The environment variable with the number of the process that this one is not to outlive.
+pub(crate) const PARENT: &str = "TREERING_PARENT";
+
+/// Ends this process as soon as the one named by [`PARENT`] ends, even by `kill -9`. Without that
+/// variable, nothing happens.
+pub(crate) fn end_with_parent() {
+    let Some(parent) = std::env::var(PARENT)
+        .ok()
+        .and_then(|text| text.parse().ok())
+    else {
+        return;
+    };
+    // If the kernel cannot do it, the process runs to its end.
+    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+    // The parent may have ended before that.
+    let now = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get());
+    if now != Some(parent) {
+        std::process::exit(3);
+    }
+}
+
 /// Starts to listen for signals. If they cannot be caught, they end the process by default.
 pub(crate) fn listen() {
     let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else {

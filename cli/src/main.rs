@@ -50,6 +50,7 @@ mod replay_early;
 mod reproduce;
 mod rows;
 mod store_file;
+mod sweep_cmd;
 mod tree;
 mod trees_cmd;
 mod units;
@@ -64,6 +65,7 @@ use args::{Cli, Command, CompletionsArgs, TraceCommand};
 use failure::Failure;
 
 fn main() -> ExitCode {
+    interrupt::end_with_parent();
     interrupt::listen();
     match parse().and_then(run) {
         Ok(()) => ExitCode::SUCCESS,
@@ -102,6 +104,7 @@ fn run(parsed: Option<Parsed>) -> Result<(), Failure> {
     match command {
         Command::Replay(args) => replay_cmd::run(&args, &again(&matches)),
         Command::Predict(args) => predict_cmd::run(&args, &again(&matches)),
+        Command::Sweep(args) => sweep_cmd::run(&args),
         Command::Compare(args) => compare_cmd::run(&args),
         Command::Verify(args) => verify_cmd::run(&args),
         Command::Repair(args) => repair_cmd::run(&args),

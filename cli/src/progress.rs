@@ -25,6 +25,11 @@ impl Progress {
         }
     }
 
+    /// Whether stderr is a terminal, so that there is a bar.
+    pub(crate) fn is_shown(&self) -> bool {
+        self.terminal
+    }
+
     /// Shows that `done` of `total` are done; `doing` names the work.
     pub(crate) fn tell(&mut self, what: &'static str, done: u64, total: u64) {
         if !self.terminal || (self.bar.is_none() && self.began.elapsed() < PATIENCE) {

@@ -355,7 +355,10 @@ const BAD: &[(&str, &str)] = &[
     // Usage.
     ("", "subcommand"),
     ("frobnicate", "frobnicate"),
-    ("sweep good.trz", "sweep"),
+    ("sweep good.trz", "--out"),
+    ("sweep syntax.toml --out out", "syntax.toml:1"),
+    ("compare good.trz good.trz", "good.trz"),
+    ("ponder good.trz", "ponder"),
     ("trace", "subcommand"),
     ("completions cmd", "cmd"),
 ];

@@ -11,6 +11,7 @@ mod oracle;
 mod predict;
 mod replay;
 mod small;
+mod sweep;
 
 use clap::{Parser, Subcommand};
 
@@ -30,6 +31,7 @@ pub(crate) use small::{
     CompletionsArgs, CrashWriterArgs, DevicesArgs, ImportArgs, InfoArgs, LayoutArgs, LayoutOrder,
     TreesArgs, VerifyArgs,
 };
+pub(crate) use sweep::{Extent, Listed, SweepArgs, swept};
 
 /// Replay traces through write-optimised B-trees on simulated devices.
 #[derive(Debug, Parser)]
@@ -60,6 +62,8 @@ pub(crate) enum Command {
     /// Predict write amplification and hits from the statistics of a trace, for many
     /// configurations at once. Nothing is run.
     Predict(Box<PredictArgs>),
+    /// Replay every combination of flags, side by side and resumable, into one table.
+    Sweep(Box<SweepArgs>),
     /// Say how replays differ, in input and outcome. Exit status 1 if --fail-if holds.
     Compare(CompareArgs),
     /// Check a store file: structure, checksums, reachability. Exit status 1 on damage.

@@ -28,7 +28,9 @@ pub(crate) fn prepare(folder: &Path) {
     ] {
         std::fs::create_dir_all(folder.join(below)).expect("a folder");
     }
-    std::os::unix::fs::symlink(root().join("traces"), folder.join("traces")).expect("a link");
+    for below in ["traces", "studies"] {
+        std::os::unix::fs::symlink(root().join(below), folder.join(below)).expect("a link");
+    }
     ok(
         folder,
         &words("gen zipf --records 2k --writes 1 -o zipf.trz"),

@@ -1,0 +1,282 @@
+//! Flags of `treering sweep`: those of `treering replay`, all of which take lists.
+//!
+//! As for `treering predict`, the flags are taken over from [`ReplayArgs`] and changed here, so that
+//! a new flag of `replay` can be swept without further work.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
+
+use super::ReplayArgs;
+use crate::units;
+
+/// Flags of `replay` that a sweep refuses, by the names of their fields: it decides where reports
+/// and statistics go, and real files give other results each time.
+const NOT_SWEPT: [&str; 6] = [
+    "json",
+    "html",
+    "statistics",
+    "save_statistics",
+    "buffered",
+    "no_trim",
+];
+
+/// The heading of the flags that `replay` does not have.
+const HEADING: &str = "Sweep";
+
+const EXAMPLES: &str = "EXAMPLES:\n  \
+    treering sweep zipf.trz --tree btree,bf --cache 5%,20% --out caches\n  \
+    treering sweep zipf.trz vm.trz --store in-place,cow,shadow --out stores --jobs 2\n  \
+    treering sweep studies/trees-on-drives.toml --out trees-on-drives --dry-run\n  \
+    treering sweep zipf.trz --device ssd,csd --op 7%,28% --predict-only --out drives\n  \
+    treering sweep zipf.trz --cache 1%,5%,20% --page 4KiB,8KiB --predict-first 2 --out best\n\n\
+    Every flag with a value takes a list. Every combination is replayed, each in a process of its \
+    own. The results are DIR/results.csv, \
+    DIR/results.parquet and DIR/runs. The same command goes on where it was stopped or killed; with \
+    more values, only the new combinations are run. Failed runs are listed in the table. The exit \
+    status is then 3 if one could not run, else 4 if --strict failed, else 2.\n\
+    Studies, columns and files: docs/SWEEP.md. Glossary: docs/GLOSSARY.md";
+
+/// What is done with the points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// All are replayed.
+    Replay,
+    /// All are predicted, none is replayed.
+    Predict,
+    /// All are predicted, and this many of the best are replayed.
+    PredictFirst(u64),
+}
+
+/// A flag of `replay` with its values, as typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Listed {
+    /// The flag without its dashes.
+    pub(crate) flag: String,
+    /// The values; a switch that was given has the value `true`.
+    pub(crate) values: Vec<String>,
+}
+
+/// Flags of `treering sweep`.
+#[derive(Clone, Debug)]
+pub(crate) struct SweepArgs {
+    /// Traces, or one study.
+    pub(crate) inputs: Vec<PathBuf>,
+    /// The given flags of `replay`.
+    pub(crate) flags: Vec<Listed>,
+    /// Folder for results.
+    pub(crate) out: PathBuf,
+    /// Maximum number of processes.
+    pub(crate) jobs: Option<u32>,
+    /// Memory budget of all processes.
+    pub(crate) memory: Option<u64>,
+    pub(crate) extent: Extent,
+    /// Number of seeds of each point.
+    pub(crate) repetitions: Option<u64>,
+    pub(crate) dry_run: bool,
+    pub(crate) json: Option<PathBuf>,
+    /// A value that is not UTF-8, with its flag.
+    pub(crate) not_text: Option<(String, OsString)>,
+}
+
+/// The flags of `replay` that a sweep varies.
+pub(crate) fn swept() -> Vec<Arg> {
+    let command = ReplayArgs::augment_args(Command::new("replay"));
+    let is_swept = |arg: &&Arg| !arg.is_positional() && !NOT_SWEPT.contains(&arg.get_id().as_str());
+    let found = command.get_arguments().filter(is_swept);
+    found
+        .filter(|arg| arg.get_long().is_some())
+        .cloned()
+        .collect()
+}
+
+/// Splits a list at commas. Commas inside parentheses belong to a tree's parameters:
+/// `btree+shadow(T=2KiB,Ds=128)` is one value.
+fn split(list: &str) -> Vec<String> {
+    let (mut depth, mut values) = (0_i32, vec![String::new()]);
+    for c in list.chars() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        match values.last_mut() {
+            Some(last) if c != ',' || depth > 0 => last.push(c),
+            _ => values.push(String::new()),
+        }
+    }
+    values
+}
+
+impl Args for SweepArgs {
+    fn augment_args(command: Command) -> Command {
+        let mut command = ReplayArgs::augment_args(command);
+        for arg in swept() {
+            let id = arg.get_id().as_str().to_owned();
+            command = match arg.get_action().takes_values() {
+                true if id == "tree" => command.mut_arg(id, trees),
+                true => command.mut_arg(id, list),
+                false => command,
+            };
+        }
+        for id in NOT_SWEPT {
+            command = match id {
+                "json" => command.mut_arg(id, |arg| {
+                    arg.help("Write all rows as JSON; - is stdout")
+                        .help_heading(HEADING)
+                }),
+                _ => command.mut_arg(id, |arg| arg.hide(true)),
+            };
+        }
+        let command = command.mut_arg("trace", |arg| {
+            arg.action(ArgAction::Append)
+                .num_args(1..)
+                .value_name("TRACE|STUDY.toml")
+                .help("Trace files, .trz or .jsonl, or one study, .toml")
+        });
+        command.args(own()).after_help(EXAMPLES)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        SweepArgs::augment_args(command)
+    }
+}
+
+/// Lets a flag take several values.
+fn list(arg: Arg) -> Arg {
+    arg.action(ArgAction::Append).value_delimiter(',')
+}
+
+/// Lets `--tree` take several specs, which are split by [`split`].
+fn trees(arg: Arg) -> Arg {
+    arg.action(ArgAction::Append)
+        .value_parser(value_parser!(String))
+}
+
+/// The flags that `replay` does not have.
+fn own() -> Vec<Arg> {
+    let flag = |name: &'static str, help: &'static str| {
+        Arg::new(name).long(name).help(help).help_heading(HEADING)
+    };
+    vec![
+        flag("out", "Folder for results; made if it is missing")
+            .value_name("DIR")
+            .required(true)
+            .value_parser(value_parser!(PathBuf)),
+        flag(
+            "jobs",
+            "Maximum number of runs at the same time [default: number of cores]",
+        )
+        .value_name("N")
+        .value_parser(units::small_count),
+        flag(
+            "memory",
+            "Memory for all runs at the same time; a run that needs more runs alone [default: three \
+             quarters of what is available]",
+        )
+        .value_name("SIZE")
+        .value_parser(units::size),
+        flag("repetitions", "Number of seeds for each combination, from --seed on [default: 1]")
+            .value_name("N")
+            .value_parser(units::ordinal),
+        flag("predict-only", "Predict every combination; replay none")
+            .action(ArgAction::SetTrue)
+            .conflicts_with("predict-first"),
+        flag(
+            "predict-first",
+            "Predict every combination; replay the N with the lowest predicted write amplification \
+             of the device",
+        )
+        .value_name("N")
+        .value_parser(units::ordinal),
+        flag("dry-run", "List the combinations and which of them are done; run nothing")
+            .action(ArgAction::SetTrue),
+    ]
+}
+
+impl FromArgMatches for SweepArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<SweepArgs, clap::Error> {
+        let given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+        refuse(&given)?;
+        let (mut flags, mut not_text) = (Vec::new(), None);
+        for arg in swept() {
+            let (id, flag) = (arg.get_id().as_str(), arg.get_long().unwrap_or_default());
+            if !given(id) {
+                continue;
+            }
+            let mut values = Vec::new();
+            for raw in matches.get_raw(id).into_iter().flatten() {
+                match raw.to_str() {
+                    Some(text) if id == "tree" => values.extend(split(text)),
+                    Some(text) => values.push(text.to_owned()),
+                    None => not_text = Some((flag.to_owned(), raw.to_owned())),
+                }
+            }
+            if !arg.get_action().takes_values() {
+                values = vec!["true".into()];
+            }
+            let flag = flag.to_owned();
+            flags.push(Listed { flag, values });
+        }
+        let extent = match matches.get_one::<u64>("predict-first") {
+            Some(best) => Extent::PredictFirst(*best),
+            None if matches.get_flag("predict-only") => Extent::Predict,
+            None => Extent::Replay,
+        };
+        Ok(SweepArgs {
+            inputs: matches
+                .get_many("trace")
+                .into_iter()
+                .flatten()
+                .cloned()
+                .collect(),
+            flags,
+            out: matches
+                .get_one::<PathBuf>("out")
+                .cloned()
+                .unwrap_or_default(),
+            jobs: matches.get_one("jobs").copied(),
+            memory: matches.get_one("memory").copied(),
+            extent,
+            repetitions: matches.get_one("repetitions").copied(),
+            dry_run: matches.get_flag("dry-run"),
+            json: matches.get_one("json").cloned(),
+            not_text,
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = SweepArgs::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// Refuses a flag that a sweep does not take.
+fn refuse(given: &impl Fn(&str) -> bool) -> Result<(), clap::Error> {
+    let unwanted = NOT_SWEPT.iter().filter(|id| **id != "json");
+    match unwanted.into_iter().find(|id| given(id)) {
+        None => Ok(()),
+        Some(id) => Err(clap::Error::raw(
+            clap::error::ErrorKind::UnknownArgument,
+            format!(
+                "--{}: applies only to `treering replay`, not to a sweep\n",
+                id.replace('_', "-")
+            ),
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_trees_is_split_outside_parentheses() {
+        assert_eq!(
+            split("bf,btree+shadow(T=2KiB,Ds=128)+sparse,none"),
+            ["bf", "btree+shadow(T=2KiB,Ds=128)+sparse", "none"]
+        );
+    }
+}

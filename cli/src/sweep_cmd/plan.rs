@@ -1,0 +1,186 @@
+//! Which runs a study needs. A run is known by the hash of everything that decides its result:
+//!
+//! ```text
+//! point ──parse──▶ configuration of the replay (flags, profile of the device, defaults)
+//! trace file ────▶ length and hash of its bytes
+//! program ───────▶ its version and those of the reports
+//! ```
+//!
+//! So `4KiB` and `4096` are one run, a renamed trace has the results of the old name, and a changed
+//! device profile is a new run.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use treering_sim::replay::{Preload, ReplayConfig, Statistics, Stop, Tree};
+use treering_sim::report::{PREDICT_SCHEMA, SCHEMA};
+use xxhash_rust::xxh3::{Xxh3, xxh3_128};
+
+use super::points::Point;
+use crate::failure::Failure;
+use crate::replay_config;
+
+/// A point with its identity.
+#[derive(Clone, Debug)]
+pub(super) struct Run {
+    pub(super) point: Point,
+    /// 32 hexadecimal digits.
+    pub(super) hash: String,
+    /// Why `replay` refuses the point, if it does.
+    pub(super) refused: Option<Failure>,
+    /// Runs with the same name share the statistics of their trace; `None` without predictions.
+    pub(super) statistics: Option<String>,
+    pub(super) trace_bytes: u64,
+}
+
+/// The runs of a study.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    pub(super) runs: Vec<Run>,
+    /// Number of points that were left out because an earlier one is the same run.
+    pub(super) duplicates: usize,
+}
+
+/// The content of a file.
+#[derive(Clone, Debug)]
+struct Content {
+    bytes: u64,
+    /// Its length and hash.
+    name: String,
+}
+
+impl Content {
+    fn of(path: &Path) -> Result<Content, Failure> {
+        let failure = |e| Failure::file(&path.display().to_string(), &e);
+        let mut file = File::open(path).map_err(failure)?;
+        let (mut hash, mut len) = (Xxh3::new(), 0);
+        let mut bytes = vec![0; 1 << 20];
+        loop {
+            match file.read(&mut bytes).map_err(failure)? {
+                0 => break,
+                n => {
+                    hash.update(&bytes[..n]);
+                    len += n as u64;
+                }
+            }
+        }
+        Ok(Content {
+            bytes: len,
+            name: format!("{len}-{:032x}", hash.digest128()),
+        })
+    }
+}
+
+/// Files that were read once.
+#[derive(Default)]
+struct Contents(BTreeMap<PathBuf, Content>);
+
+impl Contents {
+    fn of(&mut self, path: &Path) -> Result<Content, Failure> {
+        if let Some(known) = self.0.get(path) {
+            return Ok(known.clone());
+        }
+        let content = Content::of(path)?;
+        self.0.insert(path.to_owned(), content.clone());
+        Ok(content)
+    }
+}
+
+impl Plan {
+    /// Identifies all points, and leaves out those that are there twice.
+    ///
+    /// # Errors
+    /// If a trace cannot be read.
+    pub(super) fn of(points: Vec<Point>) -> Result<Plan, Failure> {
+        let (mut plan, mut contents) = (Plan::default(), Contents::default());
+        let mut seen = std::collections::BTreeSet::new();
+        for point in points {
+            let run = Run::of(point, &mut contents)?;
+            if seen.insert(run.hash.clone()) {
+                plan.runs.push(run);
+            } else {
+                plan.duplicates += 1;
+            }
+        }
+        Ok(plan)
+    }
+}
+
+impl Run {
+    fn of(point: Point, contents: &mut Contents) -> Result<Run, Failure> {
+        let trace = contents.of(Path::new(&point.trace))?;
+        // Refuses what is no trace before anything is run.
+        treering_traces::open(&point.trace)?;
+        let mut text = format!(
+            "{} {SCHEMA} {PREDICT_SCHEMA} {}",
+            env!("CARGO_PKG_VERSION"),
+            trace.name
+        );
+        let config = point.parsed().and_then(|args| {
+            let config = replay_config::of(&args)?;
+            Ok((args.strict, config))
+        });
+        let (refused, statistics) = match config {
+            Ok((strict, config)) => {
+                let config = stripped(config);
+                let preload = match &config.preload {
+                    Preload::File(path) => Some(contents.of(path)?),
+                    _ => None,
+                };
+                let loaded = preload.as_ref().map(|content| &content.name);
+                let _ = write!(text, " {strict} {loaded:?} {config:?}");
+                let shared = statistics(&config, &trace, preload.as_ref());
+                (None, config.predict.then_some(shared))
+            }
+            Err(failure) => {
+                let _ = write!(text, " {:?}", point.settings);
+                (Some(failure), None)
+            }
+        };
+        Ok(Run {
+            point,
+            hash: hash(&text),
+            refused,
+            statistics,
+            trace_bytes: trace.bytes,
+        })
+    }
+}
+
+/// The configuration without what does not decide the result. The content of the trace stands for
+/// its path.
+fn stripped(config: ReplayConfig) -> ReplayConfig {
+    ReplayConfig {
+        trace: PathBuf::new(),
+        statistics: Statistics::default(),
+        stop: Stop::default(),
+        ..config
+    }
+}
+
+/// A name for the statistics that a replay reads from its trace; all that they depend on is in it.
+/// If something were missing, `replay` would see that a file does not fit, and replace it.
+fn statistics(config: &ReplayConfig, trace: &Content, preload: Option<&Content>) -> String {
+    let page = match &config.tree {
+        Tree::Pages(options) => options.page_size,
+        Tree::Pm(_) | Tree::Direct => 0,
+    };
+    hash(&format!(
+        "{} {:?} {:?} {:?} {:?} {:?} {:?} {page} {}",
+        trace.name,
+        config.limit,
+        config.warmup,
+        config.preload,
+        preload.map(|content| &content.name),
+        config.oversize,
+        std::mem::discriminant(&config.tree),
+        config.seed,
+    ))
+}
+
+fn hash(text: &str) -> String {
+    format!("{:032x}", xxh3_128(text.as_bytes()))
+}
