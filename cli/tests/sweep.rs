@@ -6,8 +6,9 @@ mod support;
 mod sweeps;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use support::{listing, ok, treering, words};
@@ -82,6 +83,9 @@ fn both_tables_have_the_same_values() {
 const KILLED: &str = "sweep z.trz --tree btree,bf,bminus --cache 5%,10%,20% --page 4KiB,8KiB \
                       --device ssd,csd --jobs 2 --out";
 
+/// A trace that takes a while.
+const BIG: &str = "gen zipf --records 20k --ops 400k --writes 0.5 -o big.trz";
+
 fn sweep_of(line: &str, out: &str) -> String {
     format!("{line} {out}")
 }
@@ -136,12 +140,48 @@ fn a_sweep_that_is_killed_goes_on_to_the_same_bytes() {
     );
 }
 
+/// The processes whose command lines name this folder.
+fn processes_of(folder: &Path) -> usize {
+    let name = folder.canonicalize().expect("a folder");
+    let name = name.to_str().expect("text");
+    let entries = std::fs::read_dir("/proc").expect("/proc").flatten();
+    let command = |entry: std::fs::DirEntry| std::fs::read(entry.path().join("cmdline")).ok();
+    let commands = entries.filter_map(command);
+    let names = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).contains(name);
+    commands.filter(names).count()
+}
+
+#[test]
+fn the_runs_of_a_killed_sweep_end_with_it() {
+    let folder = place();
+    let folder = folder.path();
+    ok(folder, &words(BIG));
+    let mut child = Command::new(env!("CARGO_BIN_EXE_treering"))
+        .args(words("sweep big.trz --cache 1%,5%,20% --out o --jobs 2"))
+        .current_dir(folder)
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the command starts");
+    // Runs get the whole path of the folder; the sweep itself does not.
+    let began = Instant::now();
+    while processes_of(folder) < 2 && began.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(processes_of(folder), 2, "two runs side by side");
+    child.kill().expect("kill -9");
+    child.wait().expect("an end");
+    let killed = Instant::now();
+    while processes_of(folder) > 0 && killed.elapsed() < Duration::from_secs(5) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(processes_of(folder), 0, "no run goes on by itself");
+}
+
 #[test]
 fn a_sweep_that_is_stopped_ends_its_runs_and_says_how_far_it_came() {
     let folder = place();
     let folder = folder.path();
-    let big = "gen zipf --records 20k --ops 400k --writes 0.5 -o big.trz";
-    ok(folder, &words(big));
+    ok(folder, &words(BIG));
     let child = Command::new(env!("CARGO_BIN_EXE_treering"))
         .args(words(
             "sweep big.trz --cache 1%,5%,20% --out o --jobs 2 --json o.json",
