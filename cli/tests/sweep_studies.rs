@@ -72,6 +72,31 @@ fn a_study_has_products_lists_walked_together_exclusions_and_seeds() {
 }
 
 #[test]
+fn traces_may_be_walked_together_with_flags() {
+    let folder = place();
+    let folder = folder.path();
+    ok(folder, &words("gen zipf --records 100 --ops 2k -o y.trz"));
+    let study = "
+        [[zip]]
+        trace = [\"z.trz\", \"y.trz\"]
+        limit = [\"2k\", \"1k\"]
+        [[list]]
+        trace = \"y.trz\"
+        tree = \"bf\"
+    ";
+    write(folder, "study.toml", study);
+    ok(folder, &words("sweep study.toml --out o"));
+    assert_eq!(
+        values(&rows(&folder.join("o")), "trace tree limit trace.ops"),
+        [
+            "z.trz btree 2k 2000",
+            "y.trz btree 1k 1000",
+            "y.trz bf  2100"
+        ]
+    );
+}
+
+#[test]
 fn a_study_is_run_from_its_own_folder_wherever_the_command_starts() {
     let folder = place();
     let folder = folder.path();
@@ -158,6 +183,14 @@ fn a_bad_study_is_refused_with_its_line_and_nothing_is_written() {
         (
             &format!("{traces}[fixed]\ncache = \"5%\"\n[grid]\ncache = \"9%\"\n"),
             "study.toml:5: cache: expected in one of",
+        ),
+        (
+            &format!("{traces}[[zip]]\ntrace = [\"z.trz\"]\n"),
+            "study.toml:3: trace: expected in one of",
+        ),
+        (
+            "[[list]]\ntrace = \"z.trz\"\n[[list]]\ncache = \"5%\"\n",
+            "study.toml:1: expected traces",
         ),
         (
             &format!("{traces}repetitions = 0\n"),

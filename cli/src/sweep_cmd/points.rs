@@ -39,7 +39,8 @@ impl Axis {
 /// What to run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Study {
-    /// The traces, as paths from where the study is.
+    /// The traces, as paths from where the study is; none if an axis or each point of the list
+    /// names its own.
     pub(super) traces: Vec<String>,
     /// Flags of all points.
     pub(super) fixed: Vec<Setting>,
@@ -195,13 +196,19 @@ impl Study {
         }
     }
 
-    /// A point for each trace, with the fixed flags.
+    /// A point for each trace, with the fixed flags. Without traces, one whose trace comes later.
     fn starts(&self) -> Vec<Point> {
-        let start = |trace: &String| Point {
-            trace: trace.clone(),
-            settings: self.fixed.iter().cloned().collect(),
+        let start = |trace: &str| {
+            let start = Point {
+                trace: trace.to_owned(),
+                settings: BTreeMap::new(),
+            };
+            with(&start, &self.fixed)
         };
-        self.traces.iter().map(start).collect()
+        match self.traces.as_slice() {
+            [] => vec![start("")],
+            traces => traces.iter().map(|trace| start(trace)).collect(),
+        }
     }
 }
 

@@ -189,23 +189,26 @@ impl File<'_> {
             }
         }
         let whole = 0..0;
-        if study.traces.is_empty() {
+        self.check_flags(&study, root)?;
+        if study.points().iter().any(|point| point.trace.is_empty()) {
             return Err(self.refuse(&whole, "expected traces = [\"FILE.trz\"], found none"));
         }
-        self.check_flags(&study, root)?;
         check_seeds(&study).map_err(|why| self.refuse(&whole, &why))?;
         Ok(study)
     }
 
-    /// A flag belongs to one place: otherwise it would be unclear which value holds.
+    /// A parameter belongs to one place: otherwise it would be unclear which value holds.
     fn check_flags(&self, study: &Study, root: &DeTable<'_>) -> Result<(), Failure> {
         let first = |axis: &Axis| axis.steps.first().cloned().unwrap_or_default();
-        let varied = study.axes.iter().flat_map(first);
-        let mut seen: Vec<String> = study.fixed.iter().map(|(flag, _)| flag.clone()).collect();
-        for (flag, _) in varied {
+        let settings = study.fixed.iter().cloned();
+        let settings = settings.chain(study.axes.iter().flat_map(first));
+        let traces = (!study.traces.is_empty()).then(|| TRACE.to_owned());
+        let mut seen: Vec<String> = traces.into_iter().collect();
+        for (flag, _) in settings {
             if seen.contains(&flag) {
                 let at = place(root, &flag).unwrap_or_default();
-                let why = format!("{flag}: expected in one of fixed, grid and zip, found twice");
+                let why =
+                    format!("{flag}: expected in one of traces, fixed, grid and zip, found twice");
                 return Err(self.refuse(&at, &why));
             }
             seen.push(flag);
@@ -400,7 +403,7 @@ fn place(root: &DeTable<'_>, flag: &str) -> Option<Range<usize>> {
     };
     let varying = entries(root)
         .into_iter()
-        .filter(|(key, ..)| ["grid", "zip"].contains(key));
+        .filter(|(key, ..)| ["fixed", "grid", "zip"].contains(key));
     let mut places = varying.flat_map(|(_, _, value)| match value.get_ref() {
         DeValue::Array(tables) => tables.iter().filter_map(in_table).collect::<Vec<_>>(),
         _ => in_table(value).into_iter().collect(),
