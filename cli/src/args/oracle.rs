@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use treering_drive::cuts::Model;
+use treering_oracle::exec::Durable;
 
 use super::cuts::{Torn, torn};
 use super::drive::FsName;
@@ -104,6 +105,10 @@ pub(crate) struct OracleArgs {
     /// With --fs: the most states of a program [default: 2,000; unlimited with --budget]
     #[arg(long, value_name = "N", requires = "fs", value_parser = units::count)]
     pub(crate) states: Option<u64>,
+    /// With --fs: judge writes as durable on `return`, on `sync` or on `close` [default: what the
+    /// adapter claims]; shows what a weaker setting loses
+    #[arg(long, value_name = "WHEN", requires = "fs", value_parser = promise)]
+    pub(crate) promise: Option<Durable>,
     /// With --fs: no cut before the first acknowledged line that begins so, such as `try 0`, which
     /// leaves out the making of the store
     #[arg(long, value_name = "LINE", requires = "fs")]
@@ -196,6 +201,16 @@ pub(crate) enum ModeArg {
     Damage,
     /// All of these
     All,
+}
+
+/// When writes are durable.
+fn promise(text: &str) -> Result<Durable, String> {
+    match text {
+        "return" => Ok(Durable::Return),
+        "sync" => Ok(Durable::Sync),
+        "close" => Ok(Durable::Close),
+        _ => Err("expected return, sync or close".into()),
+    }
 }
 
 /// Which one of a program's; 0 is the number of the program.

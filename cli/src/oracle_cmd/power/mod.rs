@@ -296,10 +296,11 @@ fn run_steps(
         },
         opened => opened.map_err(failed)?,
     }
+    let promise = args.promise.unwrap_or(claims.durable);
     let mut failures = 0;
     for (number, step) in steps.steps.iter().enumerate() {
         acks.say(&attempt(number, step.changes()))?;
-        match take(&process, step, &store, claims.durable) {
+        match take(&process, step, &store, promise) {
             Ok(durable) => {
                 let word = if durable { "durable" } else { "did" };
                 acks.say(&format!("{word} {number}"))?;
