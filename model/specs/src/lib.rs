@@ -41,6 +41,7 @@
 //! | [`value`] | TLA+ values, and the text that TLC prints for them |
 //! | [`graph`] | whole state graphs, their differences, and shortest counterexamples |
 //! | [`check`] | runs TLC, `tla-mc` and the mirrors, and compares them with `specs/manifest.json` |
+//! | [`mutants`] | mutants of the protocols, made by machine, and what kills each |
 //! | [`conformance`] | replays the engine's events on a mirror; leads the engine along its graph |
 //! | `mutations` (a feature) | seeded bugs in the engine, and the check that must catch each |
 //!
@@ -52,6 +53,7 @@ pub mod config;
 pub mod conformance;
 pub mod graph;
 pub mod mirror;
+pub mod mutants;
 #[cfg(any(treering_mutations, feature = "mutations"))]
 pub mod mutations;
 pub mod value;

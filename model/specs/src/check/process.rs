@@ -11,16 +11,16 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use super::{cpu, scratch};
 
 /// The result of a process.
-pub(super) struct Done {
+pub(crate) struct Done {
     /// Standard output, then standard error.
-    pub(super) output: String,
-    pub(super) status: ExitStatus,
-    pub(super) elapsed: Duration,
-    pub(super) cpu: Option<Duration>,
+    pub(crate) output: String,
+    pub(crate) status: ExitStatus,
+    pub(crate) elapsed: Duration,
+    pub(crate) cpu: Option<Duration>,
 }
 
 /// Runs `command` to its end. Output goes to files in `folder`, so that no pipe fills up.
-pub(super) fn run(command: &mut Command, folder: &Path) -> io::Result<Done> {
+pub(crate) fn run(command: &mut Command, folder: &Path) -> io::Result<Done> {
     let (out, err) = (folder.join("stdout"), folder.join("stderr"));
     let clock = Instant::now();
     let command = (command.stdin(Stdio::null()))

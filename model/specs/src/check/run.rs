@@ -176,7 +176,7 @@ fn seconds(time: Duration) -> f64 {
 
 /// The name of a property that TLC does not name ("Temporal properties were violated"), or names
 /// only by a line of the contract.
-fn temporal_name(model: &BoundedModel, found: &str) -> Option<String> {
+pub(crate) fn temporal_name(model: &BoundedModel, found: &str) -> Option<String> {
     let refinement = |name: &&String| name.starts_with("Contract");
     let properties = &model.config.properties;
     if ["DurableMap", "DurableBatches"]

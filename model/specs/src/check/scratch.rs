@@ -52,10 +52,10 @@ pub fn abandon() {
 }
 
 /// A temporary folder.
-pub(super) struct Scratch(TempDir);
+pub(crate) struct Scratch(TempDir);
 
 impl Scratch {
-    pub(super) fn new() -> std::io::Result<Scratch> {
+    pub(crate) fn new() -> std::io::Result<Scratch> {
         // Under the lock, so that the next `abandon` also removes a folder that is made now.
         let mut outside = outside();
         if outside.abandoned {
@@ -66,7 +66,7 @@ impl Scratch {
         Ok(Scratch(folder))
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.0.path()
     }
 }

@@ -1,0 +1,92 @@
+//! The models that judge the mutants of a spec.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::checker::{Counts, Folder, Ran};
+use super::mutant::MutantsError;
+use crate::Value;
+use crate::check::configs::{BoundedModel, Lane};
+use crate::check::manifest::Manifest;
+
+/// TLC's time for a model that is small enough to judge every mutant. The smoke model and the one
+/// for seeded bugs are used in any case.
+const SMALL: f64 = 100.0;
+
+/// A model, and its result for the unchanged protocol.
+#[derive(Clone, Debug)]
+pub(super) struct Judge {
+    pub(super) model: BoundedModel,
+    pub(super) counts: Counts,
+    /// How long a mutant may take. A larger state graph is possible; one without end, too.
+    pub(super) limit: Duration,
+}
+
+/// Selects the models that judge the mutants of a spec, in the order in which they run: invariants
+/// before temporal properties, small ones first, and probes at the end.
+pub(super) fn select(
+    models: &[BoundedModel],
+    manifest: &Manifest,
+    spec: &str,
+) -> Vec<BoundedModel> {
+    let judges = |model: &&BoundedModel| {
+        let clean =
+            (model.config.constants.get("Bug")).is_none_or(|bug| *bug == Value::str("none"));
+        if model.spec != spec || !clean || model.lane == Lane::Full {
+            return false;
+        }
+        if model.must_violate().is_some() {
+            return model.name.starts_with("reach");
+        }
+        let seconds = manifest.entry(spec, &model.name).map_or(0.0, |e| e.seconds);
+        seconds <= SMALL || ["smoke", "mutation"].contains(&&*model.name)
+    };
+    let mut selected: Vec<BoundedModel> = models.iter().filter(judges).cloned().collect();
+    selected.sort_by_key(|model| {
+        let temporal = (model.config.properties.iter()).any(|name| !name.starts_with("Contract"));
+        let states = manifest.entry(spec, &model.name).and_then(|e| e.distinct);
+        (model.must_violate().is_some(), temporal, states)
+    });
+    selected
+}
+
+/// Checks the unchanged protocol. The second value is the processor time.
+pub(super) fn prepare(
+    tla_mc: &Path,
+    specs: &Path,
+    model: BoundedModel,
+) -> Result<(Judge, Duration), MutantsError> {
+    let folder = Folder::new(&model, &[])?;
+    let ran = folder.run(tla_mc, specs, &model, &model.config.path, None)?;
+    let (counts, time) = (ran.counts(), ran.cpu);
+    let as_expected = match model.must_violate() {
+        Some(property) => ran.violated(&model).as_deref() == Some(property),
+        None => ran.findings.holds,
+    };
+    match counts.filter(|_| as_expected) {
+        Some(counts) => {
+            let judge = Judge {
+                limit: time * 4 + Duration::from_secs(5),
+                model,
+                counts,
+            };
+            Ok((judge, time))
+        }
+        None => Err(MutantsError::Spec {
+            why: format!(
+                "the model {} is not as expected: {}",
+                model.name,
+                said(&ran, &model)
+            ),
+            spec: model.spec,
+        }),
+    }
+}
+
+fn said(ran: &Ran, model: &BoundedModel) -> String {
+    match (ran.violated(model), &ran.findings.error) {
+        (Some(property), _) => format!("violates {property}"),
+        (None, Some(error)) => error.clone(),
+        (None, None) => "it holds".into(),
+    }
+}
