@@ -1,8 +1,11 @@
 //! Runs `tla-mc` on a model whose modules are replaced.
 
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
+
+use rustix::process::Signal;
 
 use super::mutant::MutantsError;
 use crate::check::configs::BoundedModel;
@@ -18,6 +21,9 @@ pub(super) struct Counts {
     pub(super) generated: u64,
     pub(super) depth: u64,
 }
+
+/// `SIGXCPU` and `SIGKILL`: how a process ends that has used up its processor time.
+const STOPS: [i32; 2] = [Signal::XCPU.as_raw(), Signal::KILL.as_raw()];
 
 /// A folder with the modules of a spec, some of them replaced.
 pub(super) struct Folder(Scratch);
@@ -120,12 +126,16 @@ impl Folder {
             .arg(model.module.file_name().unwrap_or_default())
             .current_dir(self.0.path());
         let done = process::run(&mut command, self.0.path()).map_err(failed(tla_mc))?;
-        let findings = output::read(&done.output);
+        let mut findings = output::read(&done.output);
+        if let Some(signal) = done.status.signal() {
+            findings.error = Some(format!("the checker was ended by signal {signal}"));
+        }
         let decided = findings.holds || findings.violated.is_some();
         Ok(Ran {
             generated: generated(&done.output),
             cpu: done.cpu.unwrap_or(done.elapsed),
-            unfinished: !decided && done.status.code().is_none(),
+            // Other signals, such as that of a recursion without end, come from the mutant.
+            unfinished: !decided && done.status.signal().is_some_and(|s| STOPS.contains(&s)),
             findings,
         })
     }

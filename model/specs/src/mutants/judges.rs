@@ -11,7 +11,7 @@ use crate::check::manifest::Manifest;
 
 /// TLC's time for a model that is small enough to judge every mutant. The smoke model and the one
 /// for seeded bugs are used in any case.
-const SMALL: f64 = 100.0;
+const SMALL: f64 = 60.0;
 
 /// A model, and its result for the unchanged protocol.
 #[derive(Clone, Debug)]

@@ -160,6 +160,10 @@ impl Scope {
             return;
         }
         visit(node);
+        // Which variables stay as they are is no part of a step.
+        if matches!(&node.kind, Kind::Prefix(word) if word == "UNCHANGED") {
+            return;
+        }
         for child in living_children(node) {
             self.living(child, visit);
         }
