@@ -112,6 +112,14 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     if args.against_engine {
         return crate::against_cmd::run(args);
     }
+    if args.mutate {
+        return crate::mutate_cmd::run(args);
+    }
+    if args.budget.is_some() {
+        return Err(Failure::usage(
+            "--budget: expected --against-engine or --mutate, whose time it limits",
+        ));
+    }
     let json = Output::if_given("--json", args.json.as_deref(), &[])?;
     let test = Output::if_given("--save-test", args.save_test.as_deref(), &[])?;
     let request = request(args)?;

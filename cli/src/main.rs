@@ -37,6 +37,7 @@ mod info_cmd;
 mod interrupt;
 mod layout_cmd;
 mod load_cmd;
+mod mutate_cmd;
 mod new_store;
 mod oracle_cmd;
 mod output;

@@ -152,3 +152,55 @@ fn a_missing_tool_gives_status_3_and_one_sentence() {
     let second = without("TLA_MC", &["check", "DurableMap", "--checker", "tla-mc"]);
     assert!(second.contains("TLA_MC names"), "{second}");
 }
+
+#[test]
+fn mutants_are_named_without_running_them() {
+    let output = run(&["check", "PageShadowing", "--mutate", "--list"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let list = text(&output.stdout);
+    let names: Vec<&str> = list
+        .lines()
+        .filter_map(|l| l.split_once("  ").map(|l| l.0))
+        .collect();
+    assert!(names.len() > 200, "{list}");
+    for name in &names {
+        assert_eq!(name.split(':').count(), 4, "{name}");
+    }
+    let sampled = run(&[
+        "check",
+        "PageShadowing",
+        "--mutate",
+        "--list",
+        "--sample",
+        "10",
+    ]);
+    let sampled = text(&sampled.stdout);
+    assert!(
+        list.len() > 5 * sampled.len() && !sampled.is_empty(),
+        "{sampled}"
+    );
+    assert!(sampled.lines().all(|line| list.contains(line)), "{sampled}");
+}
+
+#[test]
+fn mutants_that_are_not_known_are_bad_usage() {
+    for (arguments, told) in [
+        (
+            &["check", "DurableMap", "--mutate"][..],
+            "DurableMap: expected a protocol",
+        ),
+        (
+            &["check", "--mutate", "--mutant", "M:1:1:swap"][..],
+            "M:1:1:swap: no mutant",
+        ),
+        (
+            &["check", "--budget", "1s"][..],
+            "--budget: expected --against-engine or --mutate",
+        ),
+    ] {
+        let output = run(arguments);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(told), "{said}");
+    }
+}

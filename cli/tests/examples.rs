@@ -100,7 +100,7 @@ const ADDED: &[(&str, &[&str], &str, &str)] = &[
     ),
     (
         "check",
-        &["--checker", "--against-engine"],
+        &["--checker", "--against-engine", "--mutate"],
         "--checker mirror",
         "TLC takes minutes",
     ),
@@ -132,6 +132,18 @@ const SKIPPED: &[(&str, &str)] = &[
         "NAME is a placeholder",
     ),
     ("treering layout KEYFILE|dense", "a synopsis"),
+    (
+        "treering check CircularBuffer --mutate --sample",
+        "tla-mc is downloaded; `.ci/run spec_mutants` runs it on every spec",
+    ),
+    (
+        "treering check --mutate --sample",
+        "tla-mc is downloaded; `.ci/run spec_mutants` runs it",
+    ),
+    (
+        "treering check WalRecovery --mutate --mutant",
+        "tla-mc is downloaded; `.ci/run spec_mutants` runs others",
+    ),
     (
         "treering check MiniPage --only published_early-validation --checker tlc",
         "TLC is downloaded; `.ci/run specs` checks it with mirrors",

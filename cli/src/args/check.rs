@@ -13,11 +13,14 @@ use clap::{Args, ValueEnum};
     treering check --model full                      the large models (takes minutes)\n  \
     treering check WalRecovery --against-engine      the engine against the mirror (takes minutes)\n  \
     treering check CircularBuffer --against-engine   the engine's ring against its mirror\n  \
+    treering check CircularBuffer --mutate --sample 20         every 20th mutant of its actions\n  \
+    treering check --mutate --list                   the names of all mutants\n  \
     treering check WalRecovery --only published_free-reads --checker mirror   \
     print a counterexample\n\n\
     TLC is fetched through Maven and tla-mc through cargo on first use, into specs/target/; \
     set TLC_JAR and TLA_MC to use your own.\n\
-    Exit codes: 0 all as expected, 1 a counterexample or a difference was found, 2 bad usage or a \
+    Exit codes: 0 all as expected, 1 a counterexample or a difference was found, or a score is below \
+    --at-least, 2 bad usage or a \
     faulty spec, 3 Java, Maven or a tool is missing, 4 not everything was reached \
     (--against-engine: an action was never taken, or edges were left when the time was up).\n\
     Glossary: docs/GLOSSARY.md")]
@@ -48,9 +51,27 @@ pub(crate) struct CheckArgs {
     /// (MiniPage), or what is known about a page, in memory and on the device (PageShadowing)
     #[arg(long, conflicts_with_all = ["only", "graph", "mutations", "record", "save_test"])]
     pub(crate) against_engine: bool,
+    /// Make mutants of the protocols by machine: drop a condition, forget an assignment, and so on.
+    /// Run each with tla-mc on the small models of its spec until a property is violated, and
+    /// report how many are killed, module by module, and which survive
+    #[arg(long, conflicts_with_all = ["only", "graph", "mutations", "record", "save_test", "against_engine", "checker", "model"])]
+    pub(crate) mutate: bool,
+    /// With --mutate: run only this mutant, by its name Module:line:column:operator
+    #[arg(long, value_name = "NAME", requires = "mutate")]
+    pub(crate) mutant: Vec<String>,
+    /// With --mutate: run one mutant in N, always the same ones
+    #[arg(long, value_name = "N", requires = "mutate", conflicts_with = "mutant", value_parser = crate::units::ordinal)]
+    pub(crate) sample: Option<u64>,
+    /// With --mutate: exit with 1 if the score of a module is lower. The score is
+    /// killed / (killed + alive). Modules with fewer than ten of these count together, spec by spec
+    #[arg(long, value_name = "SHARE", requires = "mutate", value_parser = crate::units::share)]
+    pub(crate) at_least: Option<f64>,
+    /// With --mutate: print the names of the mutants, and run none
+    #[arg(long, requires = "mutate", conflicts_with_all = ["json", "at_least", "budget"])]
+    pub(crate) list: bool,
     /// With --against-engine: time limit for each spec [default: 15m; MiniPage and PageShadowing
-    /// 1m, which they always use up]
-    #[arg(long, value_name = "DURATION", value_parser = crate::units::duration, requires = "against_engine")]
+    /// 1m, which they always use up]. With --mutate: no mutant is begun later [default: no limit]
+    #[arg(long, value_name = "DURATION", value_parser = crate::units::duration)]
     pub(crate) budget: Option<u64>,
     /// Write the result as JSON; - is stdout
     #[arg(long, value_name = "FILE")]
