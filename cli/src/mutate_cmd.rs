@@ -141,7 +141,7 @@ fn judged(scores: &[ModuleScore], at_least: Option<f64>) -> Result<(), Failure> 
     let Some(at_least) = at_least else {
         return Ok(());
     };
-    // Small modules count together, spec by spec.
+    // Small modules count together, spec by spec, if that is enough to say something.
     let mut groups: Vec<(String, usize, usize)> = Vec::new();
     for module in scores {
         let few = module.killed + module.alive < FEW;
@@ -158,7 +158,7 @@ fn judged(scores: &[ModuleScore], at_least: Option<f64>) -> Result<(), Failure> 
         }
     }
     let below: Vec<String> = (groups.iter())
-        .filter(|(_, killed, alive)| killed + alive > 0)
+        .filter(|(_, killed, alive)| killed + alive >= FEW)
         .map(|(name, killed, alive)| (name, *killed as f64 / (killed + alive) as f64))
         .filter(|(_, score)| *score < at_least)
         .map(|(name, score)| format!("{name} {}", percent(score)))

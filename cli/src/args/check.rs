@@ -63,7 +63,8 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "N", requires = "mutate", conflicts_with = "mutant", value_parser = crate::units::ordinal)]
     pub(crate) sample: Option<u64>,
     /// With --mutate: exit with 1 if the score of a module is lower. The score is
-    /// killed / (killed + alive). Modules with fewer than ten of these count together, spec by spec
+    /// killed / (killed + alive). Modules with fewer than ten of these count together, spec by spec, and
+    /// are not judged if these are fewer than ten, too
     #[arg(long, value_name = "SHARE", requires = "mutate", value_parser = crate::units::share)]
     pub(crate) at_least: Option<f64>,
     /// With --mutate: print the names of the mutants, and run none
