@@ -247,3 +247,66 @@ fn a_close_is_durable_only_where_that_is_claimed() {
     let (said, told) = (text(&output.stderr), text(&output.stdout));
     assert_eq!(output.status.code(), Some(0), "{said}\n{told}");
 }
+
+#[test]
+fn an_adapter_stays_for_many_states_and_what_it_keeps_accuses_nobody() {
+    let (Some(honest), Some(keeps)) = (toy("fsync"), toy("fsync keeps")) else {
+        return;
+    };
+    if !has(&["/dev/fuse"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let starts = |toy: &str| {
+        let file = folder.path().join("starts");
+        std::fs::write(&file, "").expect("a file");
+        let command = format!("TOY_STARTS='{}' {toy}", file.display());
+        let run = [
+            "--fs",
+            "files",
+            "--runs",
+            "1",
+            "--ops",
+            "25",
+            "--states",
+            "60",
+            "--threads",
+            "1",
+        ];
+        let output = oracle(folder.path(), &[&["--exec", &command][..], &run].concat());
+        let (said, told) = (text(&output.stderr), text(&output.stdout));
+        assert_eq!(output.status.code(), Some(0), "{said}\n{told}");
+        std::fs::read(&file).expect("a file").len()
+    };
+    // One to ask for its name, one that is recorded, one that stays.
+    assert_eq!(starts(&honest), 3);
+    // A new process opens what the one before does not like.
+    assert!(starts(&keeps) > 20);
+}
+
+#[test]
+fn another_promise_and_a_later_begin_are_taken() {
+    let Some(toy) = toy("sync-only") else { return };
+    if !has(&["/dev/fuse"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |flags: &[&str]| {
+        let run = [
+            "--exec", &toy, "--fs", "files", "--runs", "1", "--ops", "30", "--states", "60",
+        ];
+        let output = oracle(folder.path(), &[&run, flags].concat());
+        let (said, told) = (text(&output.stderr), text(&output.stdout));
+        (output.status.code(), format!("{said}\n{told}"))
+    };
+    let (status, told) = run(&["--from", "try 5"]);
+    assert_eq!(status, Some(0), "{told}");
+    let (status, told) = run(&["--from", "try 5 of nothing"]);
+    assert_eq!(status, Some(2), "{told}");
+    assert!(told.contains("begins with `try 5 of nothing`"), "{told}");
+    let (status, told) = run(&["--promise", "return"]);
+    assert_eq!(status, Some(1), "{told}");
+    assert!(told.contains("acknowledged write lost"), "{told}");
+    let (status, told) = run(&["--promise", "now"]);
+    assert_eq!(status, Some(2), "{told}");
+}

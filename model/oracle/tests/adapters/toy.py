@@ -1,7 +1,8 @@
 """A map in memory with a log in a file, for the oracle's own tests. Its arguments are the bugs that
 it has: each place where `BUGS` is used has one. With `fsync` it survives power cuts, too; with
 `sync-only`, what was synced does, and a close promises nothing. With `fsync-again`, it calls fsync
-once more if that fails, and believes it."""
+once more if that fails, and believes it. With `keeps`, a store begins with what the one before it
+held. $TOY_STARTS names a file that gets a byte at each start."""
 
 import json
 import os
@@ -45,7 +46,8 @@ def apply(changes):
 
 def open_(folder):
     global log
-    map_.clear()
+    if "keeps" not in BUGS:
+        map_.clear()
     file = os.path.join(folder, "log")
     if BUGS & {"fsync", "sync-only"}:
         recover(file)
@@ -196,6 +198,10 @@ def respond(line):
         reply = "Segmentation fault"
     return reply
 
+
+if "TOY_STARTS" in os.environ:
+    with open(os.environ["TOY_STARTS"], "a") as starts:
+        starts.write(".")
 
 rest = b""
 while chunk := os.read(0, 1 << 16):
