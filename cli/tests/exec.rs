@@ -260,7 +260,7 @@ fn an_adapter_stays_for_many_states_and_what_it_keeps_accuses_nobody() {
     let starts = |toy: &str| {
         let file = folder.path().join("starts");
         std::fs::write(&file, "").expect("a file");
-        let command = format!("TOY_STARTS='{}' {toy}", file.display());
+        let command = format!("env 'TOY_STARTS={}' {toy}", file.display());
         let run = [
             "--fs",
             "files",
