@@ -281,7 +281,8 @@ fn an_adapter_stays_for_many_states_and_what_it_keeps_accuses_nobody() {
     // One to ask for its name, one that is recorded, one that stays.
     assert_eq!(starts(&honest), 3);
     // A new process opens what the one before does not like.
-    assert!(starts(&keeps) > 20);
+    let keeps = starts(&keeps);
+    assert!(keeps > 3, "{keeps}");
 }
 
 #[test]
