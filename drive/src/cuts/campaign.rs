@@ -8,8 +8,9 @@
 //! some more of its states. Representatives take part in every round with a quota that doubles;
 //! the second and third point of their kind begin a round later, the next four another round
 //! later, and so on. The first quota is small, so that a short campaign sees all of the recording.
-//! Where a flush has failed, the points behind it have a round of their own before all others. Which states are explored depends on the recording, the options and the seed
-//! alone, unless time ends the exploration.
+//! Where a flush has failed, the points behind it have a round of their own before all others.
+//! Which states are explored depends on the recording, the options and the seed alone, unless time
+//! ends the exploration.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};

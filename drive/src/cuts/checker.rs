@@ -5,6 +5,7 @@
 //! `$TREERING_ACKS`. It exits 0 if it can live with what it finds. Whatever it prints is kept: it
 //! says what went wrong, and tells failures apart.
 
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::fs::{File, Permissions};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -15,7 +16,6 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
@@ -107,8 +107,7 @@ pub(super) struct Mounting {
     dir: PathBuf,
     acks: PathBuf,
     checker: Arc<Checker>,
-    /// Behind a lock only because places are shared.
-    quick: Option<Mutex<Box<dyn Quick>>>,
+    quick: Option<RefCell<Box<dyn Quick>>>,
     store: Arc<Store>,
     _janitor: Janitor,
     _temporary: tempfile::TempDir,
@@ -130,7 +129,10 @@ impl Mounting {
             _janitor: Janitor::watch(&dir, Directory::Keep)?,
             dir,
             acks,
-            quick: checker.quick.as_ref().map(|quick| Mutex::new(quick.make())),
+            quick: checker
+                .quick
+                .as_ref()
+                .map(|quick| RefCell::new(quick.make())),
             checker,
             store,
             _temporary: temporary,
@@ -156,7 +158,7 @@ impl Mounting {
     pub(super) fn check(&self, tree: &Tree, acks: &[u8]) -> Result<Verdict, DriveError> {
         let sink = || Arc::new(Nowhere);
         if let Some(quick) = &self.quick {
-            let mut quick = quick.lock();
+            let mut quick = quick.borrow_mut();
             let look = |dir: &Path, _: &Path| Ok(quick.is_good(dir, acks));
             let (good, is_free) = self.on(tree, acks, sink(), PageCache::WriteBack, look)?;
             if !is_free {

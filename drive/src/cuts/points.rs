@@ -57,6 +57,8 @@ pub(super) struct Points {
     pub(super) points: Vec<Point>,
     /// The first point that is explored.
     pub(super) first: usize,
+    /// Points from the last failed flush up to this number are behind it.
+    failing_until: usize,
     /// Kinds of points.
     pub(super) kinds: u32,
     /// Lines of `$TREERING_ACKS`, in order.
@@ -245,8 +247,6 @@ pub(super) fn find(reader: &mut Reader, window: Window<'_>) -> Result<Points, Dr
     let mut kinds: FxHashMap<u64, (u32, u32)> = FxHashMap::default();
     let mut words: Vec<u64> = Vec::new();
     let mut begins = 0;
-    // Points since the last flush that failed.
-    let mut failed: Option<usize> = None;
     let mut walk = Walk::new(reader, window);
     while walk.step()? {
         let event = &walk.recorded.event;
@@ -280,18 +280,11 @@ pub(super) fn find(reader: &mut Reader, window: Window<'_>) -> Result<Points, Dr
         };
         let fails = matches!(event, Event::FailedFlush { .. });
         let place = Place { event: seq, after };
-        let failing = failed.is_some_and(|points| points < FAILING);
         let effects = walk.window.count();
-        note(
-            &mut found,
-            &mut kinds,
-            &mut words,
-            (place, effects, failing),
-        );
-        failed = match fails {
-            true => Some(0),
-            false => failed.map(|points| points + 1),
-        };
+        note(&mut found, &mut kinds, &mut words, place, effects);
+        if fails {
+            found.failing_until = found.points.len() + FAILING;
+        }
     }
     let last = walk.recorded.seq;
     if last > begins {
@@ -299,14 +292,8 @@ pub(super) fn find(reader: &mut Reader, window: Window<'_>) -> Result<Points, Dr
             event: last,
             after: true,
         };
-        let failing = failed.is_some_and(|points| points < FAILING);
         let effects = walk.window.count();
-        note(
-            &mut found,
-            &mut kinds,
-            &mut words,
-            (place, effects, failing),
-        );
+        note(&mut found, &mut kinds, &mut words, place, effects);
     }
     found.kinds = kinds.len() as u32;
     found.expired = walk.window.expired;
@@ -317,7 +304,8 @@ fn note(
     found: &mut Points,
     kinds: &mut FxHashMap<u64, (u32, u32)>,
     words: &mut Vec<u64>,
-    (place, effects, failing): (Place, usize, bool),
+    place: Place,
+    effects: usize,
 ) {
     if found.points.last().is_some_and(|last| last.place == place) {
         return;
@@ -332,7 +320,7 @@ fn note(
         effects,
         rank: *count,
         kind: *kind,
-        failing,
+        failing: found.points.len() < found.failing_until,
     });
     *count += 1;
 }
