@@ -66,6 +66,9 @@ const SMALLER: &[(&str, &str, &str, &str)] = &[
     ("check", "--budget", "1s", "minutes"),
 ];
 
+/// Flags of `treering check` that choose a checker or allow none to be chosen.
+const CHECKED_OTHERWISE: &[&str] = &["--checker", "--against-engine", "--mutate"];
+
 /// Flags that are added: command (unless it has one of these flags), flag, reason.
 const ADDED: &[(&str, &[&str], &str, &str)] = &[
     (
@@ -100,7 +103,7 @@ const ADDED: &[(&str, &[&str], &str, &str)] = &[
     ),
     (
         "check",
-        &["--checker", "--against-engine", "--mutate"],
+        CHECKED_OTHERWISE,
         "--checker mirror",
         "TLC takes minutes",
     ),
@@ -436,8 +439,7 @@ fn check_examples_work_at_full_size() {
     for help in Help::of_all() {
         for example in help.examples() {
             if example.starts_with("treering check ") && !example.contains("--graph") {
-                let checker = ["--checker", "--against-engine"];
-                let given = checker.iter().any(|flag| example.contains(flag));
+                let given = CHECKED_OTHERWISE.iter().any(|flag| example.contains(flag));
                 let mirror = if given { "" } else { " --checker mirror" };
                 let line = example + mirror;
                 stories.extend(prepared.again().run(&line, false).err());
