@@ -311,3 +311,42 @@ fn another_promise_and_a_later_begin_are_taken() {
     let (status, told) = run(&["--promise", "now"]);
     assert_eq!(status, Some(2), "{told}");
 }
+
+#[test]
+fn what_earlier_programs_have_shown_is_kept_when_a_later_one_cannot_be_recorded() {
+    let Some(toy) = toy("fsync") else { return };
+    if !has(&["/dev/fuse"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let starts = folder.path().join("starts");
+    std::fs::write(&starts, "").expect("a file");
+    // The first program needs three starts.
+    let script = format!(
+        "if [ $(wc -c < '{0}') -ge 3 ]; then exit 1; fi\nTOY_STARTS='{0}' exec {toy}\n",
+        starts.display()
+    );
+    let adapter = folder.path().join("adapter.sh");
+    std::fs::write(&adapter, script).expect("a file");
+    let command = format!("sh '{}'", adapter.display());
+    let run = [
+        "--fs",
+        "files",
+        "--runs",
+        "2",
+        "--ops",
+        "25",
+        "--states",
+        "20",
+        "--threads",
+        "1",
+        "--json",
+        "cuts.json",
+    ];
+    let output = oracle(folder.path(), &[&["--exec", &command][..], &run].concat());
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    let report = std::fs::read(folder.path().join("cuts.json")).expect("a report");
+    let report: serde_json::Value = serde_json::from_slice(&report).expect("JSON");
+    assert_eq!(report["complete"], false);
+    assert_eq!(report["runs"].as_array().map(Vec::len), Some(1));
+}

@@ -74,6 +74,7 @@ pub(super) fn run(args: &OracleArgs, face: Face, json: Option<&Output>) -> Resul
         .unwrap_or(if budget.is_some() { u64::MAX } else { RUNS });
     let mut rows = Vec::new();
     let mut found = None;
+    let mut stopped = None;
     for run in 0..runs {
         let left = budget.map(|budget| budget.saturating_sub(began.elapsed()));
         if left.is_some_and(|left| left.is_zero()) || interrupt::stopped().is_some() {
@@ -87,7 +88,14 @@ pub(super) fn run(args: &OracleArgs, face: Face, json: Option<&Output>) -> Resul
         let place = place.map_err(|e| Failure::file("a folder for the recording", &e))?;
         let faults = Arc::new(faults(args, face, run)?);
         let plan = (seed, place.path(), left);
-        let (name, report) = campaign(args, (face, &faults), &engine, plan)?;
+        let (name, report) = match campaign(args, (face, &faults), &engine, plan) {
+            Ok(done) => done,
+            // What earlier programs have shown must not be lost.
+            Err(failure) => {
+                stopped = Some(failure);
+                break;
+            }
+        };
         say(line(&name, face, seed, (&report, &faults)).as_bytes())?;
         let violated = report.is_violated();
         if violated {
@@ -109,10 +117,11 @@ pub(super) fn run(args: &OracleArgs, face: Face, json: Option<&Output>) -> Resul
             break;
         }
     }
-    if let Some(json) = json {
+    let told = json.filter(|_| stopped.is_none() || !rows.is_empty());
+    if let Some(json) = told {
         let document = json!({
             "schema": "treering.oracle/1",
-            "complete": interrupt::stopped().is_none(),
+            "complete": stopped.is_none() && interrupt::stopped().is_none(),
             "runs": rows,
             "mutations": [],
         });
@@ -121,7 +130,13 @@ pub(super) fn run(args: &OracleArgs, face: Face, json: Option<&Output>) -> Resul
     // Nothing can be reported if stdout is gone.
     let _ = std::io::stdout().flush();
     if let Some(found) = found {
+        if let Some(failure) = stopped {
+            output::warn(&failure.message);
+        }
         return Err(Failure::found(found));
+    }
+    if let Some(failure) = stopped {
+        return Err(failure);
     }
     interrupt::check(|| format!("{} programs were cut", rows.len()))?;
     match rows.iter().any(|row| row["verdict"] == "holds") {
