@@ -44,6 +44,7 @@ mod output;
 mod predict_cmd;
 mod program;
 mod progress;
+mod promises_cmd;
 mod repair_cmd;
 mod replay_cmd;
 mod replay_config;
@@ -121,6 +122,7 @@ fn run(parsed: Option<Parsed>) -> Result<(), Failure> {
         Command::Layout(args) => layout_cmd::run(&args),
         Command::Check(args) => check_cmd::run(&args),
         Command::Explore(args) => check_cmd::explore(&args),
+        Command::Promises(args) => promises_cmd::run(&args),
         Command::Oracle(args) => oracle_cmd::run(&args),
         Command::Completions(args) => completions(&args),
         Command::CrashWriter(args) => crash_writer_cmd::run(&args),

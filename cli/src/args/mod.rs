@@ -9,6 +9,7 @@ mod r#gen;
 mod life;
 mod oracle;
 mod predict;
+mod promises;
 mod replay;
 mod small;
 mod sweep;
@@ -26,6 +27,7 @@ pub(crate) use r#gen::GenArgs;
 pub(crate) use life::{DumpArgs, LoadArgs, NewStoreArgs, RepairArgs};
 pub(crate) use oracle::{ModeArg, OracleArgs};
 pub(crate) use predict::PredictArgs;
+pub(crate) use promises::PromisesArgs;
 pub(crate) use replay::{Before, CleaningArg, LoggingArg, NodeSplitArg, ReplayArgs, Reset, Tables};
 pub(crate) use small::{
     CompletionsArgs, CrashWriterArgs, DevicesArgs, ImportArgs, InfoArgs, LayoutArgs, LayoutOrder,
@@ -99,6 +101,9 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Explore a spec's mirror in the browser (Stateright Explorer).
     Explore(ExploreArgs),
+    /// Tell what each tree promises, and what stands behind each promise: specs, models, mutants, the
+    /// engine's own steps, and attacks. Nothing is run.
+    Promises(PromisesArgs),
     /// Test a storage engine: against a reference map, through power cuts, with threads. Exit
     /// status 1 on a violation.
     Oracle(Box<OracleArgs>),

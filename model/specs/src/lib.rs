@@ -43,6 +43,7 @@
 //! | [`check`] | runs TLC, `tla-mc` and the mirrors, and compares them with `specs/manifest.json` |
 //! | [`mutants`] | mutants of the protocols, made by machine, and what kills each |
 //! | [`conformance`] | replays the engine's events on a mirror; leads the engine along its graph |
+//! | [`promises`] | what each tree promises, and what stands behind each promise |
 //! | `mutations` (a feature) | seeded bugs in the engine, and the check that must catch each |
 //!
 //! Mirrors check safety only, without symmetry reduction. Liveness is checked by TLC alone:
@@ -56,6 +57,7 @@ pub mod mirror;
 pub mod mutants;
 #[cfg(any(treering_mutations, feature = "mutations"))]
 pub mod mutations;
+pub mod promises;
 pub mod value;
 
 pub use config::{Config, ConfigError};

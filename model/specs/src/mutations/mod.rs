@@ -33,6 +33,8 @@ pub struct Kill {
     pub name: &'static str,
     /// The bug that it is modelled on.
     pub bug: &'static str,
+    /// The engine that has it.
+    pub engine: &'static str,
     /// The check that must catch it. `None` for a harmless change.
     pub expected_check: Option<Check>,
     /// Whether that check caught it. For a harmless change: whether any check did.
@@ -286,6 +288,7 @@ pub fn kill(mutation: &Mutation, seed: u64, threads: usize) -> Kill {
     Kill {
         name: mutation.name,
         bug: mutation.bug,
+        engine: mutation.engine,
         expected_check: Some(mutation.check),
         killed: by == Some(mutation.check),
         by,
@@ -320,6 +323,7 @@ pub fn spare(name: &'static str, seed: u64, threads: usize) -> Kill {
     Kill {
         name,
         bug: "none",
+        engine: "all",
         expected_check: None,
         killed: found.is_some(),
         by: found.as_ref().map(|finding| finding.check),
