@@ -40,6 +40,13 @@ NotRead == [k \in Keys |-> Pending]
 
 Idle == [op |-> "none"]
 
+(* How the last call ended, if it did not return (Refuse, Doubt).          *)
+Refused == [op |-> "refused"]
+Unknown == [op |-> "unknown"]
+
+(* The client waits for no answer, and may call.                           *)
+Waits(c) == call[c] \notin {Idle, Refused, Unknown}
+
 GetCall(k)         == [op |-> "get", key |-> k, got |-> Pending]
 WriteCall(changes) == [op |-> "write", changes |-> changes, done |-> FALSE]
 ScanCall           == [op |-> "scan", got |-> NotRead]
@@ -70,7 +77,7 @@ Init ==
 (* A client makes a call.                                                  *)
 Call(c) ==
     /\ up
-    /\ call[c] = Idle
+    /\ ~Waits(c)
     /\ LET requests == {GetCall(k) : k \in Keys}
                            \cup {WriteCall(changes) : changes \in Changes}
                            \cup {ScanCall}
@@ -136,11 +143,19 @@ Return(c) ==
     /\ call' = [call EXCEPT ![c] = Idle]
     /\ UNCHANGED <<base, tail, up>>
 
-(* A client is told that its call failed.                                  *)
-Fail(c) ==
+(* A client is told that nothing has happened, and nothing will.           *)
+Refuse(c) ==
     /\ up
-    /\ call[c] # Idle
-    /\ call' = [call EXCEPT ![c] = Idle]
+    /\ Waits(c)
+    /\ call[c].op = "write" => NotDone(c)
+    /\ call' = [call EXCEPT ![c] = Refused]
+    /\ UNCHANGED <<base, tail, up>>
+
+(* A client is told that nobody knows whether its write has happened.      *)
+Doubt(c) ==
+    /\ up
+    /\ call[c].op = "write"
+    /\ call' = [call EXCEPT ![c] = Unknown]
     /\ LET all == tail
        IN tail' = [i \in 1..Len(all) |->
                       IF all[i].by = c THEN [all[i] EXCEPT !.by = Nobody] ELSE all[i]]
@@ -172,7 +187,8 @@ Recover ==
 
 Next ==
     \/ \E c \in Clients :
-          Call(c) \/ Read(c) \/ ReadSome(c) \/ Write(c) \/ Return(c) \/ Fail(c)
+          Call(c) \/ Read(c) \/ ReadSome(c) \/ Write(c)
+          \/ Return(c) \/ Refuse(c) \/ Doubt(c)
     \/ Harden
     \/ Crash
     \/ Recover

@@ -10,8 +10,17 @@
 (*  - Writes have an order, and a crash keeps a prefix of it: what is lost *)
 (*    is a suffix of which nothing was ever acknowledged (Crash).  Nothing *)
 (*    in the middle is missing, and nothing comes back.                    *)
-(*  - A client may be told that its write failed (Fail).  Then nothing is  *)
-(*    promised: the write may have happened, and may survive or not.       *)
+(*  - A call ends in one of three ways, and the state shows which.         *)
+(*      Return  the answer; of a write, the acknowledgement: every crash   *)
+(*              keeps it                                                   *)
+(*      Refuse  an error, and nothing has happened: a refused write never  *)
+(*              shows                                                      *)
+(*      Doubt   an error, and nobody knows: the write shows once and for   *)
+(*              all, until a crash that may take it back, or it never      *)
+(*              shows                                                      *)
+(*    A write that is not durable yet can end in doubt only, whatever else *)
+(*    has failed meanwhile.  So a protocol that acknowledges too early     *)
+(*    takes a step that is none of these.                                  *)
 (*                                                                         *)
 (* A protocol refines this module by saying what `base`, `tail`, `call`    *)
 (* and `up` are in its own state.  What the contract leaves open on        *)
@@ -47,12 +56,19 @@ NotRead == [k \in Keys |-> Pending]
 
 Idle == [op |-> "none"]
 
+(* How the last call ended, if it did not return (Refuse, Doubt).          *)
+Refused == [op |-> "refused"]
+Unknown == [op |-> "unknown"]
+
+(* The client waits for no answer, and may call.                           *)
+Waits(c) == call[c] \notin {Idle, Refused, Unknown}
+
 GetCall(k)      == [op |-> "get", key |-> k, got |-> Pending]
 WriteCall(k, v) == [op |-> "write", key |-> k, value |-> v, done |-> FALSE]
 ScanCall        == [op |-> "scan", got |-> NotRead]
 
 AllCalls ==
-    {Idle}
+    {Idle, Refused, Unknown}
     \cup [op : {"get"}, key : Keys, got : Contents \cup {Pending}]
     \cup [op : {"write"}, key : Keys, value : Contents, done : BOOLEAN]
     \cup [op : {"scan"}, got : [Keys -> Contents \cup {Pending}]]
@@ -89,7 +105,7 @@ Init ==
 (* A client makes a call.                                                  *)
 Call(c) ==
     /\ up
-    /\ call[c] = Idle
+    /\ ~Waits(c)
     /\ \E request \in {GetCall(k) : k \in Keys}
                  \cup {WriteCall(k, v) : k \in Keys, v \in Contents}
                  \cup {ScanCall} :
@@ -149,11 +165,21 @@ Return(c) ==
     /\ call' = [call EXCEPT ![c] = Idle]
     /\ UNCHANGED <<base, tail, up>>
 
-(* A client is told that its call failed.                                  *)
-Fail(c) ==
+(* A client is told that nothing has happened, and nothing will.           *)
+Refuse(c) ==
     /\ up
-    /\ call[c] # Idle
-    /\ call' = [call EXCEPT ![c] = Idle]
+    /\ Waits(c)
+    /\ call[c].op = "write" => ~call[c].done
+    /\ call' = [call EXCEPT ![c] = Refused]
+    /\ UNCHANGED <<base, tail, up>>
+
+(* A client is told that nobody knows whether its write has happened.  A   *)
+(* write that has not never will; one that has is like any other write,    *)
+(* but nobody waits for it any more.                                       *)
+Doubt(c) ==
+    /\ up
+    /\ call[c].op = "write"
+    /\ call' = [call EXCEPT ![c] = Unknown]
     /\ tail' = [i \in 1..Len(tail) |->
                    IF tail[i].by = c THEN [tail[i] EXCEPT !.by = Nobody] ELSE tail[i]]
     /\ UNCHANGED <<base, up>>
@@ -172,7 +198,8 @@ Recover ==
 
 Next ==
     \/ \E c \in Clients :
-          Call(c) \/ Read(c) \/ ReadSome(c) \/ Write(c) \/ Return(c) \/ Fail(c)
+          Call(c) \/ Read(c) \/ ReadSome(c) \/ Write(c)
+          \/ Return(c) \/ Refuse(c) \/ Doubt(c)
     \/ Harden
     \/ Crash
     \/ Recover
@@ -194,5 +221,27 @@ WaitingInv ==
 (* After a crash every client must call again, and no call is half done.   *)
 DownInv == ~up => tail = <<>> /\ \A c \in Clients : call[c] = Idle
 
+(* An acknowledged write is durable.                                       *)
+AckProp ==
+    [][\A c \in Clients :
+          call[c].op = "write" /\ call'[c] = Idle /\ up' => call[c].done /\ ~InTail(c)]_vars
+
+(* A refused write has not taken effect ...                                *)
+RefusedProp ==
+    [][\A c \in Clients : call[c].op = "write" /\ call'[c] = Refused => ~call[c].done]_vars
+
+(* ... and while the store is up nothing shows but the writes of clients   *)
+(* that wait for them, each once.                                          *)
+OnceProp ==
+    [][up' /\ Current' # Current =>
+          \E c \in Clients :
+              /\ call[c].op = "write" /\ ~call[c].done
+              /\ call'[c] = [call[c] EXCEPT !.done = TRUE]]_vars
+
+(* A crash keeps what is durable, and so all that was acknowledged.        *)
+KeptProp ==
+    [][~up' => \E n \in 0..Len(tail) : base' = Apply(base, First(tail, n))]_vars
+
 THEOREM Spec => [](TypeInv /\ OneWriteInv /\ WaitingInv /\ DownInv)
+THEOREM Spec => AckProp /\ RefusedProp /\ OnceProp /\ KeptProp
 =============================================================================

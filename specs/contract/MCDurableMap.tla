@@ -16,17 +16,51 @@ TailLimit == Len(tail) <= MaxTail
 
 (* A client may call while the store is down.                              *)
 CallWhenDown(c) ==
-    /\ call[c] = Idle
+    /\ ~Waits(c)
     /\ call' = [call EXCEPT ![c] = ScanCall]
     /\ UNCHANGED <<base, tail, up>>
 
-(* A failed client's write stays attributed to the client, so its next     *)
-(* write is mistaken for the old one.                                      *)
-FailKeepsName(c) ==
+(* A write is acknowledged as soon as it has taken effect.                 *)
+ReturnEarly(c) ==
     /\ up
-    /\ call[c] # Idle
+    /\ Answered(c) \/ (call[c].op = "write" /\ call[c].done)
     /\ call' = [call EXCEPT ![c] = Idle]
     /\ UNCHANGED <<base, tail, up>>
+
+(* A write that has taken effect is refused.                               *)
+RefuseDone(c) ==
+    /\ up
+    /\ Waits(c)
+    /\ call' = [call EXCEPT ![c] = Refused]
+    /\ tail' = [i \in 1..Len(tail) |->
+                   IF tail[i].by = c THEN [tail[i] EXCEPT !.by = Nobody] ELSE tail[i]]
+    /\ UNCHANGED <<base, up>>
+
+(* A write in doubt stays attributed to its client, whose next write is    *)
+(* mistaken for it.                                                        *)
+DoubtKeepsName(c) ==
+    /\ up
+    /\ call[c].op = "write"
+    /\ call' = [call EXCEPT ![c] = Unknown]
+    /\ UNCHANGED <<base, tail, up>>
+
+(* A write in doubt is retried after its client was told.                  *)
+DoubtTwice(c) ==
+    /\ up
+    /\ call[c].op = "write"
+    /\ call' = [call EXCEPT ![c] = Unknown]
+    /\ LET nameless == [i \in 1..Len(tail) |->
+                           IF tail[i].by = c THEN [tail[i] EXCEPT !.by = Nobody] ELSE tail[i]]
+           again    == [by |-> Nobody, key |-> call[c].key, value |-> call[c].value]
+       IN tail' = IF call[c].done THEN Append(nameless, again) ELSE nameless
+    /\ UNCHANGED <<base, up>>
+
+(* What a crash leaves lacks a durable write: the key of one is absent.    *)
+CrashLosesDurable ==
+    /\ \E k \in Keys : base' = [base EXCEPT ![k] = Absent]
+    /\ tail' = <<>>
+    /\ call' = [c \in Clients |-> Idle]
+    /\ up' = FALSE
 
 (* A write takes effect twice, as with a retry that does not check.        *)
 WriteTwice(c) ==

@@ -101,6 +101,7 @@ TakesEffect(c) ==
 Finish(c) ==
     /\ \/ job[c].at = "done"
        \/ job[c].at = "flushed" /\ ~ShouldMerge(job[c])
+       \/ job[c].at = "logged" /\ Bug = "acks-at-once"
     /\ job' = [job EXCEPT ![c] = NoJob]
     /\ call' = [call EXCEPT ![c] = Idle]
     /\ UNCHANGED <<asked, written, bufferVars, logVars, memoryVars, powerVars>>

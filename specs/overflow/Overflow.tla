@@ -37,7 +37,7 @@ MayCrash(n)       == TRUE
 (* engine/src/store.rs, Kv::put, Kv::delete.                               *)
 CallWrite(c) ==
     /\ phase = "up"
-    /\ call[c] = Idle
+    /\ ~Waits(c)
     /\ \E k \in Keys, v \in {asked + 1, Absent} \cap Contents :
           /\ MayWrite(c, k, v)
           /\ call' = [call EXCEPT ![c] =
@@ -96,7 +96,7 @@ AppendRecord(c) ==
 
 Acknowledge(c) ==
     /\ Writes(c, "waiting")
-    /\ call[c].lsn <= durable
+    /\ call[c].lsn <= durable \/ Bug = "acks-at-once"
     /\ call' = [call EXCEPT ![c] = Idle]
     /\ UNCHANGED <<asked, named, logVars, memoryVars, deviceVars, recoveryVars>>
 
@@ -124,7 +124,7 @@ CalledGet(k) ==
 
 CallGet(c) ==
     /\ phase = "up"
-    /\ call[c] = Idle
+    /\ ~Waits(c)
     /\ \E k \in Keys :
           /\ MayGet(c, k)
           /\ call' = [call EXCEPT ![c] = CalledGet(k)]
@@ -171,7 +171,7 @@ LookAgain(c) ==
 AnswerGet(c) ==
     /\ phase = "up"
     /\ Reads(c, "read") \/ Reads(c, "damaged")
-    /\ call' = [call EXCEPT ![c] = Idle]
+    /\ call' = [call EXCEPT ![c] = IF Reads(c, "read") THEN Idle ELSE Refused]
     /\ UNCHANGED <<asked, named, logVars, memoryVars, deviceVars, recoveryVars>>
 
 -----------------------------------------------------------------------------
@@ -338,6 +338,11 @@ FairSpec == Spec /\ ClientFairness /\ LogFairness /\ FreeFairness /\ RecoveryFai
 -----------------------------------------------------------------------------
 (* Safety.                                                                 *)
 
+(* The client of a record that is not durable still waits.                 *)
+AckInv ==
+    \A n \in (durable + 1)..Len(log) :
+        \E c \in Clients : Writes(c, "waiting") /\ call[c].lsn = n
+
 (* What a recovery may end with is on the medium, whole: a record that a   *)
 (* crash may keep names only durable values ...                            *)
 ForcedInv ==
@@ -394,13 +399,13 @@ RedoStartInv ==
 
 (* Liveness: every call is answered, unless a crash comes between; if      *)
 (* blocks are short, this needs retired values to be freed eventually.     *)
-AnsweredProp == \A c \in Clients : call[c] # Idle ~> call[c] = Idle
+AnsweredProp == \A c \in Clients : Waits(c) ~> ~Waits(c)
 
 RecoveredProp == phase = "redo" ~> phase = "up"
 
 -----------------------------------------------------------------------------
 (* The contract: the durable map, then what is in the log beyond it.  A    *)
-(* get that restarts corresponds to one that fails and another one: both   *)
+(* get that restarts corresponds to one that is refused and another: both  *)
 (* are within the real one, so a value that is current during the second   *)
 (* is current during the real one.                                         *)
 
@@ -423,7 +428,8 @@ AbstractCall ==
                 done |-> call[c].at = "waiting"]
           [] Reads(c, "called") \/ Reads(c, "reading") \/ Reads(c, "read") ->
                [op |-> "get", key |-> call[c].key, got |-> call[c].got]
-          [] OTHER -> Idle]
+          [] Reads(c, "again") \/ Reads(c, "damaged") -> Refused
+          [] OTHER -> call[c]]
 
 Contract == INSTANCE DurableMap WITH
     base <- MapAfter(durable), tail <- AbstractTail, call <- AbstractCall, up <- (phase = "up")

@@ -81,7 +81,11 @@ Part(entry, i) == [name |-> entry.at.name, part |-> i, value |-> entry.value]
 SaysItIs(block, pointer, i) == block.name = pointer.name /\ block.part = i
 
 -----------------------------------------------------------------------------
-Idle == [op |-> "none"]
+(* No call; or the last one was refused.                                   *)
+Idle    == [op |-> "none"]
+Refused == [op |-> "refused"]
+
+Waits(c) == call[c] \notin {Idle, Refused}
 
 (* A get is "called"; then "reading" the blocks of the record it copied,   *)
 (* `parts` so far; then it has "read" them.  If a block was not the        *)
@@ -93,7 +97,7 @@ Pointers == [name : Nat, blocks : Seq(Blocks)]
 Entries  == [value : Contents, at : Pointers]
 
 Calls ==
-    {Idle}
+    {Idle, Refused}
     \cup [op : {"get"}, key : Keys, at : {"called", "reading", "read", "again", "damaged"},
           from : Entries, parts : Nat, got : Contents \cup {Pending}]
     \cup [op : {"write"}, key : Keys, value : Contents, at : {"called", "stored", "waiting"},

@@ -47,7 +47,7 @@ Serving == ~poisoned
 
 CallGet(c) ==
     /\ phase = "up" /\ Serving
-    /\ call[c] = Idle
+    /\ ~Waits(c)
     /\ \E k \in Keys :
           /\ MayGet(c, k)
           /\ call' = [call EXCEPT ![c] = [op |-> "get", key |-> k, got |-> Pending]]
@@ -55,7 +55,7 @@ CallGet(c) ==
 
 CallWrite(c) ==
     /\ phase = "up" /\ Serving
-    /\ call[c] = Idle
+    /\ ~Waits(c)
     /\ \E k \in Keys, v \in {Len(log) + 1, Absent} \cap Contents :
           /\ MayWrite(c, k, v)
           /\ call' = [call EXCEPT ![c] =
@@ -107,7 +107,7 @@ Acknowledge(c) ==
     /\ Serving
     /\ call[c].op = "write"
     /\ call[c].at = "waiting"
-    /\ call[c].lsn <= durable
+    /\ call[c].lsn <= durable \/ Bug = "acks-at-once"
     /\ call' = [call EXCEPT ![c] = Idle]
     /\ UNCHANGED <<logVars, mem, valid, deviceVars, recoveryVars>>
 
@@ -412,6 +412,11 @@ FairSpec ==
 -----------------------------------------------------------------------------
 (* Safety.                                                                 *)
 
+(* The client of a record that is not durable still waits.                 *)
+AckInv ==
+    \A n \in (durable + 1)..Len(log) :
+        \E c \in Clients : call[c].op = "write" /\ call[c].lsn = n
+
 (* No image on the device overtakes its log record.                        *)
 WalRuleInv ==
     \A p \in Pages, spot \in {<<0, 1>>, <<1, 1>>, Log} :
@@ -474,7 +479,7 @@ RecoveredInv ==
         RedoFrom(p, ReadBoth(blocks).image, redoStart + 1).values = PageAt(p, Len(log))
 
 (* Liveness: every call is answered, unless a crash comes between.         *)
-AnsweredProp == \A c \in Clients : call[c] # Idle ~> call[c] = Idle
+AnsweredProp == \A c \in Clients : Waits(c) ~> ~Waits(c)
 
 RecoveredProp == phase # "up" ~> phase = "up"
 

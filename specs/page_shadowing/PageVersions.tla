@@ -104,13 +104,13 @@ Flush == (FlushDevice \/ FailFlush) /\ SameVersions
 
 Redo == RedoRecord /\ SameVersions
 
-(* A client whose page is damaged gets an error.                           *)
+(* A client whose page is damaged gets an error, and nothing has happened. *)
 Refuse(c) ==
     /\ phase = "up" /\ Serving
     /\ \/ call[c].op = "get" /\ call[c].got = Pending
-       \/ call[c].op = "write" /\ call[c].at = "called"
+       \/ call[c].op = "write" /\ (call[c].at = "called" \/ Bug = "refused-shows")
     /\ PageOf(call[c].key) \in told
-    /\ call' = [call EXCEPT ![c] = Idle]
+    /\ call' = [call EXCEPT ![c] = Refused]
     /\ UNCHANGED <<logVars, mem, valid, deviceVars, recoveryVars, versionVars>>
 
 -----------------------------------------------------------------------------

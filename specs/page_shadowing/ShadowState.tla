@@ -53,11 +53,15 @@ SegmentOf(key) == key[2]
 
 Record == [key : Keys, value : Contents]
 
-Idle == [op |-> "none"]
+(* No call; or the last one was refused (PageVersions).                    *)
+Idle    == [op |-> "none"]
+Refused == [op |-> "refused"]
+
+Waits(c) == call[c] \notin {Idle, Refused}
 
 (* A write is "called", then "waiting" for its record to be durable.       *)
 Calls ==
-    {Idle}
+    {Idle, Refused}
     \cup [op : {"get"}, key : Keys, got : Contents \cup {Pending}]
     \cup [op : {"write"}, key : Keys, value : Contents,
           at : {"called", "waiting"}, lsn : Lsns]

@@ -181,7 +181,7 @@ BufferPair(c) ==
 
 Acknowledge(c) ==
     /\ call[c].op = "write"
-    /\ call[c].at = "done"
+    /\ call[c].at = "done" \/ (call[c].at = "appended" /\ Bug = "acks-at-once")
     /\ call' = [call EXCEPT ![c] = Idle]
     /\ UNCHANGED <<dramVars, leaf, log, recoveryVars, kept>>
 

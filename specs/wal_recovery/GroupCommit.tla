@@ -24,7 +24,7 @@ MayFail(n)        == TRUE
 (* engine/src/store.rs, Kv::get.                                           *)
 CallGet(c) ==
     /\ phase = "up"
-    /\ call[c] = Idle
+    /\ ~Waits(c)
     /\ \E k \in Keys :
           /\ MayGet(c, k)
           /\ call' = [call EXCEPT ![c] = [op |-> "get", key |-> k, got |-> Pending]]
@@ -33,7 +33,7 @@ CallGet(c) ==
 (* Kv::put, Kv::delete.                                                    *)
 CallWrite(c) ==
     /\ phase = "up"
-    /\ call[c] = Idle
+    /\ ~Waits(c)
     /\ \E k \in Keys, v \in {asked + 1, Absent} \cap Contents :
           /\ MayWrite(c, k, v)
           /\ call' = [call EXCEPT ![c] =
@@ -89,17 +89,22 @@ ChangePage(c) ==
 (* "... and wait until the log is flushed."  Log::flush_to returns.        *)
 Acknowledge(c) ==
     /\ Writes(c, "waiting")
-    /\ call[c].lsn <= durable \/ Bug = "acks-before-flush"
+    /\ \/ call[c].lsn <= durable
+       \/ Bug = "acks-before-flush"
+       \/ Bug = "acks-when-poisoned" /\ poisoned
     /\ call' = [call EXCEPT ![c] = Idle]
     /\ UNCHANGED <<asked, logVars, pageVars, recoveryVars, deviceVars, observerVars>>
 
-(* After a failed flush it is unknown whether the write survives.          *)
-(* Error::Poisoned.                                                        *)
+(* After a failed flush it is unknown whether the write survives, unless   *)
+(* it was not logged at all.  Error::Poisoned.                             *)
 ReportFailure(c) ==
     /\ poisoned
     /\ phase = "up"
-    /\ Writes(c, "called") \/ (Writes(c, "waiting") /\ durable < call[c].lsn)
-    /\ call' = [call EXCEPT ![c] = Idle]
+    /\ \/ /\ Writes(c, "called")
+          /\ call' = [call EXCEPT ![c] = Refused]
+       \/ /\ Writes(c, "waiting")
+          /\ durable < call[c].lsn
+          /\ call' = [call EXCEPT ![c] = IF Bug = "refused-shows" THEN Refused ELSE Unknown]
     /\ UNCHANGED <<asked, logVars, pageVars, recoveryVars, deviceVars, observerVars>>
 
 -----------------------------------------------------------------------------

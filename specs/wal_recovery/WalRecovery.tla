@@ -259,7 +259,8 @@ FairSpec ==
 (* Safety.                                                                 *)
 
 (* The client of a record that is not durable still waits, or was told     *)
-(* that its write failed.                                                  *)
+(* that nobody knows about its write.  Who was told what, the contract     *)
+(* says.                                                                   *)
 AckInv ==
     \A n \in (durable + 1)..End :
         poisoned \/ \E c \in Clients : call[c].op = "write" /\ call[c].lsn = n
@@ -323,7 +324,7 @@ ReadsLastInv == verdict # "vanished"
 
 (* Liveness: every call is answered, unless a crash intervenes; in         *)
 (* particular, every flush is eventually acknowledged.                     *)
-AnsweredProp == \A c \in Clients : call[c] # Idle ~> call[c] = Idle
+AnsweredProp == \A c \in Clients : Waits(c) ~> ~Waits(c)
 
 (* Recovery ends, successfully or with the error of a failed device.       *)
 RecoveredProp == phase # "up" ~> (phase = "up" \/ poisoned)

@@ -57,13 +57,16 @@ Lsns     == Nat
 
 Record == [key : Keys, value : Contents]
 
-Idle == [op |-> "none"]
+(* No call; or the last one failed, with or without an effect.             *)
+Idle    == [op |-> "none"]
+Refused == [op |-> "refused"]
+Unknown == [op |-> "unknown"]
 
 (* A write is "called", then "logged" (its record is in the buffer, its    *)
 (* page latched), then "waiting" for its LSN to be durable, or "asleep"    *)
 (* while a flush is in flight.                                             *)
 Calls ==
-    {Idle}
+    {Idle, Refused, Unknown}
     \cup [op : {"get"}, key : Keys, got : Contents \cup {Pending}]
     \cup [op : {"write"}, key : Keys, value : Contents,
           at : {"called", "logged", "waiting", "asleep"}, lsn : Lsns]
@@ -101,6 +104,7 @@ End         == BufferStart + Len(buffer)
 (* The records that are not durable yet.  The first has LSN durable + 1.   *)
 Tail_ == SubSeq(buffer, durable - BufferStart + 1, Len(buffer))
 
+Waits(c)        == call[c] \notin {Idle, Refused, Unknown}
 Writes(c, step) == call[c].op = "write" /\ call[c].at = step
 
 (* A client holds the page's latch between its record and its change.      *)

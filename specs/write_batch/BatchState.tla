@@ -66,7 +66,12 @@ Recovery == "recovery"
 Change  == [key : Keys, value : Contents]
 Batches == Seq(Change)
 
-Idle == [op |-> "none"]
+(* No call; or the last one failed, with or without an effect.             *)
+Idle    == [op |-> "none"]
+Refused == [op |-> "refused"]
+Unknown == [op |-> "unknown"]
+
+Waits(c) == call[c] \notin {Idle, Refused, Unknown}
 
 (* A get is "called"; if no change is shown for its key it has "looked" at *)
 (* the version; then it has "read".  A write is "called"; it is "passing"  *)
@@ -75,7 +80,7 @@ Idle == [op |-> "none"]
 (* "called"; its client has "closed" the gate; it is being written, which  *)
 (* is `batch`; it is "waiting" for its end to be durable.                  *)
 Calls ==
-    {Idle}
+    {Idle, Refused, Unknown}
     \cup [op : {"get"}, key : Keys, at : {"called", "looked", "read"}, version : Nat,
           got : Contents \cup {Pending}]
     \cup [op : {"write"}, key : Keys, value : Contents,

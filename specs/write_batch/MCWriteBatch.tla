@@ -10,7 +10,7 @@ CONSTANTS
     WriteKeys,
     Readers,        \* who gets, and where
     ReadKeys,
-    Refused,        \* whether a batch may be refused while its intent is logged
+    Refuses,        \* whether a batch may be refused while its intent is logged
     Stopped,        \* whether a batch may be cut short
     MaxCrashes
 
@@ -27,7 +27,7 @@ MCChangesOf(n) ==
     [k \in Keys |->
         [key |-> k, value |-> IF n \in Deletes /\ k = Cardinality(Keys) THEN Absent ELSE n]]
 
-MCMayRefuse(n) == Refused
+MCMayRefuse(n) == Refuses
 
 MCMayStop(n) == Stopped
 

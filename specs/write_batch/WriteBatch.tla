@@ -44,7 +44,7 @@ Batching(c, step) == call[c].op = "batch" /\ call[c].at = step
 
 CallGet(c) ==
     /\ phase = "up"
-    /\ call[c] = Idle
+    /\ ~Waits(c)
     /\ \E k \in Keys :
           /\ MayGet(c, k)
           /\ call' = [call EXCEPT ![c] =
@@ -86,7 +86,7 @@ AnswerGet(c) ==
 
 CallWrite(c) ==
     /\ phase = "up"
-    /\ call[c] = Idle
+    /\ ~Waits(c)
     /\ \E k \in Keys, v \in {asked + 1, Absent} \cap Contents :
           /\ MayWrite(c, k, v)
           /\ call' = [call EXCEPT ![c] =
@@ -123,7 +123,7 @@ WriteOne(c) ==
 (* Put, delete or batch is durable.                                        *)
 Acknowledge(c) ==
     /\ Writes(c, "waiting") \/ Batching(c, "waiting")
-    /\ call[c].lsn <= durable
+    /\ call[c].lsn <= durable \/ Bug = "acks-at-once"
     /\ call' = [call EXCEPT ![c] = Idle]
     /\ UNCHANGED <<asked, batchVars, logVars, leafVars, recoveryVars, effects>>
 
@@ -132,7 +132,7 @@ Acknowledge(c) ==
 
 CallBatch(c) ==
     /\ phase = "up"
-    /\ call[c] = Idle
+    /\ ~Waits(c)
     /\ asked + 1 \in Values
     /\ MayBatch(c, asked)
     /\ call' = [call EXCEPT ![c] =
@@ -199,7 +199,7 @@ LogPart ==
 Refuse(c) ==
     /\ MayRefuse(asked)
     /\ Batching(c, "writing") /\ batch.at = "logging"
-    /\ call' = [call EXCEPT ![c] = Idle]
+    /\ call' = [call EXCEPT ![c] = Refused]
     /\ gate' = Nobody /\ batch' = NoBatch /\ pin' = 0
     /\ UNCHANGED <<asked, shown, version, log, durable, checkpoint, redoStart, leafVars>>
     /\ UNCHANGED <<recoveryVars, effects>>
@@ -274,12 +274,14 @@ Hide(c) ==
 
 (* The batch cannot be completed at once, for example because the file     *)
 (* system is full.  Its changes stay shown, and the next writer completes  *)
-(* them.  Batches::keep_unfinished.                                        *)
+(* them.  Of a client's own batch nobody knows; a write or batch that had  *)
+(* to complete another's first has done nothing.  Batches::keep_unfinished *)
 StopShort(c) ==
     /\ MayStop(asked)
     /\ gate = c
     /\ batch.at \in {"making", "moving"}
-    /\ call' = [call EXCEPT ![c] = Idle]
+    /\ call' = [call EXCEPT ![c] =
+           IF Batching(c, "writing") /\ Bug # "refused-shows" THEN Unknown ELSE Refused]
     /\ gate' = Nobody
     /\ batch' = [batch EXCEPT !.at = "making"]
     /\ UNCHANGED <<asked, shown, version, logVars, leafVars, recoveryVars, effects>>
@@ -460,6 +462,14 @@ VisibleInv == phase = "up" => Seen = MapAfter(EffectEnd)
 (* and so all of a batch or nothing.                                       *)
 RecoverInv == \A n \in durable..Len(log) : Recovered(n) = MapAfter(n)
 
+(* The client of a put that is not durable still waits.                    *)
+AckInv ==
+    phase = "up" =>
+        \A i \in DOMAIN effects :
+            LET n == effects[i].lsn
+            IN n > durable /\ log[n].kind = "put" =>
+                   \E c \in Clients : Writes(c, "waiting") /\ call[c].lsn = n
+
 (* No other writer's record lies between a batch's intent and its end.     *)
 AloneInv ==
     pin # 0 /\ batch # NoBatch =>
@@ -484,7 +494,7 @@ RoomInv ==
 
 (* Liveness: every call is answered, unless a crash comes between, and     *)
 (* recovery ends.                                                          *)
-AnsweredProp == \A c \in Clients : call[c] # Idle ~> call[c] = Idle
+AnsweredProp == \A c \in Clients : Waits(c) ~> ~Waits(c)
 
 RecoveredProp == phase # "up" ~> phase = "up"
 
@@ -523,7 +533,7 @@ AbstractCall ==
                 done |-> IsDone(c)]
           [] call[c].op = "batch" ->
                [op |-> "write", changes |-> ChangesAsMap(call[c].changes), done |-> IsDone(c)]
-          [] OTHER -> Idle]
+          [] OTHER -> call[c]]
 
 Contract == INSTANCE DurableBatches WITH
     base <- MapAfter(DoneEnd), tail <- AbstractTail, call <- AbstractCall, up <- (phase = "up")

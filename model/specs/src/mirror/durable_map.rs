@@ -22,8 +22,12 @@ const NOBODY: u8 = 0xff;
 /// A client's outstanding call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// No call is outstanding.
+    /// No call is outstanding. The last one, if any, returned, or a crash ended it.
     Idle,
+    /// No call is outstanding. The last one was refused.
+    Refused,
+    /// No call is outstanding. The last one, a write, is in doubt.
+    Unknown,
     /// A get (`GetCall`).
     Get {
         /// The key.
@@ -85,11 +89,13 @@ pub enum Action {
     Write(u8, u8),
     /// A client gets its answer.
     Return(u8),
-    /// A client is told that its call failed.
-    Fail(u8),
+    /// A client is told that nothing has happened, and nothing will.
+    Refuse(u8),
+    /// A client is told that nobody knows about its write.
+    Doubt(u8),
     /// This many writes become durable.
     Harden(u8),
-    /// All but this many writes of the tail are lost.
+    /// All but this many writes of the tail are lost. If durable writes are: those of this key.
     Crash(u8),
     /// The store is up again.
     Recover,
@@ -101,8 +107,12 @@ pub enum Action {
 enum Bug {
     None,
     CallWhenDown,
-    FailKeepsName,
     WriteTwice,
+    AcksEarly,
+    RefusedShows,
+    UnknownKeepsName,
+    UnknownTwice,
+    CrashLosesDurable,
 }
 
 /// The module with its constants.
@@ -136,12 +146,18 @@ impl Hash for State {
 }
 
 impl Call {
+    fn waits(self) -> bool {
+        !matches!(self, Call::Idle | Call::Refused | Call::Unknown)
+    }
+
     fn word(self) -> u32 {
         u32::from_le_bytes(match self {
             Call::Idle => [0; 4],
             Call::Get { key, got } => [1, key, got, 0],
             Call::Write { key, value, done } => [2, key, value, u8::from(done)],
             Call::Scan { got: [a, b, c] } => [3, a, b, c],
+            Call::Refused => [4, 0, 0, 0],
+            Call::Unknown => [5, 0, 0, 0],
         })
     }
 }
@@ -154,6 +170,17 @@ impl State {
     fn current(&self, key: u8) -> Content {
         let last = self.tail().iter().rev().find(|entry| entry.key == key);
         last.map_or(self.base[usize::from(key)], |entry| entry.value)
+    }
+
+    fn forget_name(&mut self, client: u8) {
+        let waiting = self.tail.iter_mut().filter(|entry| entry.by == client);
+        waiting.for_each(|entry| entry.by = NOBODY);
+    }
+
+    fn append(&mut self, entry: Entry) -> Option<()> {
+        *self.tail.get_mut(usize::from(self.tail_len))? = entry;
+        self.tail_len += 1;
+        Some(())
     }
 
     fn in_tail(&self, client: u8) -> bool {
@@ -201,8 +228,9 @@ impl DurableMap {
     }
 
     fn client_actions(&self, state: &State, c: u8, actions: &mut Vec<Action>) {
-        match state.call[usize::from(c)] {
-            Call::Idle => {
+        let call = state.call[usize::from(c)];
+        match call {
+            Call::Idle | Call::Refused | Call::Unknown => {
                 actions.extend(self.requests().map(|request| Action::Call(c, request)));
                 return;
             }
@@ -216,7 +244,7 @@ impl DurableMap {
                 };
                 actions.extend((0..=most).map(|n| Action::Write(c, n)));
             }
-            Call::Write { .. } if state.in_tail(c) => {}
+            Call::Write { .. } if state.in_tail(c) && self.bug != Bug::AcksEarly => {}
             Call::Write { .. } => actions.push(Action::Return(c)),
             Call::Scan { got } => match self.unread(&got) {
                 0 => actions.push(Action::Return(c)),
@@ -226,7 +254,13 @@ impl DurableMap {
                 }
             },
         }
-        actions.push(Action::Fail(c));
+        let done = matches!(call, Call::Write { done: true, .. });
+        if !done || self.bug == Bug::RefusedShows {
+            actions.push(Action::Refuse(c));
+        }
+        if matches!(call, Call::Write { .. }) {
+            actions.push(Action::Doubt(c));
+        }
     }
 
     fn write(&self, state: &mut State, c: u8, hardened: u8) -> Option<()> {
@@ -235,8 +269,7 @@ impl DurableMap {
         };
         let entry = Entry { by: c, key, value };
         if self.bug == Bug::WriteTwice {
-            *state.tail.get_mut(usize::from(state.tail_len))? = entry;
-            state.tail_len += 1;
+            state.append(entry)?;
         }
         // One entry more than the state has room for may come and go within one step.
         if hardened > 0 && usize::from(state.tail_len) == TAIL {
@@ -245,8 +278,7 @@ impl DurableMap {
             state.tail_len += 1;
             state.harden(hardened - 1);
         } else {
-            *state.tail.get_mut(usize::from(state.tail_len))? = entry;
-            state.tail_len += 1;
+            state.append(entry)?;
             state.harden(hardened);
         }
         state.set_call(
@@ -258,6 +290,26 @@ impl DurableMap {
             },
         );
         Some(())
+    }
+
+    fn doubt(&self, state: &mut State, c: u8) -> Option<()> {
+        let call = state.call[usize::from(c)];
+        state.set_call(c, Call::Unknown);
+        if self.bug != Bug::UnknownKeepsName {
+            state.forget_name(c);
+        }
+        match call {
+            Call::Write {
+                key,
+                value,
+                done: true,
+            } if self.bug == Bug::UnknownTwice => state.append(Entry {
+                by: NOBODY,
+                key,
+                value,
+            }),
+            _ => Some(()),
+        }
     }
 
     fn content(&self, content: Content) -> Value {
@@ -281,6 +333,8 @@ impl DurableMap {
         let key = |k: u8| self.keys[usize::from(k)].clone();
         match call {
             Call::Idle => Value::record([("op", Value::str("none"))]),
+            Call::Refused => Value::record([("op", Value::str("refused"))]),
+            Call::Unknown => Value::record([("op", Value::str("unknown"))]),
             Call::Get { key: k, got } => Value::record([
                 ("op", Value::str("get")),
                 ("key", key(k)),
@@ -376,13 +430,17 @@ impl Model for DurableMap {
                 let scan = Call::Scan {
                     got: [PENDING; KEYS],
                 };
-                let idle = |c: &u8| state.call[usize::from(*c)] == Call::Idle;
+                let idle = |c: &u8| !state.call[usize::from(*c)].waits();
                 let clients = (0..self.clients.len() as u8).filter(idle);
                 actions.extend(clients.map(|c| Action::Call(c, scan)));
             }
         }
         actions.extend((1..=state.tail_len).map(Action::Harden));
-        actions.extend((0..=state.tail_len).map(Action::Crash));
+        let crashes = match self.bug {
+            Bug::CrashLosesDurable => 0..self.keys.len() as u8,
+            _ => 0..state.tail_len + 1,
+        };
+        actions.extend(crashes.map(Action::Crash));
     }
 
     fn next_state(&self, state: &State, action: Action) -> Option<State> {
@@ -404,16 +462,17 @@ impl Model for DurableMap {
             }
             Action::Write(c, hardened) => self.write(&mut next, c, hardened)?,
             Action::Return(c) => next.set_call(c, Call::Idle),
-            Action::Fail(c) => {
-                next.set_call(c, Call::Idle);
-                let waiting = next.tail.iter_mut().filter(|entry| entry.by == c);
-                if self.bug != Bug::FailKeepsName {
-                    waiting.for_each(|entry| entry.by = NOBODY);
-                }
+            Action::Refuse(c) => {
+                next.set_call(c, Call::Refused);
+                next.forget_name(c);
             }
+            Action::Doubt(c) => self.doubt(&mut next, c)?,
             Action::Harden(n) => next.harden(n),
             Action::Crash(kept) => {
-                next.harden(kept);
+                match self.bug {
+                    Bug::CrashLosesDurable => next.base[usize::from(kept)] = ABSENT,
+                    _ => next.harden(kept),
+                }
                 next.tail = [NO_ENTRY; TAIL];
                 next.tail_len = 0;
                 next.call = [Call::Idle; CLIENTS];

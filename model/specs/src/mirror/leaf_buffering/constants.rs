@@ -22,6 +22,7 @@ pub enum Bug {
     BelievesOldEntries,
     BelievesTornEntries,
     AcksBeforeFence,
+    AcksAtOnce,
     HeaderBeforeRecords,
     ReadsEpochTwice,
     CopiesUnlatched,

@@ -90,7 +90,12 @@ impl LeafBuffering {
                     actions.push(Action::AppendLog(writer));
                 }
             }
-            At::Logged => actions.push(Action::FenceLog(writer)),
+            At::Logged => {
+                actions.push(Action::FenceLog(writer));
+                if self.bug == Bug::AcksAtOnce {
+                    actions.push(Action::Finish(writer));
+                }
+            }
             At::Batch if self.fits(s, m, job.leaf, &job.batch) => {
                 actions.push(Action::StoreRecords(writer));
             }

@@ -6,8 +6,9 @@ use super::state::{Call, Entry, PENDING, Pointer, Reading, State, Writing, named
 
 type Invariant = fn(&Overflow, &State) -> bool;
 
-pub(super) const INVARIANTS: [(&str, Invariant); 11] = [
+pub(super) const INVARIANTS: [(&str, Invariant); 12] = [
     ("TypeInv", Overflow::type_inv),
+    ("AckInv", ack_inv),
     ("WalRuleInv", wal_rule_inv),
     ("MemoryInv", memory_inv),
     ("RedoStartInv", redo_start_inv),
@@ -20,6 +21,14 @@ pub(super) const INVARIANTS: [(&str, Invariant); 11] = [
     ("DamagedInv", damaged_inv),
 ];
 
+fn ack_inv(_: &Overflow, s: &State) -> bool {
+    let waits = |n: N| {
+        let mut calls = s.call.iter();
+        calls.any(|call| matches!(call, Call::Write { lsn, .. } if *lsn == n))
+    };
+    (s.durable + 1..=s.log_len).all(waits)
+}
+
 impl Overflow {
     /// Each value is in the set that its variable ranges over. Holds by construction, except for
     /// contents, blocks and the order of LSNs.
@@ -28,7 +37,7 @@ impl Overflow {
         let pointer = |at: &Pointer| at.set() & !self.all_blocks() == 0;
         let entry = |entry: &Entry| content(entry.value) && pointer(&entry.at);
         let called = |call: &Call| match *call {
-            Call::Idle => true,
+            Call::Idle | Call::Refused => true,
             Call::Get { from, got, .. } => entry(&from) && (got == PENDING || content(got)),
             Call::Write { value, to, .. } => content(value) && pointer(&to),
         };

@@ -100,6 +100,8 @@ pub enum Bug {
     TakesRedoneOnly,
     /// Recovery takes every block that looks like a value's.
     TakesWhatLooksSo,
+    /// A write is acknowledged as soon as its record is appended.
+    AcksAtOnce,
 }
 
 /// The module with its constants. Sets of clients, keys, blocks and writes are bit sets.

@@ -72,7 +72,7 @@ impl Overflow {
 
     fn client_steps(&self, s: &State, c: u8, actions: &mut Vec<Action>) {
         match s.call[usize::from(c)] {
-            Call::Idle => self.calls(s, c, actions),
+            Call::Idle | Call::Refused => self.calls(s, c, actions),
             Call::Write { value, at, lsn, .. } => match at {
                 Writing::Called if self.size_of(value) > 0 => {
                     let size = self.size_of(value);
@@ -81,7 +81,9 @@ impl Overflow {
                     actions.extend(fit.map(|set| Action::WriteBlocks(c, set)));
                 }
                 Writing::Called | Writing::Stored => actions.push(Action::AppendRecord(c)),
-                Writing::Waiting if lsn <= s.durable => actions.push(Action::Acknowledge(c)),
+                Writing::Waiting if lsn <= s.durable || self.bug == Bug::AcksAtOnce => {
+                    actions.push(Action::Acknowledge(c))
+                }
                 Writing::Waiting => {}
             },
             Call::Get { at, .. } => actions.push(match at {
@@ -153,7 +155,12 @@ impl Overflow {
             Action::CallWrite(c, key) => self.call_write(s, c, key),
             Action::WriteBlocks(c, places) => self.write_blocks(s, c, places),
             Action::AppendRecord(c) => self.append_record(s, c),
-            Action::Acknowledge(c) | Action::AnswerGet(c) => s.call[usize::from(c)] = Call::Idle,
+            Action::Acknowledge(c) | Action::AnswerGet(c) => {
+                let call = &mut s.call[usize::from(c)];
+                let at = Reading::Damaged;
+                let damaged = matches!(call, Call::Get { at: now, .. } if *now == at);
+                *call = if damaged { Call::Refused } else { Call::Idle };
+            }
             Action::CallGet(c, key) => s.call[usize::from(c)] = called_get(key),
             Action::CopyRecord(c) => copy_record(s, c),
             Action::ReadBlock(c) => self.read_block(s, c),

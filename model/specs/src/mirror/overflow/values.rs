@@ -58,6 +58,7 @@ impl Overflow {
     fn call_value(&self, call: Call) -> Value {
         match call {
             Call::Idle => Value::record([("op", Value::str("none"))]),
+            Call::Refused => Value::record([("op", Value::str("refused"))]),
             Call::Get {
                 key,
                 at,

@@ -6,8 +6,9 @@ use super::state::{Blocks, Call, Is, LOG_BLOCK, N, PENDING, State, spot};
 
 type Invariant = fn(&PageShadowing, &State) -> bool;
 
-pub(super) const INVARIANTS: [(&str, Invariant); 12] = [
+pub(super) const INVARIANTS: [(&str, Invariant); 13] = [
     ("TypeInv", PageShadowing::type_inv),
+    ("AckInv", ack_inv),
     ("WalRuleInv", PageShadowing::wal_rule_inv),
     ("MemoryInv", PageShadowing::memory_inv),
     ("NotInMemoryInv", PageShadowing::not_in_memory_inv),
@@ -21,13 +22,21 @@ pub(super) const INVARIANTS: [(&str, Invariant); 12] = [
     ("RecoveredInv", PageShadowing::recovered_inv),
 ];
 
+fn ack_inv(_: &PageShadowing, s: &State) -> bool {
+    let waits = |n: N| {
+        let mut calls = s.call.iter();
+        calls.any(|call| matches!(call, Call::Write { lsn, .. } if *lsn == n))
+    };
+    (s.durable + 1..=s.log_len).all(waits)
+}
+
 impl PageShadowing {
     /// Each value is in the set that its variable ranges over. Holds by construction, except for
     /// contents and the order of LSNs.
     pub(super) fn type_inv(&self, s: &State) -> bool {
         let content = |value: N| value <= self.values;
         let called = |call: &Call| match *call {
-            Call::Idle => true,
+            Call::Idle | Call::Refused => true,
             Call::Get { got, .. } => got == PENDING || content(got),
             Call::Write { value, .. } => content(value),
         };

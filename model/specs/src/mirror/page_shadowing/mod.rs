@@ -104,12 +104,14 @@ pub enum Bug {
     ForgetsDirty,
     RestartSkipsFlush,
     LeavesLeftovers,
+    AcksAtOnce,
     AnyImageWillDo,
     BoundForExact,
     BelievesTheFuture,
     ForgetsVersion,
     SnapshotsLate,
     JudgesEndLate,
+    RefusedShows,
 }
 
 /// Whether a trim writes zeros.

@@ -125,8 +125,10 @@ impl Known {
 /// A client's outstanding call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Call {
-    /// No call is outstanding.
+    /// No call is outstanding. The last one, if any, returned, or a crash ended it.
     Idle,
+    /// No call is outstanding. The last one was refused, and has had no effect.
+    Refused,
     /// A get.
     Get {
         /// The key.

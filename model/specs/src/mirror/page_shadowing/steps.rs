@@ -79,12 +79,12 @@ impl PageShadowing {
         let is_in = |key: u8| s.mem[page_of(key)].is_some();
         match s.call[usize::from(c)] {
             Call::Write { lsn, .. } if lsn > 0 => {
-                if lsn <= s.durable {
+                if lsn <= s.durable || self.bug == Bug::AcksAtOnce {
                     actions.push(Action::Acknowledge(c));
                 }
             }
             _ if !s.up => {}
-            Call::Idle => self.calls(s, c, actions),
+            Call::Idle | Call::Refused => self.calls(s, c, actions),
             Call::Get { key, got: PENDING } if is_in(key) => actions.push(Action::ReadPage(c)),
             Call::Get { got: PENDING, .. } => {}
             Call::Get { .. } => actions.push(Action::AnswerGet(c)),

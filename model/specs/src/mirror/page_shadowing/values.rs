@@ -41,6 +41,7 @@ impl PageShadowing {
     fn call_value(&self, call: &Call) -> Value {
         match *call {
             Call::Idle => Value::record([("op", Value::str("none"))]),
+            Call::Refused => Value::record([("op", Value::str("refused"))]),
             Call::Get { key, got } => Value::record([
                 ("op", Value::str("get")),
                 ("key", self.key(key)),

@@ -10,6 +10,7 @@ use crate::Value;
 pub enum Bug {
     None,
     BuffersBeforeFence,
+    AcksAtOnce,
     BitmapBeforePairs,
     LinksBeforeFence,
     SwitchesBeforeFence,

@@ -53,6 +53,9 @@ impl SurrogateBuffer {
                 if is_appended(s, c) && !self.logs_first() {
                     actions.push(Action::WriteBackEntry(c));
                 }
+                if is_appended(s, c) && self.bug == Bug::AcksAtOnce {
+                    actions.push(Action::Acknowledge(c));
+                }
                 if !self.logs_first() || self.is_open(&s.nodes[s.node_of(key)]) {
                     actions.push(Action::BufferPair(c));
                 }

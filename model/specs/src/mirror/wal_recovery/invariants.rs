@@ -27,7 +27,7 @@ impl WalRecovery {
     fn type_inv(&self, s: &State) -> bool {
         let content = |value: N| value <= self.values;
         let called = |call: &Call| match *call {
-            Call::Idle => true,
+            Call::Idle | Call::Refused | Call::Unknown => true,
             Call::Get { got, .. } => got == PENDING || content(got),
             Call::Write { value, .. } => content(value),
         };

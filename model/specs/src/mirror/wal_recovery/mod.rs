@@ -92,6 +92,10 @@ pub enum Bug {
     None,
     /// A write is acknowledged when its record is appended.
     AcksBeforeFlush,
+    /// After a failed flush, a client that waits for it is told that its write is durable.
+    AcksWhenPoisoned,
+    /// After a failed flush, a client is told that its write, which is logged, has not happened.
+    RefusedShows,
     /// A flush acknowledges records that were appended after it began.
     AcksWhatCameLater,
     /// A failed flush is retried.

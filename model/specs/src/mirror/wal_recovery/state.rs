@@ -30,8 +30,12 @@ pub enum At {
 /// A client's outstanding call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Call {
-    /// No call is outstanding.
+    /// No call is outstanding. The last one, if any, returned, or a crash ended it.
     Idle,
+    /// No call is outstanding. The last one was refused, and has had no effect.
+    Refused,
+    /// No call is outstanding. Nobody knows whether the last one has had an effect.
+    Unknown,
     /// A get.
     Get {
         /// The key.

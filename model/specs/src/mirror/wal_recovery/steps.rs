@@ -46,7 +46,7 @@ impl WalRecovery {
             return;
         }
         match s.call[usize::from(c)] {
-            Call::Idle => self.calls(s, c, actions),
+            Call::Idle | Call::Refused | Call::Unknown => self.calls(s, c, actions),
             Call::Get { key, got: PENDING } => {
                 let k = usize::from(key);
                 let late = self.reads == Reads::Wait && s.page[k].lsn > s.it.durable;
@@ -87,7 +87,12 @@ impl WalRecovery {
     }
 
     fn waiting_steps(&self, s: &State, c: u8, lsn: N, actions: &mut Vec<Action>) {
-        if lsn <= s.it.durable || self.bug == Bug::AcksBeforeFlush {
+        let early = match self.bug {
+            Bug::AcksBeforeFlush => true,
+            Bug::AcksWhenPoisoned => s.it.poisoned,
+            _ => false,
+        };
+        if lsn <= s.it.durable || early {
             actions.push(Action::Acknowledge(c));
         }
         if lsn > s.it.durable {
@@ -195,8 +200,14 @@ impl WalRecovery {
                     *got = s.page[usize::from(*key)].value;
                 }
             }
-            Action::AnswerGet(c) | Action::Acknowledge(c) | Action::ReportFailure(c) => {
-                s.call[usize::from(c)] = Call::Idle;
+            Action::AnswerGet(c) | Action::Acknowledge(c) => s.call[usize::from(c)] = Call::Idle,
+            Action::ReportFailure(c) => {
+                let call = &mut s.call[usize::from(c)];
+                *call = match call {
+                    Call::Write { at: At::Called, .. } => Call::Refused,
+                    _ if self.bug == Bug::RefusedShows => Call::Refused,
+                    _ => Call::Unknown,
+                };
             }
             Action::AppendLog(c) => self.append_log(s, c),
             Action::ChangePage(c) => self.change_page(s, c),

@@ -33,6 +33,8 @@ impl WalRecovery {
     fn call_value(&self, call: Call) -> Value {
         match call {
             Call::Idle => Value::record([("op", Value::str("none"))]),
+            Call::Refused => Value::record([("op", Value::str("refused"))]),
+            Call::Unknown => Value::record([("op", Value::str("unknown"))]),
             Call::Get { key, got } => Value::record([
                 ("op", Value::str("get")),
                 ("key", self.key(usize::from(key))),

@@ -50,12 +50,18 @@ impl WriteBatch {
             }
             Action::OpenBatch(c) => self.open_batch(s, c),
             Action::Refuse(c) => {
-                s.call[usize::from(c)] = Call::Idle;
+                s.call[usize::from(c)] = Call::Refused;
                 (s.gate, s.batch, s.pin) = (Gate::Nobody, None, 0);
             }
             Action::Hide(c) => hide(s, c),
             Action::StopShort(c) => {
-                s.call[usize::from(c)] = Call::Idle;
+                let call = &mut s.call[usize::from(c)];
+                let at = Writing::Writing;
+                let own = matches!(call, Call::Batch { at: now, .. } if *now == at);
+                *call = match own && self.bug != Bug::RefusedShows {
+                    true => Call::Unknown,
+                    false => Call::Refused,
+                };
                 s.gate = Gate::Nobody;
                 set_at(s, At::Making);
             }

@@ -5,8 +5,9 @@ use super::state::{At, Call, Change, Gate, KEYS, Kind, N, PENDING, Phase, State,
 
 type Invariant = fn(&WriteBatch, &State) -> bool;
 
-pub(super) const INVARIANTS: [(&str, Invariant); 11] = [
+pub(super) const INVARIANTS: [(&str, Invariant); 12] = [
     ("TypeInv", WriteBatch::type_inv),
+    ("AckInv", ack_inv),
     ("AloneInv", alone_inv),
     ("VisibleInv", visible_inv),
     ("RecoverInv", WriteBatch::recover_inv),
@@ -43,7 +44,7 @@ impl WriteBatch {
         let change =
             |change: &Change| (1..=self.keys).contains(&change.key) && content(change.value);
         let called = |call: &Call| match call {
-            Call::Idle => true,
+            Call::Idle | Call::Refused | Call::Unknown => true,
             Call::Get { got, .. } => *got == PENDING || content(*got),
             Call::Write { change: asked, .. } => change(asked),
             Call::Batch { changes, .. } => changes.iter().all(change),
@@ -92,6 +93,21 @@ fn visible_inv(_: &WriteBatch, s: &State) -> bool {
         *value = s.shown_for(key).unwrap_or(leaf.value);
     }
     s.phase != Phase::Up || seen == s.map_after(effect_end(s))
+}
+
+fn ack_inv(_: &WriteBatch, s: &State) -> bool {
+    let waits = |n: N| {
+        s.call.iter().any(|call| match call {
+            Call::Write { at, lsn, .. } => *at == Writing::Waiting && *lsn == n,
+            _ => false,
+        })
+    };
+    let is_put = |n: N| {
+        let record = s.log.get(usize::from(n) - 1);
+        record.is_some_and(|record| record.kind == Kind::Put)
+    };
+    let kept = |n: N| n <= s.durable || !is_put(n) || waits(n);
+    s.phase != Phase::Up || s.effects.iter().all(|effect| kept(effect.lsn))
 }
 
 fn alone_inv(_: &WriteBatch, s: &State) -> bool {

@@ -117,6 +117,10 @@ pub enum Bug {
     WritersPassClosedGate,
     /// A batch does not wait for the writers that have passed.
     BatchDoesNotWait,
+    /// A write or batch is acknowledged as soon as it is logged.
+    AcksAtOnce,
+    /// A batch that was cut short is reported as refused.
+    RefusedShows,
 }
 
 /// The module with its constants. Sets of clients, keys and writes are bit sets.
@@ -138,7 +142,7 @@ pub struct WriteBatch {
     write_keys: Set,
     readers: Set,
     read_keys: Set,
-    refused: bool,
+    refuses: bool,
     stopped: bool,
     max_crashes: N,
     invariants: Vec<&'static str>,
@@ -181,7 +185,7 @@ impl Mirror for WriteBatch {
             write_keys: subset(config, "WriteKeys", &places)?,
             readers: subset(config, "Readers", &clients)?,
             read_keys: subset(config, "ReadKeys", &places)?,
-            refused: config.bool("Refused")?,
+            refuses: config.bool("Refuses")?,
             stopped: config.bool("Stopped")?,
             max_crashes: config.int("MaxCrashes", u8::MAX)?,
             invariants: listed(config, &INVARIANTS)?,

@@ -112,8 +112,12 @@ pub enum Writing {
 /// A client's outstanding call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Call {
-    /// No call is outstanding.
+    /// No call is outstanding. The last one, if any, returned, or a crash ended it.
     Idle,
+    /// No call is outstanding. The last one was refused, and has had no effect.
+    Refused,
+    /// No call is outstanding. Nobody knows whether the last one has had an effect.
+    Unknown,
     /// A get.
     Get {
         /// The key.

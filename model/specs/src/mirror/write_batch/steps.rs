@@ -21,7 +21,7 @@ impl WriteBatch {
     pub(super) fn enabled(&self, s: &State, actions: &mut Vec<Action>) {
         for c in 0..self.clients.len() as u8 {
             match &s.call[usize::from(c)] {
-                Call::Idle => self.calls(s, c, actions),
+                Call::Idle | Call::Refused | Call::Unknown => self.calls(s, c, actions),
                 Call::Get { at, .. } => actions.push(match at {
                     Reading::Called => Action::Look(c),
                     Reading::Looked => Action::ReadLeaf(c),
@@ -87,9 +87,15 @@ impl WriteBatch {
                 }
             }
             Writing::Passing if self.left(s) >= 1 => actions.push(Action::WriteOne(c)),
-            Writing::Waiting if lsn <= s.durable => actions.push(Action::Acknowledge(c)),
+            Writing::Waiting if self.may_acknowledge(s, lsn) => {
+                actions.push(Action::Acknowledge(c));
+            }
             _ => {}
         }
+    }
+
+    fn may_acknowledge(&self, s: &State, lsn: N) -> bool {
+        lsn <= s.durable || self.bug == Bug::AcksAtOnce
     }
 
     fn client_batch_steps(
@@ -112,10 +118,12 @@ impl WriteBatch {
                     actions.push(Action::OpenBatch(c));
                 }
             }
-            Writing::Writing if self.refused && s.at() == Some(At::Logging) => {
+            Writing::Writing if self.refuses && s.at() == Some(At::Logging) => {
                 actions.push(Action::Refuse(c));
             }
-            Writing::Waiting if lsn <= s.durable => actions.push(Action::Acknowledge(c)),
+            Writing::Waiting if self.may_acknowledge(s, lsn) => {
+                actions.push(Action::Acknowledge(c));
+            }
             _ => {}
         }
     }

@@ -39,6 +39,8 @@ impl WriteBatch {
     fn call_value(&self, call: &Call) -> Value {
         match call {
             Call::Idle => Value::record([("op", Value::str("none"))]),
+            Call::Refused => Value::record([("op", Value::str("refused"))]),
+            Call::Unknown => Value::record([("op", Value::str("unknown"))]),
             Call::Get {
                 key,
                 at,

@@ -65,10 +65,12 @@ impl PageVersions {
             return;
         }
         for c in 0..self.base.clients.len() {
-            if let Call::Get { key, got: PENDING } | Call::Write { key, lsn: 0, .. } =
-                shadow.call[c]
-                && has(s.told, page_of(key))
-            {
+            let key = match shadow.call[c] {
+                Call::Get { key, got: PENDING } | Call::Write { key, lsn: 0, .. } => Some(key),
+                Call::Write { key, .. } if self.base.bug == Bug::RefusedShows => Some(key),
+                _ => None,
+            };
+            if key.is_some_and(|key| has(s.told, page_of(key))) {
                 actions.push(Action::Refuse(c as u8));
             }
         }
@@ -128,7 +130,7 @@ impl PageVersions {
                 self.base.take(&mut s.shadow, step);
                 self.set_versions(s, step);
             }
-            Action::Refuse(c) => s.shadow.call[usize::from(c)] = Call::Idle,
+            Action::Refuse(c) => s.shadow.call[usize::from(c)] = Call::Refused,
             Action::Tell(p) => s.told |= 1 << p,
             Action::BeginCheckpoint => {
                 s.taken = Some(Taken {
