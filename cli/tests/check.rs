@@ -100,12 +100,12 @@ fn a_wrong_count_in_the_manifest_gives_status_1() {
     assert_eq!(smoke(folder.path()).status.code(), Some(0));
     let path = folder.path().join("manifest.json");
     let manifest = std::fs::read_to_string(&path).unwrap();
-    std::fs::write(&path, manifest.replace("52992", "52993")).unwrap();
+    std::fs::write(&path, manifest.replace("53000", "53001")).unwrap();
     let output = smoke(folder.path());
     assert_eq!(output.status.code(), Some(1));
     let said = text(&output.stderr);
     assert!(
-        said.contains("expected distinct states 52993, found 52992"),
+        said.contains("expected distinct states 53001, found 53000"),
         "{said}"
     );
 }

@@ -188,7 +188,7 @@ Contract == INSTANCE DurableMap WITH
     Keys <- Pages,
     base <- Current,
     tail <- <<>>,
-    up <- TRUE
+    phase <- "up"
 
 THEOREM Spec => Contract!Spec
 THEOREM FairSpec => ReturnProp /\ AllocateProp

@@ -28,9 +28,9 @@ VARIABLES
     base,       \* the part of the map that no crash can undo
     tail,       \* the writes after it, in order: a crash may cut a suffix off
     call,       \* what each client is waiting for
-    up          \* FALSE between a crash and the end of recovery
+    phase       \* "up"; "cut" or "killed": how it ended; "opening": recovery is under way
 
-vars == <<base, tail, call, up>>
+vars == <<base, tail, call, phase>>
 
 -----------------------------------------------------------------------------
 (* What a write does: the new contents of some keys.                       *)
@@ -72,36 +72,36 @@ Init ==
     /\ base = [k \in Keys |-> Absent]
     /\ tail = <<>>
     /\ call = [c \in Clients |-> Idle]
-    /\ up = TRUE
+    /\ phase = "up"
 
 (* A client makes a call.                                                  *)
 Call(c) ==
-    /\ up
+    /\ phase = "up"
     /\ ~Waits(c)
     /\ LET requests == {GetCall(k) : k \in Keys}
                            \cup {WriteCall(changes) : changes \in Changes}
                            \cup {ScanCall}
            before   == call
        IN call' \in {[before EXCEPT ![c] = request] : request \in requests}
-    /\ UNCHANGED <<base, tail, up>>
+    /\ UNCHANGED <<base, tail, phase>>
 
 (* The instant at which a `get` takes effect.                              *)
 Read(c) ==
-    /\ up
+    /\ phase = "up"
     /\ call[c].op = "get"
     /\ call[c].got = Pending
     /\ call' = [call EXCEPT ![c].got = Current[call[c].key]]
-    /\ UNCHANGED <<base, tail, up>>
+    /\ UNCHANGED <<base, tail, phase>>
 
 (* A scan reads some more keys, all at the same instant.                   *)
 ReadSome(c) ==
-    /\ up
+    /\ phase = "up"
     /\ call[c].op = "scan"
     /\ \E seen \in SUBSET {k \in Keys : call[c].got[k] = Pending} :
           /\ seen # {}
           /\ call' = [call EXCEPT ![c].got =
                          [k \in Keys |-> IF k \in seen THEN Current[k] ELSE @[k]]]
-    /\ UNCHANGED <<base, tail, up>>
+    /\ UNCHANGED <<base, tail, phase>>
 
 (* A write that has been called and has had no effect so far.              *)
 NotDone(c) == call[c].op = "write" /\ ~call[c].done
@@ -111,18 +111,18 @@ EntryOf(c) == [by |-> c, changes |-> call[c].changes]
 (* The instant at which a write takes effect.  Some of the writes up to it *)
 (* may become durable in the same step.                                    *)
 Write(c) ==
-    /\ up
+    /\ phase = "up"
     /\ NotDone(c)
     /\ call' = [call EXCEPT ![c].done = TRUE]
     /\ LET all == Append(tail, EntryOf(c))
        IN \E n \in 0..Len(all) :
              /\ base' = Apply(base, First(all, n))
              /\ tail' = After(all, n)
-    /\ UNCHANGED up
+    /\ UNCHANGED phase
 
 (* The oldest writes become durable, any number of them.                   *)
 Harden ==
-    /\ UNCHANGED <<call, up>>
+    /\ UNCHANGED <<call, phase>>
     /\ LET all == tail
        IN \E n \in 1..Len(all) :
              /\ base' = Apply(base, First(all, n))
@@ -138,28 +138,28 @@ Answered(c) ==
 
 (* A client gets its answer.  For a write that is the acknowledgement.     *)
 Return(c) ==
-    /\ up
+    /\ phase = "up"
     /\ Answered(c)
     /\ call' = [call EXCEPT ![c] = Idle]
-    /\ UNCHANGED <<base, tail, up>>
+    /\ UNCHANGED <<base, tail, phase>>
 
 (* A client is told that nothing has happened, and nothing will.           *)
 Refuse(c) ==
-    /\ up
+    /\ phase = "up"
     /\ Waits(c)
     /\ call[c].op = "write" => NotDone(c)
     /\ call' = [call EXCEPT ![c] = Refused]
-    /\ UNCHANGED <<base, tail, up>>
+    /\ UNCHANGED <<base, tail, phase>>
 
 (* A client is told that nobody knows whether its write has happened.      *)
 Doubt(c) ==
-    /\ up
+    /\ phase = "up"
     /\ call[c].op = "write"
     /\ call' = [call EXCEPT ![c] = Unknown]
     /\ LET all == tail
        IN tail' = [i \in 1..Len(all) |->
                       IF all[i].by = c THEN [all[i] EXCEPT !.by = Nobody] ELSE all[i]]
-    /\ UNCHANGED <<base, up>>
+    /\ UNCHANGED <<base, phase>>
 
 (* Some of the writes under way, in any order, each once.                  *)
 UnderWay ==
@@ -169,10 +169,9 @@ UnderWay ==
                      \A i, j \in DOMAIN order : order[i] = order[j] => i = j}
     IN {[i \in DOMAIN order |-> EntryOf(order[i])] : order \in once}
 
-(* The power fails.  The oldest writes of the tail survive, any number; if *)
+(* Memory is lost.  The oldest writes of the tail survive, any number; if  *)
 (* all of them do, so may writes under way.                                *)
-Crash ==
-    /\ up' = FALSE
+CutTail ==
     /\ call' = [c \in Clients |-> Idle]
     /\ tail' = <<>>
     /\ LET before == base
@@ -180,9 +179,29 @@ Crash ==
        IN base' \in UNION {{Apply(before, First(all \o more, n)) : n \in 0..Len(all \o more)} :
                              more \in UnderWay}
 
+(* The power fails.                                                        *)
+Crash ==
+    /\ phase' = "cut"
+    /\ CutTail
+
+(* The process dies, and the device keeps what it was given.  For the map  *)
+(* that is the same, because some of the tail may not have left memory.    *)
+Kill ==
+    /\ phase' = "killed"
+    /\ CutTail
+
+(* Recovery begins ...                                                     *)
+Reopen ==
+    /\ phase \in {"cut", "killed"}
+    /\ phase' = "opening"
+    /\ UNCHANGED <<base, tail, call>>
+
+(* ... and ends.  A protocol whose recovery has no beginning of its own,   *)
+(* because it begins in the step that ends the life before, or is a single *)
+(* step, leaves Reopen out: what its state then shows is how it ended.     *)
 Recover ==
-    /\ ~up
-    /\ up' = TRUE
+    /\ phase # "up"
+    /\ phase' = "up"
     /\ UNCHANGED <<base, tail, call>>
 
 Next ==
@@ -190,8 +209,8 @@ Next ==
           Call(c) \/ Read(c) \/ ReadSome(c) \/ Write(c)
           \/ Return(c) \/ Refuse(c) \/ Doubt(c)
     \/ Harden
-    \/ Crash
-    \/ Recover
+    \/ Crash \/ Kill
+    \/ Reopen \/ Recover
 
 Spec == Init /\ [][Next]_vars
 =============================================================================

@@ -10,6 +10,8 @@
 (*  - Writes have an order, and a crash keeps a prefix of it: what is lost *)
 (*    is a suffix of which nothing was ever acknowledged (Crash).  Nothing *)
 (*    in the middle is missing, and nothing comes back.                    *)
+(*  - The power may fail (Crash), or the process die and the device live   *)
+(*    on (Kill), also during recovery.  The state shows which it was.      *)
 (*  - A call ends in one of three ways, and the state shows which.         *)
 (*      Return  the answer; of a write, the acknowledgement: every crash   *)
 (*              keeps it                                                   *)
@@ -23,7 +25,7 @@
 (*    takes a step that is none of these.                                  *)
 (*                                                                         *)
 (* A protocol refines this module by saying what `base`, `tail`, `call`    *)
-(* and `up` are in its own state.  What the contract leaves open on        *)
+(* and `phase` are in its state.   What the contract leaves open on        *)
 (* purpose: a `get` may return a value that a crash then takes back, as    *)
 (* long as its `put` was not acknowledged (see FINDINGS.md, WalRecovery).  *)
 (***************************************************************************)
@@ -44,9 +46,9 @@ VARIABLES
     base,       \* the part of the map that no crash can undo
     tail,       \* the writes after it, in order: a crash may cut a suffix off
     call,       \* what each client is waiting for
-    up          \* FALSE between a crash and the end of recovery
+    phase       \* "up"; "cut" or "killed": how it ended; "opening": recovery is under way
 
-vars == <<base, tail, call, up>>
+vars == <<base, tail, call, phase>>
 
 -----------------------------------------------------------------------------
 (* Calls.  One record for all kinds keeps refinement mappings short: a get *)
@@ -82,7 +84,7 @@ TypeInv ==
     /\ base \in [Keys -> Contents]
     /\ tail \in Seq(Entry)
     /\ call \in [Clients -> AllCalls]
-    /\ up \in BOOLEAN
+    /\ phase \in {"up", "cut", "killed", "opening"}
 
 -----------------------------------------------------------------------------
 RECURSIVE Apply(_, _)
@@ -100,40 +102,40 @@ Init ==
     /\ base = [k \in Keys |-> Absent]
     /\ tail = <<>>
     /\ call = [c \in Clients |-> Idle]
-    /\ up = TRUE
+    /\ phase = "up"
 
 (* A client makes a call.                                                  *)
 Call(c) ==
-    /\ up
+    /\ phase = "up"
     /\ ~Waits(c)
     /\ \E request \in {GetCall(k) : k \in Keys}
                  \cup {WriteCall(k, v) : k \in Keys, v \in Contents}
                  \cup {ScanCall} :
           call' = [call EXCEPT ![c] = request]
-    /\ UNCHANGED <<base, tail, up>>
+    /\ UNCHANGED <<base, tail, phase>>
 
 (* The instant at which a `get` takes effect.                              *)
 Read(c) ==
-    /\ up
+    /\ phase = "up"
     /\ call[c].op = "get"
     /\ call[c].got = Pending
     /\ call' = [call EXCEPT ![c].got = Current[call[c].key]]
-    /\ UNCHANGED <<base, tail, up>>
+    /\ UNCHANGED <<base, tail, phase>>
 
 (* A scan reads some more keys, all at the same instant.                   *)
 ReadSome(c) ==
-    /\ up
+    /\ phase = "up"
     /\ call[c].op = "scan"
     /\ \E seen \in SUBSET {k \in Keys : call[c].got[k] = Pending} :
           /\ seen # {}
           /\ call' = [call EXCEPT ![c].got =
                          [k \in Keys |-> IF k \in seen THEN Current[k] ELSE @[k]]]
-    /\ UNCHANGED <<base, tail, up>>
+    /\ UNCHANGED <<base, tail, phase>>
 
 (* The instant at which a `put` or `delete` takes effect.  Some of the     *)
 (* writes up to it may become durable in the same step.                    *)
 Write(c) ==
-    /\ up
+    /\ phase = "up"
     /\ call[c].op = "write"
     /\ ~call[c].done
     /\ LET all == Append(tail, [by |-> c, key |-> call[c].key, value |-> call[c].value])
@@ -141,14 +143,14 @@ Write(c) ==
              /\ base' = Apply(base, First(all, n))
              /\ tail' = After(all, n)
     /\ call' = [call EXCEPT ![c].done = TRUE]
-    /\ UNCHANGED up
+    /\ UNCHANGED phase
 
 (* The oldest writes become durable, any number of them.                   *)
 Harden ==
     /\ \E n \in 1..Len(tail) :
           /\ base' = Apply(base, First(tail, n))
           /\ tail' = After(tail, n)
-    /\ UNCHANGED <<call, up>>
+    /\ UNCHANGED <<call, phase>>
 
 InTail(c) == \E i \in 1..Len(tail) : tail[i].by = c
 
@@ -160,40 +162,59 @@ Answered(c) ==
 
 (* A client gets its answer.  For a write, this is the acknowledgement.    *)
 Return(c) ==
-    /\ up
+    /\ phase = "up"
     /\ Answered(c)
     /\ call' = [call EXCEPT ![c] = Idle]
-    /\ UNCHANGED <<base, tail, up>>
+    /\ UNCHANGED <<base, tail, phase>>
 
 (* A client is told that nothing has happened, and nothing will.           *)
 Refuse(c) ==
-    /\ up
+    /\ phase = "up"
     /\ Waits(c)
     /\ call[c].op = "write" => ~call[c].done
     /\ call' = [call EXCEPT ![c] = Refused]
-    /\ UNCHANGED <<base, tail, up>>
+    /\ UNCHANGED <<base, tail, phase>>
 
 (* A client is told that nobody knows whether its write has happened.  A   *)
 (* write that has not never will; one that has is like any other write,    *)
 (* but nobody waits for it any more.                                       *)
 Doubt(c) ==
-    /\ up
+    /\ phase = "up"
     /\ call[c].op = "write"
     /\ call' = [call EXCEPT ![c] = Unknown]
     /\ tail' = [i \in 1..Len(tail) |->
                    IF tail[i].by = c THEN [tail[i] EXCEPT !.by = Nobody] ELSE tail[i]]
-    /\ UNCHANGED <<base, up>>
+    /\ UNCHANGED <<base, phase>>
+
+(* Memory is lost.  Of the tail the oldest n writes survive.               *)
+KeepOnly(n) ==
+    /\ base' = Apply(base, First(tail, n))
+    /\ tail' = <<>>
+    /\ call' = [c \in Clients |-> Idle]
 
 (* The power fails; the oldest writes of the tail survive, any number.     *)
 Crash ==
-    /\ \E n \in 0..Len(tail) : base' = Apply(base, First(tail, n))
-    /\ tail' = <<>>
-    /\ call' = [c \in Clients |-> Idle]
-    /\ up' = FALSE
+    /\ phase' = "cut"
+    /\ \E n \in 0..Len(tail) : KeepOnly(n)
 
+(* The process dies, and the device keeps what it was given.  For the map  *)
+(* that is the same, because some of the tail may not have left memory.    *)
+Kill ==
+    /\ phase' = "killed"
+    /\ \E n \in 0..Len(tail) : KeepOnly(n)
+
+(* Recovery begins ...                                                     *)
+Reopen ==
+    /\ phase \in {"cut", "killed"}
+    /\ phase' = "opening"
+    /\ UNCHANGED <<base, tail, call>>
+
+(* ... and ends.  A protocol whose recovery has no beginning of its own,   *)
+(* because it begins in the step that ends the life before, or is a single *)
+(* step, leaves Reopen out: what its state then shows is how it ended.     *)
 Recover ==
-    /\ ~up
-    /\ up' = TRUE
+    /\ phase # "up"
+    /\ phase' = "up"
     /\ UNCHANGED <<base, tail, call>>
 
 Next ==
@@ -201,8 +222,8 @@ Next ==
           Call(c) \/ Read(c) \/ ReadSome(c) \/ Write(c)
           \/ Return(c) \/ Refuse(c) \/ Doubt(c)
     \/ Harden
-    \/ Crash
-    \/ Recover
+    \/ Crash \/ Kill
+    \/ Reopen \/ Recover
 
 Spec == Init /\ [][Next]_vars
 
@@ -219,12 +240,13 @@ WaitingInv ==
     \A c \in Clients : InTail(c) => call[c].op = "write" /\ call[c].done
 
 (* After a crash every client must call again, and no call is half done.   *)
-DownInv == ~up => tail = <<>> /\ \A c \in Clients : call[c] = Idle
+DownInv == phase # "up" => tail = <<>> /\ \A c \in Clients : call[c] = Idle
 
 (* An acknowledged write is durable.                                       *)
 AckProp ==
     [][\A c \in Clients :
-          call[c].op = "write" /\ call'[c] = Idle /\ up' => call[c].done /\ ~InTail(c)]_vars
+          call[c].op = "write" /\ call'[c] = Idle /\ phase' = "up" =>
+              call[c].done /\ ~InTail(c)]_vars
 
 (* A refused write has not taken effect ...                                *)
 RefusedProp ==
@@ -233,14 +255,14 @@ RefusedProp ==
 (* ... and while the store is up nothing shows but the writes of clients   *)
 (* that wait for them, each once.                                          *)
 OnceProp ==
-    [][up' /\ Current' # Current =>
+    [][phase' = "up" /\ Current' # Current =>
           \E c \in Clients :
               /\ call[c].op = "write" /\ ~call[c].done
               /\ call'[c] = [call[c] EXCEPT !.done = TRUE]]_vars
 
-(* A crash keeps what is durable, and so all that was acknowledged.        *)
+(* No end loses what is durable, and so nothing that was acknowledged.     *)
 KeptProp ==
-    [][~up' => \E n \in 0..Len(tail) : base' = Apply(base, First(tail, n))]_vars
+    [][phase' # "up" => \E n \in 0..Len(tail) : base' = Apply(base, First(tail, n))]_vars
 
 THEOREM Spec => [](TypeInv /\ OneWriteInv /\ WaitingInv /\ DownInv)
 THEOREM Spec => AckProp /\ RefusedProp /\ OnceProp /\ KeptProp

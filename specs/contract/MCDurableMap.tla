@@ -18,57 +18,60 @@ TailLimit == Len(tail) <= MaxTail
 CallWhenDown(c) ==
     /\ ~Waits(c)
     /\ call' = [call EXCEPT ![c] = ScanCall]
-    /\ UNCHANGED <<base, tail, up>>
+    /\ UNCHANGED <<base, tail, phase>>
 
 (* A write is acknowledged as soon as it has taken effect.                 *)
 ReturnEarly(c) ==
-    /\ up
+    /\ phase = "up"
     /\ Answered(c) \/ (call[c].op = "write" /\ call[c].done)
     /\ call' = [call EXCEPT ![c] = Idle]
-    /\ UNCHANGED <<base, tail, up>>
+    /\ UNCHANGED <<base, tail, phase>>
 
 (* A write that has taken effect is refused.                               *)
 RefuseDone(c) ==
-    /\ up
+    /\ phase = "up"
     /\ Waits(c)
     /\ call' = [call EXCEPT ![c] = Refused]
     /\ tail' = [i \in 1..Len(tail) |->
                    IF tail[i].by = c THEN [tail[i] EXCEPT !.by = Nobody] ELSE tail[i]]
-    /\ UNCHANGED <<base, up>>
+    /\ UNCHANGED <<base, phase>>
 
 (* A write in doubt stays attributed to its client, whose next write is    *)
 (* mistaken for it.                                                        *)
 DoubtKeepsName(c) ==
-    /\ up
+    /\ phase = "up"
     /\ call[c].op = "write"
     /\ call' = [call EXCEPT ![c] = Unknown]
-    /\ UNCHANGED <<base, tail, up>>
+    /\ UNCHANGED <<base, tail, phase>>
 
 (* A write in doubt is retried after its client was told.                  *)
 DoubtTwice(c) ==
-    /\ up
+    /\ phase = "up"
     /\ call[c].op = "write"
     /\ call' = [call EXCEPT ![c] = Unknown]
     /\ LET nameless == [i \in 1..Len(tail) |->
                            IF tail[i].by = c THEN [tail[i] EXCEPT !.by = Nobody] ELSE tail[i]]
            again    == [by |-> Nobody, key |-> call[c].key, value |-> call[c].value]
        IN tail' = IF call[c].done THEN Append(nameless, again) ELSE nameless
-    /\ UNCHANGED <<base, up>>
+    /\ UNCHANGED <<base, phase>>
 
-(* What a crash leaves lacks a durable write: the key of one is absent.    *)
-CrashLosesDurable ==
-    /\ \E k \in Keys : base' = [base EXCEPT ![k] = Absent]
+(* Once the store has ended like this, nothing durable is left.            *)
+LosesAll(n, how) ==
+    /\ base' = IF phase' = how THEN [k \in Keys |-> Absent] ELSE Apply(base, First(tail, n))
     /\ tail' = <<>>
     /\ call' = [c \in Clients |-> Idle]
-    /\ up' = FALSE
+
+CrashLosesAll(n) == LosesAll(n, "cut")
+
+KillLosesAll(n) == LosesAll(n, "killed")
 
 (* A write takes effect twice, as with a retry that does not check.        *)
 WriteTwice(c) ==
-    /\ up
+    /\ phase = "up"
     /\ call[c].op = "write"
     /\ ~call[c].done
     /\ LET entry == [by |-> c, key |-> call[c].key, value |-> call[c].value]
        IN tail' = tail \o <<entry, entry>>
     /\ call' = [call EXCEPT ![c].done = TRUE]
-    /\ UNCHANGED <<base, up>>
+    /\ UNCHANGED <<base, phase>>
 =============================================================================

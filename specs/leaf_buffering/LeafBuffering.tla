@@ -560,8 +560,12 @@ AbstractCall ==
                        \/ call[c].at = "begun" /\ found[call[c].key] = call[c].value]
         ELSE call[c]]
 
+(* While words settle each state is what one crash left; the last of them  *)
+(* is the crash, and recovery begins in the same step (Restart).           *)
+AbstractPhase == IF phase = "recovery" THEN "cut" ELSE "up"
+
 Contract == INSTANCE DurableMap WITH
-    base <- found, tail <- <<>>, call <- AbstractCall, up <- (phase \in {"up", "failing"})
+    base <- found, tail <- <<>>, call <- AbstractCall, phase <- AbstractPhase
 
 THEOREM Spec => Contract!Spec
 =============================================================================

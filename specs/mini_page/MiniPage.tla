@@ -304,7 +304,7 @@ Contract == INSTANCE DurableMap WITH
                 base <- Map,
                 tail <- <<>>,
                 call <- [c \in Clients |-> ContractCall(c)],
-                up   <- TRUE
+                phase <- "up"
 
 THEOREM Spec => Contract!Spec
 THEOREM Spec => [](TypeInv /\ PartitionInv /\ RouteInv /\ LockInv /\ ArrivalInv

@@ -421,6 +421,9 @@ AbstractTail ==
         LET n == durable + i
         IN [by |-> WriterOf(n), key |-> log[n].key, value |-> log[n].entry.value]]
 
+(* Recovery begins in the step that is the power cut.                      *)
+AbstractPhase == IF phase = "up" THEN "up" ELSE "cut"
+
 AbstractCall ==
     [c \in Clients |->
         CASE call[c].op = "write" ->
@@ -432,7 +435,8 @@ AbstractCall ==
           [] OTHER -> call[c]]
 
 Contract == INSTANCE DurableMap WITH
-    base <- MapAfter(durable), tail <- AbstractTail, call <- AbstractCall, up <- (phase = "up")
+    base <- MapAfter(durable), tail <- AbstractTail, call <- AbstractCall,
+    phase <- AbstractPhase
 
 THEOREM Spec => Contract!Spec
 =============================================================================

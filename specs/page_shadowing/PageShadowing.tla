@@ -301,7 +301,7 @@ ForgetMemory ==
     /\ call' = [c \in Clients |-> Idle]
     /\ mem' = [p \in Pages |-> Out]
     /\ poisoned' = FALSE
-    /\ phase' = "redo" /\ redone' = redoStart
+    /\ redone' = redoStart
     /\ crashes' = crashes + 1
     /\ UNCHANGED redoStart
 
@@ -323,6 +323,7 @@ Crash ==
     /\ lost' = NoneLost
     /\ valid' = [p \in Pages |-> Unknown]
     /\ ForgetMemory
+    /\ phase' = "cut"
 
 (* The process is restarted without a power failure.  What it reads is not *)
 (* therefore durable, and after a failed flush a flush does not make it    *)
@@ -355,10 +356,11 @@ Restart ==
              ELSE /\ dev' = [p \in Pages |-> WrittenAgain(p, read[p])]
                   /\ lost' = [p \in Pages |-> lost[p] \ Rewritten(p, read[p])]
     /\ ForgetMemory
+    /\ phase' = "killed"
 
 (* A record is redone on its page, unless the page has it already.         *)
 RedoRecord ==
-    /\ phase = "redo" /\ Serving
+    /\ phase # "up" /\ Serving
     /\ redone < Len(log)
     /\ LET n      == redone + 1
            record == log[n]
@@ -372,7 +374,7 @@ RedoRecord ==
 
 (* Pages that the log does not name are read when they are asked for.      *)
 FinishRedo ==
-    /\ phase = "redo" /\ Serving
+    /\ phase # "up" /\ Serving
     /\ redone = Len(log)
     /\ phase' = "up" /\ redone' = 0
     /\ UNCHANGED <<call, logVars, mem, valid, deviceVars, crashes>>
@@ -465,17 +467,17 @@ RedoStartInv == \A p \in Pages : \A blocks \in Left(dev[p]) : HasChanges(p, AsRe
 
 (* After a crash: no page lacks changes that the log cannot redo ...       *)
 KeptInv ==
-    phase = "redo" => \A p \in Pages : \A blocks \in Read(dev[p]) : HasChanges(p, blocks)
+    phase # "up" => \A p \in Pages : \A blocks \in Read(dev[p]) : HasChanges(p, blocks)
 
 (* ... no page is in a state that never existed ...                        *)
 ImageInv ==
-    phase = "redo" => \A p \in Pages : \A blocks \in Read(dev[p]) :
+    phase # "up" => \A p \in Pages : \A blocks \in Read(dev[p]) :
         LET image == ReadBoth(blocks).image
         IN image.lsn <= Len(log) /\ image.values = PageAt(p, image.lsn)
 
 (* ... and redo makes them what the log says.                              *)
 RecoveredInv ==
-    phase = "redo" => \A p \in Pages : \A blocks \in Read(dev[p]) :
+    phase # "up" => \A p \in Pages : \A blocks \in Read(dev[p]) :
         RedoFrom(p, ReadBoth(blocks).image, redoStart + 1).values = PageAt(p, Len(log))
 
 (* Liveness: every call is answered, unless a crash comes between.         *)
@@ -512,8 +514,11 @@ AbstractCall ==
               done |-> call[c].at # "called"]
         ELSE call[c]]
 
+(* Recovery begins in the step that ends the life before, so no phase is   *)
+(* "opening".                                                              *)
 Contract == INSTANCE DurableMap WITH
-    base <- MapAfter(durable), tail <- AbstractTail, call <- AbstractCall, up <- (phase = "up")
+    base <- MapAfter(durable), tail <- AbstractTail, call <- AbstractCall,
+    phase <- phase
 
 THEOREM Spec => Contract!Spec
 =============================================================================

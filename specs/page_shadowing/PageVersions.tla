@@ -235,7 +235,7 @@ Rot(p) ==
 (* because LSNs are given out again.                                       *)
 FindEndEarly ==
     /\ MayLoseEnd(spoilt)
-    /\ phase = "redo" /\ redone = redoStart
+    /\ phase # "up" /\ redone = redoStart
     /\ told = {} /\ \A p \in Pages : ~IsIn(p) /\ valid[p] = Unknown
     /\ \E n \in redoStart..(durable - 1) : log' = SubSeq(log, 1, n) /\ durable' = n
     /\ FromSnapshot

@@ -34,8 +34,8 @@ VARIABLES
     lost,       \* blocks of each page that a failed flush forgot and that are not rewritten yet
     poisoned,   \* a flush failed: nothing more is written until the next start
     \* Recovery
-    phase,      \* "up", or "redo" between a crash and the end of recovery
-    redone,     \* in "redo": the log has been replayed up to here
+    phase,      \* "up"; in recovery, how it ended: "cut" by a crash, or "killed"
+    redone,     \* in recovery: the log has been replayed up to here
     crashes     \* number of crashes so far
 
 logVars      == <<log, durable, redoStart>>
@@ -94,7 +94,7 @@ TypeInv ==
     /\ \A p \in Pages : DOMAIN dev[p] = Spots /\ \A spot \in Spots : dev[p][spot] # <<>>
     /\ lost \in [Pages -> SUBSET Spots]
     /\ poisoned \in BOOLEAN
-    /\ phase \in {"up", "redo"}
+    /\ phase \in {"up", "cut", "killed"}
     /\ redone \in Lsns /\ crashes \in Nat
 
 Loaded(image, base, stored, dirty) ==

@@ -37,8 +37,8 @@ VARIABLES
     leaf,       \* the words of each leaf
     log,        \* the words of each entry of each log
     \* Recovery
-    phase,      \* "up", or "replay" between a crash and the end of recovery
-    replayed,   \* in "replay": the entries that are done
+    phase,      \* "up"; in recovery, how it ended: "cut" by a crash, or "killed"
+    replayed,   \* in recovery: the entries that are done
     crashes,    \* number of crashes and restarts so far
     \* For checking
     kept        \* the map that no crash can undo: all writes whose entries are persistent
@@ -100,7 +100,7 @@ TypeInv ==
     /\ version \in Nat /\ clock \in Nat
     /\ \A l \in Leaves, spot \in Spots : leaf[l][spot] # <<>>
     /\ \A at \in Entries : DOMAIN log[at[1]][at[2]] = {"pair", "meta"}
-    /\ phase \in {"up", "replay"}
+    /\ phase \in {"up", "cut", "killed"}
     /\ replayed \subseteq Entries
     /\ crashes \in Nat
     /\ kept \in [Keys -> Contents]

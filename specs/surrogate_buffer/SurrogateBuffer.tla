@@ -213,7 +213,7 @@ StartOver(leaves, entries) ==
     /\ clock' = ClockAfter(leaves, entries)
     /\ versions' = OldVersions /\ version' = Cardinality(Spaces)
     /\ call' = [c \in Clients |-> Idle]
-    /\ phase' = "replay" /\ replayed' = {}
+    /\ replayed' = {}
     /\ crashes' = crashes + 1
     /\ UNCHANGED kept
 
@@ -224,6 +224,7 @@ Crash ==
           LET leaves == Found(left)
           IN /\ leaf' = [l \in Leaves |-> AllDurably(leaves[l])]
              /\ StartOver(leaves, Mended(torn))
+    /\ phase' = "cut"
 
 (* The process is restarted without a power failure.  What recovery reads  *)
 (* need not be persistent: it writes all leaves and entries back and       *)
@@ -235,6 +236,7 @@ Restart ==
     /\ LET leaves == Found(LeavesNow)
        IN /\ leaf' = IF Bug = "trusts-what-it-reads" THEN leaf ELSE [l \in Leaves |-> AllDurably(leaves[l])]
           /\ StartOver(leaves, Mended(LogNow(log)))
+    /\ phase' = "killed"
 
 EntryAt(at)  == NewestOf(log[at[1]][at[2]])
 NumberAt(at) == EntryAt(at).meta.number
@@ -261,7 +263,7 @@ IsNext(at) ==
 (* leaves must not cover later entries.  So threads may replay nodes in    *)
 (* parallel, but not logs.                                                 *)
 ReplayEntry ==
-    /\ phase = "replay"
+    /\ phase # "up"
     /\ \E at \in ToReplay :
           /\ IsNext(at)
           /\ LET n     == NodeOf(PairAt(at).key)
@@ -277,7 +279,7 @@ ReplayEntry ==
     /\ UNCHANGED <<call, version, clock, leaf, log, phase, crashes, kept>>
 
 FinishReplay ==
-    /\ phase = "replay"
+    /\ phase # "up"
     /\ ToReplay = {}
     /\ phase' = "up" /\ replayed' = {}
     /\ UNCHANGED <<call, dramVars, leaf, log, crashes, kept>>
@@ -430,8 +432,10 @@ AbstractCall ==
               done |-> call[c].at \in {"durable", "done"}]
         ELSE call[c]]
 
+(* Recovery begins in the step that ends the life before, so no phase is   *)
+(* "opening".                                                              *)
 Contract == INSTANCE DurableMap WITH
-    base <- kept, tail <- <<>>, call <- AbstractCall, up <- (phase = "up")
+    base <- kept, tail <- <<>>, call <- AbstractCall, phase <- phase
 
 THEOREM Spec => Contract!Spec
 =============================================================================

@@ -120,7 +120,7 @@ ForgetMemory ==
     /\ buffer' = <<>> /\ durable' = 0 /\ flushing' = 0
     /\ epoch' = 0 /\ oldest' = 0 /\ poisoned' = FALSE
     /\ page' = EmptyPages /\ dirtied' = Clean
-    /\ checkpoint' = Done /\ phase' = "down" /\ redone' = 0
+    /\ checkpoint' = Done /\ redone' = 0
     /\ crashes' = crashes + 1
     /\ UNCHANGED asked
 
@@ -128,7 +128,7 @@ ForgetMemory ==
 (* in any of its versions, independently of the others.                    *)
 Crash ==
     /\ MayCrash(crashes)
-    /\ phase # "down"
+    /\ ~Down
     /\ \E log \in AfterCrash(logDev), pages \in AfterCrash(pageDev), super \in Survivors(superDev) :
           /\ logDev' = AllDurably(log)
           /\ pageDev' = AllDurably(pages)
@@ -137,6 +137,7 @@ Crash ==
           /\ verdict' = Judge(log, pages, super)
     /\ lost' = NothingLost
     /\ ForgetMemory
+    /\ phase' = "cut"
 
 (* The process dies and is restarted, but the device and its cache live    *)
 (* on: it reads the newest versions, which may still disappear.  So before *)
@@ -147,7 +148,7 @@ Crash ==
 (* Store::open (which flushes, but writes nothing again: see FINDINGS.md). *)
 Restart ==
     /\ MayCrash(crashes)
-    /\ phase # "down"
+    /\ ~Down
     /\ LET log   == NewestOf(logDev)
            pages == NewestOf(pageDev)
            super == Newest(superDev)
@@ -160,6 +161,7 @@ Restart ==
                   /\ superDev' = Durably(super)
                   /\ lost' = NothingLost
     /\ ForgetMemory
+    /\ phase' = "killed"
 
 Super == Newest(superDev)
 
@@ -172,7 +174,7 @@ ToRedoEnd == LogFoundEnd(NewestOf(logDev), Super)
 (* block, under a new epoch, which cuts off the torn tail.                 *)
 (* Store::recover, Log::scan_end, Log::create, Log::keep_from.             *)
 LoadSuperblock ==
-    /\ phase = "down"
+    /\ Down
     /\ phase' = "redo"
     /\ redone' = Super.redo
     /\ epoch' = IF Bug = "keeps-epoch" THEN Super.epoch ELSE Super.epoch + 1
@@ -277,11 +279,11 @@ DurableInv ==
 
 (* No page image overtakes its log record.                                 *)
 WalRuleInv ==
-    phase # "down" => \A k \in Keys : \A image \in Survivors(pageDev[k]) : image.lsn <= durable
+    ~Down => \A k \in Keys : \A image \in Survivors(pageDev[k]) : image.lsn <= durable
 
 (* A page that counts as clean is the same on the device and in memory.    *)
 CleanInv ==
-    phase # "down" => \A k \in Keys : dirtied[k] = 0 => page[k] = Newest(pageDev[k])
+    ~Down => \A k \in Keys : dirtied[k] = 0 => page[k] = Newest(pageDev[k])
 
 (* Memory holds all writes and nothing else.                               *)
 MemoryInv ==
@@ -348,8 +350,10 @@ AbstractCall ==
               done |-> call[c].at # "called"]
         ELSE call[c]]
 
+AbstractPhase == IF phase \in {"redo", "opening"} THEN "opening" ELSE phase
+
 Contract == INSTANCE DurableMap WITH
-    tail <- AbstractTail, call <- AbstractCall, up <- (phase = "up")
+    tail <- AbstractTail, call <- AbstractCall, phase <- AbstractPhase
 
 THEOREM Spec => Contract!Spec
 =============================================================================

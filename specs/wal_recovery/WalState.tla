@@ -31,7 +31,7 @@ VARIABLES
     dirtied,    \* LSN of the first change that its device image lacks; 0: clean
     \* Checkpoint and recovery
     checkpoint, \* its current step, and the end of the log when it began
-    phase,      \* "up"; "down" after a crash; "redo", then "opening": recovering
+    phase,      \* "up"; "cut" by a crash or "killed"; "redo", then "opening": recovering
     redone,     \* in "redo": the log has been replayed up to here
     \* The device
     logDev,     \* the ring of log blocks
@@ -85,7 +85,7 @@ TypeInv ==
     /\ page \in [Keys -> Image]
     /\ dirtied \in [Keys -> Lsns]
     /\ checkpoint \in [at : {"idle", "sweep", "forced", "written", "recorded"}, begin : Lsns]
-    /\ phase \in {"up", "down", "redo", "opening"}
+    /\ phase \in {"up", "cut", "killed", "redo", "opening"}
     /\ redone \in Lsns
     /\ logDev \in [Places -> Seq(LogBlock)] /\ \A p \in Places : logDev[p] # <<>>
     /\ pageDev \in [Keys -> Seq(Image)] /\ \A k \in Keys : pageDev[k] # <<>>
@@ -103,6 +103,9 @@ End         == BufferStart + Len(buffer)
 
 (* The records that are not durable yet.  The first has LSN durable + 1.   *)
 Tail_ == SubSeq(buffer, durable - BufferStart + 1, Len(buffer))
+
+(* Neither up nor recovering.                                              *)
+Down == phase \in {"cut", "killed"}
 
 Waits(c)        == call[c] \notin {Idle, Refused, Unknown}
 Writes(c, step) == call[c].op = "write" /\ call[c].at = step

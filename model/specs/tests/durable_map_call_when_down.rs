@@ -25,24 +25,24 @@ const STEPS: [(&str, &str); 3] = [
         "",
         r##"/\ base = (k1 :> Absent)
 /\ call = (c1 :> [op |-> "none"] @@ c2 :> [op |-> "none"])
+/\ phase = "up"
 /\ tail = <<>>
-/\ up = TRUE
 "##,
     ),
     (
         "Crash",
         r##"/\ base = (k1 :> Absent)
 /\ call = (c1 :> [op |-> "none"] @@ c2 :> [op |-> "none"])
+/\ phase = "cut"
 /\ tail = <<>>
-/\ up = FALSE
 "##,
     ),
     (
         "Call",
         r##"/\ base = (k1 :> Absent)
 /\ call = (c1 :> [got |-> (k1 :> Pending), op |-> "scan"] @@ c2 :> [op |-> "none"])
+/\ phase = "cut"
 /\ tail = <<>>
-/\ up = FALSE
 "##,
     ),
 ];

@@ -113,7 +113,7 @@ mod tests {
     const CONFIG: &str = "CONSTANTS\nClients = {c1}\nKeys = {k1}\nValues = {v1}\nAbsent = Absent\nPending = Pending\n\
         MaxTail = 1\nBug = \"none\"\nINVARIANTS DownInv\n";
     const FIRST: &str =
-        "base = (k1 :> Absent)\ncall = (c1 :> [op |-> \"none\"])\ntail = <<>>\nup = TRUE\n";
+        "base = (k1 :> Absent)\ncall = (c1 :> [op |-> \"none\"])\nphase = \"up\"\ntail = <<>>\n";
 
     #[test]
     fn a_story_that_the_mirror_cannot_follow_is_refused_with_its_step() {

@@ -22,7 +22,7 @@ impl Judge {
     fn lose_power(&mut self, survey: &Survey) -> Accepted {
         let left = self.left(survey)?;
         self.forget();
-        if self.state.phase() == Phase::Down {
+        if self.state.phase().is_down() {
             return self.stutter("a crash before recovery has begun leaves what the last one left");
         }
         if !self.mirror.try_crash(&mut self.state, &left) {
@@ -37,7 +37,7 @@ impl Judge {
         let Some(survey) = self.restarting.take() else {
             return Ok(());
         };
-        if self.state.phase() == Phase::Down {
+        if self.state.phase().is_down() {
             return self.left(&survey).map(drop);
         }
         let left = self.left(&survey)?;
@@ -152,7 +152,9 @@ impl Judge {
     fn is_dead(&self, (epoch, index, _): (u64, u64, usize)) -> bool {
         let s = &self.state;
         let oldest = match (s.phase(), s.checkpoint()) {
-            (Phase::Down, _) => s.super_versions().last().map_or(0, |(_, redo)| redo),
+            (Phase::Cut | Phase::Killed, _) => {
+                s.super_versions().last().map_or(0, |(_, redo)| redo)
+            }
             (_, (Checkpoint::Recorded, begin)) => begin,
             _ => s.oldest(),
         };

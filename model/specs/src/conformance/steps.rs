@@ -259,7 +259,7 @@ impl Judge {
     /// write ends ([`Judge::land`]), since another thread's flush in between need not cover it.
     fn page_writing(&mut self, page: PageId, lsn: Lsn) -> Accepted {
         let key = self.key(page)?;
-        if self.state.poisoned() || self.state.phase() == Phase::Down {
+        if self.state.poisoned() || self.state.phase().is_down() {
             return Err(format!(
                 "WriteBack({key}) is not enabled: nothing is written any more"
             ));

@@ -232,7 +232,7 @@ CrashLeaving(logAt, pagesAt, superAt) ==
     LET log   == [p \in Places |-> logDev[p][logAt[p + 1]]]
         pages == [k \in Keys |-> pageDev[k][pagesAt[k]]]
         super == superDev[superAt]
-    IN /\ phase # "down"
+    IN /\ ~Down
        /\ logDev' = AllDurably(log)
        /\ pageDev' = AllDurably(pages)
        /\ superDev' = Durably(super)
@@ -240,6 +240,7 @@ CrashLeaving(logAt, pagesAt, superAt) ==
        /\ verdict' = Judge(log, pages, super)
        /\ lost' = NothingLost
        /\ ForgetMemory
+       /\ phase' = "cut"
 
 Does ==
     CASE e.do = "CallGet"         -> CallGet(e.c) /\ call'[e.c].key = e.k

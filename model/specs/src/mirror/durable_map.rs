@@ -65,6 +65,20 @@ const NO_ENTRY: Entry = Entry {
     value: 0,
 };
 
+/// The phase of the store's life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
+pub enum Phase {
+    /// The store serves clients.
+    Up,
+    /// The power failed.
+    Cut,
+    /// The process died, and the device lived on.
+    Killed,
+    /// Recovery is under way.
+    Opening,
+}
+
 /// The variables of the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct State {
@@ -73,7 +87,7 @@ pub struct State {
     tail: [Entry; TAIL],
     tail_len: u8,
     call: [Call; CLIENTS],
-    up: bool,
+    phase: Phase,
 }
 
 /// A step.
@@ -95,8 +109,12 @@ pub enum Action {
     Doubt(u8),
     /// This many writes become durable.
     Harden(u8),
-    /// All but this many writes of the tail are lost. If durable writes are: those of this key.
+    /// The power fails: all but this many writes of the tail are lost.
     Crash(u8),
+    /// The process dies: the same.
+    Kill(u8),
+    /// Recovery begins.
+    Reopen,
     /// The store is up again.
     Recover,
 }
@@ -112,7 +130,8 @@ enum Bug {
     RefusedShows,
     UnknownKeepsName,
     UnknownTwice,
-    CrashLosesDurable,
+    CrashLosesAll,
+    KillLosesAll,
 }
 
 /// The module with its constants.
@@ -132,7 +151,7 @@ impl Hash for State {
     // Four words, not thirty single bytes: hashing those took a sixth of the checker's time.
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         let [a, b, c] = self.base;
-        let flags = self.tail_len << 1 | u8::from(self.up);
+        let flags = self.tail_len << 2 | self.phase as u8;
         let calls = self.call.map(Call::word);
         let entries = self
             .tail
@@ -196,6 +215,17 @@ impl State {
         self.tail.copy_within(n.., 0);
         self.tail[TAIL - n..].fill(NO_ENTRY);
         self.tail_len -= n as u8;
+    }
+
+    /// Memory is lost. Of the tail the oldest `kept` writes survive.
+    fn keep_only(&mut self, kept: u8, loses_all: bool) {
+        self.harden(kept);
+        if loses_all {
+            self.base = [ABSENT; KEYS];
+        }
+        self.tail = [NO_ENTRY; TAIL];
+        self.tail_len = 0;
+        self.call = [Call::Idle; CLIENTS];
     }
 
     fn set_call(&mut self, client: u8, call: Call) {
@@ -392,7 +422,7 @@ impl DurableMap {
     }
 
     fn down_inv(&self, s: &State) -> bool {
-        s.up || (s.tail_len == 0 && s.call.iter().all(|call| *call == Call::Idle))
+        s.phase == Phase::Up || (s.tail_len == 0 && s.call.iter().all(|call| *call == Call::Idle))
     }
 }
 
@@ -415,17 +445,20 @@ impl Model for DurableMap {
             tail: [NO_ENTRY; TAIL],
             tail_len: 0,
             call: [Call::Idle; CLIENTS],
-            up: true,
+            phase: Phase::Up,
         }]
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
-        if state.up {
+        if state.phase == Phase::Up {
             for c in 0..self.clients.len() as u8 {
                 self.client_actions(state, c, actions);
             }
         } else {
             actions.push(Action::Recover);
+            if state.phase != Phase::Opening {
+                actions.push(Action::Reopen);
+            }
             if self.bug == Bug::CallWhenDown {
                 let scan = Call::Scan {
                     got: [PENDING; KEYS],
@@ -436,11 +469,8 @@ impl Model for DurableMap {
             }
         }
         actions.extend((1..=state.tail_len).map(Action::Harden));
-        let crashes = match self.bug {
-            Bug::CrashLosesDurable => 0..self.keys.len() as u8,
-            _ => 0..state.tail_len + 1,
-        };
-        actions.extend(crashes.map(Action::Crash));
+        actions.extend((0..=state.tail_len).map(Action::Crash));
+        actions.extend((0..=state.tail_len).map(Action::Kill));
     }
 
     fn next_state(&self, state: &State, action: Action) -> Option<State> {
@@ -469,16 +499,15 @@ impl Model for DurableMap {
             Action::Doubt(c) => self.doubt(&mut next, c)?,
             Action::Harden(n) => next.harden(n),
             Action::Crash(kept) => {
-                match self.bug {
-                    Bug::CrashLosesDurable => next.base[usize::from(kept)] = ABSENT,
-                    _ => next.harden(kept),
-                }
-                next.tail = [NO_ENTRY; TAIL];
-                next.tail_len = 0;
-                next.call = [Call::Idle; CLIENTS];
-                next.up = false;
+                next.keep_only(kept, self.bug == Bug::CrashLosesAll);
+                next.phase = Phase::Cut;
             }
-            Action::Recover => next.up = true,
+            Action::Kill(kept) => {
+                next.keep_only(kept, self.bug == Bug::KillLosesAll);
+                next.phase = Phase::Killed;
+            }
+            Action::Reopen => next.phase = Phase::Opening,
+            Action::Recover => next.phase = Phase::Up,
         }
         Some(next)
     }
@@ -523,7 +552,7 @@ impl Mirror for DurableMap {
                 Value::seq(state.tail().iter().map(|entry| self.entry_value(entry))),
             ),
             ("call", Value::fun(self.clients.iter().cloned().zip(calls))),
-            ("up", state.up.into()),
+            ("phase", Value::variant(state.phase)),
         ]
     }
 }

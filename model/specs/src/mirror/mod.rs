@@ -34,6 +34,27 @@ use stateright::{Model, Property};
 
 use crate::{Config, ConfigError, Value};
 
+/// The phase of a store whose recovery begins in the step that ends the life before. Of recovery it
+/// says how that life ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
+pub enum Phase {
+    /// The store serves clients.
+    Up,
+    /// Recovery, after the power failed.
+    Cut,
+    /// Recovery, after the process died and the device lived on.
+    Killed,
+}
+
+impl Phase {
+    /// Whether the store serves clients.
+    #[must_use]
+    pub fn is_up(self) -> bool {
+        self == Phase::Up
+    }
+}
+
 /// A TLA+ module as a Rust model.
 ///
 /// ```

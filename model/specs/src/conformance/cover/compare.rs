@@ -83,7 +83,9 @@ impl Atlas {
 
     fn oldest_block(&self, s: &State) -> u64 {
         let oldest = match (s.phase(), s.checkpoint()) {
-            (Phase::Down, _) => s.super_versions().last().map_or(0, |(_, redo)| redo),
+            (Phase::Cut | Phase::Killed, _) => {
+                s.super_versions().last().map_or(0, |(_, redo)| redo)
+            }
             (_, (Checkpoint::Recorded, begin)) => begin,
             _ => s.oldest(),
         };

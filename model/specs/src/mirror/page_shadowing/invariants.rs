@@ -57,7 +57,7 @@ impl PageShadowing {
     fn memory_inv(&self, s: &State) -> bool {
         let is =
             |p: usize| s.mem[p].is_none_or(|page| page.image.values == page_at(s, p, s.log_len));
-        !s.up || self.pages().all(is)
+        !s.phase.is_up() || self.pages().all(is)
     }
 
     fn not_in_memory_inv(&self, s: &State) -> bool {
@@ -67,7 +67,7 @@ impl PageShadowing {
                 found.image.values == page_at(s, p, s.log_len)
             })
         };
-        !s.up || self.pages().all(|p| s.mem[p].is_some() || is(p))
+        !s.phase.is_up() || self.pages().all(|p| s.mem[p].is_some() || is(p))
     }
 
     fn clean_inv(&self, s: &State) -> bool {
@@ -125,7 +125,7 @@ impl PageShadowing {
 
     fn kept_inv(&self, s: &State) -> bool {
         let is = |p: usize| all_readings(&s.dev[p]).all(|blocks| self.has_changes(s, p, &blocks));
-        s.up || self.pages().all(is)
+        s.phase.is_up() || self.pages().all(is)
     }
 
     fn image_inv(&self, s: &State) -> bool {
@@ -135,7 +135,7 @@ impl PageShadowing {
                 image.lsn <= s.log_len && image.values == page_at(s, p, image.lsn)
             })
         };
-        s.up || self.pages().all(is)
+        s.phase.is_up() || self.pages().all(is)
     }
 
     fn recovered_inv(&self, s: &State) -> bool {
@@ -145,6 +145,6 @@ impl PageShadowing {
                 image.values == page_at(s, p, s.log_len)
             })
         };
-        s.up || self.pages().all(is)
+        s.phase.is_up() || self.pages().all(is)
     }
 }

@@ -128,7 +128,7 @@ fn newest(s: &State, p: usize) -> Blocks {
 }
 
 fn phase(s: &State) -> &'static str {
-    if s.up { "up" } else { "redo" }
+    if s.phase.is_up() { "up" } else { "redo" }
 }
 
 fn members(set: Set) -> impl Iterator<Item = usize> {

@@ -8,6 +8,7 @@ use super::super::wal_recovery::Versions;
 pub use super::room::Block;
 use super::room::VERSIONS;
 pub(super) use super::room::{CLIENTS, LOG, N, PAGES, ROTTEN, SEGMENTS, Set};
+use crate::mirror::Phase;
 
 /// The blocks of a page: two slots, and its log block.
 pub(super) const SPOTS: usize = 2 * SEGMENTS + 1;
@@ -180,7 +181,7 @@ pub struct State {
     pub(super) dev: [Places; PAGES],
     pub(super) lost: [Set; PAGES],
     pub(super) poisoned: bool,
-    pub(super) up: bool,
+    pub(super) phase: Phase,
     pub(super) redone: N,
     pub(super) crashes: N,
 }
@@ -202,7 +203,7 @@ impl State {
             dev: [[Place::durably(Block::TRIMMED); SPOTS]; PAGES],
             lost: [0; PAGES],
             poisoned: false,
-            up: true,
+            phase: Phase::Up,
             redone: 0,
             crashes: 0,
         }

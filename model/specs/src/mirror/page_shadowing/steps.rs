@@ -9,6 +9,7 @@ use super::state::{
 };
 use super::state::{SPOTS, Set, State, key, page_of, segment_of, spot};
 use super::{Action, Bug, Discards, PageShadowing};
+use crate::mirror::Phase;
 
 /// The members of a bit set of spots.
 fn members(set: Set) -> impl Iterator<Item = usize> {
@@ -48,7 +49,7 @@ impl PageShadowing {
                 actions.push(Action::FailFlush);
             }
         }
-        if s.up {
+        if s.phase.is_up() {
             if s.redo_start < swept(s) {
                 actions.push(Action::Checkpoint);
             }
@@ -83,7 +84,7 @@ impl PageShadowing {
                     actions.push(Action::Acknowledge(c));
                 }
             }
-            _ if !s.up => {}
+            _ if !s.phase.is_up() => {}
             Call::Idle | Call::Refused => self.calls(s, c, actions),
             Call::Get { key, got: PENDING } if is_in(key) => actions.push(Action::ReadPage(c)),
             Call::Get { got: PENDING, .. } => {}
@@ -191,7 +192,7 @@ impl PageShadowing {
             Action::Crash(n, outcome) => self.crash(s, n, outcome),
             Action::Restart(n, reading) => self.restart(s, n, reading),
             Action::RedoRecord => redo_record(s),
-            Action::FinishRedo => (s.up, s.redone) = (true, 0),
+            Action::FinishRedo => (s.phase, s.redone) = (Phase::Up, 0),
         }
     }
 
@@ -302,15 +303,15 @@ impl PageShadowing {
             s.valid[p] = Known::UNKNOWN;
         }
         s.lost = Default::default();
-        self.forget_memory(s);
+        self.forget_memory(s, Phase::Cut);
     }
 
     /// Loses everything in memory (`ForgetMemory`).
-    fn forget_memory(&self, s: &mut State) {
+    fn forget_memory(&self, s: &mut State, phase: Phase) {
         s.call = [Call::Idle; super::CLIENTS];
         s.mem[..self.pages.len()].fill(None);
         s.poisoned = false;
-        (s.up, s.redone) = (false, s.redo_start);
+        (s.phase, s.redone) = (phase, s.redo_start);
         s.crashes += 1;
     }
 
@@ -339,7 +340,7 @@ impl PageShadowing {
                 self.write_again(s, p, &blocks, named);
             }
         }
-        self.forget_memory(s);
+        self.forget_memory(s, Phase::Killed);
     }
 
     /// Writes the chosen image of a page again during a restart (`WrittenAgain`).

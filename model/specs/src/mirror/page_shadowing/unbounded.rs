@@ -176,7 +176,8 @@ impl PageShadowing {
     /// start is where its checkpoint began, and the spec's is the latest possible. Returns `false`
     /// if no image on the device has some change up to `n`.
     pub fn try_checkpoint(&self, s: &mut State, n: u64) -> bool {
-        let may = s.up && !s.poisoned && u64::from(s.redo_start) < n && n <= swept(s).into();
+        let may =
+            s.phase.is_up() && !s.poisoned && u64::from(s.redo_start) < n && n <= swept(s).into();
         if may {
             s.redo_start = n as N;
             s.device_flush();
@@ -195,7 +196,10 @@ impl PageShadowing {
         };
         let p = page_of(record.key);
         let missing = self.missing(s, p);
-        let Some(page) = s.mem[p].as_mut().filter(|_| !s.up && missing == Some(n)) else {
+        let Some(page) = s.mem[p]
+            .as_mut()
+            .filter(|_| !s.phase.is_up() && missing == Some(n))
+        else {
             return false;
         };
         page.change(segment_of(record.key), record.value, n);
@@ -314,7 +318,7 @@ impl State {
     /// Whether the store is up (`phase = "up"`).
     #[must_use]
     pub fn is_up(&self) -> bool {
-        self.up
+        self.phase.is_up()
     }
 
     /// Whether anything is written and not flushed.

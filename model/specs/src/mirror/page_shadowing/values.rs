@@ -144,7 +144,7 @@ impl PageShadowing {
             ("dev", self.by_page(&s.dev, |places| self.places(places))),
             ("lost", self.by_page(&s.lost, |lost| self.lost(*lost))),
             ("poisoned", s.poisoned.into()),
-            ("phase", Value::str(if s.up { "up" } else { "redo" })),
+            ("phase", Value::variant(s.phase)),
             ("redone", lsn(s.redone)),
             ("crashes", lsn(s.crashes)),
         ]

@@ -148,6 +148,6 @@ impl SurrogateBuffer {
             let is_free = s.nodes[s.node_of(key)].lock == Lock::Free;
             !is_free || under_way(key) || s.lookup(key) == s.kept[usize::from(key) - 1]
         };
-        !s.up || self.keys().all(shows)
+        !s.phase.is_up() || self.keys().all(shows)
     }
 }

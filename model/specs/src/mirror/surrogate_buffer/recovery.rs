@@ -8,6 +8,7 @@ use super::state::{Buffered, Call, Node, State};
 use super::steps::is_appended;
 use super::words::{Content, Entry, EntryWords, KEYS, LeafWords, Leaves, Log, N, Set};
 use super::words::{leaf_at, leaves_left, leaves_ways, place};
+use crate::mirror::Phase;
 
 impl SurrogateBuffer {
     pub(super) fn crash_steps(&self, s: &State, actions: &mut Vec<Action>) {
@@ -27,7 +28,7 @@ impl SurrogateBuffer {
         let entries = self.log_left(&s.log).into_iter().nth(entries as usize);
         // `crash_steps` counts the outcomes.
         if let Some(entries) = entries {
-            self.start_over(s, &leaves, entries);
+            self.start_over(s, &leaves, entries, Phase::Cut);
         }
     }
 
@@ -35,14 +36,14 @@ impl SurrogateBuffer {
         let words = s.leaf;
         let leaves = self.found(&s.leaves_now());
         let entries = s.log.map(|log| log.map(|entry| entry.now()));
-        self.start_over(s, &leaves, entries);
+        self.start_over(s, &leaves, entries, Phase::Killed);
         if self.bug == Bug::TrustsWhatItReads {
             s.leaf = words;
         }
     }
 
     /// `StartOver` with these leaves persistent.
-    fn start_over(&self, s: &mut State, leaves: &Leaves, torn: Log) {
+    fn start_over(&self, s: &mut State, leaves: &Leaves, torn: Log, phase: Phase) {
         let entries = torn.map(|log| log.map(|entry| self.mended(entry)));
         let mut nodes = Row::default();
         nodes.push(Node::new(self.index_of(leaves).iter().copied(), []));
@@ -54,7 +55,7 @@ impl SurrogateBuffer {
             clock: self.clock_after(leaves, &entries),
             leaf: leaves.map(|leaf| LeafWords::durably(&leaf)),
             log: entries.map(|log| log.map(|entry| EntryWords::durably(&entry))),
-            up: false,
+            phase,
             replayed: 0,
             crashes: s.crashes + 1,
             kept: s.kept,

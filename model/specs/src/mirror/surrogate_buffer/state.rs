@@ -9,6 +9,7 @@ pub(super) use super::room::CLIENTS;
 use super::row::Row;
 use super::words::{ABSENT, Content, ENTRIES, Entry, EntryWords, Fence, Index, KEYS, LEAVES, Leaf};
 use super::words::{LeafWords, Leaves, N, NO_LEAF, SPACES, Set, leaf_at, place};
+use crate::mirror::Phase;
 
 pub(super) const PENDING: Content = N::MAX;
 
@@ -159,7 +160,7 @@ pub struct State {
     pub(super) clock: N,
     pub(super) leaf: [LeafWords; LEAVES],
     pub(super) log: [[EntryWords; ENTRIES]; SPACES],
-    pub(super) up: bool,
+    pub(super) phase: Phase,
     pub(super) replayed: Set,
     pub(super) crashes: N,
     pub(super) kept: [Content; KEYS],
@@ -239,7 +240,7 @@ impl SurrogateBuffer {
             clock: 1,
             leaf: leaves.map(|leaf| LeafWords::durably(&leaf)),
             log: [[EntryWords::durably(&Entry::default()); ENTRIES]; SPACES],
-            up: true,
+            phase: Phase::Up,
             replayed: 0,
             crashes: 0,
             kept: [ABSENT; KEYS],

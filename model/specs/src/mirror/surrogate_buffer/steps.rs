@@ -7,6 +7,7 @@ use super::Action;
 use super::constants::{Bug, SurrogateBuffer};
 use super::state::{Buffered, Call, Lock, PENDING, State, Step, Version};
 use super::words::{ABSENT, Content, Entry, N, Pair, Set};
+use crate::mirror::Phase;
 
 /// Whether write `n`, counted from 1, is in this set.
 fn has(writes: Set, n: N) -> bool {
@@ -35,7 +36,7 @@ impl SurrogateBuffer {
         for n in 0..s.nodes.len() {
             self.node_steps(s, n, actions);
         }
-        if !s.up {
+        if !s.phase.is_up() {
             self.replay_steps(s, actions);
         }
     }
@@ -60,7 +61,7 @@ impl SurrogateBuffer {
                     actions.push(Action::BufferPair(c));
                 }
             }
-            _ if !s.up => {}
+            _ if !s.phase.is_up() => {}
             Call::Idle => self.calls(s, c, actions),
             Call::Get { key, got: PENDING } => {
                 if s.nodes[s.node_of(key)].lock == Lock::Free {
@@ -144,7 +145,7 @@ impl SurrogateBuffer {
             Action::Crash(leaves, entries) => self.crash(s, leaves, entries),
             Action::Restart => self.restart(s),
             Action::ReplayEntry(space, i) => self.replay_entry(s, (space.into(), i.into())),
-            Action::FinishReplay => (s.up, s.replayed) = (true, 0),
+            Action::FinishReplay => (s.phase, s.replayed) = (Phase::Up, 0),
         }
     }
 

@@ -174,7 +174,7 @@ impl SurrogateBuffer {
             ("clock", Value::int(s.clock)),
             ("leaf", Value::seq(leaves.map(|leaf| self.leaf(leaf)))),
             ("log", Value::seq(logs.map(|entries| log(entries)))),
-            ("phase", Value::str(if s.up { "up" } else { "replay" })),
+            ("phase", Value::variant(s.phase)),
             ("replayed", self.replayed(s.replayed)),
             ("crashes", Value::int(s.crashes)),
             ("kept", Value::seq(kept.map(|value| self.content(*value)))),

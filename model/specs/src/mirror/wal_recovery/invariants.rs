@@ -65,12 +65,12 @@ impl WalRecovery {
 
     fn wal_rule_inv(&self, s: &State) -> bool {
         let durable = s.it.durable;
-        s.it.phase == Phase::Down
+        s.it.phase.is_down()
             || (s.page_dev.iter()).all(|place| place.all().iter().all(|image| image.lsn <= durable))
     }
 
     fn clean_inv(&self, s: &State) -> bool {
-        s.it.phase == Phase::Down
+        s.it.phase.is_down()
             || (s.page.iter().zip(&s.dirtied).zip(&s.page_dev))
                 .all(|((page, dirtied), place)| *dirtied != 0 || *page == place.newest())
     }

@@ -172,12 +172,22 @@ pub enum Checkpoint {
 pub enum Phase {
     /// The store serves clients.
     Up,
-    /// The store is down after a crash.
-    Down,
+    /// The store is down: the power failed.
+    Cut,
+    /// The store is down: the process died, and the device lived on.
+    Killed,
     /// Recovery replays the log.
     Redo,
     /// Recovery takes its final checkpoint.
     Opening,
+}
+
+impl Phase {
+    /// Whether the store is neither up nor recovering (`Down`).
+    #[must_use]
+    pub fn is_down(self) -> bool {
+        matches!(self, Phase::Cut | Phase::Killed)
+    }
 }
 
 /// The error that the last crash revealed, if any.
@@ -299,12 +309,12 @@ impl State {
     }
 
     /// Loses everything in memory (`ForgetMemory`).
-    pub(super) fn forget_memory(&mut self) {
+    pub(super) fn forget_memory(&mut self, phase: Phase) {
         let fresh = Self::initial();
         self.it = Scalars {
             asked: self.it.asked,
             epoch: 0,
-            phase: Phase::Down,
+            phase,
             lost: self.it.lost,
             verdict: self.it.verdict,
             crashes: self.it.crashes + 1,

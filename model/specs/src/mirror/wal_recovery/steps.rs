@@ -21,7 +21,7 @@ impl WalRecovery {
 
     pub(super) fn enabled(&self, s: &State, actions: &mut Vec<Action>) {
         self.enabled_but_crashes(s, actions);
-        if s.it.phase != Phase::Down && s.it.crashes < self.max_crashes {
+        if !s.it.phase.is_down() && s.it.crashes < self.max_crashes {
             actions.extend((0..crash_outcomes(s)).map(Action::Crash));
             actions.push(Action::Restart);
         }
@@ -121,7 +121,7 @@ impl WalRecovery {
 
     pub(super) fn page_steps(&self, s: &State, key: u8, actions: &mut Vec<Action>) {
         let (phase, k) = (s.it.phase, usize::from(key));
-        if phase == Phase::Down || s.latched(k) {
+        if phase.is_down() || s.latched(k) {
             return;
         }
         let dirty = s.dirtied[k] != 0;
@@ -136,7 +136,7 @@ impl WalRecovery {
 
     pub(super) fn recovery_steps(&self, s: &State, actions: &mut Vec<Action>) {
         match s.it.phase {
-            Phase::Down => actions.push(Action::LoadSuperblock),
+            Phase::Cut | Phase::Killed => actions.push(Action::LoadSuperblock),
             Phase::Redo => {
                 let end = self.to_redo_end(s);
                 if s.it.redone < end {
@@ -152,7 +152,7 @@ impl WalRecovery {
 
     pub(super) fn checkpoint_steps(&self, s: &State, actions: &mut Vec<Action>) {
         let phase = s.it.phase;
-        if phase == Phase::Down || s.it.poisoned {
+        if phase.is_down() || s.it.poisoned {
             return;
         }
         match s.it.checkpoint {
@@ -398,7 +398,7 @@ impl WalRecovery {
     pub(super) fn crash_leaving(&self, s: &mut State, left: &Medium) {
         (s.base, s.it.verdict) = self.judge(s, left);
         s.leave(left);
-        s.forget_memory();
+        s.forget_memory(Phase::Cut);
     }
 
     fn restart(&self, s: &mut State) {
@@ -409,7 +409,7 @@ impl WalRecovery {
         } else {
             s.leave(&read);
         }
-        s.forget_memory();
+        s.forget_memory(Phase::Killed);
     }
 
     fn load_superblock(&self, s: &mut State) {

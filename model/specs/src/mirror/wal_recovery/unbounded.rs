@@ -94,7 +94,7 @@ impl WalRecovery {
             Action::LoadSuperblock | Action::RedoRecord | Action::FinishRedo => {
                 self.recovery_steps(s, &mut enabled);
             }
-            Action::Restart => return s.it.phase != Phase::Down,
+            Action::Restart => return !s.it.phase.is_down(),
             Action::Crash(_) => return false,
         }
         enabled.contains(&action)
@@ -122,7 +122,7 @@ impl WalRecovery {
     /// Takes a `Crash` that leaves these versions. Returns `false` if there are no such versions or
     /// the power is off already.
     pub fn try_crash(&self, s: &mut State, left: &Left) -> bool {
-        let medium = (s.it.phase != Phase::Down).then(|| pick(s, left));
+        let medium = (!s.it.phase.is_down()).then(|| pick(s, left));
         let Some(Some(medium)) = medium else {
             return false;
         };

@@ -73,7 +73,7 @@ impl PageVersions {
                 }
             })
         };
-        (!s.shadow.up || s.exact | s.told == self.set_of(|_| true))
+        (!s.shadow.phase.is_up() || s.exact | s.told == self.set_of(|_| true))
             && (s.spoilt > 0 || self.base.pages().all(is))
     }
 }

@@ -61,7 +61,7 @@ impl PageVersions {
                 actions.push(Action::Tell(p as u8));
             }
         }
-        if !shadow.up {
+        if !shadow.phase.is_up() {
             return;
         }
         for c in 0..self.base.clients.len() {
@@ -98,7 +98,7 @@ impl PageVersions {
     fn lost_ends(&self, s: &State, actions: &mut Vec<Action>) {
         let shadow = &s.shadow;
         let untouched = |p: usize| shadow.mem[p].is_none() && shadow.valid[p].is == Is::Unknown;
-        let begins = !shadow.up && shadow.redone == shadow.redo_start && s.told == 0;
+        let begins = !shadow.phase.is_up() && shadow.redone == shadow.redo_start && s.told == 0;
         if begins && self.base.pages().all(untouched) {
             actions.extend((shadow.redo_start..shadow.durable).map(Action::FindEndEarly));
         }
@@ -207,7 +207,7 @@ impl PageVersions {
 
 /// The last record up to which all records are redone: part of `IsNewest`.
 pub(super) fn done(s: &State) -> N {
-    if s.shadow.up {
+    if s.shadow.phase.is_up() {
         s.shadow.log_len
     } else {
         s.shadow.redone
