@@ -16,7 +16,8 @@
 (* buffer (LatchLeft); a copied entry gets the new epoch's bit             *)
 (* (ScanBuffer); logs end all at once (Reclaim, DropLogs); recovery        *)
 (* replays the newest entry of a key, from all logs (LeafMemory), and      *)
-(* resets no timestamp.                                                    *)
+(* resets no timestamp; what is read after a kill is first made durable    *)
+(* (WriteBack).                                                            *)
 (*                                                                         *)
 (* A fence and the stores after it are one step: a crash between them is a *)
 (* crash after them that keeps none.  Left out: range queries (each key of *)
@@ -31,6 +32,7 @@ MayGet(c, k)      == TRUE
 MayWrite(c, k, v) == TRUE
 MayClean(e)       == TRUE
 MayCrash(n)       == TRUE
+MayKill(n)        == TRUE
 
 -----------------------------------------------------------------------------
 (* Clients.                                                                *)
@@ -389,17 +391,30 @@ FreeLogs ==
 -----------------------------------------------------------------------------
 (* Crash and recovery.                                                     *)
 
-(* The power fails, at any time, also during recovery.                     *)
-Crash ==
-    /\ phase \in {"up", "recovery"}
-    /\ MayCrash(crashes)
-    /\ phase' = "failing" /\ crashes' = crashes + 1
+ForgetMemory ==
+    /\ crashes' = crashes + 1
     /\ inner' = <<>>
     /\ buffer' = [l \in Leaves |-> EmptyBuffer]
     /\ job' = [w \in Writers |-> NoJob]
     /\ log' = [x \in Loggers |-> NoLog] /\ epoch' = 0 /\ tick' = 0
     /\ cleaning' = NoCleaning
     /\ UNCHANGED <<clientVars, memoryVars>>
+
+(* The power fails, at any time, also during recovery.                     *)
+Crash ==
+    /\ phase \in {"up", "killed", "recovery"}
+    /\ MayCrash(crashes)
+    /\ phase' = "failing"
+    /\ ForgetMemory
+
+(* The process dies, but the power is on: caches keep what is not durable, *)
+(* and a restart reads it.  Until a restart nothing else happens, so the   *)
+(* instant does not matter at which a power failure comes after it.        *)
+Kill ==
+    /\ phase \in {"up", "recovery"}
+    /\ MayKill(crashes)
+    /\ phase' = "killed"
+    /\ ForgetMemory
 
 (* Each word that was not fenced keeps any value that it has had since;    *)
 (* one word a step, from the first address to the last, so that a          *)
@@ -412,13 +427,23 @@ Settle ==
        IN \E v \in Survivors(pm[w]) : Becomes([pm EXCEPT ![w] = Durably(v)])
     /\ UNCHANGED <<clientVars, bufferVars, job, logVars, powerVars>>
 
+(* What is read after a kill need not be durable, and recovery builds on   *)
+(* it: what it finds in a leaf it does not replay.  So all lines are first *)
+(* written back (engine/src/pm/leaves/recover.rs), word by word here, so   *)
+(* that a surviving write becomes durable in one step.                     *)
+WriteBack ==
+    /\ phase = "killed"
+    /\ Dirty(pm) # {}
+    /\ Becomes(Fence(pm, {Least(Dirty(pm))}))
+    /\ UNCHANGED <<clientVars, bufferVars, job, logVars, powerVars>>
+
 (* "Rebuilding their inner nodes in DRAM while traversing the linked list  *)
 (* of leaf nodes in PM"; the logs are read.                                *)
 Restart ==
-    /\ phase = "failing"
-    /\ Dirty(pm) = {}
+    /\ phase \in {"failing", "killed"}
+    /\ Dirty(pm) = {} \/ (phase = "killed" /\ Bug = "trusts-what-it-reads")
     /\ phase' = "recovery"
-    /\ inner' = ListFrom(Medium, 1)
+    /\ inner' = ListFrom(Visible, 1)
     /\ call' = [c \in Clients |-> Idle]
     /\ written' = found
     /\ UNCHANGED <<asked, buffer, job, logVars, memoryVars, crashes>>
@@ -466,7 +491,7 @@ Next ==
           \/ StoreRecords(w) \/ StoreHeader(w) \/ FenceHeader(w)
           \/ StoreNewLeaf(w) \/ StoreLink(w) \/ FenceLink(w)
     \/ FlipEpoch \/ (\E l \in Leaves : ScanBuffer(l)) \/ Reclaim \/ FreeLogs
-    \/ Crash \/ Settle \/ Restart \/ Replay \/ DropLogs \/ Open
+    \/ Crash \/ Kill \/ Settle \/ WriteBack \/ Restart \/ Replay \/ DropLogs \/ Open
 
 Spec == Init /\ [][Next]_vars
 
@@ -482,7 +507,7 @@ ClientStep(c) ==
 CleaningStep == (\E l \in Leaves : ScanBuffer(l)) \/ Reclaim \/ FreeLogs
 
 RecoveryStep ==
-    \/ Settle \/ Restart \/ Replay \/ DropLogs \/ Open
+    \/ Settle \/ WriteBack \/ Restart \/ Replay \/ DropLogs \/ Open
     \/ StoreRecords(Recoverer) \/ StoreHeader(Recoverer) \/ FenceHeader(Recoverer)
     \/ StoreNewLeaf(Recoverer) \/ StoreLink(Recoverer) \/ FenceLink(Recoverer)
 
@@ -502,12 +527,12 @@ UnderWay(k) ==
     {call[c].value : c \in {c \in Clients : call[c].op = "write" /\ call[c].at = "begun" /\ call[c].key = k}}
 
 (* What a crash leaves is what took effect or, for a write in progress,    *)
-(* what it writes.  While the words settle each state is what one crash    *)
-(* left.                                                                   *)
+(* what it writes.  While the words settle, or are written back, each      *)
+(* state is what one crash left.                                           *)
 KeptInv ==
     \A k \in Keys :
         \/ found[k] = written[k]
-        \/ phase = "failing" /\ found[k] \in UnderWay(k)
+        \/ phase \in {"failing", "killed"} /\ found[k] \in UnderWay(k)
 
 (* A key that nobody is writing is found with its last written value.      *)
 LookupInv ==
@@ -560,8 +585,9 @@ AbstractCall ==
                        \/ call[c].at = "begun" /\ found[call[c].key] = call[c].value]
         ELSE call[c]]
 
-(* While words settle each state is what one crash left; the last of them  *)
-(* is the crash, and recovery begins in the same step (Restart).           *)
+(* While words settle, or are written back, each state is what one crash   *)
+(* left; the last of them is the crash, and recovery begins in the same    *)
+(* step (Restart).  To the map a kill is a crash, so they share a phase.   *)
 AbstractPhase == IF phase = "recovery" THEN "cut" ELSE "up"
 
 Contract == INSTANCE DurableMap WITH

@@ -30,8 +30,9 @@ VARIABLES
     \* Persistent memory
     pm,         \* every word
     \* The power
-    phase,      \* "up", "failing" from a power cut until all words have settled, then "recovery"
-    crashes,    \* number of crashes so far
+    phase,      \* "up", "failing" from a power cut until all words have settled, "killed" from the
+                \* end of the process until all are written back, then "recovery"
+    crashes,    \* number of crashes and kills so far
     \* For the observer
     found,      \* what recovery would find, if the power went and no word but the durable ones were left
     written     \* what it should find: the last write of each key that has taken effect
@@ -102,7 +103,7 @@ TypeInv ==
     /\ epoch \in Nat /\ tick \in Nat
     /\ cleaning \in [at : {"idle", "scan", "reclaim"}, todo : SUBSET Leaves, chunks : SUBSET Chunks]
     /\ DOMAIN pm = Words /\ \A w \in Words : pm[w] # <<>>
-    /\ phase \in {"up", "failing", "recovery"} /\ crashes \in Nat
+    /\ phase \in {"up", "failing", "killed", "recovery"} /\ crashes \in Nat
     /\ found \in [Keys -> Contents] /\ written \in [Keys -> Contents]
 
 Init ==

@@ -38,6 +38,7 @@ pub enum Bug {
     StampsAhead,
     SeparatorBetween,
     FlushesLoggedKey,
+    TrustsWhatItReads,
 }
 
 /// The module with its constants. Sets of clients, epochs and writes are bit sets.
@@ -60,5 +61,6 @@ pub struct LeafBuffering {
     pub(super) readers: Set,
     pub(super) flips: Set,
     pub(super) max_crashes: N,
+    pub(super) max_kills: N,
     pub(super) invariants: Vec<&'static str>,
 }

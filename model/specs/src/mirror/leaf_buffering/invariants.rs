@@ -1,18 +1,19 @@
 //! The invariants, by the names of the spec.
 
 use super::constants::LeafBuffering;
-use super::memory::{members, stamp_of};
+use super::memory::{ABSENT, members, stamp_of};
 use super::state::{At, Call, N, PENDING, Phase, Slot, State, WriteAt};
 
 type Invariant = fn(&LeafBuffering, &State) -> bool;
 
-pub(super) const INVARIANTS: [(&str, Invariant); 6] = [
+pub(super) const INVARIANTS: [(&str, Invariant); 7] = [
     ("TypeInv", LeafBuffering::type_inv),
     ("KeptInv", LeafBuffering::kept_inv),
     ("LookupInv", LeafBuffering::lookup_inv),
     ("StampInv", LeafBuffering::stamp_inv),
     ("BitInv", LeafBuffering::bit_inv),
     ("ListInv", LeafBuffering::list_inv),
+    ("NotGoneInv", LeafBuffering::not_gone_inv),
 ];
 
 impl LeafBuffering {
@@ -46,10 +47,17 @@ impl LeafBuffering {
     fn kept_inv(&self, s: &State) -> bool {
         let found = self.recovered(&s.medium());
         let mut keys = self.keys().zip(found.into_iter().zip(s.written));
-        let failing = s.phase == Phase::Failing;
+        let failing = matches!(s.phase, Phase::Failing | Phase::Killed);
         keys.all(|(key, (found, written))| {
             found == written || failing && Self::is_under_way(s, key, found)
         })
+    }
+
+    /// For models without deletes.
+    fn not_gone_inv(&self, s: &State) -> bool {
+        let found = self.recovered(&s.medium());
+        let mut both = s.written.into_iter().zip(found);
+        both.all(|(written, found)| written == ABSENT || found != ABSENT)
     }
 
     fn lookup_inv(&self, s: &State) -> bool {

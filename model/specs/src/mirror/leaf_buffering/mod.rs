@@ -84,8 +84,12 @@ pub enum Action {
     FreeLogs,
     /// A power failure.
     Crash,
+    /// The process ends.
+    Kill,
     /// The next word keeps its n-th version.
     Settle(u8),
+    /// The next word is written back.
+    WriteBack,
     /// The store is started.
     Restart,
     /// A log entry is replayed.
@@ -123,7 +127,7 @@ impl Mirror for LeafBuffering {
     const SPEC: &'static str = "LeafBuffering";
 
     fn from_config(config: &Config) -> Result<Self, ConfigError> {
-        bounded(config, &["MayGet", "MayWrite", "MayClean", "MayCrash"])?;
+        bounded(config, &["MayGet", "MayWrite", "MayClean", "MayCrash", "MayKill"])?;
         let clients = config.members("Clients", CLIENTS)?;
         let keys = count(config, "Keys", KEYS)?;
         let values = count(config, "Values", room::WRITES)?;
@@ -145,6 +149,7 @@ impl Mirror for LeafBuffering {
             readers: subset(config, "Readers", &clients)?,
             flips: subset(config, "Flips", &epochs)?,
             max_crashes: N::from(config.int("MaxCrashes", u8::MAX)?),
+            max_kills: N::from(config.int("MaxKills", u8::MAX)?),
             invariants: listed(config, &INVARIANTS)?,
             clients,
         })

@@ -174,6 +174,8 @@ pub enum Phase {
     Up,
     /// The power has failed, and not all words have settled.
     Failing,
+    /// The process has ended, and not all words have been written back.
+    Killed,
     /// The store is recovering.
     Recovery,
 }

@@ -32,6 +32,19 @@ impl LeafBuffering {
         if s.crashes < self.max_crashes {
             actions.push(Action::Crash);
         }
+        if s.phase == Phase::Killed {
+            let dirty = s.first_dirty().is_some();
+            if dirty {
+                actions.push(Action::WriteBack);
+            }
+            if !dirty || self.bug == Bug::TrustsWhatItReads {
+                actions.push(Action::Restart);
+            }
+            return;
+        }
+        if s.crashes < self.max_kills {
+            actions.push(Action::Kill);
+        }
         let m = s.visible();
         for c in self.clients() {
             if s.phase == Phase::Up {
@@ -215,18 +228,22 @@ impl LeafBuffering {
                 s.fence([FIRST]);
                 s.cleaning = Cleaning::default();
             }
-            Action::Crash => crash(s),
+            Action::Crash => forget(s, Phase::Failing),
+            Action::Kill => forget(s, Phase::Killed),
+            Action::WriteBack => {
+                let word = s.first_dirty();
+                s.fence(word);
+            }
             Action::Settle(version) => {
                 if let Some(place) = s.first_dirty().map(|word| &mut s.pm[word]) {
                     *place = super::memory::Place::durably(place.all()[usize::from(version)]);
                 }
             }
             Action::Restart => {
-                let m = s.medium();
                 s.phase = Phase::Recovery;
-                s.inner = self.list(&m);
+                s.inner = self.list(&s.visible());
                 s.call = [Call::Idle; super::state::CLIENTS];
-                s.written = self.recovered(&m);
+                s.written = self.recovered(&s.medium());
             }
             Action::Replay => self.replay(s),
             Action::DropLogs => self.drop_logs(s),
@@ -563,8 +580,8 @@ fn fence_line(s: &mut State, leaf: u8) {
 }
 
 /// Volatile memory is lost.
-fn crash(s: &mut State) {
-    s.phase = Phase::Failing;
+fn forget(s: &mut State, phase: Phase) {
+    s.phase = phase;
     s.crashes += 1;
     s.inner = Inner::default();
     s.buffer = Default::default();
