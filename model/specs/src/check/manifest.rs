@@ -46,7 +46,7 @@ pub struct Entry {
     /// States of the counterexample, including the initial one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub trace_length: Option<usize>,
-    /// Seconds that TLC took on one core when this was recorded.
+    /// Processor time of TLC when this was recorded, in seconds.
     pub seconds: f64,
     /// Why `tla-mc` gives no verdict, if it gives none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -140,7 +140,7 @@ impl Manifest {
             depth: tlc.depth.filter(|_| holds),
             // For an infinite behaviour, checkers do not agree on a shortest form.
             trace_length: tlc.trace_length.filter(|_| tlc.back_to.is_none()),
-            seconds: tlc.seconds,
+            seconds: tlc.cpu_seconds.unwrap_or(tlc.seconds),
             tla_mc_refuses: (tla_mc.filter(|o| o.verdict == Verdict::Error))
                 .and_then(|o| o.error.clone()),
         };

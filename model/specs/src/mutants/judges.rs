@@ -9,9 +9,9 @@ use crate::Value;
 use crate::check::configs::{BoundedModel, Lane};
 use crate::check::manifest::Manifest;
 
-/// TLC's time for a model that is small enough to judge every mutant. The smoke model and the one
-/// for seeded bugs are used in any case.
-const SMALL: f64 = 60.0;
+/// Distinct states of a model that is small enough to judge every mutant. The smoke model and the
+/// one for seeded bugs are used in any case. Not its time, which depends on the machine.
+const SMALL: u64 = 65_000;
 
 /// A model, and its result for the unchanged protocol.
 #[derive(Clone, Debug)]
@@ -38,8 +38,8 @@ pub(super) fn select(
         if model.must_violate().is_some() {
             return model.name.starts_with("reach");
         }
-        let seconds = manifest.entry(spec, &model.name).map_or(0.0, |e| e.seconds);
-        seconds <= SMALL || ["smoke", "mutation"].contains(&&*model.name)
+        let states = manifest.entry(spec, &model.name).and_then(|e| e.distinct);
+        states.unwrap_or(0) <= SMALL || ["smoke", "mutation"].contains(&&*model.name)
     };
     let mut selected: Vec<BoundedModel> = models.iter().filter(judges).cloned().collect();
     selected.sort_by_key(|model| {
