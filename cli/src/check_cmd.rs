@@ -115,6 +115,9 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     if args.mutate {
         return crate::mutate_cmd::run(args);
     }
+    if args.to_oracle.is_some() {
+        return crate::counterexample::write(args);
+    }
     if args.budget.is_some() {
         return Err(Failure::usage(
             "--budget: expected --against-engine or --mutate, whose time it limits",

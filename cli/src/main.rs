@@ -7,6 +7,7 @@
 //! | `*_cmd` | one subcommand each |
 //! | [`acks`] | what a program says it has written, and the judge of what is left |
 //! | [`checkers`] | checkers of engines, for power cuts |
+//! | [`counterexample`] | counterexamples of the specs as tests of the engine |
 //! | [`output`] | stdout, and files that are written completely or not at all |
 //! | [`rows`], [`new_store`] | records as lines of JSON; new store files made of them |
 //! | [`store_file`] | opening a store file, even if it was cut |
@@ -23,6 +24,7 @@ mod args;
 mod check_cmd;
 mod checkers;
 mod compare_cmd;
+mod counterexample;
 mod crash_writer_cmd;
 mod cuts_cmd;
 mod devices_cmd;

@@ -16,7 +16,8 @@ use clap::{Args, ValueEnum};
     treering check CircularBuffer --mutate --sample 20         every 20th mutant of its actions\n  \
     treering check --mutate --list                   the names of all mutants\n  \
     treering check WalRecovery --only published_free-reads --checker mirror   \
-    print a counterexample\n\n\
+    print a counterexample\n  \
+    treering check WalRecovery --only page-before-log --to-oracle wal.case   as a test of the engine\n\n\
     TLC is fetched through Maven and tla-mc through cargo on first use, into specs/target/; \
     set TLC_JAR and TLA_MC to use your own.\n\
     Exit codes: 0 all as expected, 1 a counterexample or a difference was found, or a score is below \
@@ -80,6 +81,11 @@ pub(crate) struct CheckArgs {
     /// Save the counterexample of the model that --only names as a Rust test
     #[arg(long, value_name = "FILE", requires = "only")]
     pub(crate) save_test: Option<PathBuf>,
+    /// Write the counterexample of the model that --only names as a test of the engine, which
+    /// `treering oracle --replay FILE` runs; - is stdout. The mirror finds it; no other checker
+    /// runs. For WalRecovery
+    #[arg(long, value_name = "FILE", requires = "only", conflicts_with_all = ["checker", "graph", "mutations", "record", "save_test", "json", "against_engine", "mutate"])]
+    pub(crate) to_oracle: Option<PathBuf>,
     /// Accept TLC's results as the expected ones: rewrite specs/manifest.json (after changing a
     /// spec on purpose)
     #[arg(long)]

@@ -22,6 +22,7 @@ use crate::units;
     treering oracle --budget 5m --coverage met.html       and a page of what was never met\n  \
     treering oracle --engine btree:cow/per-commit/64k     durable writes, pages of 64 KiB\n  \
     treering oracle --replay found.program                run a saved program again\n  \
+    treering oracle --replay wal.case                     run a counterexample of a spec\n  \
     treering oracle --exec 'python3 adapter.py'           any engine that speaks docs/EXEC.md\n  \
     treering oracle --exec ./adapter --self-test          does it speak it?\n  \
     treering oracle --exec 'python3 adapter.py' --fs files    power cuts on a drive\n  \
@@ -164,7 +165,9 @@ pub(crate) struct OracleArgs {
     /// Seed of everything random
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
-    /// Run this saved program or history again
+    /// Run this saved program or history again, or the counterexample that `treering check
+    /// --to-oracle` has written. The engine must not follow that, or lose nothing; a build with
+    /// seeded bugs then runs it with the bug that it names
     #[arg(long, value_name = "FILE", conflicts_with_all = ["tree", "mode", "ops", "runs", "threads", "budget", "seed"])]
     pub(crate) replay: Option<PathBuf>,
     /// Enable every seeded bug of our engine, one at a time; each must be caught by the check that

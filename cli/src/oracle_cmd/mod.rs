@@ -34,7 +34,10 @@ use treering_oracle::history::History;
 use treering_oracle::linear;
 use treering_oracle::{Engine, Finding, Program, concurrent, crash, execute, session};
 
+use treering_specs::conformance::case::Case;
+
 use crate::args::{ModeArg, OracleArgs};
+use crate::counterexample;
 use crate::failure::Failure;
 use crate::glossary;
 use crate::interrupt;
@@ -305,6 +308,9 @@ fn replay(
         .is_some_and(|line| line.contains("\"treering.history/1\""))
     {
         return replay_history(&name, &text, json);
+    }
+    if Case::is_one(&text) {
+        return counterexample::replay(&name, &text, json);
     }
     let saved = Program::parse(&text).map_err(|e| Failure::usage(format!("{name}: {e}")))?;
     let engine = match foreign {

@@ -66,6 +66,8 @@ pub(crate) fn prepare(folder: &Path) {
     for name in ["found.program", "oracle-btree-cow-7.program"] {
         write(name, PROGRAM.as_bytes());
     }
+    let case = "check WalRecovery --only page-before-log --to-oracle wal.case";
+    ok(folder, &words(case));
     write("my-drive.toml", ok(folder, &["devices", "ssd"]).as_bytes());
 
     adapters(folder);

@@ -261,6 +261,12 @@ impl Store {
         self.core.write_back_page(page)
     }
 
+    /// The position up to which the log is durable. For tests that drive a store step by step.
+    #[must_use]
+    pub fn durable(&self) -> Lsn {
+        self.core.durable()
+    }
+
     /// Evicts one page if it is cached, clean and not latched, then reads it again. Returns whether
     /// it was evicted. For tests that drive a store step by step.
     ///

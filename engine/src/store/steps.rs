@@ -4,7 +4,7 @@
 
 use super::core::Core;
 use crate::error::Result;
-use crate::types::PageId;
+use crate::types::{Lsn, PageId};
 
 impl Core {
     /// Writes one page back if it is cached, dirty and not latched. Returns whether it was written.
@@ -14,6 +14,11 @@ impl Core {
     pub(crate) fn write_back_page(&self, page: PageId) -> Result<bool> {
         self.tree.leaves().pager.check_poison()?;
         self.tree.leaves().pager.write_back_one(page)
+    }
+
+    /// The position up to which the log is durable.
+    pub(crate) fn durable(&self) -> Lsn {
+        self.tree.leaves().pager.log.durable()
     }
 
     /// Evicts one page if it is cached, clean and not latched, then reads it again. Returns whether

@@ -77,6 +77,7 @@
 //! `btree:cow-lazy`, whose pages become durable only with the table at a checkpoint, so that it is
 //! not an instance of the spec's `WriteBack`.
 
+pub mod case;
 pub mod cover;
 pub mod episode;
 mod fate;
@@ -86,6 +87,7 @@ mod power;
 pub mod record;
 mod recorder;
 pub mod refused;
+pub mod retrace;
 pub mod ring;
 pub mod scale;
 pub mod setup;

@@ -108,7 +108,16 @@ impl Setup {
     /// # Errors
     /// As [`Setup::new`].
     pub fn smoke() -> Result<Setup> {
-        let page_size = 2 * BLOCK_SIZE;
+        Setup::small(2)
+    }
+
+    /// As [`Setup::smoke`], with log blocks of `per_block` records, one or two, and pages that are
+    /// long enough for such a record.
+    ///
+    /// # Errors
+    /// As [`Setup::new`].
+    pub fn small(per_block: u64) -> Result<Setup> {
+        let page_size = 4 / per_block as usize * BLOCK_SIZE;
         let log_bytes = 64 * page_size as u64;
         let options = Options {
             page_size,
@@ -119,7 +128,7 @@ impl Setup {
             write_batch_pages: 1,
             ..Variant::InPlace.options()
         };
-        Setup::with(options, 2, 2)
+        Setup::with(options, 2, per_block)
     }
 
     fn with(options: Options, leaves: usize, per_block: u64) -> Result<Setup> {

@@ -121,7 +121,7 @@ impl Map {
 }
 
 /// Why the engine cannot do this as a step of its own, as far as the state alone tells.
-fn cannot(mirror: &WalRecovery, s: &State, action: Action) -> Option<&'static str> {
+pub(super) fn cannot(mirror: &WalRecovery, s: &State, action: Action) -> Option<&'static str> {
     let log_is_flushed = mirror.log_end(s) == s.durable() && s.flushing() == s.durable();
     let opening = s.phase() == Phase::Opening;
     match action {

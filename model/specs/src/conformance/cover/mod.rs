@@ -25,6 +25,7 @@ mod compare;
 mod device;
 mod graph;
 mod keeper;
+pub(super) mod retrace;
 mod rig;
 
 use std::collections::{BTreeMap, BTreeSet};

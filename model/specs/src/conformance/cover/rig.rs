@@ -162,7 +162,7 @@ impl<'a> Rig<'a> {
             },
             Action::ReportFailure(c) => self.report_failure(c.into(), from),
             Action::WriteBack(k) => self.write_back(k, from),
-            Action::Reload(k) => self.reload(k),
+            Action::Reload(k) => self.reload(k, from),
             Action::BeginCheckpoint => self.begin_checkpoint(from),
             Action::FlushPages => self.flush_pages(from),
             Action::WriteSuperblock => self.checkpoint_goes_on(from, |point| {
@@ -364,6 +364,16 @@ impl<'a> Rig<'a> {
         }
     }
 
+    /// Fails the flush of the log in flight, which the engine with a seeded bug does not notice.
+    pub(super) fn flush_fails_unnoticed(&mut self, to: &State) -> Step {
+        if self.leader.is_none() {
+            return differs("no flush of the log is in flight");
+        }
+        self.device.fail_next_flush();
+        self.end_flush(true)?;
+        self.atlas.compare(&self.device, to).map_err(Not::Same)
+    }
+
     fn answer_write(&mut self, c: usize, well: bool) -> Step {
         let synced = match self.clients[c].synced {
             Some(synced) => synced,
@@ -411,12 +421,13 @@ impl<'a> Rig<'a> {
         Ok(Ok(false))
     }
 
-    fn reload(&mut self, k: u8) -> Step {
+    fn reload(&mut self, k: u8, from: &State) -> Step {
         let page = self.page(k);
         let store = self.store()?;
         // If the page is not in memory, it will be read when it is next asked for.
         let reloaded = store.reload_page(page);
         match reloaded {
+            Ok(false) if from.dirtied(k) != 0 => differs("the dirty page stays in memory"),
             Ok(_) => Ok(()),
             Err(e) => differs(format!("reading it again: {e}")),
         }

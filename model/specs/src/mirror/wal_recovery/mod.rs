@@ -7,10 +7,12 @@
 //! steps.rs       the actions (GroupCommit.tla, WalRecovery.tla)
 //! invariants.rs  the invariants
 //! values.rs      a state as TLA+ values
+//! promised.rs    what a crash must leave
 //! unbounded.rs   the mirror as the judge of a recording
 //! ```
 
 mod invariants;
+mod promised;
 mod reading;
 mod state;
 mod steps;

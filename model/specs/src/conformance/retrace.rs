@@ -1,0 +1,92 @@
+//! Counterexamples as tests of the engine, for the specs along whose steps it can be driven.
+
+use treering_engine::Result;
+
+use super::case::{Case, CaseError, Ending};
+use super::cover::retrace as wal;
+use crate::mirror::wal_recovery::WalRecovery;
+use crate::{Config, Mirror as _};
+
+/// The specs along whose steps the engine can be driven.
+pub const SPECS: [&str; 1] = [WalRecovery::SPEC];
+
+/// Makes a test of the shortest counterexample of a model. `text` is that of its configuration.
+///
+/// ```
+/// use treering_specs::Config;
+/// use treering_specs::conformance::case::Ending;
+/// use treering_specs::conformance::retrace::{Stage, case};
+///
+/// let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../specs/wal_recovery");
+/// let path = format!("{folder}/MCWalRecovery_published_no-wal-rule.cfg");
+/// let text = std::fs::read_to_string(&path).unwrap();
+/// let config = Config::parse(path.as_ref(), &text).unwrap();
+/// let case = case("WalRecovery", "published_no-wal-rule", &config, &text).unwrap();
+/// // The engine has no such bug, so it does not take the step in which the page is written.
+/// let ending = Stage::new(&case).unwrap().run().unwrap();
+/// let Ending::Refused { step, .. } = ending else { panic!("{ending:?}") };
+/// assert_eq!(case.steps[step - 1].action, "WriteBack");
+/// ```
+///
+/// # Errors
+/// The engine cannot be driven along this spec, the configuration does not fit the mirror, or there
+/// is no counterexample.
+pub fn case(
+    spec: &str,
+    model: &str,
+    config: &Config,
+    text: &str,
+) -> std::result::Result<Case, CaseError> {
+    match spec {
+        WalRecovery::SPEC => wal::case(model, config, text),
+        _ => Err(unknown(spec)),
+    }
+}
+
+fn unknown(spec: &str) -> CaseError {
+    let known = SPECS.join(", ");
+    CaseError::Bad(format!(
+        "{spec}: expected a spec along whose steps the engine can be driven: {known}"
+    ))
+}
+
+/// The place where a case runs.
+pub struct Stage(Which);
+
+enum Which {
+    Wal(Box<wal::Stage>),
+}
+
+impl Stage {
+    /// Reads the steps of a case, and prepares the engine. No bug may be switched on.
+    ///
+    /// # Errors
+    /// The engine cannot be driven along its spec, or the steps are not those of the spec.
+    pub fn new(case: &Case) -> std::result::Result<Stage, CaseError> {
+        match case.spec.as_str() {
+            WalRecovery::SPEC => Ok(Stage(Which::Wal(Box::new(wal::Stage::new(case)?)))),
+            other => Err(unknown(other)),
+        }
+    }
+
+    /// Drives the engine through the steps.
+    ///
+    /// # Errors
+    /// The engine's own, before the first step.
+    pub fn run(&self) -> Result<Ending> {
+        match &self.0 {
+            Which::Wal(stage) => stage.run(),
+        }
+    }
+
+    /// As [`Stage::run`], on the engine with the seeded bug that the case names.
+    ///
+    /// # Errors
+    /// As [`Stage::run`].
+    #[cfg(feature = "mutations")]
+    pub fn run_with_bug(&self) -> Result<Ending> {
+        match &self.0 {
+            Which::Wal(stage) => stage.run_with_bug(),
+        }
+    }
+}
