@@ -172,6 +172,8 @@ pub struct Judge {
     pub(super) to_redo: Vec<VecDeque<u64>>,
     /// The process has ended. Later events show whether that was a restart or a crash.
     pub(super) restarting: Option<Arc<Survey>>,
+    /// What the process that began last has read.
+    pub(super) read: Option<Arc<Survey>>,
     /// Something failed that the spec does not model. Until the next opening the engine does less
     /// than the mirror allows.
     pub(super) silent: bool,
@@ -182,6 +184,8 @@ pub struct Judge {
     number: u64,
     tally: Tally,
     trace: Option<Vec<(Step, State)>>,
+    /// The length of the trace before the latest entry.
+    settled: usize,
 }
 
 pub(super) type Accepted = Result<(), String>;
@@ -202,12 +206,14 @@ impl Judge {
             promised: vec![None; clients],
             to_redo: vec![VecDeque::new(); n],
             restarting: None,
+            read: None,
             silent: false,
             empty_checkpoint: false,
             before: None,
             number: 0,
             tally: Tally::default(),
             trace: None,
+            settled: 0,
         }
     }
 
@@ -220,6 +226,13 @@ impl Judge {
     #[must_use]
     pub fn trace(&self) -> &[(Step, State)] {
         self.trace.as_deref().unwrap_or_default()
+    }
+
+    /// The recorded steps of the entry that was judged last.
+    #[must_use]
+    pub(super) fn latest(&self) -> Vec<Step> {
+        let latest = &self.trace()[self.settled..];
+        latest.iter().map(|(step, _)| step.clone()).collect()
     }
 
     /// The mirror that judges.
@@ -248,6 +261,7 @@ impl Judge {
         for entry in entries {
             self.number += 1;
             self.before = None;
+            self.settled = self.trace().len();
             if let Err(why) = self.accept(&entry).and_then(|()| self.check()) {
                 return Err(Box::new(self.refuse(entry, why)));
             }

@@ -78,9 +78,11 @@
 //! not an instance of the spec's `WriteBack`.
 
 pub mod case;
+mod claim;
 pub mod cover;
 pub mod episode;
 mod fate;
+pub mod finding;
 pub mod judge;
 pub mod mini;
 mod power;
@@ -180,6 +182,10 @@ pub struct Report {
     pub tally: Tally,
     /// The first event that the mirror refused, with the seed of its episode.
     pub refusal: Option<(u64, Box<Refusal>)>,
+    /// The store of the last episode, by its place in the list of stores.
+    pub setup: usize,
+    /// Whether the last episode had threads.
+    pub threads: bool,
 }
 
 impl Report {
@@ -269,10 +275,12 @@ pub fn run_on(setups: &[Setup], cast: Cast, seed: u64, budget: Budget) -> Result
             return Ok(report);
         }
         let seed = seeds.word();
-        let setup = &setups[report.episodes as usize % setups.len()];
+        report.setup = report.episodes as usize % setups.len();
+        let setup = &setups[report.setup];
         report.episodes += 1;
+        report.threads = cast.has_threads(report.episodes);
         let until = budget.deadline(began);
-        let (tally, refusal) = one(setup, cast.has_threads(report.episodes), seed, &until)?;
+        let (tally, refusal) = one(setup, report.threads, seed, &until)?;
         report.interrupted += u64::from(until.has_struck());
         report.tally.add(&tally);
         report.refusal = refusal.map(|refusal| (seed, refusal));

@@ -34,7 +34,8 @@ impl Judge {
 
     /// A process that was restarted has begun to recover.
     pub(super) fn restart(&mut self) -> Accepted {
-        let Some(survey) = self.restarting.take() else {
+        self.read = self.restarting.take();
+        let Some(survey) = self.read.clone() else {
             return Ok(());
         };
         if self.state.phase().is_down() {
@@ -149,15 +150,19 @@ impl Judge {
     }
 
     /// Whether a block is no longer part of the log, so that it may have been trimmed.
-    fn is_dead(&self, (epoch, index, _): (u64, u64, usize)) -> bool {
+    pub(super) fn is_dead(&self, (epoch, index, _): (u64, u64, usize)) -> bool {
+        epoch == 0 || index < self.oldest_kept() / self.scale.per_block
+    }
+
+    /// The position before which log blocks may have been trimmed.
+    pub(super) fn oldest_kept(&self) -> u64 {
         let s = &self.state;
-        let oldest = match (s.phase(), s.checkpoint()) {
+        match (s.phase(), s.checkpoint()) {
             (Phase::Cut | Phase::Killed, _) => {
                 s.super_versions().last().map_or(0, |(_, redo)| redo)
             }
             (_, (Checkpoint::Recorded, begin)) => begin,
             _ => s.oldest(),
-        };
-        epoch == 0 || index < oldest / self.scale.per_block
+        }
     }
 }

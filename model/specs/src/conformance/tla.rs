@@ -21,21 +21,21 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::judge::{Judge, Step};
-use crate::Mirror;
+use super::judge::{Judge, Refusal, Step};
+use crate::check::output;
 use crate::check::tools::Tlc;
 use crate::mirror::wide::wal_recovery::unbounded::Left;
 use crate::mirror::wide::wal_recovery::{Action, Call, State, WalRecovery};
-
-/// The name of the module and of its file.
-const NAME: &str = "Recording";
+use crate::{Mirror, Value};
 
 /// The two files that TLC reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Module {
-    /// The text of the module `Recording.tla`.
+    /// The name of the module and of its file.
+    pub name: &'static str,
+    /// The text of the module.
     pub tla: String,
-    /// The text of the configuration `Recording.cfg`.
+    /// The text of the configuration.
     pub cfg: String,
     /// The number of events in it.
     pub events: usize,
@@ -47,6 +47,85 @@ pub struct Module {
 pub fn module(judge: &Judge) -> Option<Module> {
     let trace = judge.trace();
     let (_, end) = trace.last()?;
+    let conjuncts: Vec<String> = (judge.mirror().variables(end).iter())
+        .map(|(name, value)| format!("        /\\ {name} = {value}"))
+        .collect();
+    let ending = RECORDED.replace("@STATE@", &conjuncts.join("\n"));
+    let cfg = "\\* TLC must find a counterexample to NotAtEnd: the recording, followed to its end.\n\
+         INIT TraceInit\nNEXT Follow\nINVARIANTS EndInv NotAtEnd\nCHECK_DEADLOCK FALSE\n";
+    Some(Module {
+        name: "Recording",
+        tla: text("Recording", judge, trace, &ending)?,
+        cfg: cfg.to_owned() + &constants(judge),
+        events: trace.len(),
+    })
+}
+
+/// Writes what a judge has accepted until it refused an event, and that event as the last one. TLC
+/// follows the steps and finds a deadlock in front of the event, because the spec does not allow
+/// it. The episode must have had a single thread.
+///
+/// # Errors
+/// The spec has nothing that the event could be compared with.
+pub fn refused(judge: &Judge, refusal: &Refusal) -> std::result::Result<Module, String> {
+    let all = judge.trace();
+    let latest = judge.latest();
+    let claim = judge.claim(&refusal.entry, &latest)?;
+    // The step whose outcome is refused is written as the claim.
+    let claimed = latest.last().is_some_and(|step| match step {
+        Step::Crash(_) | Step::Take(Action::Restart) => claim.contains("verdict'"),
+        Step::Take(action) => claim.starts_with(WalRecovery::label(action)),
+        _ => false,
+    });
+    let trace = &all[..all.len() - usize::from(claimed)];
+    let told = [
+        format!(
+            "Event {} of the engine is refused because {}.",
+            refusal.number, refusal.why
+        ),
+        format!("It is {:?}.", refusal.entry.heard),
+    ];
+    let told: Vec<String> = told.iter().flat_map(|line| wrapped(line)).collect();
+    let ending = REFUSED
+        .replace("@TOLD@", &told.join("\n"))
+        .replace("@CLAIM@", &claim)
+        .replace("@EVENTS@", &trace.len().to_string());
+    let cfg = format!(
+        "\\* TLC must find a deadlock in the state with at = {}: the spec allows the events before, and\n\
+         \\* not the one that the engine has reported then.\n\
+         INIT TraceInit\nNEXT FollowOrRefuse\n",
+        trace.len() + 1
+    );
+    let tla = text("Finding", judge, trace, &ending);
+    Ok(Module {
+        name: "Finding",
+        tla: tla.ok_or("the episode has steps that the spec does not have")?,
+        cfg: cfg + &constants(judge),
+        events: trace.len(),
+    })
+}
+
+/// The lines of a text as comments.
+fn wrapped(text: &str) -> Vec<String> {
+    const WIDTH: usize = 92;
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        // A star and a parenthesis would end the comment.
+        let word = word.replace("*)", "* )").replace("(*", "( *");
+        let last = lines.last_mut().expect("one at least");
+        if !last.is_empty() && last.len() + word.len() >= WIDTH {
+            lines.push(word);
+        } else {
+            let space = if last.is_empty() { "" } else { " " };
+            last.push_str(space);
+            last.push_str(&word);
+        }
+    }
+    lines.iter().map(|line| format!("\\* {line}")).collect()
+}
+
+/// The module of recorded steps, with its ending.
+fn text(name: &str, judge: &Judge, trace: &[(Step, State)], ending: &str) -> Option<String> {
     let mut events = String::new();
     let mut before = State::first();
     for (i, (step, after)) in trace.iter().enumerate() {
@@ -54,40 +133,37 @@ pub fn module(judge: &Judge) -> Option<Module> {
         let _ = write!(events, "{comma}    [{}]", event(step, &before, after)?);
         before = *after;
     }
-    let (clients, keys) = (judge.promised.len(), judge.keys.len());
-    let names: Vec<String> = (1..=clients)
-        .map(|c| format!("c{c}"))
-        .chain((1..=keys).map(|k| format!("k{k}")))
-        .collect();
-    let variables = judge.mirror().variables(end);
-    let conjuncts: Vec<String> = variables
-        .iter()
-        .map(|(name, value)| format!("        /\\ {name} = {value}"))
-        .collect();
-    let tla = BODY
-        .replace("@MODULE@", NAME)
-        .replace("@NAMES@", &names.join(", "))
-        .replace("@EVENTS@", &events)
-        .replace("@STATE@", &conjuncts.join("\n"));
-    Some(Module {
-        tla,
-        cfg: configuration(judge, &names, clients),
-        events: trace.len(),
-    })
+    Some(
+        BODY.replace("@MODULE@", name)
+            .replace("@NAMES@", &names(judge).join(", "))
+            .replace("@EVENTS@", &events)
+            .replace("@ENDING@", ending),
+    )
 }
 
-fn configuration(judge: &Judge, names: &[String], clients: usize) -> String {
-    let (c, k) = names.split_at(clients);
-    let values: Vec<String> = (1..=judge.state().asked()).map(|n| n.to_string()).collect();
+/// The names of clients and keys.
+fn names(judge: &Judge) -> Vec<String> {
+    let (clients, keys) = (judge.promised.len(), judge.keys.len());
+    (1..=clients)
+        .map(|c| format!("c{c}"))
+        .chain((1..=keys).map(|k| format!("k{k}")))
+        .collect()
+}
+
+fn constants(judge: &Judge) -> String {
+    let names = names(judge);
+    let (c, k) = names.split_at(judge.promised.len());
+    let values: Vec<String> = (1..=judge.state().asked().max(1))
+        .map(|n| n.to_string())
+        .collect();
     let own: Vec<String> = names
         .iter()
         .map(|name| format!("    {name} = {name}"))
         .collect();
     format!(
-        "\\* TLC must find a counterexample to NotAtEnd: the recording, followed to its end.\n\
-         INIT TraceInit\nNEXT Follow\nCONSTANTS\n{}\n    Clients = {{{}}}\n    Keys = {{{}}}\n    Values = {{{}}}\n    \
+        "CONSTANTS\n{}\n    Clients = {{{}}}\n    Keys = {{{}}}\n    Values = {{{}}}\n    \
          Absent = Absent\n    Pending = Pending\n    PerBlock = {}\n    RingBlocks = {}\n    Reads = \"free\"\n    \
-         Bug = \"none\"\nINVARIANTS EndInv NotAtEnd\nCHECK_DEADLOCK FALSE\n",
+         Bug = \"none\"\n",
         own.join("\n"),
         c.join(", "),
         k.join(", "),
@@ -115,7 +191,7 @@ fn event(step: &Step, before: &State, after: &State) -> Option<String> {
     Some(format!("do |-> \"{label}\"{more}"))
 }
 
-fn content(value: u64) -> String {
+pub(super) fn content(value: u64) -> String {
     match value {
         0 => "Absent".into(),
         n => n.to_string(),
@@ -153,7 +229,7 @@ fn arguments(action: Action, before: &State, after: &State) -> String {
     }
 }
 
-fn outcome(left: &Left) -> String {
+pub(super) fn outcome(left: &Left) -> String {
     let list = |versions: &[usize]| {
         let versions: Vec<String> = versions.iter().map(|at| (at + 1).to_string()).collect();
         versions.join(", ")
@@ -169,17 +245,29 @@ fn outcome(left: &Left) -> String {
     )
 }
 
-/// TLC's verdict on a recording.
+/// A checker's verdict on a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The recording is a behaviour of the spec, and its final state is the mirror's.
     Accepted,
-    /// TLC cannot follow the recording to its end.
+    /// The checker cannot follow the recording to its end.
     Refused,
-    /// TLC follows the recording to a different final state.
+    /// As `Refused`, in front of the event with this number, from 1.
+    RefusedAt(usize),
+    /// The checker follows the recording to a different final state.
     EndsElsewhere,
-    /// TLC gave another result, which is quoted.
+    /// The checker gave another result, which is quoted.
     Unclear(String),
+}
+
+/// Writes the module and its configuration to a folder.
+///
+/// # Errors
+/// The files cannot be written.
+pub fn write(module: &Module, folder: &Path) -> std::io::Result<()> {
+    let path = folder.join(format!("{}.tla", module.name));
+    std::fs::write(&path, &module.tla)?;
+    std::fs::write(path.with_extension("cfg"), &module.cfg)
 }
 
 /// Runs TLC on a recording.
@@ -188,23 +276,73 @@ pub enum Verdict {
 /// The files cannot be written, or TLC cannot be started.
 pub fn check(module: &Module, tlc: &Tlc, specs: &Path) -> std::io::Result<Verdict> {
     let folder = tempfile::tempdir()?;
-    let path = folder.path().join(format!("{NAME}.tla"));
-    std::fs::write(&path, &module.tla)?;
-    std::fs::write(path.with_extension("cfg"), &module.cfg)?;
+    write(module, folder.path())?;
     let specs = std::path::absolute(specs)?;
     let library = [specs.join("wal_recovery"), specs.join("contract")];
     let mut command = tlc.command(&library)?;
     command
         .current_dir(folder.path())
-        .args(["-workers", "1", "-metadir", "states", NAME]);
+        .args(["-workers", "1", "-metadir", "states", module.name]);
     let output = command.output()?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    Ok(match output.status.code() {
-        Some(0) => Verdict::Refused,
-        Some(12) if said.contains("Invariant NotAtEnd is violated") => Verdict::Accepted,
-        Some(12) if said.contains("Invariant EndInv is violated") => Verdict::EndsElsewhere,
-        _ => Verdict::Unclear(said.lines().rev().take(40).collect::<Vec<_>>().join("\n")),
-    })
+    Ok(verdict(&String::from_utf8_lossy(&output.stdout)))
+}
+
+/// Runs `tla-mc` on a recording.
+///
+/// # Errors
+/// The files cannot be written, or `tla-mc` cannot be started.
+pub fn check_with_tla_mc(
+    module: &Module,
+    program: &Path,
+    specs: &Path,
+) -> std::io::Result<Verdict> {
+    let folder = tempfile::tempdir()?;
+    write(module, folder.path())?;
+    let program = std::path::absolute(program)?;
+    // It looks for modules in one folder.
+    for part in ["wal_recovery", "contract"] {
+        for entry in std::fs::read_dir(specs.join(part))? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|e| e == "tla")
+                && let Some(name) = path.file_name()
+            {
+                std::fs::copy(&path, folder.path().join(name))?;
+            }
+        }
+    }
+    let output = std::process::Command::new(program)
+        .args(["-workers", "1", "-metadir", "states", "-config"])
+        .arg(format!("{}.cfg", module.name))
+        .arg(format!("{}.tla", module.name))
+        .current_dir(folder.path())
+        .output()?;
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    Ok(verdict(&said))
+}
+
+/// The verdict in a checker's output.
+fn verdict(said: &str) -> Verdict {
+    let found = output::read(said);
+    let at = |step: &crate::graph::Step| {
+        let mut state = step.state.iter();
+        match state.find(|(name, _)| name == "at") {
+            Some((_, Value::Int(at))) => usize::try_from(*at).ok(),
+            _ => None,
+        }
+    };
+    match found.violated.as_deref() {
+        Some("NotAtEnd") => Verdict::Accepted,
+        Some("EndInv") => Verdict::EndsElsewhere,
+        Some("deadlock") => match found.steps.last().and_then(at) {
+            Some(at) => Verdict::RefusedAt(at),
+            None => Verdict::Refused,
+        },
+        None if found.holds => Verdict::Refused,
+        _ => {
+            let last: Vec<&str> = said.lines().rev().take(40).collect();
+            Verdict::Unclear(last.into_iter().rev().collect::<Vec<_>>().join("\n"))
+        }
+    }
 }
 
 /// The actions that occur in a recording.
@@ -272,10 +410,25 @@ TraceInit == Init /\ at = 1
 
 Follow == at <= Len(Events) /\ Does /\ at' = at + 1
 
-NotAtEnd == at <= Len(Events)
+@ENDING@
+=============================================================================
+"#;
+
+/// The ending of a recording that is accepted.
+const RECORDED: &str = r#"NotAtEnd == at <= Len(Events)
 
 EndInv ==
     at > Len(Events) =>
-@STATE@
-=============================================================================
-"#;
+@STATE@"#;
+
+/// The ending of a recording that is refused.
+const REFUSED: &str = r#"@TOLD@
+\* In the spec's terms, this should have been the next step:
+Claim ==
+    @CLAIM@
+
+\* TLC finds a deadlock after @EVENTS@ events, in front of this one.
+FollowOrRefuse ==
+    \/ Follow
+    \/ at = Len(Events) + 1 /\ Claim /\ at' = at + 1
+    \/ at = Len(Events) + 2 /\ UNCHANGED <<vars, at>>"#;
