@@ -12,11 +12,16 @@ use treering_specs::conformance::retrace::{self, Stage};
 
 use crate::args::CheckArgs;
 use crate::check_cmd::specs_folder;
-use crate::failure::{self, Failure};
+use crate::failure::Failure;
 use crate::output::{self, Output, say};
 
-/// What the engine does with the mirror's steps is compared on this tree.
-const ENGINE: &str = "btree:in-place";
+/// The part of the engine that is driven.
+fn engine(case: &Case) -> &'static str {
+    match case.spec.as_str() {
+        "CircularBuffer" => "ring",
+        _ => "btree:in-place",
+    }
+}
 
 impl From<CaseError> for Failure {
     fn from(error: CaseError) -> Failure {
@@ -79,6 +84,9 @@ fn story(case: &Case) -> String {
     let mut text = String::new();
     let (spec, model, property) = (&case.spec, &case.model, &case.property);
     let _ = writeln!(text, "{spec} {model}, {} steps:", case.steps.len());
+    if let Some(adapted) = &case.adapted {
+        let _ = writeln!(text, "  {adapted}.");
+    }
     for (number, step) in (1..).zip(&case.steps) {
         let _ = writeln!(text, "{number:>3}. {step}");
         if number == case.violated_at {
@@ -103,6 +111,10 @@ fn told(case: &Case, ending: &Ending) -> String {
     match ending {
         Ending::Lost(loss) => {
             let mut text = format!("takes all {} steps: {}\n", case.steps.len(), loss.what);
+            if loss.allowed.is_empty() {
+                let _ = write!(text, "  {}", content(&loss.found));
+                return text;
+            }
             let allowed: Vec<String> = loss.allowed.iter().map(content).collect();
             let _ = writeln!(text, "  expected: {}", allowed.join("; or "));
             let found = match loss.found.is_empty() {
@@ -134,7 +146,7 @@ pub(crate) fn replay(name: &str, text: &str, json: Option<&Output>) -> Result<()
     let case = Case::read(text).map_err(|why| Failure::usage(format!("{name}: {why}")))?;
     without_bug();
     let stage = Stage::new(&case).map_err(|e| Failure::usage(format!("{name}: {e}")))?;
-    let broken = |e| failure::engine("the test device", e);
+    let broken = |why: String| Failure::cannot_run(format!("{name}: {why}"));
     let plain = stage.run().map_err(broken)?;
     say(story(&case).as_bytes())?;
     say(format!("The engine {}.\n", told(&case, &plain)).as_bytes())?;
@@ -185,7 +197,7 @@ fn document(case: &Case, plain: &Ending, buggy: Option<&Ending>) -> serde_json::
             _ => None,
         };
         json!({
-            "engine": ENGINE,
+            "engine": engine(case),
             "mode": "counterexample",
             "verdict": if lost { "violated" } else { "holds" },
             "operations": case.steps.len(),
@@ -228,7 +240,7 @@ fn without_bug() {
 }
 
 /// Runs the case with its bug. Without an ending, the text says why it was not run.
-fn with_bug(case: &Case, stage: &Stage) -> treering_engine::Result<(String, Option<Ending>)> {
+fn with_bug(case: &Case, stage: &Stage) -> Result<(String, Option<Ending>), String> {
     let Some(bug) = &case.engine_bug else {
         let text = format!(
             "The engine has no seeded bug that takes these steps ({}).\n",

@@ -115,6 +115,31 @@ fn what_cannot_become_a_test_is_refused_with_the_reason() {
 }
 
 #[test]
+fn a_finding_of_events_is_written_as_a_behaviour() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let said = ends(folder, "oracle --mode events --tla nowhere", 2);
+    assert!(said.contains("--tla nowhere: expected a folder"), "{said}");
+    let line = "oracle --engine btree:in-place --mode events --budget 2s --tla .";
+    ends(folder, line, 0);
+    assert!(!folder.join("Finding.tla").exists());
+    if !cfg!(feature = "mutations") {
+        return;
+    }
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_treering"));
+    command.args(words).current_dir(folder);
+    command.env("TREERING_MUTATION", "checkpoint-skips-pages");
+    let output = command.output().unwrap();
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("Finding.tla: "), "{said}");
+    let module = std::fs::read_to_string(folder.join("Finding.tla")).unwrap();
+    assert!(module.contains("Claim ==\n    FlushPages\n"), "{module}");
+    assert!(folder.join("Finding.cfg").is_file());
+}
+
+#[test]
 fn a_damaged_file_gives_status_2_and_its_step() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();

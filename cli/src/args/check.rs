@@ -83,7 +83,7 @@ pub(crate) struct CheckArgs {
     pub(crate) save_test: Option<PathBuf>,
     /// Write the counterexample of the model that --only names as a test of the engine, which
     /// `treering oracle --replay FILE` runs; - is stdout. The mirror finds it; no other checker
-    /// runs. For WalRecovery
+    /// runs. For CircularBuffer and WalRecovery
     #[arg(long, value_name = "FILE", requires = "only", conflicts_with_all = ["checker", "graph", "mutations", "record", "save_test", "json", "against_engine", "mutate"])]
     pub(crate) to_oracle: Option<PathBuf>,
     /// Accept TLC's results as the expected ones: rewrite specs/manifest.json (after changing a

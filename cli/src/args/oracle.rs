@@ -21,6 +21,7 @@ use crate::units;
     treering oracle --tree bf --budget 75s --fail-fast    stop at the first violation\n  \
     treering oracle --budget 5m --coverage met.html       and a page of what was never met\n  \
     treering oracle --engine btree:cow/per-commit/64k     durable writes, pages of 64 KiB\n  \
+    treering oracle --engine btree:cow --mode events --budget 1m --tla .   a finding as TLA+\n  \
     treering oracle --replay found.program                run a saved program again\n  \
     treering oracle --replay wal.case                     run a counterexample of a spec\n  \
     treering oracle --exec 'python3 adapter.py'           any engine that speaks docs/EXEC.md\n  \
@@ -181,6 +182,11 @@ pub(crate) struct OracleArgs {
     /// folder]
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
+    /// Write an event that the mirror of WalRecovery refuses as a TLA+ behaviour, Finding.tla and
+    /// Finding.cfg in this folder: TLC follows the engine up to it, and finds that the spec does
+    /// not allow it. For the mode events on btree:in-place and btree:cow
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["replay", "mutations", "exec", "so"])]
+    pub(crate) tla: Option<PathBuf>,
     /// Write an HTML page of what the runs met and what they never met; - is stdout
     #[arg(long, value_name = "FILE", conflicts_with_all = ["replay", "mutations"])]
     pub(crate) coverage: Option<PathBuf>,

@@ -3,6 +3,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`adapter`] | our trees behind `--as-adapter` |
+//! | [`behaviour`] | findings of the mode `events` as TLA+ |
 //! | [`engines`] | engines by name |
 //! | [`foreign`] | engines behind `--exec` |
 //! | [`power`] | engines behind `--exec` on a drive, and power cuts |
@@ -14,6 +15,7 @@
 //! | [`coverage`] | the page of what the runs have met |
 
 mod adapter;
+mod behaviour;
 mod coverage;
 mod engines;
 mod foreign;
@@ -67,6 +69,9 @@ pub(crate) fn run(args: &OracleArgs) -> Result<(), Failure> {
         return foreign::self_test(args, json.as_ref());
     }
     let foreign = foreign::Foreign::of(args)?;
+    if let Some(folder) = &args.tla {
+        behaviour::check_folder(folder)?;
+    }
     if let Some(file) = &args.replay {
         return replay(
             file,
@@ -112,7 +117,11 @@ pub(crate) fn run(args: &OracleArgs) -> Result<(), Failure> {
         foreign
             .as_ref()
             .map_or(Ok(()), foreign::Foreign::unbroken)?;
-        tell(engine, row, foreign.as_ref(), save.as_ref())
+        tell(engine, row, foreign.as_ref(), save.as_ref())?;
+        match &args.tla {
+            Some(folder) => behaviour::write(engine, row, folder),
+            None => Ok(()),
+        }
     })? {
         if row.finding.is_none() {
             say(row.line().as_bytes())?;

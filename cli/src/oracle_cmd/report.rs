@@ -69,6 +69,9 @@ pub(super) struct Row {
     /// The limits of the engine that programs should come to.
     pub(super) limits: Edges,
     pub(super) finding: Option<Finding>,
+    /// The episode whose event `WalRecovery` refused: its store, its seed, and whether it had
+    /// threads.
+    pub(super) refused: Option<(usize, u64, bool)>,
     /// The seed of the program that failed, and the smallest program that fails in the same way.
     pub(super) failure: Option<(u64, Box<Found>)>,
 }
@@ -109,6 +112,7 @@ impl Row {
             never: Vec::new(),
             limits: Edges::default(),
             finding: None,
+            refused: None,
             failure: None,
         }
     }
@@ -180,6 +184,7 @@ impl Row {
         self.limits = turn.limits;
         self.history = turn.history;
         self.finding = turn.finding;
+        self.refused = turn.refused;
         self.failure = turn.failure;
     }
 

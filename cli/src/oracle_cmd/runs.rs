@@ -475,6 +475,7 @@ fn by_events(engine: &dyn Engine, plan: &Plan, stores: &Kept, row: &mut Row) {
     for action in report.never_taken() {
         row.actions.want(Area::Step, format!("action {action}"));
     }
+    row.refused = (report.refusal.as_ref()).map(|(seed, _)| (report.setup, *seed, report.threads));
     row.finding = report.refusal.map(|(seed, refusal)| {
         let what = format!("the episode of seed {seed}");
         refusal.in_words(&what)

@@ -1,4 +1,4 @@
-//! Counterexamples of `WalRecovery` on the engine with the seeded bug that corresponds to them: it
+//! Counterexamples of specs on the engine with the seeded bug that corresponds to them: it
 //! takes all their steps, and loses something. Needs the feature `mutations`, and a test binary of
 //! its own, because a bug is switched on for the whole process.
 #![cfg(any(treering_mutations, feature = "mutations"))]
@@ -11,7 +11,17 @@ use treering_specs::conformance::retrace::{Stage, case};
 
 /// The model, the seeded bug of the engine, and what is found after the last step. Nothing is found
 /// if the store does not open.
-const LOSSES: [(&str, &str, &str); 8] = [
+const LOSSES: [(&str, &str, &str); 10] = [
+    (
+        "published_free_list",
+        "ring-listed-block-passed",
+        "in a state that violates FreeListInv",
+    ),
+    (
+        "published_no_padding",
+        "ring-no-padding",
+        "in a state that violates NoStraddleInv",
+    ),
     (
         "published_no-epoch",
         "log-keeps-epoch",
@@ -56,12 +66,16 @@ const LOSSES: [(&str, &str, &str); 8] = [
 
 #[test]
 fn the_engine_with_the_bug_follows_a_counterexample_to_its_loss() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../specs/wal_recovery");
+    let specs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../specs");
     for (model, bug, what) in LOSSES {
-        let path = folder.join(format!("MCWalRecovery_{model}.cfg"));
+        let (spec, folder) = match bug.starts_with("ring-") {
+            true => ("CircularBuffer", "circular_buffer"),
+            false => ("WalRecovery", "wal_recovery"),
+        };
+        let path = specs.join(format!("{folder}/MC{spec}_{model}.cfg"));
         let text = std::fs::read_to_string(&path).unwrap();
         let config = Config::parse(&path, &text).unwrap();
-        let case = case("WalRecovery", model, &config, &text).unwrap();
+        let case = case(spec, model, &config, &text).unwrap();
         assert_eq!(case.engine_bug.as_deref(), Some(bug), "{model}");
         let stage = Stage::new(&case).unwrap();
         match stage.run_with_bug().unwrap() {

@@ -88,6 +88,9 @@ pub struct Case {
     pub model: String,
     /// What the model is for.
     pub title: String,
+    /// How the model differs from the configuration of its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adapted: Option<String>,
     /// The property that the counterexample violates.
     pub property: String,
     /// The seeded bug of the spec.

@@ -94,6 +94,7 @@ pub mod ring;
 pub mod scale;
 pub mod setup;
 pub mod shadow;
+mod shortest;
 pub mod situations;
 mod steps;
 pub mod threads;

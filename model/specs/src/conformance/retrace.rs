@@ -1,14 +1,14 @@
 //! Counterexamples as tests of the engine, for the specs along whose steps it can be driven.
 
-use treering_engine::Result;
-
 use super::case::{Case, CaseError, Ending};
 use super::cover::retrace as wal;
+use super::ring::cover::retrace as ring;
+use crate::mirror::circular_buffer::CircularBuffer;
 use crate::mirror::wal_recovery::WalRecovery;
 use crate::{Config, Mirror as _};
 
 /// The specs along whose steps the engine can be driven.
-pub const SPECS: [&str; 1] = [WalRecovery::SPEC];
+pub const SPECS: [&str; 2] = [CircularBuffer::SPEC, WalRecovery::SPEC];
 
 /// Makes a test of the shortest counterexample of a model. `text` is that of its configuration.
 ///
@@ -31,13 +31,9 @@ pub const SPECS: [&str; 1] = [WalRecovery::SPEC];
 /// # Errors
 /// The engine cannot be driven along this spec, the configuration does not fit the mirror, or there
 /// is no counterexample.
-pub fn case(
-    spec: &str,
-    model: &str,
-    config: &Config,
-    text: &str,
-) -> std::result::Result<Case, CaseError> {
+pub fn case(spec: &str, model: &str, config: &Config, text: &str) -> Result<Case, CaseError> {
     match spec {
+        CircularBuffer::SPEC => ring::case(model, config, text),
         WalRecovery::SPEC => wal::case(model, config, text),
         _ => Err(unknown(spec)),
     }
@@ -54,6 +50,7 @@ fn unknown(spec: &str) -> CaseError {
 pub struct Stage(Which);
 
 enum Which {
+    Ring(Box<ring::Stage>),
     Wal(Box<wal::Stage>),
 }
 
@@ -62,8 +59,9 @@ impl Stage {
     ///
     /// # Errors
     /// The engine cannot be driven along its spec, or the steps are not those of the spec.
-    pub fn new(case: &Case) -> std::result::Result<Stage, CaseError> {
+    pub fn new(case: &Case) -> Result<Stage, CaseError> {
         match case.spec.as_str() {
+            CircularBuffer::SPEC => Ok(Stage(Which::Ring(Box::new(ring::Stage::new(case)?)))),
             WalRecovery::SPEC => Ok(Stage(Which::Wal(Box::new(wal::Stage::new(case)?)))),
             other => Err(unknown(other)),
         }
@@ -73,9 +71,10 @@ impl Stage {
     ///
     /// # Errors
     /// The engine's own, before the first step.
-    pub fn run(&self) -> Result<Ending> {
+    pub fn run(&self) -> Result<Ending, String> {
         match &self.0 {
-            Which::Wal(stage) => stage.run(),
+            Which::Ring(stage) => stage.run(),
+            Which::Wal(stage) => stage.run().map_err(|e| e.to_string()),
         }
     }
 
@@ -84,9 +83,15 @@ impl Stage {
     /// # Errors
     /// As [`Stage::run`].
     #[cfg(feature = "mutations")]
-    pub fn run_with_bug(&self) -> Result<Ending> {
+    pub fn run_with_bug(&self) -> Result<Ending, String> {
         match &self.0 {
-            Which::Wal(stage) => stage.run_with_bug(),
+            Which::Ring(stage) => {
+                treering_engine::choose_mutation(stage.engine_bug());
+                let ending = stage.run_with_bug();
+                treering_engine::choose_mutation(None);
+                ending
+            }
+            Which::Wal(stage) => stage.run_with_bug().map_err(|e| e.to_string()),
         }
     }
 }

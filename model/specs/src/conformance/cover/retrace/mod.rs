@@ -77,6 +77,7 @@ pub(in crate::conformance) fn case(
         spec: WalRecovery::SPEC.into(),
         model: model.to_owned(),
         title: config.title.clone(),
+        adapted: None,
         property: found.property.to_owned(),
         bug,
         engine_bug: seeded.on(&found.way).map(str::to_owned),

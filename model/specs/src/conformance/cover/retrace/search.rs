@@ -1,13 +1,11 @@
 //! The shortest counterexample whose steps the engine can take, and what follows until something is
 //! lost.
 
-use std::collections::VecDeque;
-
-use rustc_hash::FxHashMap;
 use stateright::{Expectation, Model as _};
 
 use super::super::graph::cannot;
 use super::Way;
+use crate::conformance::shortest::shortest as shortest_way;
 use crate::mirror::wal_recovery::{Action, State, WalRecovery};
 
 /// A counterexample.
@@ -57,33 +55,11 @@ fn search(
     may: impl Fn(&State, Action) -> bool,
     wanted: impl Fn(&State) -> bool,
 ) -> Option<(Way, State)> {
-    // How each state was reached first.
-    let mut came: FxHashMap<State, Option<(State, Action)>> = FxHashMap::default();
-    let mut pending = VecDeque::from([first]);
-    came.insert(first, None);
     let mut actions = Vec::new();
-    while let Some(at) = pending.pop_front() {
-        mirror.actions(&at, &mut actions);
-        for action in actions.drain(..) {
-            let Some(next) = mirror.next_state(&at, action).filter(|_| may(&at, action)) else {
-                continue;
-            };
-            if came.contains_key(&next) {
-                continue;
-            }
-            came.insert(next, Some((at, action)));
-            if wanted(&next) {
-                let mut way = Way::new();
-                let mut back = next;
-                while let Some(Some((from, action))) = came.get(&back) {
-                    way.push((*from, *action));
-                    back = *from;
-                }
-                way.reverse();
-                return Some((way, next));
-            }
-            pending.push_back(next);
-        }
-    }
-    None
+    let next = |at: &State, into: &mut Vec<(Action, State)>| {
+        mirror.actions(at, &mut actions);
+        let able = actions.drain(..).filter(|action| may(at, *action));
+        into.extend(able.filter_map(|action| Some((action, mirror.next_state(at, action)?))));
+    };
+    shortest_way(first, next, wanted)
 }

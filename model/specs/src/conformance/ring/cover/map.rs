@@ -206,7 +206,7 @@ impl Map {
 
 /// Whether the engine takes `next` after `done` without stopping in between, because both are in
 /// one critical section of the ring.
-fn goes_on(s: &State, done: Action, next: Action) -> bool {
+pub(super) fn goes_on(s: &State, done: Action, next: Action) -> bool {
     let dead = |c: u8| {
         let victim = s.thread[usize::from(c)].work.victim;
         let life = s.block[usize::from(victim)].life;

@@ -14,6 +14,7 @@
 
 mod actor;
 mod map;
+pub(in crate::conformance) mod retrace;
 mod rig;
 
 use std::time::{Duration, Instant};

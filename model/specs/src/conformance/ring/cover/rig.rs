@@ -24,6 +24,8 @@ pub(super) struct Rig<'a> {
     /// Whether each client sleeps in the ring until the head has passed its block.
     asleep: Vec<bool>,
     pub(super) state: State,
+    /// With this seeded bug, a block that the ring says it takes off its list stays there.
+    pub(super) passes_listed: bool,
     /// What the engine has done since the last step that it was asked for.
     done: Vec<Action>,
 }
@@ -71,6 +73,7 @@ impl<'a> Rig<'a> {
             asleep: vec![false; shape.clients],
             stage,
             state,
+            passes_listed: false,
             done: Vec::new(),
         })
     }
@@ -277,6 +280,7 @@ impl<'a> Rig<'a> {
             }
             Event::Retried => self.note(c, Action::Retry(c)),
             Event::Skipped { .. } => self.note(c, Action::Skip(c)),
+            Event::Unlisted { .. } if self.passes_listed => self.note(c, Action::Skip(c)),
             Event::Unlisted { .. } => self.note(c, Action::Unlist(c)),
             Event::VictimMoved { .. } => {
                 self.note(c, Action::LockVictim(c))?;
