@@ -1,5 +1,4 @@
 //! `treering check`: checks the specs with TLC, tla-mc and the mirrors.
-//! `treering explore`: shows a mirror in the browser.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -10,14 +9,14 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use treering_specs::check::abandon;
 use treering_specs::check::configs::{Lane, discover};
-use treering_specs::check::mirrors::{self, SPECS};
+use treering_specs::check::mirrors::SPECS;
 use treering_specs::check::run::{Checker, Outcome, Verdict};
 use treering_specs::check::story;
 use treering_specs::check::suite::{
     self, GraphReport, NeverTaken, Report, Request, Step, SuiteError,
 };
 
-use crate::args::{CheckArgs, CheckerArg, ExploreArgs, ModelSize};
+use crate::args::{CheckArgs, CheckerArg, ModelSize};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::{self, Output, say};
@@ -311,47 +310,4 @@ fn speed(text: &mut String, report: &Report) {
             );
         }
     }
-}
-
-/// Runs `treering explore`, which runs until the process ends.
-pub(crate) fn explore(args: &ExploreArgs) -> Result<(), Failure> {
-    let specs = specs_folder(args.folder.as_deref())?;
-    let models = discover(&specs, &SPECS).map_err(SuiteError::from)?;
-    if !SPECS.contains(&args.spec.as_str()) {
-        let known = SPECS.join(", ");
-        return Err(Failure::usage(format!(
-            "{}: no such spec; expected one of {known}",
-            args.spec
-        )));
-    }
-    let model = (models.iter()).find(|m| m.spec == args.spec && m.name == args.model);
-    let Some(model) = model else {
-        let mut names = Vec::new();
-        names.extend(
-            models
-                .iter()
-                .filter(|m| m.spec == args.spec)
-                .map(|m| &*m.name),
-        );
-        let known = names.join(", ");
-        return Err(Failure::usage(format!(
-            "--model {}: expected one of {known}",
-            args.model
-        )));
-    };
-    // Stateright's Explorer panics if it cannot listen on the address.
-    if let Err(error) = std::net::TcpListener::bind(args.address) {
-        return Err(Failure::usage(format!(
-            "--address {}: {error}",
-            args.address
-        )));
-    }
-    let mirror = mirrors::open(&args.spec, &model.config).map_err(SuiteError::from)?;
-    say(format!(
-        "http://{}: {} {}, until interrupted\n",
-        args.address, args.spec, args.model
-    )
-    .as_bytes())?;
-    mirror.serve(args.address);
-    Ok(())
 }

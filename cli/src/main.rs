@@ -30,6 +30,7 @@ mod cuts_cmd;
 mod devices_cmd;
 mod drive_cmd;
 mod dump_cmd;
+mod explore_cmd;
 mod failure;
 mod figures;
 mod gen_cmd;
@@ -123,7 +124,7 @@ fn run(parsed: Option<Parsed>) -> Result<(), Failure> {
         Command::Trees(args) => trees_cmd::run(&args),
         Command::Layout(args) => layout_cmd::run(&args),
         Command::Check(args) => check_cmd::run(&args),
-        Command::Explore(args) => check_cmd::explore(&args),
+        Command::Explore(args) => explore_cmd::run(&args),
         Command::Promises(args) => promises_cmd::run(&args),
         Command::Oracle(args) => oracle_cmd::run(&args),
         Command::Completions(args) => completions(&args),

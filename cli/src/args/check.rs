@@ -121,14 +121,27 @@ pub(crate) enum CheckerArg {
 #[derive(Debug, Args)]
 #[command(after_help = "EXAMPLES:\n  \
     treering explore WalRecovery\n  \
-    treering explore CircularBuffer --model mutation --address 127.0.0.1:3001")]
+    treering explore CircularBuffer --model mutation --address 127.0.0.1:3001\n  \
+    treering explore WalRecovery --only page-before-log          a counterexample as a story\n  \
+    treering explore 'WalRecovery 1' --html story.html           that of a finding, as a file\n\n\
+    A story has a lane for each client, one for background work and one for the device. At each \
+    step it shows what differs from the step before, the lines of TLA+, and the engine's function \
+    that their comment names. The arrow keys step through it.")]
 pub(crate) struct ExploreArgs {
-    /// The spec, by module name
+    /// The spec, by module name; or a finding of specs/FINDINGS.md such as 'WalRecovery 1', or a
+    /// model, whose counterexample is shown as a story
+    #[arg(value_name = "SPEC|FINDING|MODEL")]
     pub(crate) spec: String,
     /// Name of the model
     #[arg(long, value_name = "NAME", default_value = "smoke")]
     pub(crate) model: String,
-    /// Address to serve the explorer on
+    /// Show the counterexample of the model or mutation with this name as a story
+    #[arg(long, value_name = "NAME", conflicts_with = "model")]
+    pub(crate) only: Option<String>,
+    /// Write the story as an HTML page, and serve nothing
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["address", "model"])]
+    pub(crate) html: Option<PathBuf>,
+    /// Address to serve the explorer or the story on
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:3000")]
     pub(crate) address: SocketAddr,
     /// Folder of the specs [default: the nearest specs/ with a manifest, in this folder or above]
