@@ -19,9 +19,9 @@ use treering_specs::mirror::page_shadowing::PageShadowing;
 use treering_specs::mirror::wal_recovery::WalRecovery;
 
 use crate::args::CheckArgs;
-use crate::check_cmd::specs_folder;
 use crate::failure::{self, Failure};
 use crate::output::{self, Output, say};
+use crate::specs::specs_folder;
 
 /// The specs whose code the engine contains.
 const WITH_ENGINE: [&str; 4] = [

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -20,6 +19,7 @@ use crate::args::{CheckArgs, CheckerArg, ModelSize};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::{self, Output, say};
+use crate::specs::specs_folder;
 
 /// Disk space that TLC and the tools it needs may use: state graphs (300,000 states of about 530
 /// bytes), TLC's state files, and what Maven fetches.
@@ -36,39 +36,6 @@ struct Document<'a> {
     never_taken: &'a [NeverTaken],
     graphs: &'a [GraphReport],
     complaints: &'a [String],
-}
-
-impl From<SuiteError> for Failure {
-    fn from(error: SuiteError) -> Failure {
-        match error {
-            SuiteError::Missing(_) | SuiteError::Io { .. } => {
-                Failure::cannot_run(error.to_string())
-            }
-            _ => Failure::usage(error.to_string()),
-        }
-    }
-}
-
-/// Finds the folder of the specs: the one that is named, else the nearest one, else the one that
-/// this program was built from.
-pub(crate) fn specs_folder(named: Option<&Path>) -> Result<PathBuf, Failure> {
-    let is_specs = |folder: &PathBuf| folder.join("pom.xml").is_file();
-    if let Some(folder) = named {
-        // Checkers run in other working directories, so the path must be absolute.
-        let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
-        return (is_specs(&folder).then_some(folder)).ok_or_else(|| {
-            let named = named.unwrap_or(Path::new("")).display();
-            Failure::usage(format!(
-                "--specs {named}: expected a folder with a pom.xml and specs"
-            ))
-        });
-    }
-    let here = std::env::current_dir().unwrap_or_default();
-    let above = here.ancestors().map(|folder| folder.join("specs"));
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../specs");
-    (above.chain([source]))
-        .find(is_specs)
-        .ok_or_else(|| Failure::cannot_run("the specs are missing: name their folder with --specs"))
 }
 
 fn request(args: &CheckArgs) -> Result<Request, Failure> {

@@ -11,9 +11,9 @@ use treering_specs::conformance::case::{Case, CaseError, Ending, content};
 use treering_specs::conformance::retrace::{self, Stage};
 
 use crate::args::CheckArgs;
-use crate::check_cmd::specs_folder;
 use crate::failure::Failure;
 use crate::output::{self, Output, say};
+use crate::specs::specs_folder;
 
 /// The part of the engine that is driven.
 fn engine(case: &Case) -> &'static str {

@@ -8,6 +8,7 @@
 //! | [`acks`] | what a program says it has written, and the judge of what is left |
 //! | [`checkers`] | checkers of engines, for power cuts |
 //! | [`counterexample`] | counterexamples of the specs as tests of the engine |
+//! | [`specs`] | the folder of the specs |
 //! | [`output`] | stdout, and files that are written completely or not at all |
 //! | [`rows`], [`new_store`] | records as lines of JSON; new store files made of them |
 //! | [`store_file`] | opening a store file, even if it was cut |
@@ -54,6 +55,7 @@ mod replay_config;
 mod replay_early;
 mod reproduce;
 mod rows;
+mod specs;
 mod store_file;
 mod sweep_cmd;
 mod tree;

@@ -12,10 +12,10 @@ use treering_specs::mutants::{
 };
 
 use crate::args::CheckArgs;
-use crate::check_cmd::specs_folder;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::{self, Output, say};
+use crate::specs::specs_folder;
 
 #[derive(Serialize)]
 struct Document<'a> {

@@ -279,7 +279,7 @@ impl Place {
         let Some(command) = runnable(&adapted(line, small)) else {
             return Ok(());
         };
-        if command.starts_with("treering explore ") {
+        if command.starts_with("treering explore ") && !command.contains(" --html ") {
             return serving::explore(self.path(), &command);
         }
         let words: Vec<String> = command.split(' ').map(str::to_owned).collect();

@@ -21,9 +21,9 @@ use treering_specs::check::suite::SuiteError;
 use treering_specs::check::tools;
 
 use crate::args::ExploreArgs;
-use crate::check_cmd::specs_folder;
 use crate::failure::Failure;
 use crate::output::{Output, say};
+use crate::specs::specs_folder;
 
 /// Runs the command, which serves until the process ends.
 pub(crate) fn run(args: &ExploreArgs) -> Result<(), Failure> {
