@@ -42,11 +42,11 @@ fn answer(mut stream: TcpStream, page: &str) -> std::io::Result<()> {
         "/" | "/index.html" => ("200 OK", page),
         _ => ("404 Not Found", "not found\n"),
     };
-    write!(
-        stream,
+    // In one piece: a reader of the first bytes sees the whole status.
+    let answer = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\n\
-         Content-Length: {}\r\nConnection: close\r\n\r\n",
+         Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
         body.len()
-    )?;
-    stream.write_all(body.as_bytes())
+    );
+    stream.write_all(answer.as_bytes())
 }

@@ -50,7 +50,7 @@ pub struct Told {
     pub state: Vec<(String, String)>,
     /// The action's definition.
     pub tla: Option<Excerpt>,
-    /// The engine's functions that its comment names.
+    /// The engine's functions that its comment names, or else those that emit its events.
     pub engine: Vec<Excerpt>,
 }
 
@@ -91,7 +91,7 @@ impl Story {
         let mut before: &[(String, Value)] = &[];
         for step in &outcome.steps {
             let tla = step.action.as_deref().and_then(|name| sources.action(name));
-            let engine = tla.as_ref().map(|tla| sources.named_in(&tla.text));
+            let engine = tla.as_ref().map(|tla| beside(tla, sources));
             let lane = step.action.as_deref().map(|name| {
                 let parameters = sources.parameters(name);
                 lane(name, &parameters, &clients, before, &step.state)
@@ -123,6 +123,16 @@ impl Story {
             back_to: outcome.back_to,
             steps,
         }
+    }
+}
+
+/// The engine's functions that an action's comment names, or else those that emit its events.
+fn beside(tla: &Excerpt, sources: &Sources) -> Vec<Excerpt> {
+    let named = sources.named_in(&tla.text);
+    let folder = tla.file.rsplit('/').nth(1).unwrap_or_default();
+    match named.is_empty() {
+        true => sources.emitting(folder, &tla.item),
+        false => named,
     }
 }
 

@@ -108,6 +108,30 @@ impl Sources {
         found
     }
 
+    /// The functions of the engine that emit the events of an action of the spec in this folder, by
+    /// the tables in the documentation of the engine's modules of events.
+    #[must_use]
+    pub fn emitting(&self, folder: &str, action: &str) -> Vec<Excerpt> {
+        let about = format!("`specs/{folder}`");
+        let named = format!("`{action}`");
+        let mut found: Vec<Excerpt> = Vec::new();
+        for (file, lines) in &self.engine {
+            let head = || lines.iter().take_while(|line| line.starts_with("//!"));
+            if !head().any(|line| line.contains(&about)) {
+                continue;
+            }
+            let beside = file.rsplit_once('/').map_or("", |(beside, _)| beside);
+            for row in head().filter(|row| row.starts_with("//! | [`") && row.contains(&named)) {
+                let event = row.split('`').nth(1).unwrap_or_default();
+                let others = self.engine.iter().filter(|(other, _)| other != file);
+                let mut near = others.filter(|(other, _)| other.starts_with(beside));
+                let emitter = near.find_map(|(file, lines)| emitter(file, lines, event));
+                found.extend(emitter.filter(|new| !found.iter().any(|e| e.item == new.item)));
+            }
+        }
+        found
+    }
+
     /// A function of a type.
     fn function(&self, of: &str, name: &str) -> Option<Excerpt> {
         self.engine.iter().find_map(|(file, lines)| {
@@ -118,29 +142,58 @@ impl Sources {
                 }
                 inside && is_function(line, name)
             })?;
-            let is_doc = |line: &&String| {
-                let line = line.trim_start();
-                line.starts_with("///") || line.starts_with("#[")
-            };
-            let first = at - lines[..at].iter().rev().take_while(is_doc).count();
-            let indent: String = lines[at].chars().take_while(|c| *c == ' ').collect();
-            let end = format!("{indent}}}");
-            let length = lines[at..].iter().position(|line| *line == end);
-            let last = at + length.unwrap_or(0);
-            let shown = last.min(first + MOST_LINES - 1);
-            let cut = |line: &String| line.strip_prefix(&indent).unwrap_or(line).to_owned();
-            let mut text: Vec<String> = lines[first..=shown].iter().map(cut).collect();
-            if shown < last {
-                text.push(format!("    … {} more lines", last - shown));
-            }
-            Some(Excerpt {
-                item: format!("{of}::{name}"),
-                file: file.clone(),
-                line: at + 1,
-                first: first + 1,
-                text: text.join("\n"),
-            })
+            Some(whole(file, lines, at, format!("{of}::{name}")))
         })
+    }
+}
+
+/// The function in which an event is emitted.
+fn emitter(file: &str, lines: &[String], event: &str) -> Option<Excerpt> {
+    let code = |line: &str| !line.trim_start().starts_with("//");
+    let emits = |line: &str| {
+        let mut parts = line.split("Event::").skip(1);
+        let named = parts.any(|rest| {
+            let after = rest.strip_prefix(event);
+            after.is_some_and(|after| !after.starts_with(char::is_alphanumeric))
+        });
+        named && code(line)
+    };
+    let at = lines.iter().position(|line| emits(line))?;
+    let is_head = |line: &String| line.contains("fn ") && code(line) && line.contains('(');
+    let head = at - lines[..=at].iter().rev().position(is_head)?;
+    let name = lines[head].split_once("fn ")?.1;
+    let end = name.find(['(', '<'])?;
+    let of = lines[..head]
+        .iter()
+        .rev()
+        .find(|line| line.starts_with("impl"));
+    let of = of.map_or("", |line| implemented(line));
+    Some(whole(file, lines, head, format!("{of}::{}", &name[..end])))
+}
+
+/// The function whose head is at `at`, with the documentation above it.
+fn whole(file: &str, lines: &[String], at: usize, item: String) -> Excerpt {
+    let is_doc = |line: &&String| {
+        let line = line.trim_start();
+        line.starts_with("///") || line.starts_with("#[")
+    };
+    let first = at - lines[..at].iter().rev().take_while(is_doc).count();
+    let indent: String = lines[at].chars().take_while(|c| *c == ' ').collect();
+    let end = format!("{indent}}}");
+    let length = lines[at..].iter().position(|line| *line == end);
+    let last = at + length.unwrap_or(0);
+    let shown = last.min(first + MOST_LINES - 1);
+    let cut = |line: &String| line.strip_prefix(&indent).unwrap_or(line).to_owned();
+    let mut text: Vec<String> = lines[first..=shown].iter().map(cut).collect();
+    if shown < last {
+        text.push(format!("    … {} more lines", last - shown));
+    }
+    Excerpt {
+        item,
+        file: file.to_owned(),
+        line: at + 1,
+        first: first + 1,
+        text: text.join("\n"),
     }
 }
 
@@ -221,6 +274,9 @@ mod tests {
         assert_eq!(functions[0].file, "engine/src/pager/write_back.rs");
         assert!(functions[0].text.contains("fn write_picked(&self"));
         assert_eq!(sources.action("NoSuchAction"), None);
+        let functions = sources.emitting("circular_buffer", "Unlist");
+        assert!(functions[0].file.starts_with("engine/src/ring/"));
+        assert_eq!(sources.emitting("circular_buffer", "NoSuchAction"), []);
     }
 
     #[test]
