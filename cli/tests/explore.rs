@@ -67,6 +67,18 @@ fn a_finding_opens_by_its_name_with_lanes_changes_and_sources() {
     assert!(text.contains("fn write_picked(&self"), "{text}");
 }
 
+/// No variable of the client changes when its mini-page grows.
+#[test]
+fn a_step_is_in_the_lane_of_the_client_that_takes_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    ends(folder, &["explore", "MiniPage 1", "--html", "mini.html"], 0);
+    let data = story(&folder.join("mini.html"));
+    let steps = data["story"]["steps"].as_array().unwrap();
+    let grow = steps.iter().find(|step| step["action"] == "Grow").unwrap();
+    assert_eq!(grow["lane"], 0, "{grow}");
+}
+
 #[test]
 fn the_same_model_is_found_by_its_name_alone() {
     let folder = tempfile::tempdir().unwrap();

@@ -79,7 +79,9 @@ fn tell(specs: &Path, model: &BoundedModel) -> Result<Story, Failure> {
         )));
     }
     let sources = Sources::read(specs, &model.module);
-    Ok(Story::new(&outcome, &model.config, &sources))
+    let mirror = mirrors::open(&model.spec, &model.config).map_err(SuiteError::from)?;
+    let acted = mirror.acted(&outcome.steps);
+    Ok(Story::new(&outcome, &model.config, &sources, &acted))
 }
 
 /// Serves Stateright Explorer for a mirror.

@@ -90,7 +90,7 @@ impl Builder {
     }
 }
 
-fn hash(variables: &[(impl AsRef<str>, Value)]) -> u128 {
+pub(crate) fn hash(variables: &[(impl AsRef<str>, Value)]) -> u128 {
     xxh3_128(state_text(variables).as_bytes())
 }
 

@@ -78,9 +78,15 @@ pub struct Story {
 }
 
 impl Story {
-    /// Tells the counterexample of an outcome.
+    /// Tells the counterexample of an outcome. `acted` has the mirror's actions, whose first
+    /// parameter is the client, if the mirror takes the steps.
     #[must_use]
-    pub fn new(outcome: &Outcome, config: &Config, sources: &Sources) -> Story {
+    pub fn new(
+        outcome: &Outcome,
+        config: &Config,
+        sources: &Sources,
+        acted: &[Option<String>],
+    ) -> Story {
         let clients = match config.constants.get("Clients") {
             Some(Value::Set(clients)) => clients.clone(),
             _ => BTreeSet::new(),
@@ -89,12 +95,13 @@ impl Story {
         lanes.extend([BACKGROUND.to_owned(), DEVICE.to_owned()]);
         let mut steps: Vec<Told> = Vec::new();
         let mut before: &[(String, Value)] = &[];
-        for step in &outcome.steps {
+        for (at, step) in outcome.steps.iter().enumerate() {
+            let acted = acted.get(at).and_then(Option::as_deref);
             let tla = step.action.as_deref().and_then(|name| sources.action(name));
             let engine = tla.as_ref().map(|tla| beside(tla, sources));
             let lane = step.action.as_deref().map(|name| {
                 let parameters = sources.parameters(name);
-                lane(name, &parameters, &clients, before, &step.state)
+                lane(name, &parameters, &clients, acted, [before, &step.state])
             });
             steps.push(Told {
                 lane: lane.and_then(|lane| lanes.iter().position(|name| *name == lane)),
@@ -136,13 +143,14 @@ fn beside(tla: &Excerpt, sources: &Sources) -> Vec<Excerpt> {
     }
 }
 
-/// The lane of a step. The client is the one whose part of some variable changes.
+/// The lane of a step. If the mirror does not tell the client, it is the one whose part of some
+/// variable changes.
 fn lane(
     action: &str,
     parameters: &[String],
     clients: &BTreeSet<Value>,
-    before: &[(String, Value)],
-    after: &[(String, Value)],
+    acted: Option<&str>,
+    [before, after]: [&[(String, Value)]; 2],
 ) -> String {
     if DEVICE_WORDS.iter().any(|word| action.contains(word)) {
         return DEVICE.to_owned();
@@ -150,6 +158,14 @@ fn lane(
     let is_client = |name: &String| ["c", "t", "client", "thread"].contains(&name.as_str());
     if !parameters.first().is_some_and(is_client) {
         return BACKGROUND.to_owned();
+    }
+    let number = acted.and_then(|action| {
+        let (_, rest) = action.split_once('(')?;
+        let end = rest.find(|c: char| !c.is_ascii_digit())?;
+        rest[..end].parse::<usize>().ok()
+    });
+    if let Some(client) = number.and_then(|number| clients.iter().nth(number)) {
+        return client.to_string();
     }
     let by_client = |value: &Value| match value {
         Value::Fun(map) if !map.is_empty() && map.keys().all(|key| clients.contains(key)) => {

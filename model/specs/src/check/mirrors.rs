@@ -66,6 +66,8 @@ pub trait AnyMirror: Send + Sync {
     /// # Errors
     /// The first step that the mirror does not take, or that `property` holds in the last state.
     fn walk(&self, steps: &[Step], property: &str) -> Result<(), String>;
+    /// The mirror's own action for each step of a behaviour, with its parameters.
+    fn acted(&self, steps: &[Step]) -> Vec<Option<String>>;
     /// The size of a state in bytes.
     fn state_bytes(&self) -> usize;
     /// Serves Stateright Explorer. Returns only when the process ends.
@@ -110,6 +112,10 @@ impl<M: Mirror> AnyMirror for Typed<M> {
         graph::walk(&self.0, steps, property)
     }
 
+    fn acted(&self, steps: &[Step]) -> Vec<Option<String>> {
+        acted(&self.0, steps)
+    }
+
     fn state_bytes(&self) -> usize {
         size_of::<M::State>()
     }
@@ -117,6 +123,39 @@ impl<M: Mirror> AnyMirror for Typed<M> {
     fn serve(&self, address: SocketAddr) {
         explorer::serve(&self.0, address);
     }
+}
+
+/// The mirror's own action for each step of a behaviour, with its parameters, as Rust writes it.
+/// `None` for the initial state and for a step that the mirror does not take.
+fn acted<M: Mirror>(model: &M, steps: &[Step]) -> Vec<Option<String>> {
+    let is = |state: &M::State, step: &Step| {
+        graph::hash(&model.variables(state)) == graph::hash(&step.state)
+    };
+    let mut at: Option<M::State> = None;
+    let mut all = Vec::new();
+    for step in steps {
+        let label = step.action.as_deref().unwrap_or_default();
+        let mut actions = Vec::new();
+        if let Some(state) = &at {
+            model.actions(state, &mut actions);
+        }
+        let mut taken = actions
+            .into_iter()
+            .filter(|action| M::label(action) == label)
+            .filter_map(|action| {
+                let next = model.next_state(at.as_ref()?, action.clone())?;
+                is(&next, step).then_some((Some(format!("{action:?}")), next))
+            });
+        let first = || {
+            let mut states = model.init_states().into_iter();
+            states.find(|state| is(state, step)).map(|s| (None, s))
+        };
+        let found = taken.next().or_else(first);
+        let (action, next) = found.map_or((None, None), |(action, next)| (action, Some(next)));
+        all.push(action);
+        at = next;
+    }
+    all
 }
 
 fn typed<M: Mirror>(config: &Config) -> Result<Box<dyn AnyMirror>, ConfigError> {
