@@ -128,8 +128,8 @@ pub(crate) enum CheckerArg {
     step it shows what differs from the step before, the lines of TLA+, and the engine's function \
     that their comment names. The arrow keys step through it.")]
 pub(crate) struct ExploreArgs {
-    /// The spec, by module name; or a finding of specs/FINDINGS.md such as 'WalRecovery 1', or a
-    /// model, whose counterexample is shown as a story
+    /// The spec, by module name; or a finding of specs/FINDINGS.md such as 'WalRecovery 1' or
+    /// WalRecovery-1, or a model, whose counterexample is shown as a story
     #[arg(value_name = "SPEC|FINDING|MODEL")]
     pub(crate) spec: String,
     /// Name of the model
