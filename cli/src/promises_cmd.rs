@@ -8,7 +8,7 @@ use treering_sim::report::numbers::grouped;
 use treering_specs::promises::{self, Bounds, PromisesError, Reports, Row, Table, TreeRows};
 
 use crate::args::PromisesArgs;
-use crate::check_cmd::specs_folder;
+use crate::specs::specs_folder;
 use crate::failure::Failure;
 use crate::output::{self, Output, say};
 
