@@ -8,9 +8,9 @@ use treering_sim::report::numbers::grouped;
 use treering_specs::promises::{self, Bounds, PromisesError, Reports, Row, Table, TreeRows};
 
 use crate::args::PromisesArgs;
-use crate::specs::specs_folder;
 use crate::failure::Failure;
 use crate::output::{self, Output, say};
+use crate::specs::specs_folder;
 
 /// Name and version of the document.
 const SCHEMA: &str = "treering.promises/1";

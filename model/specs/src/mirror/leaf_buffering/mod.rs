@@ -127,7 +127,10 @@ impl Mirror for LeafBuffering {
     const SPEC: &'static str = "LeafBuffering";
 
     fn from_config(config: &Config) -> Result<Self, ConfigError> {
-        bounded(config, &["MayGet", "MayWrite", "MayClean", "MayCrash", "MayKill"])?;
+        bounded(
+            config,
+            &["MayGet", "MayWrite", "MayClean", "MayCrash", "MayKill"],
+        )?;
         let clients = config.members("Clients", CLIENTS)?;
         let keys = count(config, "Keys", KEYS)?;
         let values = count(config, "Values", room::WRITES)?;

@@ -42,6 +42,8 @@ impl Seeded {
                 Some("restart-trusts-log"),
                 "makes durable what a restart reads before it builds on it",
             ),
+            Bug::AcksWhenPoisoned => (None, "acknowledges nothing after a failed flush"),
+            Bug::RefusedShows => (None, "refuses only a write that it has not logged"),
             Bug::EvictsDirty => (None, "keeps a page in memory until it is written"),
             Bug::AcksWhatCameLater => (None, "acknowledges only what a flush covers"),
             Bug::OverrunsLog => (None, "never overwrites a log block that it still needs"),
