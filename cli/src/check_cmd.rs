@@ -78,6 +78,9 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     if args.against_engine {
         return crate::against_cmd::run(args);
     }
+    if args.ghosts {
+        return crate::ghosts_cmd::run(args);
+    }
     if args.mutate {
         return crate::mutate_cmd::run(args);
     }

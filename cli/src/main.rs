@@ -35,6 +35,7 @@ mod explore_cmd;
 mod failure;
 mod figures;
 mod gen_cmd;
+mod ghosts_cmd;
 mod glossary;
 mod import_cmd;
 mod info_cmd;

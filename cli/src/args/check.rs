@@ -15,6 +15,7 @@ use clap::{Args, ValueEnum};
     treering check CircularBuffer --against-engine   the engine's ring against its mirror\n  \
     treering check CircularBuffer --mutate --sample 20         every 20th mutant of its actions\n  \
     treering check --mutate --list                   the names of all mutants\n  \
+    treering check WalRecovery --ghosts              do history variables decide anything?\n  \
     treering check WalRecovery --only published_free-reads --checker mirror   \
     print a counterexample\n  \
     treering check WalRecovery --only page-before-log --to-oracle wal.case   as a test of the engine\n\n\
@@ -71,6 +72,11 @@ pub(crate) struct CheckArgs {
     /// With --mutate: print the names of the mutants, and run none
     #[arg(long, requires = "mutate", conflicts_with_all = ["json", "at_least", "budget"])]
     pub(crate) list: bool,
+    /// Show by projection that the ghosts, variables that only serve the checking, decide nothing: two
+    /// states that differ in them alone have the same steps. Uses the mirrors. Exit status 1 if a
+    /// ghost decides a step
+    #[arg(long, conflicts_with_all = ["graph", "mutations", "record", "save_test", "against_engine", "mutate", "checker", "budget"])]
+    pub(crate) ghosts: bool,
     /// With --against-engine: time limit for each spec [default: 15m; MiniPage and PageShadowing
     /// 1m, which they always use up]. With --mutate: no mutant is begun later [default: no limit]
     #[arg(long, value_name = "DURATION", value_parser = crate::units::duration)]

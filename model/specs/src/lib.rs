@@ -40,6 +40,7 @@
 //! | [`config`] | reads TLC's `.cfg` files |
 //! | [`value`] | TLA+ values, and the text that TLC prints for them |
 //! | [`graph`] | whole state graphs, their differences, and shortest counterexamples |
+//! | [`ghosts`] | variables that only serve the checking, and whether they decide anything |
 //! | [`check`] | runs TLC, `tla-mc` and the mirrors, and compares them with `specs/manifest.json` |
 //! | [`mutants`] | mutants of the protocols, made by machine, and what kills each |
 //! | [`conformance`] | replays the engine's events on a mirror; leads the engine along its graph |
@@ -52,6 +53,7 @@
 pub mod check;
 pub mod config;
 pub mod conformance;
+pub mod ghosts;
 pub mod graph;
 pub mod mirror;
 pub mod mutants;

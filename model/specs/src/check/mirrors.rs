@@ -7,6 +7,7 @@ use std::time::Duration;
 use stateright::{Checker, HasDiscoveries};
 
 use super::{cpu, explorer};
+use crate::ghosts::{self, Projection};
 use crate::graph::{self, Counterexample, Graph, Step};
 use crate::mirror::circular_buffer::CircularBuffer;
 use crate::mirror::durable_map::DurableMap;
@@ -55,6 +56,8 @@ pub trait AnyMirror: Send + Sync {
     fn run(&self) -> Run;
     /// The whole state graph.
     fn graph(&self) -> Graph;
+    /// The state graph without these variables.
+    fn project(&self, ghosts: &BTreeSet<String>) -> Projection;
     /// A shortest counterexample to an invariant.
     fn counterexample(&self) -> Option<Counterexample>;
     /// The names of all actions that are ever taken.
@@ -94,6 +97,10 @@ impl<M: Mirror> AnyMirror for Typed<M> {
 
     fn graph(&self) -> Graph {
         graph::explore(&self.0)
+    }
+
+    fn project(&self, ghosts: &BTreeSet<String>) -> Projection {
+        ghosts::project(&self.0, ghosts)
     }
 
     fn labels(&self) -> BTreeSet<&'static str> {

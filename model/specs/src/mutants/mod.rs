@@ -48,4 +48,4 @@ mod twin;
 
 pub use mutant::{Mutant, MutantsError};
 pub use report::{Fate, ModuleScore, Survivor, Trial, scores};
-pub use suite::{Report, Request, Selection, Step, list, run};
+pub use suite::{Report, Request, Selection, Step, ghosts, list, run};

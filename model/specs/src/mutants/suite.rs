@@ -246,3 +246,13 @@ pub fn list(request: &Request) -> Result<Vec<Mutant>, MutantsError> {
     let protocols = made(request, &models)?;
     Ok(protocols.into_iter().flat_map(|p| p.mutants).collect())
 }
+
+/// The ghosts of a spec's modules: variables that only serve the checking. `models` are those of the
+/// specs that are known.
+///
+/// # Errors
+/// A module cannot be read or parsed.
+pub fn ghosts(models: &[BoundedModel], spec: &str) -> Result<BTreeSet<String>, MutantsError> {
+    let of_spec: Vec<&BoundedModel> = models.iter().filter(|m| m.spec == spec).collect();
+    Ok(Scope::read(&of_spec)?.ghosts)
+}

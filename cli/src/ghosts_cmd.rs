@@ -1,0 +1,131 @@
+//! `treering check --ghosts`: whether variables that only serve the checking decide anything.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use treering_specs::check::configs::{BoundedModel, Lane, discover};
+use treering_specs::check::mirrors::{self, SPECS};
+use treering_specs::ghosts::Projection;
+use treering_specs::mutants;
+
+use crate::args::{CheckArgs, ModelSize};
+use crate::failure::Failure;
+use crate::output::{self, Output, say};
+use crate::specs::specs_folder;
+
+/// Name and version of the document.
+const SCHEMA: &str = "treering.ghosts/1";
+
+/// `treering.ghosts/1`.
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    complete: bool,
+    models: &'a [Row],
+}
+
+/// A model without its ghosts.
+#[derive(Serialize)]
+struct Row {
+    spec: String,
+    model: String,
+    ghosts: Vec<String>,
+    #[serde(flatten)]
+    projection: Projection,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
+    let json = Output::if_given("--json", args.json.as_deref(), &[])?;
+    let folder = specs_folder(args.folder.as_deref())?;
+    let models = discover(&folder, &SPECS).map_err(|e| Failure::usage(e.to_string()))?;
+    if let Some(other) = args.specs.iter().find(|name| !SPECS.contains(&&***name)) {
+        let known = SPECS.join(", ");
+        return Err(Failure::usage(format!(
+            "{other}: expected a spec, one of {known}"
+        )));
+    }
+    let lane = match args.model {
+        ModelSize::Smoke => Lane::Smoke,
+        ModelSize::Full => Lane::Full,
+    };
+    let is_asked = |model: &&BoundedModel| {
+        let asked = args.specs.is_empty() || args.specs.contains(&model.spec);
+        let named = args.only.is_empty() || args.only.contains(&model.name);
+        asked && named && model.lane == lane && model.must_violate().is_none()
+    };
+    let mut rows = Vec::new();
+    for model in models.iter().filter(is_asked) {
+        let ghosts = mutants::ghosts(&models, &model.spec)?;
+        if ghosts.is_empty() {
+            continue;
+        }
+        let mirror = mirrors::open(&model.spec, &model.config);
+        let mirror = mirror.map_err(|e| Failure::usage(e.to_string()))?;
+        rows.push(Row {
+            spec: model.spec.clone(),
+            model: model.name.clone(),
+            projection: mirror.project(&ghosts),
+            ghosts: ghosts.into_iter().collect(),
+        });
+    }
+    if let Some(json) = &json {
+        json.write(&output::json(&Document {
+            schema: SCHEMA,
+            complete: true,
+            models: &rows,
+        })?)?;
+    }
+    if json != Some(Output::Stdout) {
+        say(text(&rows).as_bytes())?;
+        say(crate::glossary::SEE.as_bytes())?;
+    }
+    let decides = rows.iter().filter(|row| row.projection.decided.is_some());
+    let decides: Vec<&Row> = decides.collect();
+    match (rows.is_empty(), decides.first()) {
+        (true, _) => Err(Failure::not_reached("no model of these specs has ghosts")),
+        (false, Some(row)) => Err(Failure::found(format!(
+            "{} {}: a ghost decides a step; see above",
+            row.spec, row.model
+        ))),
+        (false, None) => Ok(()),
+    }
+}
+
+/// The table. Writing to a string cannot fail.
+fn text(rows: &[Row]) -> String {
+    let mut text = format!(
+        "{:<15} {:<24} {:>9} {:>9}  {:<9} ghosts\n",
+        "spec", "model", "states", "without", "verdict"
+    );
+    for row in rows {
+        let Projection {
+            states,
+            projected,
+            decided,
+        } = &row.projection;
+        let verdict = if decided.is_none() { "free" } else { "decides" };
+        let _ = writeln!(
+            text,
+            "{:<15} {:<24} {states:>9} {projected:>9}  {verdict:<9} {}",
+            row.spec,
+            row.model,
+            row.ghosts.join(" ")
+        );
+        if let Some(decided) = decided {
+            let _ = writeln!(
+                text,
+                "  {} can be taken with\n{}  but not with\n{}  in\n{}",
+                decided.action,
+                indented(&decided.takes),
+                indented(&decided.refuses),
+                indented(&decided.state)
+            );
+        }
+    }
+    text
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("    {line}\n")).collect()
+}
