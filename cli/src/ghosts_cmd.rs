@@ -98,6 +98,7 @@ fn text(rows: &[Row]) -> String {
         "{:<15} {:<24} {:>9} {:>9}  {:<9} ghosts\n",
         "spec", "model", "states", "without", "verdict"
     );
+    let mut told = Vec::new();
     for row in rows {
         let Projection {
             states,
@@ -112,7 +113,10 @@ fn text(rows: &[Row]) -> String {
             row.model,
             row.ghosts.join(" ")
         );
-        if let Some(decided) = decided {
+        // One for each spec says enough.
+        let again = told.contains(&&row.spec);
+        if let Some(decided) = decided.as_ref().filter(|_| !again) {
+            told.push(&row.spec);
             let _ = writeln!(
                 text,
                 "  {} can be taken with\n{}  but not with\n{}  in\n{}",

@@ -41,6 +41,7 @@ VARIABLES
     \* For checking
     base,       \* the map up to `durable`; while not up, the map to be recovered
     verdict,    \* "fine", or what the last crash did wrong
+    \* For the bounds
     crashes     \* number of crashes so far
 
 clientVars     == <<call, asked>>

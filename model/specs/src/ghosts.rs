@@ -6,7 +6,8 @@
 //! steps, apart from ghosts. Then the protocol without them has exactly the projected graph.
 //!
 //! The modules mark ghosts by comments, "For the observer" or "For checking" above them, or "ghost"
-//! beside one. Steps that change nothing else are stuttering, and are left out on both sides.
+//! beside one. What stands under "For the bounds" counts, so that models end, and decides that alone;
+//! it is not projected away. Steps that change nothing else are stuttering, and are left out on both sides.
 //!
 //! Takes O(states + edges) time, and a state and 24 bytes for each projected state.
 

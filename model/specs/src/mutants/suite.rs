@@ -247,12 +247,15 @@ pub fn list(request: &Request) -> Result<Vec<Mutant>, MutantsError> {
     Ok(protocols.into_iter().flat_map(|p| p.mutants).collect())
 }
 
-/// The ghosts of a spec's modules: variables that only serve the checking. `models` are those of the
-/// specs that are known.
+/// The ghosts of a spec's modules: variables that only serve the checking, except those that count
+/// for the bounds of models. `models` are those of the specs that are known.
 ///
 /// # Errors
 /// A module cannot be read or parsed.
 pub fn ghosts(models: &[BoundedModel], spec: &str) -> Result<BTreeSet<String>, MutantsError> {
     let of_spec: Vec<&BoundedModel> = models.iter().filter(|m| m.spec == spec).collect();
-    Ok(Scope::read(&of_spec)?.ghosts)
+    let scope = Scope::read(&of_spec)?;
+    let counters: BTreeSet<&String> = (scope.modules.iter().flat_map(|m| &m.counters)).collect();
+    let ghosts = scope.ghosts.iter().filter(|name| !counters.contains(name));
+    Ok(ghosts.cloned().collect())
 }

@@ -38,6 +38,7 @@ pub(super) fn parse(name: &str, text: &str) -> Result<Module, MutantsError> {
         uses: Vec::new(),
         definitions: Vec::new(),
         ghosts: Vec::new(),
+        counters: Vec::new(),
         end: text.len(),
     };
     let mut recursive = None;

@@ -144,6 +144,8 @@ pub(super) struct Module {
     pub(super) definitions: Vec<Definition>,
     /// Variables that only serve the checking.
     pub(super) ghosts: Vec<String>,
+    /// Those of them that only count, for the bounds of models.
+    pub(super) counters: Vec<String>,
     /// Where its last line, `====`, begins.
     pub(super) end: usize,
 }
@@ -161,7 +163,8 @@ impl Module {
 impl Module {
     /// A comment says that a variable, or those that follow, are only there for the checking.
     pub(super) fn find_ghosts(&mut self) {
-        let mut below = false;
+        const BOUNDS: &str = "For the bounds";
+        let (mut below, mut counts) = (false, false);
         let mut variables = false;
         for line in self.text.lines() {
             let (code, comment) = line.split_once("\\*").unwrap_or((line, ""));
@@ -175,16 +178,18 @@ impl Module {
             }
             let code = code.trim().trim_end_matches(',');
             if code.is_empty() && !comment.is_empty() && line.trim_start().starts_with("\\* ") {
-                let heads = ["For checking", "For the observer"];
+                let heads = ["For checking", "For the observer", BOUNDS];
                 // A comment that goes on below a variable is indented further.
                 let head = line.len() - line.trim_start().len() <= 4;
-                below = if head {
-                    heads.contains(&comment.trim())
-                } else {
-                    below
-                };
+                if head {
+                    below = heads.contains(&comment.trim());
+                    counts = comment.trim() == BOUNDS;
+                }
             } else if !code.is_empty() && (below || comment.trim_start().starts_with("ghost")) {
                 self.ghosts.push(code.to_owned());
+                if below && counts {
+                    self.counters.push(code.to_owned());
+                }
             }
         }
     }
