@@ -15,9 +15,10 @@ const BACKGROUND: &str = "background";
 const DEVICE: &str = "device";
 
 /// Words in the names of actions of the device.
-const DEVICE_WORDS: [&str; 8] = [
+const DEVICE_WORDS: [&str; 9] = [
     "Crash",
     "Restart",
+    "Kill",
     "Power",
     "CompleteFlush",
     "FailFlush",
