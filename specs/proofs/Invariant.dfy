@@ -72,6 +72,7 @@ module Invariant {
     requires TypeInv(s)
   {
     forall k ::
+      && s.dirtied[k] <= |s.hist|
       && (s.dirtied[k] == 0 ==> s.page[k] == Newest(s.pageDev[k]))
       && (s.dirtied[k] != 0 ==>
             Complete(s.hist, k, Newest(s.pageDev[k]), s.dirtied[k] - 1))
