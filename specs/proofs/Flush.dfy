@@ -200,6 +200,11 @@ module Flush {
     CompleteKeepsCalls(s, t);
     CompleteMakesDurable(s, t);
     CompleteKeepsBase(s, t);
+    forall super, k, image | super in t.superDev && image in t.pageDev[k]
+      ensures Complete(t.hist, k, image, super.redo)
+    {
+      assert super in s.superDev && image in s.pageDev[k];
+    }
     assert MemoryInv(t) && DirtiedInv(t) && CheckpointInv(t) && WalRuleInv(t) && SuperInv(t);
   }
 
