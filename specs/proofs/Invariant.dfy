@@ -139,11 +139,13 @@ module Invariant {
          super.epoch == s.epoch && s.oldest <= super.redo <= s.durable
   }
 
-  // What a client waits for.
+  // A client waits for its own record.
   predicate CallInv(s: State, c: Client)
     requires TypeInv(s)
   {
-    s.call[c].Write? && s.call[c].at != Called ==> 1 <= s.call[c].lsn <= |s.hist|
+    s.call[c].Write? && s.call[c].at != Called ==>
+      && 1 <= s.call[c].lsn <= |s.hist|
+      && s.hist[s.call[c].lsn - 1] == Put(s.call[c].key, s.call[c].value)
   }
 
   // The record of a client that is about to change its page. No other client changes that page.

@@ -233,7 +233,7 @@ module Safety {
             && TypeInv(b[j])
             && 1 <= n <= |b[i].hist|
             && n <= Safe(b[j]) <= |b[j].hist|
-            && b[j].hist[n - 1] == b[i].hist[n - 1]
+            && b[j].hist[n - 1] == Put(b[i].call[c].key, b[i].call[c].value)
             && forall k :: b[j].base[k] == ValueAt(b[j].hist, k, Safe(b[j]))
   {
     InvHolds(b, i);

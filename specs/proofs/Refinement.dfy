@@ -1,0 +1,367 @@
+// The protocol refines the contract: each step of WalRecovery is a step of DurableMap, or changes
+// nothing that the contract sees.
+
+include "DurableMap.dfy"
+include "Safety.dfy"
+
+module Refinement {
+  import opened Device
+  import opened Positions
+  import opened LogBlocks
+  import opened WalState
+  import opened GroupCommit
+  import opened WalRecovery
+  import opened Invariant
+  import opened History
+  import Clients
+  import Flush
+  import Crashes
+  import Safety
+  import DurableMap
+
+  // -----------------------------------------------------------------------------------------------
+  // The mapping: the durable map, followed by the log after it.
+
+  function WriterOf(s: State, n: nat): DurableMap.Waiter
+    requires TypeInv(s)
+  {
+    if c :| IsWriter(s, c, n) then DurableMap.By(c) else DurableMap.Nobody
+  }
+
+  function RequestOf(call: Call): DurableMap.Request {
+    match call
+    case Idle => DurableMap.NoRequest
+    case Get(key, got) => DurableMap.GetRequest(key, got)
+    case Write(key, value, at, lsn) => DurableMap.WriteRequest(key, value, at != Called)
+  }
+
+  // The entries of the slots from n on.
+  function TailFrom(s: State, n: nat): seq<DurableMap.Entry>
+    requires TypeInv(s) && s.durable <= n <= End(s)
+    ensures |TailFrom(s, n)| == End(s) - n
+    decreases End(s) - n
+  {
+    BlockSpan(s.durable);
+    if n == End(s) then []
+    else [DurableMap.Entry(WriterOf(s, n + 1), s.buffer[n - BufferStart(s)])] + TailFrom(s, n + 1)
+  }
+
+  function Abstract(s: State): DurableMap.Store
+    requires TypeInv(s)
+    ensures DurableMap.Total(Abstract(s))
+  {
+    DurableMap.Store(s.base, TailFrom(s, s.durable),
+                     imap c: Client :: RequestOf(s.call[c]), s.phase == Up)
+  }
+
+  lemma TailIs(s: State, n: nat)
+    requires TypeInv(s) && s.durable <= n <= End(s)
+    ensures forall i :: 0 <= i < End(s) - n ==>
+              && BufferStart(s) <= n + i
+              && TailFrom(s, n)[i] == DurableMap.Entry(WriterOf(s, n + i + 1),
+                                                       s.buffer[n + i - BufferStart(s)])
+    decreases End(s) - n
+  {
+    BlockSpan(s.durable);
+    if n < End(s) {
+      TailIs(s, n + 1);
+      forall i | 0 <= i < End(s) - n
+        ensures TailFrom(s, n)[i] == DurableMap.Entry(WriterOf(s, n + i + 1),
+                                                      s.buffer[n + i - BufferStart(s)])
+      {
+        if i > 0 { assert TailFrom(s, n)[i] == TailFrom(s, n + 1)[i - 1]; }
+      }
+    }
+  }
+
+  lemma RecordsAre(s: State, n: nat)
+    requires TypeInv(s) && n <= |Tail(s)|
+    ensures DurableMap.Records(Abstract(s).tail[..n]) == Tail(s)[..n]
+  {
+    TailIs(s, s.durable);
+    BlockSpan(s.durable);
+  }
+
+  // Nobody waits twice, so the name in the tail is the only one.
+  lemma WriterIs(s: State, c: Client, n: nat)
+    requires TypeInv(s) && Inv(s) && s.phase == Up && IsWriter(s, c, n)
+    ensures WriterOf(s, n) == DurableMap.By(c)
+  {
+  }
+
+  // Steps that the contract does not see.
+  lemma SameTail(s: State, t: State)
+    requires TypeInv(s) && TypeInv(t) && Inv(s) && Inv(t) && s.phase == Up && t.phase == Up
+    requires t.buffer == s.buffer && t.durable == s.durable
+    requires forall c, n :: IsWriter(t, c, n) <==> IsWriter(s, c, n)
+    ensures Abstract(t).tail == Abstract(s).tail
+  {
+    TailIs(s, s.durable); TailIs(t, t.durable);
+    forall n ensures WriterOf(s, n) == WriterOf(t, n) {
+      if c :| IsWriter(s, c, n) { WriterIs(s, c, n); WriterIs(t, c, n); }
+    }
+  }
+
+  lemma SameCalls(s: State, t: State)
+    requires TypeInv(s) && TypeInv(t)
+    requires forall c :: RequestOf(t.call[c]) == RequestOf(s.call[c])
+    ensures Abstract(t).call == Abstract(s).call
+  {
+  }
+
+  // Steps of a client that change neither its record nor the log.
+  lemma CallRefines(s: State, t: State, c: Client)
+    requires TypeInv(s) && Inv(s) && TypeInv(t) && Inv(t) && s.phase == Up
+    requires t == s.(call := s.call[c := t.call[c]])
+    requires !(s.call[c].Write? && s.call[c].at != Called)
+    requires !(t.call[c].Write? && t.call[c].at != Called)
+    ensures Abstract(t) == Abstract(s).(
+              call := Abstract(s).call[c := RequestOf(t.call[c])])
+  {
+    forall d, n ensures IsWriter(t, d, n) <==> IsWriter(s, d, n) {}
+    SameTail(s, t);
+    assert Abstract(t).call == Abstract(s).call[c := RequestOf(t.call[c])];
+  }
+
+  lemma ReadRefines(s: State, t: State, c: Client)
+    requires TypeInv(s) && Inv(s) && TypeInv(t) && Inv(t) && ReadPage(s, t, c)
+    ensures DurableMap.Read(Abstract(s), Abstract(t), c)
+  {
+    CallRefines(s, t, c);
+    Safety.ReadsLatest(s);
+    RecordsAre(s, |Tail(s)|);
+    var a := Abstract(s);
+    assert a.tail[..|Tail(s)|] == a.tail;
+    assert Tail(s)[..|Tail(s)|] == Tail(s);
+    assert a.call[c] == RequestOf(s.call[c]);
+  }
+
+  lemma AppendRefines(s: State, t: State, c: Client)
+    requires TypeInv(s) && Inv(s) && TypeInv(t) && Inv(t) && AppendLog(s, t, c)
+    ensures DurableMap.Write(Abstract(s), Abstract(t), c)
+  {
+    var a, b := Abstract(s), Abstract(t);
+    TailIs(s, s.durable); TailIs(t, t.durable);
+    BlockSpan(s.durable);
+    forall n: nat | n <= End(s) ensures WriterOf(t, n) == WriterOf(s, n) {
+      if d :| IsWriter(s, d, n) {
+        assert IsWriter(t, d, n);
+        WriterIs(s, d, n); WriterIs(t, d, n);
+      } else if d :| IsWriter(t, d, n) {
+        assert d != c;
+        assert IsWriter(s, d, n);
+      }
+    }
+    assert IsWriter(t, c, End(s) + 1);
+    WriterIs(t, c, End(s) + 1);
+    var entry := DurableMap.Entry(DurableMap.By(c), Put(s.call[c].key, s.call[c].value));
+    assert b.tail == a.tail + [entry];
+    assert a.call[c] == RequestOf(s.call[c]);
+    assert b.call == a.call[c := a.call[c].(done := true)];
+  }
+
+  lemma CompleteRefines(s: State, t: State)
+    requires TypeInv(s) && Inv(s) && TypeInv(t) && Inv(t) && CompleteFlush(s, t)
+    ensures DurableMap.Harden(Abstract(s), Abstract(t), t.durable - s.durable)
+  {
+    var a, b := Abstract(s), Abstract(t);
+    var n := t.durable - s.durable;
+    Flush.CompleteKeepsBuffer(s, t);
+    TailIs(s, s.durable); TailIs(t, t.durable);
+    BlockSpan(s.durable); BlockSpan(t.durable);
+    forall c, m ensures IsWriter(t, c, m) <==> IsWriter(s, c, m) {}
+    forall m ensures WriterOf(s, m) == WriterOf(t, m) {
+      if c :| IsWriter(s, c, m) { WriterIs(s, c, m); WriterIs(t, c, m); }
+    }
+    forall i | 0 <= i < |b.tail| ensures b.tail[i] == a.tail[n..][i] {
+      assert s.hist[t.durable + i] == s.buffer[t.durable + i - BufferStart(s)];
+      assert t.hist[t.durable + i] == t.buffer[t.durable + i - BufferStart(t)];
+    }
+    assert b.tail == a.tail[n..];
+    RecordsAre(s, n);
+    SameCalls(s, t);
+  }
+
+  lemma AcknowledgeRefines(s: State, t: State, c: Client)
+    requires TypeInv(s) && Inv(s) && TypeInv(t) && Inv(t) && Acknowledge(s, t, c)
+    ensures DurableMap.Return(Abstract(s), Abstract(t), c)
+  {
+    var a, b := Abstract(s), Abstract(t);
+    TailIs(s, s.durable); TailIs(t, t.durable);
+    forall n: nat | n > s.durable ensures WriterOf(t, n) == WriterOf(s, n) {
+      if d :| IsWriter(s, d, n) {
+        assert d != c && IsWriter(t, d, n);
+        WriterIs(s, d, n); WriterIs(t, d, n);
+      } else if d :| IsWriter(t, d, n) {
+        assert IsWriter(s, d, n);
+      }
+    }
+    assert b.tail == a.tail;
+    if DurableMap.InTail(a, c) {
+      var i :| 0 <= i < |a.tail| && a.tail[i].waiter == DurableMap.By(c);
+      assert IsWriter(s, c, s.durable + i + 1);
+    }
+    assert a.call[c] == RequestOf(s.call[c]);
+    assert b.call == a.call[c := DurableMap.NoRequest];
+  }
+
+  lemma FailureRefines(s: State, t: State, c: Client)
+    requires TypeInv(s) && Inv(s) && TypeInv(t) && Inv(t) && ReportFailure(s, t, c)
+    ensures DurableMap.Fail(Abstract(s), Abstract(t), c)
+  {
+    var a, b := Abstract(s), Abstract(t);
+    TailIs(s, s.durable); TailIs(t, t.durable);
+    forall i | 0 <= i < |a.tail| ensures b.tail[i] == DurableMap.Disowned(a.tail, c)[i] {
+      var n := s.durable + i + 1;
+      if IsWriter(s, c, n) {
+        WriterIs(s, c, n);
+        forall d ensures !IsWriter(t, d, n) {
+          if IsWriter(t, d, n) { assert d != c && IsWriter(s, d, n); }
+        }
+      } else if d :| IsWriter(s, d, n) {
+        assert IsWriter(t, d, n);
+        WriterIs(s, d, n); WriterIs(t, d, n);
+      } else if d :| IsWriter(t, d, n) {
+        assert IsWriter(s, d, n);
+      }
+    }
+    assert b.tail == DurableMap.Disowned(a.tail, c);
+    assert a.call[c] == RequestOf(s.call[c]);
+    assert b.call == a.call[c := DurableMap.NoRequest];
+  }
+
+  lemma CrashRefines(s: State, t: State, log: Ring, pages: imap<Key, Image>, super: Superblock)
+    requires TypeInv(s) && Inv(s) && TypeInv(t) && Crash(s, t, log, pages, super)
+    ensures s.phase == Up ==> exists n :: DurableMap.Crash(Abstract(s), Abstract(t), n)
+    ensures s.phase != Up ==> Abstract(t) == Abstract(s)
+  {
+    Crashes.VerdictIsFine(s, log, pages, super);
+    if s.phase == Up {
+      var n :| 0 <= n <= |Tail(s)| && t.base == Apply(s.base, Tail(s)[..n]);
+      CrashWhileUp(s, t, n);
+    } else {
+      Down(s, t);
+    }
+  }
+
+  lemma CrashWhileUp(s: State, t: State, n: nat)
+    requires TypeInv(s) && TypeInv(t) && n <= |Tail(s)|
+    requires t.phase == Down && t.buffer == [] && t.durable == 0 && AllIdle(t)
+    requires t.base == Apply(s.base, Tail(s)[..n])
+    ensures DurableMap.Crash(Abstract(s), Abstract(t), n)
+  {
+    BlockSpan(0);
+    RecordsAre(s, n);
+    assert Abstract(t).call == imap c: Client :: DurableMap.NoRequest;
+  }
+
+  // Recovery does nothing that the contract sees, crashes included.
+  lemma Down(s: State, t: State)
+    requires TypeInv(s) && Inv(s) && TypeInv(t)
+    requires s.phase != Up && t.phase != Up
+    requires AllIdle(t) && t.buffer == [] && t.durable == BufferStart(t)
+    requires t.base == s.base
+    ensures Abstract(t) == Abstract(s)
+  {
+    BlockSpan(0);
+    assert Abstract(t).call == Abstract(s).call;
+  }
+
+  // Of what happens while the store is up, the contract sees calls, records and durability.
+  lemma Unseen(s: State, t: State)
+    requires TypeInv(s) && TypeInv(t) && Inv(s) && Inv(t) && s.phase == Up && t.phase == Up
+    requires t.buffer == s.buffer && t.durable == s.durable && t.base == s.base
+    requires forall c :: RequestOf(t.call[c]) == RequestOf(s.call[c])
+    requires forall c :: s.call[c].Write? ==> t.call[c].Write? && t.call[c].lsn == s.call[c].lsn
+    ensures Abstract(t) == Abstract(s)
+  {
+    forall c, n ensures IsWriter(t, c, n) <==> IsWriter(s, c, n) {
+      assert RequestOf(t.call[c]) == RequestOf(s.call[c]);
+    }
+    SameTail(s, t);
+    SameCalls(s, t);
+  }
+
+  lemma ClientRefines(s: State, t: State, c: Client)
+    requires TypeInv(s) && Inv(s) && TypeInv(t) && Inv(t) && Safety.Step(s, t)
+    requires ClientStep(s, t, c)
+    ensures DurableMap.Next(Abstract(s), Abstract(t)) || Abstract(t) == Abstract(s)
+  {
+    var a, b := Abstract(s), Abstract(t);
+    assert s.phase == Up;
+    assert a.call[c] == RequestOf(s.call[c]);
+    if k :| CallGet(s, t, c, k) {
+      CallRefines(s, t, c);
+      assert DurableMap.Call(a, b, c, DurableMap.GetRequest(k, Pending));
+    } else if k, v :| CallWrite(s, t, c, k, v) {
+      CallRefines(s, t, c);
+      assert DurableMap.Call(a, b, c, DurableMap.WriteRequest(k, v, false));
+    } else if ReadPage(s, t, c) {
+      ReadRefines(s, t, c);
+    } else if AnswerGet(s, t, c) {
+      CallRefines(s, t, c);
+      assert DurableMap.Return(a, b, c);
+    } else if AppendLog(s, t, c) {
+      AppendRefines(s, t, c);
+    } else if Acknowledge(s, t, c) {
+      AcknowledgeRefines(s, t, c);
+    } else if ReportFailure(s, t, c) {
+      FailureRefines(s, t, c);
+    } else {
+      Unseen(s, t);
+    }
+  }
+
+  // Every step of the protocol is one of the contract, or changes nothing of it.
+  lemma NextRefines(s: State, t: State)
+    requires TypeInv(s) && Inv(s) && Next(s, t)
+    ensures TypeInv(t)
+    ensures DurableMap.Next(Abstract(s), Abstract(t)) || Abstract(t) == Abstract(s)
+  {
+    Safety.NextKeeps(s, t);
+    if c :| ClientStep(s, t, c) {
+      ClientRefines(s, t, c);
+    } else if CompleteFlush(s, t) {
+      CompleteRefines(s, t);
+    } else if log, pages, super :| Crash(s, t, log, pages, super) {
+      CrashRefines(s, t, log, pages, super);
+    } else if Restart(s, t) {
+      NewestMaySurvive(s.logDev);
+      NewestMaySurvive(s.pageDev);
+      CrashRefines(s, t, NewestOf(s.logDev), NewestOf(s.pageDev), Newest(s.superDev));
+    } else if FinishRecovery(s, t) {
+      assert Abstract(t).call == Abstract(s).call;
+      assert DurableMap.Recover(Abstract(s), Abstract(t));
+    } else if s.phase == Up {
+      Unseen(s, t);
+    } else {
+      Down(s, t);
+    }
+  }
+
+  lemma InitRefines(s: State)
+    requires Init(s)
+    ensures TypeInv(s) && DurableMap.Init(Abstract(s))
+  {
+    InitHolds(s);
+    BlockSpan(0);
+  }
+
+  // The theorem: Spec => Contract!Spec.
+  lemma Refines(b: seq<State>, i: nat)
+    requires Safety.Behaviour(b) && i < |b|
+    ensures TypeInv(b[0]) && DurableMap.Init(Abstract(b[0]))
+    ensures TypeInv(b[i])
+    ensures i + 1 < |b| ==>
+              && TypeInv(b[i + 1])
+              && (DurableMap.Next(Abstract(b[i]), Abstract(b[i + 1]))
+                  || Abstract(b[i + 1]) == Abstract(b[i]))
+  {
+    InitRefines(b[0]);
+    Safety.InvHolds(b, i);
+    if i + 1 < |b| {
+      assert Safety.Step(b[i], b[i + 1]);
+      if b[i + 1] != b[i] { NextRefines(b[i], b[i + 1]); }
+    }
+  }
+}
