@@ -240,7 +240,7 @@ module Refinement {
       var n :| 0 <= n <= |Tail(s)| && t.base == Apply(s.base, Tail(s)[..n]);
       CrashWhileUp(s, t, n);
     } else {
-      Down(s, t);
+      UnseenWhileDown(s, t);
     }
   }
 
@@ -256,7 +256,7 @@ module Refinement {
   }
 
   // Recovery does nothing that the contract sees, crashes included.
-  lemma Down(s: State, t: State)
+  lemma UnseenWhileDown(s: State, t: State)
     requires TypeInv(s) && Inv(s) && TypeInv(t)
     requires s.phase != Up && t.phase != Up
     requires AllIdle(t) && t.buffer == [] && t.durable == BufferStart(t)
@@ -335,7 +335,7 @@ module Refinement {
     } else if s.phase == Up {
       Unseen(s, t);
     } else {
-      Down(s, t);
+      UnseenWhileDown(s, t);
     }
   }
 
