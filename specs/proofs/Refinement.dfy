@@ -164,6 +164,17 @@ module Refinement {
     requires TypeInv(s) && Inv(s) && TypeInv(t) && Inv(t) && CompleteFlush(s, t)
     ensures DurableMap.Harden(Abstract(s), Abstract(t), t.durable - s.durable)
   {
+    var n := t.durable - s.durable;
+    CompleteCutsTail(s, t);
+    RecordsAre(s, n);
+    SameCalls(s, t);
+  }
+
+  lemma CompleteCutsTail(s: State, t: State)
+    requires TypeInv(s) && Inv(s) && TypeInv(t) && Inv(t) && CompleteFlush(s, t)
+    ensures var n := t.durable - s.durable;
+            n <= |Abstract(s).tail| && Abstract(t).tail == Abstract(s).tail[n..]
+  {
     var a, b := Abstract(s), Abstract(t);
     var n := t.durable - s.durable;
     Flush.CompleteKeepsBuffer(s, t);
@@ -178,8 +189,6 @@ module Refinement {
       assert t.hist[t.durable + i] == t.buffer[t.durable + i - BufferStart(t)];
     }
     assert b.tail == a.tail[n..];
-    RecordsAre(s, n);
-    SameCalls(s, t);
   }
 
   lemma AcknowledgeRefines(s: State, t: State, c: Client)
@@ -232,6 +241,7 @@ module Refinement {
 
   lemma CrashRefines(s: State, t: State, log: Ring, pages: imap<Key, Image>, super: Superblock)
     requires TypeInv(s) && Inv(s) && TypeInv(t) && Crash(s, t, log, pages, super)
+    requires Resting(t)
     ensures s.phase == Up ==> exists n :: DurableMap.Crash(Abstract(s), Abstract(t), n)
     ensures s.phase != Up ==> Abstract(t) == Abstract(s)
   {
@@ -240,31 +250,55 @@ module Refinement {
       var n :| 0 <= n <= |Tail(s)| && t.base == Apply(s.base, Tail(s)[..n]);
       CrashWhileUp(s, t, n);
     } else {
+      IsResting(s);
       UnseenWhileDown(s, t);
     }
   }
 
   lemma CrashWhileUp(s: State, t: State, n: nat)
-    requires TypeInv(s) && TypeInv(t) && n <= |Tail(s)|
-    requires t.phase == Down && t.buffer == [] && t.durable == 0 && AllIdle(t)
+    requires TypeInv(s) && TypeInv(t) && n <= |Tail(s)| && s.phase == Up
+    requires t.phase == Down && Resting(t)
     requires t.base == Apply(s.base, Tail(s)[..n])
     ensures DurableMap.Crash(Abstract(s), Abstract(t), n)
   {
-    BlockSpan(0);
+    RestingIsEmpty(t);
     RecordsAre(s, n);
-    assert Abstract(t).call == imap c: Client :: DurableMap.NoRequest;
+  }
+
+  // Between a crash and the end of recovery, nobody waits and nothing is in the buffer.
+  predicate Resting(s: State)
+    requires TypeInv(s)
+  {
+    AllIdle(s) && s.buffer == [] && s.durable == BufferStart(s)
+  }
+
+  lemma RestingIsEmpty(s: State)
+    requires TypeInv(s) && Resting(s)
+    ensures Abstract(s).tail == []
+    ensures Abstract(s).call == imap c: Client :: DurableMap.NoRequest
+  {
+    var a := Abstract(s);
+    assert |a.tail| == 0;
+    var none := imap c: Client :: DurableMap.NoRequest;
+    forall c ensures a.call[c] == none[c] { assert s.call[c] == Idle; }
+  }
+
+  lemma IsResting(s: State)
+    requires TypeInv(s) && Inv(s) && s.phase != Up
+    ensures Resting(s)
+  {
+    BlockSpan(0);
   }
 
   // Recovery does nothing that the contract sees, crashes included.
   lemma UnseenWhileDown(s: State, t: State)
-    requires TypeInv(s) && Inv(s) && TypeInv(t)
+    requires TypeInv(s) && TypeInv(t) && Resting(s) && Resting(t)
     requires s.phase != Up && t.phase != Up
-    requires AllIdle(t) && t.buffer == [] && t.durable == BufferStart(t)
     requires t.base == s.base
     ensures Abstract(t) == Abstract(s)
   {
-    BlockSpan(0);
-    assert Abstract(t).call == Abstract(s).call;
+    RestingIsEmpty(s);
+    RestingIsEmpty(t);
   }
 
   // Of what happens while the store is up, the contract sees calls, records and durability.
@@ -312,30 +346,60 @@ module Refinement {
     }
   }
 
+  lemma RecoveryRefines(s: State, t: State)
+    requires TypeInv(s) && Inv(s) && TypeInv(t) && Inv(t) && FinishRecovery(s, t)
+    ensures DurableMap.Recover(Abstract(s), Abstract(t))
+  {
+    IsResting(s);
+    RestingIsEmpty(s);
+    RestingIsEmpty(t);
+  }
+
+  // The steps that nobody waits for.
+  predicate Background(s: State, t: State)
+    requires TypeInv(s)
+  {
+    || FailFlush(s, t)
+    || (exists k :: PageStep(s, t, k))
+    || CheckpointStepTaken(s, t)
+    || LoadSuperblock(s, t) || RedoRecord(s, t) || FinishRedo(s, t)
+  }
+
+  lemma BackgroundRefines(s: State, t: State)
+    requires TypeInv(s) && Inv(s) && TypeInv(t) && Inv(t) && Background(s, t)
+    ensures Abstract(t) == Abstract(s)
+  {
+    if s.phase == Up {
+      Unseen(s, t);
+    } else {
+      IsResting(s);
+      IsResting(t);
+      assert t.base == s.base;
+      UnseenWhileDown(s, t);
+    }
+  }
+
   // Every step of the protocol is one of the contract, or changes nothing of it.
   lemma NextRefines(s: State, t: State)
-    requires TypeInv(s) && Inv(s) && Next(s, t)
-    ensures TypeInv(t)
+    requires TypeInv(s) && TypeInv(t) && Inv(s) && Inv(t) && Next(s, t)
     ensures DurableMap.Next(Abstract(s), Abstract(t)) || Abstract(t) == Abstract(s)
   {
-    Safety.NextKeeps(s, t);
     if c :| ClientStep(s, t, c) {
       ClientRefines(s, t, c);
     } else if CompleteFlush(s, t) {
       CompleteRefines(s, t);
     } else if log, pages, super :| Crash(s, t, log, pages, super) {
+      IsResting(t);
       CrashRefines(s, t, log, pages, super);
     } else if Restart(s, t) {
       NewestMaySurvive(s.logDev);
       NewestMaySurvive(s.pageDev);
+      IsResting(t);
       CrashRefines(s, t, NewestOf(s.logDev), NewestOf(s.pageDev), Newest(s.superDev));
     } else if FinishRecovery(s, t) {
-      assert Abstract(t).call == Abstract(s).call;
-      assert DurableMap.Recover(Abstract(s), Abstract(t));
-    } else if s.phase == Up {
-      Unseen(s, t);
+      RecoveryRefines(s, t);
     } else {
-      UnseenWhileDown(s, t);
+      BackgroundRefines(s, t);
     }
   }
 
@@ -345,6 +409,7 @@ module Refinement {
   {
     InitHolds(s);
     BlockSpan(0);
+    RestingIsEmpty(s);
   }
 
   // The theorem: Spec => Contract!Spec.
@@ -361,7 +426,10 @@ module Refinement {
     Safety.InvHolds(b, i);
     if i + 1 < |b| {
       assert Safety.Step(b[i], b[i + 1]);
-      if b[i + 1] != b[i] { NextRefines(b[i], b[i + 1]); }
+      if b[i + 1] != b[i] {
+        Safety.NextKeeps(b[i], b[i + 1]);
+        NextRefines(b[i], b[i + 1]);
+      }
     }
   }
 }
