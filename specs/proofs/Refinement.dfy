@@ -175,20 +175,37 @@ module Refinement {
     ensures var n := t.durable - s.durable;
             n <= |Abstract(s).tail| && Abstract(t).tail == Abstract(s).tail[n..]
   {
-    var a, b := Abstract(s), Abstract(t);
-    var n := t.durable - s.durable;
-    Flush.CompleteKeepsBuffer(s, t);
-    TailIs(s, s.durable); TailIs(t, t.durable);
-    BlockSpan(s.durable); BlockSpan(t.durable);
+    BlocksInOrder(s.durable, t.durable); BlockSpan(t.durable); BlockSpan(s.durable);
     forall c, m ensures IsWriter(t, c, m) <==> IsWriter(s, c, m) {}
+    SameWriters(s, t);
+    TailIsCut(s, t);
+  }
+
+  lemma SameWriters(s: State, t: State)
+    requires TypeInv(s) && TypeInv(t) && Inv(s) && Inv(t) && s.phase == Up && t.phase == Up
+    requires forall c, m :: IsWriter(t, c, m) <==> IsWriter(s, c, m)
+    ensures forall m :: WriterOf(s, m) == WriterOf(t, m)
+  {
     forall m ensures WriterOf(s, m) == WriterOf(t, m) {
       if c :| IsWriter(s, c, m) { WriterIs(s, c, m); WriterIs(t, c, m); }
     }
-    forall i | 0 <= i < |b.tail| ensures b.tail[i] == a.tail[n..][i] {
-      assert s.hist[t.durable + i] == s.buffer[t.durable + i - BufferStart(s)];
-      assert t.hist[t.durable + i] == t.buffer[t.durable + i - BufferStart(t)];
+  }
+
+  lemma TailIsCut(s: State, t: State)
+    requires TypeInv(s) && TypeInv(t)
+    requires s.durable <= t.durable && End(s) == End(t) && BufferStart(s) <= BufferStart(t)
+    requires BufferStart(t) - BufferStart(s) <= |s.buffer|
+    requires t.buffer == s.buffer[BufferStart(t) - BufferStart(s)..]
+    requires forall m :: WriterOf(s, m) == WriterOf(t, m)
+    ensures var n := t.durable - s.durable;
+            n <= |Abstract(s).tail| && Abstract(t).tail == Abstract(s).tail[n..]
+  {
+    TailIs(s, s.durable); TailIs(t, t.durable);
+    BlockSpan(s.durable); BlockSpan(t.durable);
+    var a, b, n := Abstract(s).tail, Abstract(t).tail, t.durable - s.durable;
+    forall i | 0 <= i < |b| ensures b[i] == a[n..][i] {
+      assert a[n + i].record == s.buffer[s.durable + n + i - BufferStart(s)];
     }
-    assert b.tail == a.tail[n..];
   }
 
   lemma AcknowledgeRefines(s: State, t: State, c: Client)
@@ -365,18 +382,40 @@ module Refinement {
     || LoadSuperblock(s, t) || RedoRecord(s, t) || FinishRedo(s, t)
   }
 
+  // None of them touches the log in memory, and calls only to wake who sleeps.
+  lemma BackgroundTouches(s: State, t: State)
+    requires TypeInv(s) && Background(s, t)
+    ensures t.base == s.base
+    ensures s.phase == Up <==> t.phase == Up
+    ensures s.phase == Up ==> t.buffer == s.buffer && t.durable == s.durable
+    ensures FailFlush(s, t) || t.call == s.call
+  {
+  }
+
   lemma BackgroundRefines(s: State, t: State)
     requires TypeInv(s) && Inv(s) && TypeInv(t) && Inv(t) && Background(s, t)
     ensures Abstract(t) == Abstract(s)
   {
+    BackgroundTouches(s, t);
     if s.phase == Up {
+      forall c ensures RequestOf(t.call[c]) == RequestOf(s.call[c])
+                       && (s.call[c].Write? ==> t.call[c].Write? && t.call[c].lsn == s.call[c].lsn)
+      {
+        if FailFlush(s, t) { WokenIsSame(s, t, c); } else { assert t.call == s.call; }
+      }
       Unseen(s, t);
     } else {
       IsResting(s);
       IsResting(t);
-      assert t.base == s.base;
       UnseenWhileDown(s, t);
     }
+  }
+
+  lemma WokenIsSame(s: State, t: State, c: Client)
+    requires TypeInv(s) && TypeInv(t) && FailFlush(s, t)
+    ensures RequestOf(t.call[c]) == RequestOf(s.call[c])
+    ensures s.call[c].Write? ==> t.call[c].Write? && t.call[c].lsn == s.call[c].lsn
+  {
   }
 
   // Every step of the protocol is one of the contract, or changes nothing of it.
