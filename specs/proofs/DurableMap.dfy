@@ -38,7 +38,9 @@ module DurableMap {
     Apply(s.base, Records(s.tail))
   }
 
-  predicate InTail(s: Store, c: Client) { exists i :: 0 <= i < |s.tail| && s.tail[i].waiter == By(c) }
+  predicate InTail(s: Store, c: Client) {
+    exists i :: 0 <= i < |s.tail| && s.tail[i].waiter == By(c)
+  }
 
   predicate Call(s: Store, t: Store, c: Client, request: Request)
     requires Total(s)

@@ -333,34 +333,51 @@ module Refinement {
     SameCalls(s, t);
   }
 
-  lemma ClientRefines(s: State, t: State, c: Client)
-    requires TypeInv(s) && Inv(s) && TypeInv(t) && Inv(t) && Safety.Step(s, t)
-    requires ClientStep(s, t, c)
-    ensures DurableMap.Next(Abstract(s), Abstract(t)) || Abstract(t) == Abstract(s)
+  lemma ChangeRefines(s: State, t: State, c: Client)
+    requires TypeInv(s) && Inv(s) && TypeInv(t) && Inv(t) && ChangePage(s, t, c)
+    ensures Abstract(t) == Abstract(s)
+  {
+    Unseen(s, t);
+  }
+
+  lemma FlushRefines(s: State, t: State, c: Client)
+    requires TypeInv(s) && Inv(s) && TypeInv(t) && Inv(t) && FlushLog(s, t, c)
+    ensures Abstract(t) == Abstract(s)
+  {
+    Unseen(s, t);
+  }
+
+  // A client calls, or gets the answer of its get.
+  predicate Calls(s: State, t: State, c: Client)
+    requires TypeInv(s)
+  {
+    || (exists k :: CallGet(s, t, c, k))
+    || (exists k, v :: CallWrite(s, t, c, k, v))
+    || AnswerGet(s, t, c)
+  }
+
+  lemma CallsRefine(s: State, t: State, c: Client)
+    requires TypeInv(s) && Inv(s) && TypeInv(t) && Inv(t) && Calls(s, t, c)
+    ensures DurableMap.Next(Abstract(s), Abstract(t))
   {
     var a, b := Abstract(s), Abstract(t);
-    assert s.phase == Up;
+    CallRefines(s, t, c);
     assert a.call[c] == RequestOf(s.call[c]);
-    if k :| CallGet(s, t, c, k) {
-      CallRefines(s, t, c);
-      assert DurableMap.Call(a, b, c, DurableMap.GetRequest(k, Pending));
-    } else if k, v :| CallWrite(s, t, c, k, v) {
-      CallRefines(s, t, c);
-      assert DurableMap.Call(a, b, c, DurableMap.WriteRequest(k, v, false));
-    } else if ReadPage(s, t, c) {
-      ReadRefines(s, t, c);
-    } else if AnswerGet(s, t, c) {
-      CallRefines(s, t, c);
-      assert DurableMap.Return(a, b, c);
-    } else if AppendLog(s, t, c) {
-      AppendRefines(s, t, c);
-    } else if Acknowledge(s, t, c) {
-      AcknowledgeRefines(s, t, c);
-    } else if ReportFailure(s, t, c) {
-      FailureRefines(s, t, c);
-    } else {
-      Unseen(s, t);
-    }
+    if AnswerGet(s, t, c) { assert DurableMap.Return(a, b, c); }
+    else { assert DurableMap.Call(a, b, c, RequestOf(t.call[c])); }
+  }
+
+  lemma ClientRefines(s: State, t: State, c: Client)
+    requires TypeInv(s) && Inv(s) && TypeInv(t) && Inv(t) && ClientStep(s, t, c)
+    ensures DurableMap.Next(Abstract(s), Abstract(t)) || Abstract(t) == Abstract(s)
+  {
+    if Calls(s, t, c) { CallsRefine(s, t, c); }
+    else if ReadPage(s, t, c) { ReadRefines(s, t, c); }
+    else if AppendLog(s, t, c) { AppendRefines(s, t, c); }
+    else if ChangePage(s, t, c) { ChangeRefines(s, t, c); }
+    else if FlushLog(s, t, c) { FlushRefines(s, t, c); }
+    else if Acknowledge(s, t, c) { AcknowledgeRefines(s, t, c); }
+    else { FailureRefines(s, t, c); }
   }
 
   lemma RecoveryRefines(s: State, t: State)
