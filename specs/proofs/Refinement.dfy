@@ -175,10 +175,26 @@ module Refinement {
     ensures var n := t.durable - s.durable;
             n <= |Abstract(s).tail| && Abstract(t).tail == Abstract(s).tail[n..]
   {
-    BlocksInOrder(s.durable, t.durable); BlockSpan(t.durable); BlockSpan(s.durable);
-    forall c, m ensures IsWriter(t, c, m) <==> IsWriter(s, c, m) {}
+    CompleteCutsBuffer(s, t);
+    CompleteKeepsWriters(s, t);
     SameWriters(s, t);
     TailIsCut(s, t);
+  }
+
+  lemma CompleteCutsBuffer(s: State, t: State)
+    requires TypeInv(s) && TypeInv(t) && CompleteFlush(s, t)
+    ensures s.durable <= t.durable && End(s) == End(t) && BufferStart(s) <= BufferStart(t)
+    ensures BufferStart(t) - BufferStart(s) <= |s.buffer|
+    ensures t.buffer == s.buffer[BufferStart(t) - BufferStart(s)..]
+  {
+    BlocksInOrder(s.durable, t.durable); BlockSpan(t.durable); BlockSpan(s.durable);
+  }
+
+  lemma CompleteKeepsWriters(s: State, t: State)
+    requires TypeInv(s) && TypeInv(t) && CompleteFlush(s, t)
+    ensures forall c, m :: IsWriter(t, c, m) <==> IsWriter(s, c, m)
+    ensures s.phase == t.phase
+  {
   }
 
   lemma SameWriters(s: State, t: State)
