@@ -68,7 +68,7 @@ module Flush {
 
   // The blocks that a flush writes hold what the history says.
   lemma FlushedBlockIsTrue(s: State, i: nat)
-    requires TypeInv(s) && Inv(s) && s.phase == Up && Flushes(s, i)
+    requires TypeInv(s) && BufferInv(s) && Flushes(s, i)
     ensures Truthful(FlushedBlock(s, i), s.hist)
     ensures Reaches(FlushedBlock(s, i), s.epoch, i, End(s))
   {
