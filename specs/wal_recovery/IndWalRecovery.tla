@@ -116,7 +116,7 @@ RestingInv ==
 OldBlocks(next) == \A p \in Places : Newest(logDev[p]).epoch < next
 
 DownInv ==
-    phase = "down" =>
+    phase \in {"cut", "killed"} =>
         /\ durable = 0 /\ ~poisoned /\ checkpoint = Done /\ dirtied = Clean
         /\ Len(superDev) = 1 /\ \A k \in Keys : Len(pageDev[k]) = 1
         /\ OldBlocks(Super.epoch + 1)
