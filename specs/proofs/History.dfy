@@ -86,6 +86,19 @@ module History {
     }
   }
 
+  // A part without its last record is the shorter part.
+  lemma CutShort(hist: seq<Record>, from: nat, to: nat)
+    requires from < to <= |hist|
+    ensures hist[from..to][..to - from - 1] == hist[from..to - 1]
+  {
+    var part := hist[from..to];
+    forall i | 0 <= i < to - from - 1
+      ensures part[..to - from - 1][i] == hist[from..to - 1][i]
+    {
+      assert part[i] == hist[from + i];
+    }
+  }
+
   // Redo leaves an image that is valid, and complete up to the end of what was redone.
   lemma RedoAllIs(pages: imap<Key, Image>, hist: seq<Record>, k: Key, from: nat, to: nat)
     requires from <= to <= |hist|
@@ -98,7 +111,8 @@ module History {
   {
     if from < to {
       RedoAllIs(pages, hist, k, from, to - 1);
-      assert hist[from..to][..to - from - 1] == hist[from..to - 1];
+      CutShort(hist, from, to);
+      assert hist[from..to][to - from - 1] == hist[to - 1];
     } else {
       assert hist[from..to] == [];
     }
