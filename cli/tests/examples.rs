@@ -67,7 +67,13 @@ const SMALLER: &[(&str, &str, &str, &str)] = &[
 ];
 
 /// Flags of `treering check` that choose a checker or allow none to be chosen.
-const CHECKED_OTHERWISE: &[&str] = &["--checker", "--against-engine", "--mutate", "--to-oracle"];
+const CHECKED_OTHERWISE: &[&str] = &[
+    "--checker",
+    "--against-engine",
+    "--mutate",
+    "--to-oracle",
+    "--ghosts",
+];
 
 /// Flags that are added: command (unless it has one of these flags), flag, reason.
 const ADDED: &[(&str, &[&str], &str, &str)] = &[
