@@ -28,6 +28,7 @@ pub(crate) static ALL: [Expected; 7] = [
             ("published_split-stamps-old-leaf", "KeptInv", 22),
             ("published_stamps-while-replaying", "KeptInv", 15),
             ("published_timestamp-with-bitmap", "KeptInv", 13),
+            ("published_trusts-what-it-reads", "NotGoneInv", 14),
             ("reads-epoch-twice", "BitInv", 7),
             ("reclaims-before-fence", "KeptInv", 10),
             ("recovery-stamps-new-leaf", "KeptInv", 49),
@@ -37,7 +38,8 @@ pub(crate) static ALL: [Expected; 7] = [
             ("stamps-ahead", "StampInv", 16),
         ],
         holds: &[
-            ("smoke", 48_244),
+            ("smoke", 50_375),
+            ("kill", 47_361),
             ("recovery", 43_671),
             ("recovery-split", 1_536),
             ("reuse", 13_348),
