@@ -38,7 +38,7 @@ struct Document<'a> {
     complaints: &'a [String],
 }
 
-fn request(args: &CheckArgs) -> Result<Request, Failure> {
+pub(crate) fn request(args: &CheckArgs) -> Result<Request, Failure> {
     let mut lanes = match args.model {
         ModelSize::Smoke => vec![Lane::Smoke],
         ModelSize::Full => vec![Lane::Full],

@@ -1,17 +1,19 @@
 //! `treering check --ghosts`: whether variables that only serve the checking decide anything.
 
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use serde::Serialize;
-use treering_specs::check::configs::{BoundedModel, Lane, discover};
-use treering_specs::check::mirrors::{self, SPECS};
+use treering_specs::check::mirrors;
+use treering_specs::check::suite::{self, SuiteError};
 use treering_specs::ghosts::Projection;
 use treering_specs::mutants;
 
-use crate::args::{CheckArgs, ModelSize};
+use crate::args::CheckArgs;
+use crate::check_cmd::request;
 use crate::failure::Failure;
 use crate::output::{self, Output, say};
-use crate::specs::specs_folder;
 
 /// Name and version of the document.
 const SCHEMA: &str = "treering.ghosts/1";
@@ -37,36 +39,23 @@ struct Row {
 /// Runs the command.
 pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     let json = Output::if_given("--json", args.json.as_deref(), &[])?;
-    let folder = specs_folder(args.folder.as_deref())?;
-    let models = discover(&folder, &SPECS).map_err(|e| Failure::usage(e.to_string()))?;
-    if let Some(other) = args.specs.iter().find(|name| !SPECS.contains(&&***name)) {
-        let known = SPECS.join(", ");
-        return Err(Failure::usage(format!(
-            "{other}: expected a spec, one of {known}"
-        )));
-    }
-    let lane = match args.model {
-        ModelSize::Smoke => Lane::Smoke,
-        ModelSize::Full => Lane::Full,
-    };
-    let is_asked = |model: &&BoundedModel| {
-        let asked = args.specs.is_empty() || args.specs.contains(&model.spec);
-        let named = args.only.is_empty() || args.only.contains(&model.name);
-        asked && named && model.lane == lane && model.must_violate().is_none()
-    };
+    let models = suite::select(&request(args)?)?;
+    let mut ghosts: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     let mut rows = Vec::new();
-    for model in models.iter().filter(is_asked) {
-        let ghosts = mutants::ghosts(&models, &model.spec)?;
+    for model in models.iter().filter(|m| m.must_violate().is_none()) {
+        let ghosts = match ghosts.entry(&model.spec) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(mutants::ghosts(&models, &model.spec)?),
+        };
         if ghosts.is_empty() {
             continue;
         }
-        let mirror = mirrors::open(&model.spec, &model.config);
-        let mirror = mirror.map_err(|e| Failure::usage(e.to_string()))?;
+        let mirror = mirrors::open(&model.spec, &model.config).map_err(SuiteError::from)?;
         rows.push(Row {
             spec: model.spec.clone(),
             model: model.name.clone(),
-            projection: mirror.project(&ghosts),
-            ghosts: ghosts.into_iter().collect(),
+            projection: mirror.project(ghosts),
+            ghosts: ghosts.iter().cloned().collect(),
         });
     }
     if let Some(json) = &json {

@@ -63,9 +63,7 @@ pub(crate) fn run(args: &ExploreArgs) -> Result<(), Failure> {
 
 /// Finds the counterexample of a model: with the mirror, or with TLC if only TLC can.
 fn tell(specs: &Path, model: &BoundedModel) -> Result<Story, Failure> {
-    let temporal = (model.must_violate())
-        .is_some_and(|property| !model.config.invariants.iter().any(|i| i == property));
-    let outcome = if temporal {
+    let outcome = if model.is_temporal() {
         let tlc = tools::tlc(specs, &mut |_| {}).map_err(SuiteError::from)?;
         run::tlc(&tlc, specs, model, &Extras::default())
             .map_err(|e| Failure::cannot_run(format!("TLC: {e}")))?

@@ -48,7 +48,7 @@ impl BoundedModel {
 
     /// Whether the property that must be violated is temporal. Only TLC's verdict counts for those.
     #[must_use]
-    pub(crate) fn is_temporal(&self) -> bool {
+    pub fn is_temporal(&self) -> bool {
         let property = self.must_violate();
         property.is_some_and(|name| !self.config.invariants.iter().any(|i| i == name))
     }

@@ -193,7 +193,11 @@ pub fn check(request: &Request, say: &Say<'_>) -> Result<Report, SuiteError> {
     Ok(report)
 }
 
-fn select(request: &Request) -> Result<Vec<BoundedModel>, SuiteError> {
+/// The models that a request names.
+///
+/// # Errors
+/// A model cannot be read, or there is no spec or model of a name.
+pub fn select(request: &Request) -> Result<Vec<BoundedModel>, SuiteError> {
     let all = discover(&request.specs, &SPECS)?;
     let spec_named =
         |spec: &str| request.only_specs.is_empty() || request.only_specs.iter().any(|s| s == spec);
