@@ -2,9 +2,7 @@
 
 mod support;
 
-use std::path::Path;
-
-use support::treering;
+use support::{copy_specs, treering};
 
 const SPECS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../specs");
 
@@ -40,7 +38,7 @@ fn what_only_remembers_decides_nothing() {
 fn a_ghost_that_decides_is_shown() {
     let folder = tempfile::tempdir().expect("a folder");
     let specs = folder.path().join("specs");
-    copy(Path::new(SPECS), &specs);
+    copy_specs(&specs);
     let file = specs.join("wal_recovery/WalState.tla");
     let text = std::fs::read_to_string(&file).expect("the module");
     assert!(text.contains("    \\* For the bounds\n"));
@@ -74,18 +72,4 @@ fn a_ghost_that_decides_is_shown() {
         &["check", "Oak", "--ghosts", "--specs", SPECS],
     );
     assert_eq!(output.status.code(), Some(2));
-}
-
-/// Copies the specs, without what was downloaded.
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir(to).expect("a folder");
-    for entry in std::fs::read_dir(from).expect("a folder") {
-        let path = entry.expect("an entry").path();
-        let name = path.file_name().expect("a name");
-        if path.is_file() {
-            std::fs::copy(&path, to.join(name)).expect("a copy");
-        } else if name != "target" {
-            copy(&path, &to.join(name));
-        }
-    }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Output;
 
 use serde_json::{Value, json};
-use support::treering;
+use support::{copy_specs, treering};
 
 const SPECS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../specs");
 
@@ -155,26 +155,11 @@ fn the_document_has_every_row() {
     assert_eq!(rows(&kept), rows(&fresh), "run .ci/promises");
 }
 
-/// Copies what the table is made of.
-fn copy_models(from: &Path, to: &Path) {
-    std::fs::create_dir(to).expect("a folder");
-    for entry in std::fs::read_dir(from).expect("a folder") {
-        let path = entry.expect("an entry").path();
-        let name = path.file_name().expect("a name");
-        let is_read = name == "pom.xml" || name == "manifest.json" || name == "promises.toml";
-        if is_read || path.extension().is_some_and(|ending| ending == "cfg") {
-            std::fs::copy(&path, to.join(name)).expect("a copy");
-        } else if path.is_dir() && name != "target" {
-            copy_models(&path, &to.join(name));
-        }
-    }
-}
-
 #[test]
 fn an_operator_that_no_model_checks_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let specs = folder.path().join("specs");
-    copy_models(Path::new(SPECS), &specs);
+    copy_specs(&specs);
     let file = specs.join("promises.toml");
     let text = std::fs::read_to_string(&file).expect("the file");
     let refused = |text: &str, expected: &str| {

@@ -31,6 +31,26 @@ pub(crate) fn ok(folder: &Path, args: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
+/// Copies the specs into a new folder, without what was downloaded.
+pub(crate) fn copy_specs(to: &Path) {
+    fn copy(from: &Path, to: &Path) {
+        std::fs::create_dir(to).expect("a folder");
+        for entry in std::fs::read_dir(from).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            let name = path.file_name().expect("a name");
+            if path.is_file() {
+                std::fs::copy(&path, to.join(name)).expect("a copy");
+            } else if name != "target" {
+                copy(&path, &to.join(name));
+            }
+        }
+    }
+    copy(
+        Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../specs")),
+        to,
+    );
+}
+
 /// The sorted names of everything in `folder`.
 pub(crate) fn listing(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> = std::fs::read_dir(folder)
