@@ -16,7 +16,8 @@
 //! ```
 //!
 //! A store with page shadowing has a protocol of its own, `specs/page_shadowing`, with its own
-//! events ([`Shadow`]).
+//! events ([`Shadow`]). So has the copy-on-write store, `specs/copy_on_write` ([`Cow`]), and the
+//! log's blocks, `specs/redo_log` ([`Redo`]).
 //!
 //! An observer is called under the latch or lock that orders the event among those that it could
 //! race with. So the order of calls is an order in which things happened. The observer must not
@@ -31,6 +32,9 @@
 //!
 //! Without an observer, the cost is one branch on a field that is never written.
 
+mod redo;
+
+pub use self::redo::Redo;
 use crate::sync::Arc;
 use crate::types::{Lsn, PageId};
 
@@ -190,6 +194,10 @@ pub enum Event {
     Opened,
     /// A step of a store with page shadowing, or of its device.
     Shadow(Shadow),
+    /// A step of a copy-on-write store, or of the index snapshot.
+    Cow(Cow),
+    /// A step of the log with its blocks.
+    Redo(Redo),
 }
 
 /// One step of a store with page shadowing.
@@ -272,6 +280,41 @@ pub enum Shadow {
     DeviceFlushed,
     /// A flush of the device failed.
     DeviceFlushFailed,
+}
+
+/// One step of a copy-on-write store, with those of the index snapshot, whose places it shares.
+///
+/// | event | action of the spec | emitted |
+/// |---|---|---|
+/// | [`WritesImage`](Cow::WritesImage) | `WriteImage` | before the write |
+/// | [`WritesTable`](Cow::WritesTable) | `NameImage`, `WriteTable`, part of `FreePage` | before the write, after the flush that precedes it |
+/// | [`TableWritten`](Cow::TableWritten) | `FinishTable` | after the flush, before the places left are trimmed |
+/// | [`WritesSnapshot`](Cow::WritesSnapshot) | `WriteSnapshot` | before the write |
+///
+/// They are reported under the store's write lock, except for the snapshot, which is reported under
+/// the checkpointer's. The superblock's steps are those of [`Event`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cow {
+    /// A page is about to be written to a free slot.
+    WritesImage {
+        /// The page.
+        page: PageId,
+        /// LSN of its last change.
+        lsn: Lsn,
+        /// The slot.
+        slot: u64,
+    },
+    /// Blocks of the page table are about to be written.
+    WritesTable,
+    /// The blocks are durable.
+    TableWritten,
+    /// A chunk of the index snapshot is about to be written.
+    WritesSnapshot {
+        /// The number of the checkpoint.
+        number: u64,
+        /// The slot.
+        slot: u64,
+    },
 }
 
 /// Receives the steps of a store, from whichever thread performs them; or those of a part with its

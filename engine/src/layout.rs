@@ -46,6 +46,7 @@
 //! | 88 | 8 | store id |
 //! | 96 | 8 | high water: all page ids ever used are below this; 0: unknown |
 //! | 104 | 4 | maximum number of blocks that one flush of the log writes |
+//! | 108 | 4 | sum of the index snapshot ([`crate::snapshot`]); 0: not recorded |
 //! | 112 | 8 | number of the index snapshot, which is also in its chunks |
 //! | 120 | 8 | growing store: durable blocks of the device by then; 0: fixed size |
 
@@ -54,6 +55,7 @@ use std::hash::BuildHasher as _;
 
 use crate::device::{Access, Volume};
 use crate::error::{Error, Result};
+use crate::events::{Event, Redo};
 use crate::mutation;
 use crate::options::{Options, PageStoreKind};
 use crate::types::{BLOCK_SIZE, IoClass, Lba, Lsn, StoreId};
@@ -293,6 +295,14 @@ pub fn required_blocks(options: &Options, pages: u64) -> u64 {
         + slots * blocks_per_slot(per_page, options.store, options.mod_log.is_some())
 }
 
+/// What a superblock says of the index snapshot that it names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SnapshotContent {
+    pub(crate) entries: u64,
+    /// The CRC-32 of the chunks' checksums, never 0. 0: a version of the engine that recorded none.
+    pub(crate) sum: u32,
+}
+
 /// The content of a superblock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Superblock {
@@ -306,7 +316,7 @@ pub(crate) struct Superblock {
     pub(crate) redo_start: Lsn,
     /// The head of the snapshot chain; there always is one.
     pub(crate) snapshot_head: Slot,
-    pub(crate) snapshot_entries: u64,
+    pub(crate) snapshot: SnapshotContent,
     /// The sequence number under which the snapshot was written.
     pub(crate) snapshot_number: u64,
     /// The maximum number of blocks that one flush of the log writes, in the session that wrote
@@ -351,7 +361,8 @@ impl Superblock {
         b[52..56].copy_from_slice(&(self.epoch - self.redo_epoch).to_le_bytes());
         b[56..64].copy_from_slice(&self.redo_start.0.to_le_bytes());
         b[64..72].copy_from_slice(&self.snapshot_head.0.to_le_bytes());
-        b[72..80].copy_from_slice(&self.snapshot_entries.to_le_bytes());
+        b[72..80].copy_from_slice(&self.snapshot.entries.to_le_bytes());
+        b[108..112].copy_from_slice(&self.snapshot.sum.to_le_bytes());
         b[80] = u8::from(self.layout.mod_log);
         b[88..96].copy_from_slice(&self.layout.id.0.to_le_bytes());
         b[112..120].copy_from_slice(&self.snapshot_number.to_le_bytes());
@@ -466,7 +477,10 @@ impl Superblock {
             redo_epoch: u32_at(48) - u32_at(52),
             redo_start: Lsn(u64_at(56)),
             snapshot_head,
-            snapshot_entries: u64_at(72),
+            snapshot: SnapshotContent {
+                entries: u64_at(72),
+                sum: u32_at(108),
+            },
             snapshot_number: u64_at(112),
             flush_blocks: u32_at(104),
             high_water: u64_at(96),
@@ -477,6 +491,7 @@ impl Superblock {
     /// Writes both superblocks again, unchanged. After the next successful flush, neither can
     /// revert to its previous content, or to what a failed write attempted.
     pub(crate) fn rewrite(volume: &Volume) -> Result<()> {
+        volume.tell(|| Event::Redo(Redo::RewritesSuperblock));
         let mut both = crate::device::AlignedBuf::zeroed(2 * BLOCK_SIZE);
         volume.read(Lba(0), &mut both, IoClass::Extra)?;
         volume.write(Lba(0), &both, IoClass::Extra)

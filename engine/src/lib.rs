@@ -86,7 +86,7 @@ pub use error::{Error, Result};
 pub use inspect::repair::{
     KeyRange, SalvageHints, SalvageReport, SalvageStep, SalvageVisitor, salvage, salvage_options,
 };
-pub use inspect::survey::{LogBlock, SuperblockFound, Survey, survey};
+pub use inspect::survey::{LogBlock, LogHeader, SuperblockFound, Survey, survey};
 pub use inspect::verify::{VerifyReport, verify, verify_blocks, verify_path};
 pub use kv::{Kv, Visitor};
 pub use layout::{is_store_file, required_blocks};
@@ -101,6 +101,7 @@ pub use options::{
 };
 pub use overflow::{MAX_VALUE_BYTES, POINTER_BYTES, is_long, overflow_blocks};
 pub use pages::delta_block;
+pub use pm::events as pm_events;
 pub use pm::leaves::recover::PmRecoveryReport;
 pub use pm::places::{PmPlace, pm_places};
 pub use pm::store::{PmStore, PmTask};

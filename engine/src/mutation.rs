@@ -34,6 +34,12 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("free-before-durable", "store_crash"),
     // The copy-on-write table is written before a page that it names.
     ("table-before-page", "store_crash"),
+    // A slot that the table on the device names is free as soon as its page has left it.
+    ("cow-frees-held", "store_crash"),
+    // The index snapshot of the last checkpoint is free before the superblock after it is durable.
+    ("snapshot-freed-early", "store_crash"),
+    // A snapshot is believed if its number and its number of entries are right.
+    ("snapshot-sum-unchecked", "lib"),
     // Long values. A log record refers to one that is not durable.
     ("overflow-not-synced-before-log", "store_crash"),
     // The place of a long value is reused before the record that replaced it is durable.
@@ -107,6 +113,8 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("log-retries-failed-flush", "loom_wal"),
     // BUGS D11: appends continue behind a torn tail without a new epoch.
     ("log-keeps-epoch", "wal_crash"),
+    // Each block of a flush claims that the ones before it were durable.
+    ("log-counts-no-unforced", "wal_crash"),
     // Dropping a store loses what was not synced.
     ("drop-forgets-log", "store_life"),
     // Repair takes the newest image that it finds for the newest that was written.
@@ -133,6 +141,8 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("looks-ahead-a-mebibyte", "store_silent"),
     // Dropping a store leaves no witness that its last flush was durable.
     ("drop-leaves-no-witness", "store_silent"),
+    // A store that has failed writes a witness when it is dropped.
+    ("drop-writes-after-failure", "store_restart"),
     // Leftovers of a previous store on the device are trusted by the next one.
     ("stores-have-no-id", "oracle"),
     // The block that would distinguish the next store on the device from this one is discarded.

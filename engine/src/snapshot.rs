@@ -25,6 +25,10 @@
 //! A chunk is written once the next one's slot has been allocated, so that it can name it. A chunk
 //! of another chain, left in its place by a lost or misdirected write, has another number.
 //!
+//! A checkpoint that a power cut ends before its superblock leaves chunks whose number the next one
+//! uses again, perhaps in the same slots. So the superblock also has a sum: the CRC-32 of the chunks'
+//! checksums, in order. Specified as `IsWhatWasWritten` in `specs/index_snapshot`.
+//!
 //! # Versions
 //!
 //! A page's checksum tells whether its image is whole, not whether it is the newest. So the
@@ -33,9 +37,13 @@
 //! [`crate::pages::Versioned`]). A newer one is not: the log has everything that changed since the
 //! checkpoint began, and redo can begin from any image that is not older than the snapshot's.
 
+use crc32fast::Hasher;
+
 use crate::device::{AlignedBuf, Volume};
 use crate::error::{Error, Result};
-use crate::layout::{Layout, Slot};
+use crate::events::{Cow, Event};
+use crate::layout::{Layout, Slot, SnapshotContent};
+use crate::mutation;
 use crate::pages::PageStore;
 use crate::types::{IoClass, Lsn, PageId};
 
@@ -78,7 +86,7 @@ pub(crate) struct Chain<'a> {
 pub(crate) struct Written {
     pub(crate) head: Slot,
     pub(crate) slots: Vec<Slot>,
-    pub(crate) entries: u64,
+    pub(crate) content: SnapshotContent,
 }
 
 /// Writes a snapshot of the entries that `each` visits in ascending order to free slots. It is
@@ -99,6 +107,7 @@ pub(crate) fn write(
         count: 0,
         slots: vec![pages.allocate_slot()?],
         entries: 0,
+        sum: Hasher::new(),
     };
     let mut outcome = Ok(());
     each(&mut |fence, leaf| {
@@ -109,7 +118,10 @@ pub(crate) fn write(
     match outcome.and_then(|()| writer.write_chunk(None)) {
         Ok(()) => Ok(Written {
             head: writer.slots[0],
-            entries: writer.entries,
+            content: SnapshotContent {
+                entries: writer.entries,
+                sum: recorded(writer.sum),
+            },
             slots: writer.slots,
         }),
         Err(e) => {
@@ -132,6 +144,13 @@ struct Writer<'a> {
     count: u32,
     slots: Vec<Slot>,
     entries: u64,
+    /// Of the chunks written so far.
+    sum: Hasher,
+}
+
+/// The sum as the superblock has it: 0 says that there is none.
+fn recorded(sum: Hasher) -> u32 {
+    sum.finalize().max(1)
 }
 
 impl Writer<'_> {
@@ -172,11 +191,19 @@ impl Writer<'_> {
         let layout = self.chain.layout;
         let crc = layout.id.crc(&chunk[4..]);
         chunk[0..4].copy_from_slice(&crc.to_le_bytes());
+        self.sum.update(&chunk[0..4]);
         let slot = *self
             .slots
             .last()
             .expect("one is taken before a chunk is begun");
         let lba = layout.slot_lba(slot);
+        let number = self.chain.number;
+        self.chain.volume.tell(|| {
+            Event::Cow(Cow::WritesSnapshot {
+                number,
+                slot: slot.0,
+            })
+        });
         (self.chain.volume).write(lba, &self.chunk, IoClass::Extra)?;
         self.used = HEADER;
         self.count = 0;
@@ -192,13 +219,14 @@ impl Writer<'_> {
 pub(crate) fn read(
     chain: Chain<'_>,
     head: Slot,
-    expected_entries: u64,
+    expected: SnapshotContent,
     page_limit: u64,
 ) -> Result<(Vec<Entry>, Vec<Slot>)> {
     let Chain { volume, layout, .. } = chain;
     let mut entries: Vec<Entry> = Vec::new();
     let mut slots = Vec::new();
     let mut buf = AlignedBuf::zeroed(layout.page_size);
+    let mut sum = Hasher::new();
     let mut at = Some(head);
     while let Some(slot) = at {
         if slots.len() as u64 >= layout.slots {
@@ -208,19 +236,29 @@ pub(crate) fn read(
         slots.push(slot);
         let before = entries.len();
         at = read_chunk(&buf, chain, slot, page_limit, &mut entries)?;
+        sum.update(&buf[0..4]);
         // Fences ascend, so a chain in which every chunk has entries must end.
         if at.is_some() && entries.len() == before {
             let found = "an empty chunk that is not the last".into();
             return Err(damaged(layout, slot, "entries in each chunk", found));
         }
     }
-    if entries.len() as u64 != expected_entries {
+    if entries.len() as u64 != expected.entries {
         let found = format!("{} entries", entries.len());
         return Err(damaged(
             layout,
             head,
-            &format!("{expected_entries} entries"),
+            &format!("{} entries", expected.entries),
             found,
+        ));
+    }
+    let is_known = expected.sum != 0 && !mutation::on("snapshot-sum-unchecked");
+    if is_known && recorded(sum) != expected.sum {
+        return Err(damaged(
+            layout,
+            head,
+            "the chunks that the superblock was written for",
+            "others with the same number".into(),
         ));
     }
     if entries.first().is_none_or(|first| !first.fence.is_empty()) {
@@ -300,4 +338,68 @@ fn read_chunk(
         entries.push(entry);
     }
     Ok(next.checked_sub(1).map(Slot))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::device::MemDevice;
+    use crate::options::Options;
+    use crate::pages::{self, PageTable};
+    use crate::types::StoreId;
+
+    fn leaf(page: u64) -> Leaf {
+        Leaf {
+            page: PageId(page),
+            version: Lsn(0),
+            pointers: false,
+        }
+    }
+
+    /// A checkpoint is cut off before its superblock. The next one has its number, its slot and as
+    /// many entries, and the drive loses its chunk.
+    #[test]
+    fn a_chunk_of_a_checkpoint_that_was_cut_off_is_not_taken_for_that_of_the_next() {
+        let blocks = 32 << 10;
+        let volume = Arc::new(Volume::new(Arc::new(MemDevice::new(blocks))));
+        let options = Options::default();
+        let layout = Layout::plan(&options, blocks, StoreId(7)).unwrap();
+        let table = PageTable::new(&layout);
+        let pages = pages::open(&volume, layout, &options, table, &[]).unwrap();
+        let chain = Chain {
+            volume: &volume,
+            layout: &layout,
+            number: 2,
+        };
+        let write = |fence: &[u8], page| {
+            write(chain, &pages, |visit| {
+                visit(b"", leaf(1));
+                visit(fence, leaf(page));
+            })
+            .unwrap()
+        };
+        let cut_off = write(b"pear", 2);
+        let lba = layout.slot_lba(cut_off.head);
+        let mut left = AlignedBuf::zeroed(layout.page_size);
+        volume.read(lba, &mut left, IoClass::Extra).unwrap();
+        pages.free_slot(cut_off.head).unwrap();
+
+        let next = write(b"plum", 3);
+        assert_eq!(next.head, cut_off.head);
+        let read = |content| read(chain, next.head, content, layout.page_names());
+        let (entries, _) = read(next.content).unwrap();
+        assert_eq!(entries[1].fence, b"plum");
+
+        volume.write(lba, &left, IoClass::Extra).unwrap();
+        let told = read(next.content).map(|_| ()).unwrap_err().to_string();
+        assert!(told.contains("others with the same number"), "{told}");
+        // An older version of the engine recorded no sum.
+        let unknown = SnapshotContent {
+            sum: 0,
+            ..next.content
+        };
+        assert!(read(unknown).is_ok());
+    }
 }

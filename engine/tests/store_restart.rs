@@ -22,8 +22,8 @@ use std::sync::Arc;
 use support::{
     BMINUS, EACH_FLUSH, IN_PLACE, IN_PLACE_LOGGED, LAZY, LAZY_LOGGED, Pages, SHADOW, TREES,
 };
-use treering_engine::device::{BlockDevice, CrashDevice};
-use treering_engine::{Durability, Kv, Options, Store, SystemClock, TreeKind, verify};
+use treering_engine::device::{BlockDevice, CrashDevice, RequestKind};
+use treering_engine::{Durability, IoClass, Kv, Options, Store, SystemClock, TreeKind, verify};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -340,4 +340,19 @@ fn modification_logs_survive_every_failure_a_restart_and_a_power_cut() {
     [IN_PLACE_LOGGED, LAZY_LOGGED]
         .into_iter()
         .for_each(every_failure);
+}
+
+/// The content of the device is in doubt then, and what may be left of the failed write must be all
+/// that the next opening has to reckon with.
+#[test]
+fn a_store_that_has_failed_writes_nothing_when_it_is_dropped() {
+    let device = new_device(4096);
+    let options = options(TreeKind::BTree, IN_PLACE, 4096);
+    let store = Store::open(device.clone(), Arc::new(SystemClock::new()), &options).unwrap();
+    store.put(b"key", b"value").unwrap();
+    device.fail_in(RequestKind::WriteOf(IoClass::Page), 0);
+    assert!(store.checkpoint().is_err());
+    let writes = device.writes();
+    drop(store);
+    assert_eq!(device.writes(), writes, "a witness was written");
 }

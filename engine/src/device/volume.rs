@@ -79,6 +79,12 @@ impl Volume {
         }
     }
 
+    /// Returns whether there is an observer.
+    #[inline]
+    pub(crate) fn is_heard(&self) -> bool {
+        self.hook.is_heard()
+    }
+
     /// Reports an event to the observer, if there is one.
     #[inline]
     pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {

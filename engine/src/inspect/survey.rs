@@ -39,6 +39,48 @@ impl LogBlock {
     }
 }
 
+/// What the header of a block of the log's region says, whether the block is valid or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogHeader {
+    /// The epoch under which the block was written. 0 if there is none.
+    pub epoch: u32,
+    /// Its index, counted from the beginning of the log.
+    pub index: u64,
+    /// Bytes in use, including the header.
+    pub used: u16,
+    /// Offset of the first record that begins in it; 0 if none does.
+    pub first: u16,
+    /// The number of blocks just before it in the same flush.
+    pub unforced: u16,
+    /// Whether the block is the first of its epoch.
+    pub starts: bool,
+    /// Whether nothing more is added to it.
+    pub closed: bool,
+    /// Whether it has no records, and only states that everything before it is durable.
+    pub witness: bool,
+    /// Whether the block passes its checksum.
+    pub whole: bool,
+}
+
+impl LogHeader {
+    /// Reads a block.
+    #[must_use]
+    pub fn read(block: &[u8], store: StoreId) -> LogHeader {
+        let header = BlockHeader::parse(block);
+        LogHeader {
+            epoch: header.epoch,
+            index: header.index,
+            used: header.used as u16,
+            first: header.first as u16,
+            unforced: header.unforced,
+            starts: header.starts_epoch,
+            closed: header.closed,
+            witness: header.witness,
+            whole: BlockHeader::read_any(block, store).is_some(),
+        }
+    }
+}
+
 /// The contents of a superblock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SuperblockFound {
@@ -73,6 +115,8 @@ pub struct Survey {
     pub epoch: u32,
     /// The position where redo starts according to that superblock.
     pub redo_start: Lsn,
+    /// The epoch that was being written at that position.
+    pub redo_epoch: u32,
     /// First block of the log.
     pub log_start: Lba,
     /// The blocks of the log's region in order of address. `None` means zeros or a torn block.
@@ -95,6 +139,7 @@ pub fn survey(device: Arc<dyn BlockDevice>) -> Result<Survey> {
         log_start: layout.log_start(),
         epoch: superblock.epoch,
         redo_start: superblock.redo_start,
+        redo_epoch: superblock.redo_epoch,
         log: log(&volume, &layout)?,
         pages: pages(&volume, &layout)?,
     })

@@ -26,8 +26,10 @@ use super::mod_log::LogsBehind;
 use super::{Found, PageImage, PageStore, PageTable, SlotMap, SlotRun};
 use crate::device::{AlignedBuf, BlockWrite, Volume};
 use crate::error::{Error, Result};
+use crate::events::{Cow, Event};
 use crate::layout::{Layout, Slot};
 use crate::mutation;
+use crate::node::PageRef;
 use crate::options::{ModLog, TablePersist};
 use crate::stats::ModLogStats;
 use crate::sync::{Arc, Mutex};
@@ -109,6 +111,10 @@ impl CowStore {
         })
     }
 
+    fn tell(&self, event: impl FnOnce() -> Cow) {
+        self.volume.tell(|| Event::Cow(event()));
+    }
+
     fn lba(&self, slot: Slot) -> Lba {
         self.layout.slot_lba(slot)
     }
@@ -158,6 +164,7 @@ impl CowStore {
                     .encode_block(PageTable::block_of(image.page), buf);
             }
         }
+        self.tell(|| Cow::WritesTable);
         // One after another, not as a batch, because two pages may share a block.
         let blocks = batch.iter().map(|image| PageTable::block_of(image.page));
         let written = blocks
@@ -178,6 +185,7 @@ impl CowStore {
             }
         }
         written?;
+        self.tell(|| Cow::TableWritten);
         old.iter()
             .flatten()
             .try_for_each(|slot| self.release(*slot))?;
@@ -200,6 +208,13 @@ impl CowStore {
     /// `writing`.
     fn write_whole(&self, batch: &[&PageImage<'_>]) -> Result<()> {
         let slots = self.take_slots(batch.len())?;
+        for (image, slot) in batch.iter().zip(&slots) {
+            self.tell(|| Cow::WritesImage {
+                page: image.page,
+                lsn: PageRef::new(image.bytes).lsn(),
+                slot: slot.0,
+            });
+        }
         let writes: Vec<BlockWrite<'_>> = batch
             .iter()
             .zip(&slots)
@@ -254,7 +269,7 @@ impl CowStore {
     fn leave_places(&self, old: &[Option<Slot>]) -> Result<()> {
         for slot in old.iter().flatten() {
             let mut state = self.state.lock();
-            if state.persisted.contains(slot.0) {
+            if state.persisted.contains(slot.0) && !mutation::on("cow-frees-held") {
                 state.held.take(slot.0);
             } else {
                 drop(state);
@@ -281,6 +296,7 @@ impl CowStore {
             persisted.take(slot.0);
         }
         drop(state);
+        self.tell(|| Cow::WritesTable);
         let written = self
             .write_table_blocks(&blocks)
             .and_then(|()| self.volume.flush());
@@ -297,6 +313,7 @@ impl CowStore {
         }
         state.persisted = persisted;
         drop(state);
+        self.tell(|| Cow::TableWritten);
         held.into_iter().map(Slot).try_for_each(|slot| {
             self.trim(slot)?;
             let mut state = self.state.lock();

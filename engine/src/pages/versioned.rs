@@ -34,7 +34,7 @@
 //! | a page of another name or store in its place | all | all | all | name, store id in checksum |
 //! | a modification log: flipped, lost, older | all | all | all | version of the page after Δ |
 //! | a page-table block: flipped, lost, older | - | all | - | checksum; versions of its pages |
-//! | a snapshot chunk: flipped, lost, older | all | all | all | checksum, checkpoint number |
+//! | a snapshot chunk: flipped, lost, older | all | all | all | checksum, checkpoint number, sum |
 //! | a superblock: flipped, zeroed, two or more older | all | all | all | checksum, sequence |
 //! | newest superblock lost, the third newest kept (1) | all | all | all | log blocks, images |
 //! | a log block before the last flush | all | all | all | a later block that says so |

@@ -28,6 +28,7 @@ use crate::options::LeafFormat;
 use crate::options::limits::CHUNK_BYTES;
 use crate::types::{IoClass, Lba};
 
+use super::events::Event;
 use super::medium::Medium;
 
 /// The size of a leaf in bytes, and the alignment of blocks: an XPLine (CCL-BTree §4.1).
@@ -95,7 +96,7 @@ const USE_CHECK: u32 = 13;
 const FLOOR_CHECK: u32 = 16;
 
 impl Use {
-    fn encode(self, chunk: ChunkId) -> u64 {
+    pub(super) fn encode(self, chunk: ChunkId) -> u64 {
         let (kind, time) = match self {
             Use::Blank => (1, 0),
             Use::Leaves => (2, 0),
@@ -372,7 +373,11 @@ pub(crate) fn load_floor(medium: &Medium) -> Result<Time> {
 /// Raises the log floor to `time`, which frees every log chunk begun before it. Durable when this
 /// returns.
 pub(crate) fn set_floor(medium: &Medium, time: Time) -> Result<()> {
-    medium.put_word(FLOOR, floor_word(time), IoClass::Extra)
+    let word = floor_word(time);
+    medium.tell(|| Event::FloorRises { word });
+    medium.put_word(FLOOR, word, IoClass::Extra)?;
+    medium.tell(|| Event::FloorRaised);
+    Ok(())
 }
 
 /// Rewrites all lines of the superblock, because what is read when a store is opened after a kill

@@ -167,6 +167,17 @@ impl LeafImage {
         self.set_header(self.header().with(at, slot.indirect));
     }
 
+    /// Returns the words of a slot: key and value.
+    pub(crate) fn words_of(&self, at: usize) -> [u64; 2] {
+        let start = Self::slot_range(at).start;
+        [self.word(start), self.word(start + 8)]
+    }
+
+    /// Returns all words.
+    pub(crate) fn words(&self) -> Vec<u64> {
+        (0..LEAF_BYTES).step_by(8).map(|at| self.word(at)).collect()
+    }
+
     /// Returns the slots in use.
     pub(crate) fn used(&self) -> impl Iterator<Item = usize> + use<> {
         let bitmap = self.header().bitmap();

@@ -24,6 +24,7 @@ use crate::sync::{Arc, Mutex};
 use crate::types::IoClass;
 
 use super::entries::{self, Ahead, ENTRY_BYTES, Words};
+use super::events::Event;
 use super::layout::{ChunkId, Geometry, TIME_BITS, Time, damaged, mix};
 use super::leaf::Slot;
 use super::medium::Medium;
@@ -160,30 +161,30 @@ impl Logs {
 
     fn append_in(&self, change: Change, room: Room) -> Result<Option<Appended>> {
         let own = thread_number() % self.logs.len();
-        if let Some(appended) = self.append_to(own, change, Some(room))? {
+        if let Some(appended) = self.append_to(own, change, (room, true))? {
             return Ok(Some(appended));
         }
         for log in (0..self.logs.len()).filter(|log| *log != own) {
-            if let Some(appended) = self.append_to(log, change, None)? {
+            if let Some(appended) = self.append_to(log, change, (room, false))? {
                 return Ok(Some(appended));
             }
         }
         Ok(None)
     }
 
-    /// Appends to a log, taking another chunk if needed and `room` allows it.
+    /// Appends to a log for `room`. Takes another chunk if needed, if it may, and if there is room.
     fn append_to(
         &self,
         log: usize,
         change: Change,
-        room: Option<Room>,
+        (room, may_take): (Room, bool),
     ) -> Result<Option<Appended>> {
         let mut log = self.logs[log].lock();
         let full = log.open.as_ref().is_none_or(|open| open.used == open.room);
         if full {
-            let Some(room) = room else {
+            if !may_take {
                 return Ok(None);
-            };
+            }
             let begun = self.clock.tick();
             let Some((chunk, blank)) = self.space.allocate_log(begun, room)? else {
                 return Ok(None);
@@ -192,7 +193,7 @@ impl Logs {
         }
         let epoch = log.epoch;
         let open = log.open.as_mut().expect("one was opened");
-        self.write(open, change)?;
+        self.write(open, change, (epoch, room == Room::Copies))?;
         self.appended.fetch_add(1, Ordering::Relaxed);
         let live = self.live.fetch_add(1, Ordering::Relaxed) + 1;
         self.peak.fetch_max(live, Ordering::Relaxed);
@@ -210,8 +211,11 @@ impl Logs {
         }
     }
 
-    /// Writes the next entry of a chunk.
-    fn write(&self, open: &mut Open, change: Change) -> Result<()> {
+    /// Writes the next entry of a chunk, for an epoch and as a copy or not.
+    fn write(&self, open: &mut Open, change: Change, (epoch, copy): (u8, bool)) -> Result<()> {
+        let geometry = self.space.geometry();
+        let chunk = geometry.chunk_of(open.start).map_or(0, |chunk| chunk.0);
+        let place = open.used;
         let offset = open.start + open.used * ENTRY_BYTES;
         let old = open
             .ahead
@@ -219,6 +223,7 @@ impl Logs {
         if old[2] >> 16 > open.begun.0 {
             // A stamp left by an append that a crash cut off, later than anything recovery saw:
             // with new words beside it, it might pass.
+            self.medium.tell(|| Event::Erases { chunk, place });
             self.medium.put_word(offset + 16, 0, IoClass::Log)?;
         }
         let new = loop {
@@ -233,6 +238,14 @@ impl Logs {
                 break new;
             }
         };
+        self.medium.tell(|| Event::Appends {
+            chunk,
+            place,
+            words: new,
+            delete: change.delete,
+            epoch,
+            copy,
+        });
         entries::store(&self.medium, offset, new)?;
         if !mutation::on("ccl-log-not-fenced") {
             self.medium.fence();
@@ -250,6 +263,7 @@ impl Logs {
             log.epoch = epoch;
             log.open = None;
         }
+        self.medium.tell(|| Event::Flips { epoch });
         self.flipped.store(self.live(), Ordering::Relaxed);
         (floor, epoch)
     }

@@ -11,9 +11,12 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::device::{LINE_SIZE, PmDevice, WORD_SIZE};
 use crate::error::Result;
+use crate::events::{Hook, Observer};
 use crate::stats::ClassBytes;
 use crate::sync::{Arc, step};
 use crate::types::IoClass;
+
+use super::events::Event;
 
 #[derive(Default)]
 struct PerClass([AtomicU64; 3]);
@@ -35,6 +38,7 @@ impl PerClass {
 /// A persistent memory with counters.
 pub(crate) struct Medium {
     device: Arc<dyn PmDevice>,
+    hook: Hook<Event>,
     written: PerClass,
     read: PerClass,
     fences: AtomicU64,
@@ -42,12 +46,27 @@ pub(crate) struct Medium {
 
 impl Medium {
     pub(crate) fn new(device: Arc<dyn PmDevice>) -> Medium {
+        Medium::observed(device, None)
+    }
+
+    /// As [`Medium::new`], with an observer of what the tree stores.
+    pub(crate) fn observed(
+        device: Arc<dyn PmDevice>,
+        observer: Option<Arc<dyn Observer<Event>>>,
+    ) -> Medium {
         Medium {
             device,
+            hook: Hook::new(observer),
             written: PerClass::default(),
             read: PerClass::default(),
             fences: AtomicU64::new(0),
         }
+    }
+
+    /// Reports an event, if there is an observer.
+    #[inline]
+    pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
+        self.hook.tell(event);
     }
 
     /// Returns the size in bytes.

@@ -39,6 +39,7 @@
 
 pub(crate) mod bytes;
 pub(crate) mod entries;
+pub mod events;
 pub(crate) mod layout;
 pub(crate) mod leaf;
 pub(crate) mod leaves;

@@ -26,6 +26,7 @@ use crate::sync::atomic::{
     AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, fence,
 };
 
+use super::events::{NodeImage, NodeSlot};
 use super::layout::{Geometry, LeafId, Time};
 use super::leaf::Slot;
 
@@ -196,6 +197,24 @@ impl Held<'_> {
     pub(crate) fn unflushed(&self) -> Vec<Change> {
         let slots = 0..self.fields.unflushed();
         slots.map(|at| self.change(at)).collect()
+    }
+
+    /// Returns the contents for the observer.
+    pub(crate) fn image(&self) -> NodeImage {
+        let slot = |at: usize| {
+            let Change { slot, delete } = self.change(at);
+            NodeSlot {
+                key: slot.key,
+                value: slot.value,
+                delete: delete || slot.is_absent(),
+                epoch: self.fields.epoch(at),
+            }
+        };
+        let unflushed = self.fields.unflushed();
+        NodeImage {
+            unflushed: (0..unflushed).map(slot).collect(),
+            cached: (unflushed..self.fields.filled()).map(slot).collect(),
+        }
     }
 
     /// Overwrites a slot. The counters stay as they are.

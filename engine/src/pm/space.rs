@@ -21,6 +21,7 @@ use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::sync::{Arc, Mutex};
 use crate::types::IoClass;
 
+use super::events::Event;
 use super::layout::{BLOCK, ChunkId, Geometry, LeafId, Time, Use};
 use super::medium::Medium;
 
@@ -269,6 +270,11 @@ impl Space {
         if wiped {
             self.geometry.wipe(&self.medium, chunk)?;
         }
+        self.medium.tell(|| Event::Takes {
+            chunk: chunk.0,
+            word: used.encode(chunk),
+            log: matches!(used, Use::Log(_)),
+        });
         self.geometry.set_use(&self.medium, chunk, used)?;
         state.uses[chunk.0 as usize] = used;
         announce(&self.medium, &self.geometry, chunk, used);

@@ -11,10 +11,12 @@
 
 use crate::device::PmDevice;
 use crate::error::{Error, Result};
+use crate::events::Observer;
 use crate::kv::{Kv, Visitor};
 use crate::mutation;
 use crate::options::PmOptions;
 use crate::pm::entries::ENTRY_BYTES;
+use crate::pm::events::Event;
 use crate::pm::layout::Geometry;
 use crate::pm::leaves::recover::PmRecoveryReport;
 use crate::pm::medium::Medium;
@@ -88,8 +90,21 @@ impl PmStore {
     /// failures. The store's contents are still there, and another opening may continue where this
     /// one stopped.
     pub fn open(device: Arc<dyn PmDevice>, options: &PmOptions) -> Result<PmStore> {
+        PmStore::open_observed(device, options, None)
+    }
+
+    /// As [`PmStore::open`], and reports the steps of recovery and of the tree to `observer`. The
+    /// CCL-BTree and the LodgeTree report all of theirs.
+    ///
+    /// # Errors
+    /// As [`PmStore::open`].
+    pub fn open_observed(
+        device: Arc<dyn PmDevice>,
+        options: &PmOptions,
+        observer: Option<Arc<dyn Observer<Event>>>,
+    ) -> Result<PmStore> {
         options.check()?;
-        let medium = Arc::new(Medium::new(device));
+        let medium = Arc::new(Medium::observed(device, observer));
         let geometry = match Geometry::load(&medium)? {
             Some(geometry) => geometry,
             None if options.create => {

@@ -245,7 +245,7 @@ impl Checkpointer {
             redo_epoch,
             redo_start: begin,
             snapshot_head: written.head,
-            snapshot_entries: written.entries,
+            snapshot: written.content,
             snapshot_number: sequence,
             flush_blocks: match redo_epoch == state.superblock.epoch {
                 true => pager.log.flush_blocks() as u32,
@@ -264,6 +264,10 @@ impl Checkpointer {
             epoch: superblock.epoch,
             redo_start: begin,
         });
+        if mutation::on("snapshot-freed-early") {
+            let mut old = std::mem::take(&mut state.snapshot_slots).into_iter();
+            old.try_for_each(|slot| pager.pages.free_slot(slot))?;
+        }
         let recorded = (pager.volume).write(superblock.lba(), &superblock.encode(), IoClass::Extra);
         if let Err(e) = recorded {
             state.abandoned.extend(written.slots);

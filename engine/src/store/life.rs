@@ -118,7 +118,8 @@ impl Core {
             // use `close`.
             drop(pager.flush_log(pager.log.end()));
         }
-        if !self.options.read_only && !mutation::on("drop-leaves-no-witness") {
+        let failed = pager.check_poison().is_err() && !mutation::on("drop-writes-after-failure");
+        if !failed && !self.options.read_only && !mutation::on("drop-leaves-no-witness") {
             drop(pager.log.witness());
         }
     }

@@ -11,7 +11,7 @@ use crate::device::{BlockDevice, Claim, Claims, OverlayDevice, Volume};
 use crate::error::{Error, Result};
 use crate::events::{Event, Observer};
 use crate::index::Index;
-use crate::layout::{Layout, Slot, Superblock};
+use crate::layout::{Layout, Slot, SnapshotContent, Superblock};
 use crate::mutation;
 use crate::options::{Options, TreeKind};
 use crate::overflow::Overflow;
@@ -87,7 +87,7 @@ impl Core {
             redo_epoch: 1,
             redo_start: start,
             snapshot_head: Slot(0),
-            snapshot_entries: 0,
+            snapshot: SnapshotContent { entries: 0, sum: 0 },
             snapshot_number: 0,
             flush_blocks: 0,
             high_water: 0,
@@ -134,7 +134,7 @@ impl Core {
         let (entries, chain) = snapshot::read(
             chain,
             superblock.snapshot_head,
-            superblock.snapshot_entries,
+            superblock.snapshot,
             layout.page_names(),
         )?;
         let table = PageTable::load(&volume, &layout, superblock.names())?;

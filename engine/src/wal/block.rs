@@ -102,12 +102,11 @@ impl Header {
         Header::read(block, index, store).ok()
     }
 
-    /// Reads the header of block `index`.
-    pub(crate) fn read(block: &[u8], index: u64, store: StoreId) -> Result<Header, NotMine> {
+    /// Takes the header of a block apart, whether it is valid or not.
+    pub(crate) fn parse(block: &[u8]) -> Header {
         let u16_at = |o: usize| u16::from_le_bytes([block[o], block[o + 1]]);
-        let u32_at = |o: usize| u32::from_le_bytes(block[o..o + 4].try_into().expect("4 bytes"));
-        let header = Header {
-            epoch: u32_at(4),
+        Header {
+            epoch: u32::from_le_bytes(block[4..8].try_into().expect("4 bytes")),
             index: u64::from_le_bytes(block[8..16].try_into().expect("8 bytes")),
             used: usize::from(u16_at(16)),
             first: usize::from(u16_at(18)),
@@ -115,14 +114,20 @@ impl Header {
             starts_epoch: block[22] & STARTS_EPOCH != 0,
             closed: block[22] & CLOSED != 0,
             witness: block[22] & WITNESS != 0,
-        };
+        }
+    }
+
+    /// Reads the header of block `index`.
+    pub(crate) fn read(block: &[u8], index: u64, store: StoreId) -> Result<Header, NotMine> {
+        let header = Header::parse(block);
         if header.index != index || header.epoch == 0 {
             return Err(NotMine::Unwritten);
         }
         let sane = (BLOCK_HEADER + 1..=BLOCK_SIZE).contains(&header.used)
             && (header.first == 0 || (BLOCK_HEADER..header.used).contains(&header.first))
             && block[23] == VERSION;
-        if u32_at(0) != store.crc(&block[4..]) || !sane {
+        let crc = u32::from_le_bytes(block[..4].try_into().expect("4 bytes"));
+        if crc != store.crc(&block[4..]) || !sane {
             return Err(NotMine::Torn);
         }
         Ok(header)

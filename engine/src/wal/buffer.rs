@@ -151,7 +151,10 @@ impl Buffer {
                 index,
                 used,
                 first: usize::from(self.firsts[i]),
-                unforced: i as u16,
+                unforced: match mutation::on("log-counts-no-unforced") {
+                    true => 0,
+                    false => i as u16,
+                },
                 starts_epoch: index == epoch_start,
                 closed: index == last && packing == LogPacking::Sparse,
                 witness: false,

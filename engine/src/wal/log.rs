@@ -26,10 +26,10 @@ use std::sync::Arc;
 use super::block::{B, BLOCK_HEADER, Header, behind, block_of};
 use super::buffer::{Buffer, Under};
 use super::record::{MAX_RECORD_BYTES, Record};
-use super::{LogEnd, LogRegion, LogStart};
+use super::{LogEnd, LogRegion, LogStart, told};
 use crate::device::{AlignedBuf, BlockWrite, Volume};
 use crate::error::{Error, Result};
-use crate::events::Event;
+use crate::events::{Event, Redo};
 use crate::mutation;
 use crate::options::{LogPacking, Options};
 use crate::stats::Stats;
@@ -180,6 +180,7 @@ impl Log {
         visit: impl FnMut(Lsn, Record<'_>) -> Result<()>,
     ) -> Result<LogEnd> {
         let end = super::replay(volume, region, start, visit)?;
+        volume.tell(|| told::read(start, &end));
         if !mutation::on("restart-trusts-log") {
             rewrite(volume, region, end.doubtful, end.next_start)?;
         }
@@ -225,7 +226,7 @@ impl Log {
             state.active.push(&record, end);
             state.records += 1;
             state.appended_bytes += len as u64;
-            self.volume.tell(|| appended(entry, Lsn(end)));
+            self.volume.tell(|| told::appended(entry, Lsn(end)));
             self.end.store(end, Ordering::Release);
             return Ok(Lsn(end));
         }
@@ -301,6 +302,7 @@ impl Log {
         }
         let (first, to) = (full.first_block(), Lsn(full.pos()));
         let bytes = full.seal(self.under);
+        told::blocks(&self.volume, bytes);
         // The region is circular. There is at most one wrap, because the buffer is no larger than
         // the region.
         let before_wrap = (self.region.blocks - first % self.region.blocks) as usize * BLOCK_SIZE;
@@ -391,9 +393,14 @@ impl Log {
         };
         let mut block = AlignedBuf::zeroed(BLOCK_SIZE);
         header.seal(&mut block, self.region.store);
+        let epoch = header.epoch;
+        let told = Redo::WritesWitness { epoch, index };
+        self.volume.tell(|| Event::Redo(told));
         self.volume
             .write(self.region.lba(index), &block, IoClass::Log)?;
-        self.volume.flush()
+        self.volume.flush()?;
+        self.volume.tell(|| Event::Redo(Redo::WitnessWritten));
+        Ok(())
     }
 
     /// Bytes of memory that the buffers take.
@@ -570,19 +577,9 @@ impl Log {
     }
 }
 
-fn appended(record: &Record<'_>, lsn: Lsn) -> Event {
-    match *record {
-        Record::Put { page, .. } | Record::Delete { page, .. } | Record::Relayout { page, .. } => {
-            Event::LogAppended { lsn, page }
-        }
-        Record::Split { .. } | Record::Merge { .. } | Record::Batch { .. } | Record::BatchEnd => {
-            Event::StructureAppended { lsn }
-        }
-    }
-}
-
 /// Writes the blocks from `from` up to `to` again, unchanged.
 fn rewrite(volume: &Volume, region: LogRegion, from: Lsn, to: Lsn) -> Result<()> {
+    volume.tell(|| Event::Redo(Redo::Rewrites { from, to }));
     let mut block = AlignedBuf::zeroed(BLOCK_SIZE);
     for index in block_of(from.0)..block_of(to.0) {
         let lba = region.lba(index);

@@ -58,6 +58,7 @@ mod intent;
 mod log;
 mod record;
 mod replay;
+mod told;
 
 pub(crate) use block::Header as BlockHeader;
 pub use block::{BLOCK_HEADER, BLOCK_PAYLOAD};

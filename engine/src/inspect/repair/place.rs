@@ -85,13 +85,13 @@ impl<'a> Places<'a> {
 
     fn read_index(&mut self, superblock: &Superblock) {
         let layout = superblock.layout;
-        let (head, count) = (superblock.snapshot_head, superblock.snapshot_entries);
+        let (head, content) = (superblock.snapshot_head, superblock.snapshot);
         let chain = Chain {
             volume: self.volume,
             layout: &layout,
             number: superblock.snapshot_number,
         };
-        match snapshot::read(chain, head, count, layout.page_names()) {
+        match snapshot::read(chain, head, content, layout.page_names()) {
             Ok((entries, _)) => {
                 self.versions = entries.iter().map(|e| (e.page, e.version)).collect();
                 let leaves = entries.into_iter().map(|e| (e.fence, e.page));

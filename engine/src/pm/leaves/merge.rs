@@ -14,6 +14,7 @@
 use crate::error::{Error, Result};
 use crate::mutation;
 use crate::pm::bytes::Bytes;
+use crate::pm::events::Event;
 use crate::pm::layout::LeafId;
 use crate::pm::leaf::{HEADER_BYTES, LeafImage, SLOTS};
 use crate::pm::nodes::Held;
@@ -99,6 +100,10 @@ impl Leaves {
         if !neighbours || used > SLOTS + 1 {
             return Ok(false);
         }
+        self.medium.tell(|| Event::LatchesLeft {
+            leaf: leaf.0,
+            left: left.0,
+        });
         for (held, leaf) in [(&mut held_left, left), (&mut held, leaf)] {
             if held.fields.unflushed() > 0 {
                 self.flush(held, leaf, None)?;
@@ -109,13 +114,22 @@ impl Leaves {
         let (gone, moved): (Vec<usize>, Vec<usize>) =
             from.used().partition(|at| from.slot(*at).is_absent());
         if self.load(left)?.used().count() + moved.len() > SLOTS {
+            self.medium.tell(|| Event::LetsGo {
+                leaf: leaf.0,
+                left: left.0,
+            });
             return Ok(false);
         }
-        self.move_slots(&mut held_left, left, &from, &moved)?;
+        self.move_slots(&mut held_left, (left, leaf), &from, &moved)?;
         self.index.remove(&fence);
         if !mutation::on("pm-merged-leaf-read") {
             held.fields.set_gone();
         }
+        self.medium.tell(|| Event::Merged {
+            leaf: leaf.0,
+            left: left.0,
+            node: held_left.image(),
+        });
         for at in gone {
             self.retire(from.slot(at))?;
         }
@@ -127,7 +141,7 @@ impl Leaves {
     fn move_slots(
         &self,
         held_left: &mut Held<'_>,
-        left: LeafId,
+        (left, leaf): (LeafId, LeafId),
         from: &LeafImage,
         moved: &[usize],
     ) -> Result<()> {
@@ -138,9 +152,19 @@ impl Leaves {
         }
         let taken = into.header().bitmap();
         let free = (0..SLOTS).filter(|at| taken >> at & 1 == 0);
-        let offset = left.offset();
+        let mut filled = Vec::with_capacity(moved.len());
         for (at, free) in moved.iter().zip(free) {
             into.fill(free, from.slot(*at), from.fingerprint(*at));
+            filled.push(free);
+        }
+        self.medium.tell(|| Event::MovesRecords {
+            leaf: leaf.0,
+            left: left.0,
+            slots: filled.iter().map(|at| (*at, into.words_of(*at))).collect(),
+            stamp: into.timestamp().0,
+        });
+        let offset = left.offset();
+        for free in filled {
             let bytes = LeafImage::slot_range(free);
             self.medium
                 .store(offset + bytes.start as u64, &into.0[bytes])?;
@@ -150,6 +174,11 @@ impl Leaves {
             .write_back(offset..offset + into.0.len() as u64, IoClass::Page)?;
         self.medium.fence();
         into.set_header(into.header().with_next(from.header().next()));
+        self.medium.tell(|| Event::StoresHeader {
+            leaf: left.0,
+            header: into.header().0,
+            stamp: into.timestamp().0,
+        });
         self.medium.store(offset, &into.0[..HEADER_BYTES])?;
         self.medium
             .write_back(offset..offset + HEADER_BYTES as u64, IoClass::Page)?;

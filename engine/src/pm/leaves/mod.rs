@@ -26,6 +26,7 @@ use crate::index::Index;
 use crate::kv::Visitor;
 use crate::mutation;
 use crate::pm::bytes::Bytes;
+use crate::pm::events::Event;
 use crate::pm::layout::{LeafId, Time};
 use crate::pm::leaf::{LEAF_BYTES, LeafImage, SPARSE, fingerprint};
 use crate::pm::logs::LogicalClock;
@@ -371,6 +372,10 @@ impl Leaves {
         leaf: LeafId,
         plan: Plan<'_>,
     ) -> Result<Written> {
+        self.medium.tell(|| Event::Flushes {
+            leaf: leaf.0,
+            trigger: plan.changes() > held.fields.unflushed(),
+        });
         let now = self.clock.tick();
         let mut stamps = Stamps {
             late: held.flushed_at(),
@@ -386,6 +391,11 @@ impl Leaves {
         held.set_flushed_at(now);
         held.fields.set_unflushed(0);
         self.keep_cached(held, &written)?;
+        self.medium.tell(|| Event::Flushed {
+            leaf: leaf.0,
+            now: now.0,
+            node: held.image(),
+        });
         Ok(written)
     }
 

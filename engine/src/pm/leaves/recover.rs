@@ -33,6 +33,7 @@ use crate::mutation;
 use crate::options::{PmBuffer, PmOptions};
 use crate::pm::bytes::Bytes;
 use crate::pm::entries::ENTRY_BYTES;
+use crate::pm::events::Event;
 use crate::pm::layout::{self, Geometry, LeafId, TIME_BITS, Time, damaged, set_floor};
 use crate::pm::leaf::{HEADER_BYTES, LEAF_BYTES, LeafImage, SLOTS, Slot, fingerprint};
 use crate::pm::logs::{LogicalClock, read_chunk};
@@ -142,6 +143,14 @@ pub(crate) fn recover(
     }
     layout::rewrite(medium, &geometry)?;
     medium.fence();
+    medium.tell(|| Event::Recovers {
+        leaves: (facts.iter())
+            .map(|fact| {
+                let smallest = fact.keys.as_ref().map(|(smallest, _)| smallest.to_vec());
+                (fact.leaf.0, smallest)
+            })
+            .collect(),
+    });
     let index = Index::from_sorted(entries, options.index_entries)
         .expect("the fences ascend from the empty one");
 
@@ -459,7 +468,13 @@ fn replay_leaf(leaves: &Leaves, group: &OfLeaf, room: Room) -> Result<()> {
             .take_while(|entry| more(entry))
             .map(|(_, (_, change))| *change)
             .collect();
-        let written = leaves.write(LeafId(page.0), &batch, IfFull::Split(room), stamps)?;
+        let leaf = page.0;
+        leaves.medium.tell(|| Event::Replays {
+            leaf,
+            keys: batch.iter().map(|change| change.slot.key).collect(),
+        });
+        let written = leaves.write(LeafId(leaf), &batch, IfFull::Split(room), stamps)?;
+        leaves.medium.tell(|| Event::Replayed { leaf });
         if let Some(fence) = written.split_at {
             // Either the leaf lacks nothing, or what it lacks goes into its buffer with a time of
             // its own. If the log stays alive, a later write to the leaf must cover the log.

@@ -29,6 +29,7 @@ use std::collections::BTreeMap;
 use crate::error::Result;
 use crate::mutation;
 use crate::pm::bytes::Bytes;
+use crate::pm::events::{Event, SlotWords};
 use crate::pm::layout::{LeafId, Time};
 use crate::pm::leaf::{HEADER_BYTES, HeaderWord, LEAF_BYTES, LeafImage, SLOTS, Slot, fingerprint};
 use crate::pm::nodes::Change;
@@ -80,6 +81,11 @@ struct Split {
 }
 
 impl Plan<'_> {
+    /// Returns the number of changes.
+    pub(crate) fn changes(&self) -> usize {
+        self.changes
+    }
+
     /// Returns the leaf to which a split moves the upper part.
     pub(crate) fn new_leaf(&self) -> Option<LeafId> {
         self.split.as_ref().map(|split| split.right)
@@ -409,6 +415,13 @@ impl Leaves {
         })
     }
 
+    /// Returns the words of the slots that were filled and are in use.
+    fn filled_slots(edit: &Edit<'_>) -> Vec<SlotWords> {
+        let new = edit.filled & edit.image.header().bitmap();
+        let slots = (0..SLOTS).filter(|at| new >> at & 1 == 1);
+        slots.map(|at| (at, edit.image.words_of(at))).collect()
+    }
+
     /// Stores the slots that were filled and are in use, and starts their write-back. Returns
     /// whether there are any.
     fn store_filled(&self, leaf: LeafId, edit: &Edit<'_>) -> Result<bool> {
@@ -430,6 +443,11 @@ impl Leaves {
     /// Stores everything before the slots, durably.
     fn store_header(&self, leaf: LeafId, image: &LeafImage) -> Result<()> {
         let offset = leaf.offset();
+        self.medium.tell(|| Event::StoresHeader {
+            leaf: leaf.0,
+            header: image.header().0,
+            stamp: image.timestamp().0,
+        });
         self.medium.store(offset, &image.0[..HEADER_BYTES])?;
         self.medium
             .write_back(offset..offset + HEADER_BYTES as u64, IoClass::Page)?;
@@ -446,6 +464,10 @@ impl Leaves {
         if mutation::on("pm-header-before-data") {
             self.store_header(leaf, &edit.image)?;
         }
+        self.medium.tell(|| Event::StoresRecords {
+            leaf: leaf.0,
+            slots: Self::filled_slots(edit),
+        });
         if self.store_filled(leaf, edit)? && !mutation::on("pm-data-not-fenced") {
             self.medium.fence();
         }
@@ -495,6 +517,13 @@ impl Leaves {
         if mutation::on("pm-split-header-first") {
             self.store_header(leaf, &edit.image)?;
         }
+        self.medium.tell(|| Event::StoresNewLeaf {
+            leaf: leaf.0,
+            new: right.0,
+            fence: fence.to_vec(),
+            words: new.image.words(),
+            slots: Self::filled_slots(&edit),
+        });
         let offset = right.offset();
         self.medium.store(offset, &new.image.0)?;
         self.medium
@@ -508,6 +537,11 @@ impl Leaves {
         node.cache(&self.first_of(&new.image, &[], copies)?);
         node.set_flushed_at(stamps.new);
         self.index.insert(&fence, Self::page(right));
+        self.medium.tell(|| Event::Linked {
+            leaf: leaf.0,
+            new: right.0,
+            node: node.image(),
+        });
         drop(node);
         self.counters.splits.fetch_add(1, Relaxed);
         for slot in edit.gone.into_iter().chain(new.gone) {

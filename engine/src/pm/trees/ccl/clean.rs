@@ -21,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::mutation;
 use crate::options::Cleaning;
 use crate::pm::entries::ENTRY_BYTES;
+use crate::pm::events::Event;
 use crate::pm::layout::{BLOCK, LeafId, Time, set_floor};
 use crate::pm::nodes::Held;
 use crate::sync::atomic::Ordering::Relaxed;
@@ -137,7 +138,12 @@ impl Ccl {
     /// log has no room.
     fn copy(&self, leaf: LeafId, epoch: u8) -> Result<()> {
         let mut held = self.leaves.nodes.node(leaf).lock();
-        self.copy_held(&mut held, leaf, epoch)
+        self.copy_held(&mut held, leaf, epoch)?;
+        self.leaves.medium.tell(|| Event::Visited {
+            leaf: leaf.0,
+            node: held.image(),
+        });
+        Ok(())
     }
 
     fn copy_held(&self, held: &mut Held<'_>, leaf: LeafId, epoch: u8) -> Result<()> {

@@ -22,6 +22,7 @@ use crate::kv::Visitor;
 use crate::mutation;
 use crate::options::{CclOptions, Cleaning, Logging, PmOptions};
 use crate::pm::entries::ENTRY_BYTES;
+use crate::pm::events::Event;
 use crate::pm::layout::Geometry;
 use crate::pm::layout::LeafId;
 use crate::pm::leaf::SLOTS;
@@ -156,6 +157,7 @@ impl Ccl {
             self.leaves.retire(held.change(at).slot)?;
             held.set(at, change, appended.epoch);
             self.counters.overwrites.fetch_add(1, Relaxed);
+            self.tell_buffered(&held, leaf);
             return Ok(Attempt::Done);
         }
         let at = held.fields.unflushed();
@@ -173,6 +175,7 @@ impl Ccl {
             let filled = held.fields.filled().max(at + 1);
             held.fields.set_filled(filled);
             self.leaves.counters.buffered.fetch_add(1, Relaxed);
+            self.tell_buffered(&held, leaf);
             return Ok(Attempt::Done);
         }
         self.counters.triggers.fetch_add(1, Relaxed);
@@ -210,6 +213,13 @@ impl Ccl {
         }
         let used = self.leaves.load(leaf)?.header().bitmap().count_ones();
         Ok(used as usize + held.fields.unflushed() >= SLOTS)
+    }
+
+    fn tell_buffered(&self, held: &Held<'_>, leaf: LeafId) {
+        self.leaves.medium.tell(|| Event::Buffered {
+            leaf: leaf.0,
+            node: held.image(),
+        });
     }
 
     /// Returns the unflushed slot of a key.

@@ -22,7 +22,8 @@
 
 use crate::error::{Error, Result};
 use crate::mutation;
-use crate::pm::layout::Time;
+use crate::pm::events::lodge::LodgeEvent;
+use crate::pm::layout::{LeafId, Time};
 use crate::pm::leaf::Slot;
 use crate::pm::records::Records;
 use crate::stats::FLUSH_BINS;
@@ -105,7 +106,7 @@ fn is_same_key(records: &Records, one: Slot, other: Slot) -> Result<bool> {
 
 impl Lodge {
     /// Loads a whole leaf.
-    pub(super) fn load(&self, leaf: crate::pm::layout::LeafId) -> Result<Image> {
+    pub(super) fn load(&self, leaf: LeafId) -> Result<Image> {
         let mut image = Image::empty();
         self.medium
             .load(leaf.offset(), &mut image.0, IoClass::Page)?;
@@ -152,6 +153,7 @@ impl Lodge {
         self.counters.flushes.fetch_add(1, Relaxed);
         let Choice::Merge(chosen) = choice else {
             let visit = visits.pop().expect("the first leaf was visited");
+            self.tell_flush(body, &[visit.at]);
             return match self.split_leaf(body, visit) {
                 Err(Error::PmFull { .. }) => self.flush_without_split(body, &order),
                 done => done,
@@ -160,6 +162,7 @@ impl Lodge {
         // The last leaf may have been examined in vain.
         visits.truncate(chosen.len());
         self.count_leaves(chosen.len());
+        self.tell_flush(body, &chosen);
         for visit in visits {
             self.merge(body, visit)?;
         }
@@ -186,6 +189,8 @@ impl Lodge {
             return Err(self.space.full("another leaf"));
         }
         self.count_leaves(visits.len());
+        let leaves: Vec<usize> = visits.iter().map(|visit| visit.at).collect();
+        self.tell_flush(body, &leaves);
         for visit in visits {
             self.merge(body, visit)?;
         }
@@ -205,7 +210,7 @@ impl Lodge {
         let leaf = body.leaf(visit.at).offset();
         let used = visit.image.header().bits();
         if visit.puts().count() > SLOTS - used.count_ones() as usize {
-            self.clear_slots(leaf, &mut visit)?;
+            self.clear_slots(body.leaf(visit.at), &mut visit)?;
         }
         let taken = visit.image.header().bits();
         let mut empty = (0..SLOTS).filter(|at| taken >> at & 1 == 0);
@@ -226,10 +231,18 @@ impl Lodge {
         if mutation::on("lodge-bitmap-before-pairs") {
             self.store_header(leaf, header)?;
         }
+        self.tell(|| LodgeEvent::WritesPairs {
+            leaf: body.leaf(visit.at).0,
+            slots: image.words_of(filled),
+        });
         if filled != 0 {
             self.store_slots(leaf, &image, filled, kinds != image.kinds())?;
             self.medium.fence();
         }
+        self.tell(|| LodgeEvent::SetsBitmap {
+            leaf: body.leaf(visit.at).0,
+            header: header.0,
+        });
         self.store_header(leaf, header)?;
         image.set_word(0, header.0);
 
@@ -238,7 +251,12 @@ impl Lodge {
         if visit.group.iter().any(|pair| pair.change.delete) {
             self.note_sparse(header.count());
         }
-        self.take_out(body, &visit, |_| true)?;
+        take_out(body, &visit, |_| true);
+        self.tell(|| LodgeEvent::Flushed {
+            leaf: body.leaf(visit.at).0,
+            node: body.image(),
+        });
+        self.release(&visit, |_| true)?;
         self.retire_all(&old)?;
         self.count_visit(visit.group.len());
         Ok(())
@@ -246,10 +264,14 @@ impl Lodge {
 
     /// Clears the bits of slots that the group replaces, to make empty slots for it. The stamp
     /// stays unchanged: the group is not in the leaf yet, and recovery would replay it.
-    fn clear_slots(&self, leaf: u64, visit: &mut Visit) -> Result<()> {
+    fn clear_slots(&self, leaf: LeafId, visit: &mut Visit) -> Result<()> {
         let header = visit.image.header();
         let header = header.with_bits(header.bits() & !visit.old);
-        self.store_header(leaf, header)?;
+        self.tell(|| LodgeEvent::ClearsSlots {
+            leaf: leaf.0,
+            header: header.0,
+        });
+        self.store_header(leaf.offset(), header)?;
         visit.image.set_word(0, header.0);
         self.counters.clears.fetch_add(1, Relaxed);
         Ok(())
@@ -291,16 +313,8 @@ impl Lodge {
         Ok(())
     }
 
-    /// Removes flushed pairs from the buffer. They are durable in their leaf, and the log no longer
-    /// needs them.
-    pub(super) fn take_out(
-        &self,
-        body: &mut Body,
-        visit: &Visit,
-        flushed: impl Fn(&Pair) -> bool,
-    ) -> Result<()> {
-        let gone = |pair: &Pair| flushed(pair) && visit.group.contains(pair);
-        body.retain(|pair, _| !gone(&pair));
+    /// Releases the log entries of flushed pairs.
+    pub(super) fn release(&self, visit: &Visit, flushed: impl Fn(&Pair) -> bool) -> Result<()> {
         for pair in visit.group.iter().filter(|pair| flushed(pair)) {
             self.logs.release(pair.log);
             self.counters.buffered.fetch_sub(1, Relaxed);
@@ -322,6 +336,13 @@ impl Lodge {
         self.counters.visits[bin].fetch_add(1, Relaxed);
         self.counters.flushed.fetch_add(changes as u64, Relaxed);
     }
+}
+
+/// Removes flushed pairs from the buffer. They are durable in their leaf, and the log no longer
+/// needs them.
+pub(super) fn take_out(body: &mut Body, visit: &Visit, flushed: impl Fn(&Pair) -> bool) {
+    let gone = |pair: &Pair| flushed(pair) && visit.group.contains(pair);
+    body.retain(|pair, _| !gone(&pair));
 }
 
 /// Returns all bits if the mutation is on.

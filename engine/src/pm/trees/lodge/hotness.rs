@@ -18,6 +18,7 @@
 //! - The upper levels are the engine's index with nodes of 29 entries, the paper's number.
 
 use crate::options::NodeSplit;
+use crate::pm::events::lodge::LodgeEvent;
 use crate::stats::FLUSH_BINS;
 use crate::sync::RwLockWriteGuard;
 use crate::sync::atomic::Ordering::Relaxed;
@@ -75,19 +76,23 @@ impl Lodge {
         (body.split_before, body.split_last) = (body.split_last, self.clock.last().0);
         body.parts = parts as u8;
         let bound = |part: usize| part * leaves / parts;
+        // Before other threads can find the new nodes.
+        self.tell(|| {
+            let part = |part| body.part(bound(part)..bound(part + 1)).image();
+            LodgeEvent::SplitsNode {
+                parts: (0..parts).map(part).collect(),
+            }
+        });
         // From the right: nodes that the index does not refer to yet are still covered by the old
         // node, which is locked.
         for part in (1..parts).rev() {
             let number = self.nodes.allocate();
-            let mut new = body.like();
-            body.copy_to(&mut new, bound(part)..bound(part + 1));
+            let new = body.part(bound(part)..bound(part + 1));
             let low = new.low(0);
             *self.nodes.node(number).write() = new;
             self.index.insert(&low, PageId(number));
         }
-        let mut rest = body.like();
-        body.copy_to(&mut rest, 0..bound(1));
-        *body = rest;
+        *body = body.part(0..bound(1));
         self.counters.node_splits[(parts - 2).min(FLUSH_BINS - 1)].fetch_add(1, Relaxed);
     }
 }

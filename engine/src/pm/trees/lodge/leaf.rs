@@ -19,6 +19,7 @@
 //! fence that the header word waits for.
 
 use crate::options::limits::LODGE_LEAF_SLOTS;
+use crate::pm::events::SlotWords;
 use crate::pm::layout::{LeafId, Time};
 use crate::pm::leaf::Slot;
 
@@ -153,6 +154,20 @@ impl Image {
             value: self.word(start + 8),
             indirect: self.kinds() >> at & 1 == 1,
         }
+    }
+
+    /// Returns the words of some slots, each with its place.
+    pub(crate) fn words_of(&self, slots: Bits) -> Vec<SlotWords> {
+        let words = |at: usize| {
+            let start = slot_at(at).start as u64;
+            (at, [self.word(start), self.word(start + 8)])
+        };
+        members(slots).map(words).collect()
+    }
+
+    /// Returns the words before `len` bytes.
+    pub(crate) fn words(&self, len: usize) -> Vec<u64> {
+        (0..len as u64).step_by(8).map(|at| self.word(at)).collect()
     }
 
     /// Fills a slot. The header word stays unchanged.

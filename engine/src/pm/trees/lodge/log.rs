@@ -33,6 +33,7 @@ use std::sync::OnceLock;
 use crate::error::{Error, Result};
 use crate::mutation;
 use crate::pm::entries::{self, Ahead, ENTRY_BYTES, Words};
+use crate::pm::events::{Event, lodge::LodgeEvent};
 use crate::pm::layout::{ChunkId, Geometry, Time, mix};
 use crate::pm::leaf::Slot;
 use crate::pm::logs::{LogicalClock, thread_number};
@@ -109,6 +110,8 @@ fn mixes(old: Words, new: Words) -> Mix {
 pub(crate) struct Reserved {
     /// The log in which the entry will be.
     pub(crate) log: u32,
+    /// The entry's place in the log.
+    place: u64,
     offset: u64,
     old: Words,
 }
@@ -204,9 +207,11 @@ impl VersionLogs {
         let old = open
             .ahead
             .overwritten(&self.medium, open.start, open.used, self.entries)?;
+        let place = open.used;
         open.used += 1;
         Ok(Some(Reserved {
             log: open.log,
+            place,
             offset,
             old,
         }))
@@ -234,6 +239,8 @@ impl VersionLogs {
         let in_use = self.in_use.fetch_add(1, Relaxed) + 1;
         self.peak.fetch_max(in_use, Relaxed);
         self.opened.fetch_add(1, Relaxed);
+        self.medium
+            .tell(|| Event::Lodge(LodgeEvent::OpensLog { log }));
         let geometry = self.space.geometry();
         let start = geometry.offset(ChunkId(log / self.per_chunk));
         Ok(Some(Open {
@@ -261,11 +268,25 @@ impl VersionLogs {
                 Mix::None => break (number, new),
                 Mix::New => {}
                 Mix::Old => {
+                    self.medium.tell(|| Event::Erases {
+                        chunk: reserved.log / self.per_chunk,
+                        place: u64::from(reserved.log % self.per_chunk) * self.entries
+                            + reserved.place,
+                    });
                     self.medium.put_word(offset + 16, 0, IoClass::Log)?;
                     old[2] = 0;
                 }
             }
         };
+        self.medium.tell(|| {
+            Event::Lodge(LodgeEvent::Appends {
+                log: reserved.log,
+                place: reserved.place,
+                words: new,
+                number: number.0,
+                delete: change.delete,
+            })
+        });
         entries::store(&self.medium, offset, new)?;
         if !mutation::on("lodge-log-not-fenced") {
             self.medium.fence();
@@ -388,6 +409,10 @@ pub(crate) fn read_chunk(
             Some((number, change)) => found.entries.push((at, number, change)),
             None if words[2] != 0 => {
                 found.torn += 1;
+                medium.tell(|| Event::Erases {
+                    chunk: chunk.0,
+                    place: at,
+                });
                 medium.store_word(offset + 16, 0)?;
             }
             None => {}

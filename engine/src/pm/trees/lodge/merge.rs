@@ -32,6 +32,7 @@
 use super::phases::Sweep;
 use crate::error::{Error, Result};
 use crate::mutation;
+use crate::pm::events::lodge::LodgeEvent;
 use crate::pm::layout::LeafId;
 use crate::sync::RwLockWriteGuard;
 use crate::sync::atomic::Ordering::Relaxed;
@@ -151,6 +152,7 @@ impl Lodge {
             return Ok(());
         }
         self.counters.flushes.fetch_add(1, Relaxed);
+        self.tell_flush(body, &[visit.at]);
         self.merge(body, visit)
     }
 
@@ -179,6 +181,12 @@ impl Lodge {
         }
         let spare = left.offset() + next_at(use_n);
         let next = from.word(next_at(from.header().use_n()));
+        self.tell(|| LodgeEvent::MovesPairs {
+            leaf: right.0,
+            left: left.0,
+            slots: image.words_of(filled),
+            next,
+        });
         self.medium.store_word(spare, next)?;
         self.medium.write_back(spare..spare + 8, IoClass::Page)?;
         self.store_slots(left.offset(), &image, filled, kinds != image.kinds())?;
@@ -186,9 +194,17 @@ impl Lodge {
         if mutation::on("lodge-leaf-freed-early") {
             self.wipe_for_mutation(right)?;
         }
+        self.tell(|| LodgeEvent::LinksPast {
+            left: left.0,
+            header: linked.0,
+        });
         self.store_header(left.offset(), linked)?;
         body.remove_leaf_behind(at);
         body.set_count(at, linked.count());
+        self.tell(|| LodgeEvent::LeavesMerged {
+            leaf: right.0,
+            node: body.image(),
+        });
         // No log entry ever referred to it.
         self.records.free(from.low())?;
         self.space.free_leaf(right);
@@ -235,6 +251,7 @@ impl Lodge {
             return Ok(false);
         }
         body.absorb(&right);
+        self.tell(|| LodgeEvent::NodesMerged { node: body.image() });
         self.index.remove(&next);
         *right = right.like();
         drop(right);

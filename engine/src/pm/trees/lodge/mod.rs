@@ -48,6 +48,7 @@ mod recover;
 mod scan;
 mod share;
 mod split;
+mod told;
 
 use crate::error::{Error, Result};
 use crate::index::IndexOf;
@@ -217,11 +218,13 @@ impl Lodge {
         let Some(at) = there else {
             let leaf = body.leaf_of(sought);
             body.push(pair, leaf);
+            self.tell_buffered(&body);
             self.counters.buffered.fetch_add(1, Relaxed);
             return Ok(());
         };
         let old = body.pair(at);
         body.replace(at, pair);
+        self.tell_buffered(&body);
         drop(body);
         self.counters.overwrites.fetch_add(1, Relaxed);
         self.logs.release(old.log);

@@ -365,27 +365,22 @@ impl Body {
         *self = all;
     }
 
-    /// Moves leaves `range`, and their buffered pairs, to an empty node.
-    pub(crate) fn copy_to(&self, to: &mut Body, range: std::ops::Range<usize>) {
-        to.long.clear();
-        (to.index, to.buffered) = (0, 0);
+    /// Returns a node of the leaves `range`, and of their buffered pairs.
+    pub(crate) fn part(&self, range: std::ops::Range<usize>) -> Body {
+        let mut to = self.like();
         for at in range.clone() {
-            to.set_entry(
-                at - range.start,
-                &self.low(at),
-                self.leaf(at),
-                self.count(at),
-            );
+            let low = self.low(at);
+            to.set_entry(at - range.start, &low, self.leaf(at), self.count(at));
             to.index += 1;
         }
         for at in self.pairs() {
             let leaf = self.leaf_of_pair(at);
             if range.contains(&leaf) {
-                let end = to.pairs().end;
-                to.set(end, self.pair(at), leaf - range.start);
+                to.set(to.pairs().end, self.pair(at), leaf - range.start);
                 to.buffered += 1;
             }
         }
+        to
     }
 
     /// Returns an empty node with the same number of slots.
@@ -569,8 +564,7 @@ mod tests {
         assert_eq!(body.leaf_before(Some(key(26).as_slice().into())), 2);
         assert_eq!(body.leaf_before(None), 3);
         assert!(body.is_full() && !body.must_split());
-        let mut upper = body.like();
-        body.copy_to(&mut upper, 1..4);
+        let upper = body.part(1..4);
         assert_eq!((upper.leaves(), upper.buffered()), (3, 2));
         assert_eq!(upper.low(2), b"zz");
         assert_eq!(

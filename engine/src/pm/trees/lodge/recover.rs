@@ -32,6 +32,7 @@ use crate::index::IndexOf;
 use crate::mutation;
 use crate::options::{LodgeOptions, PmOptions};
 use crate::pm::bytes::Bytes;
+use crate::pm::events::lodge::LodgeEvent;
 use crate::pm::layout::{self, ChunkId, Geometry, LeafId, Time, damaged};
 use crate::pm::leaf::Slot;
 use crate::pm::leaves::recover::{PmRecoveryReport, share_out};
@@ -176,6 +177,12 @@ pub(crate) fn recover(
         sparse: AtomicU64::new(sparse),
         counters: Default::default(),
     };
+    lodge.tell(|| {
+        let node = |number| lodge.nodes.node(number).read().image();
+        LodgeEvent::Recovers {
+            nodes: (0..lodge.nodes.count()).map(node).collect(),
+        }
+    });
     report.replayed = lodge.replay(&facts, to_replay, threads)?;
     lodge.logs.recovered(&chunks);
     let mut used = if lodge.counters.flushes.load(Relaxed) == 0 {
@@ -186,6 +193,7 @@ pub(crate) fn recover(
     lodge.buffered_slots(&mut used);
     lodge.records.recovered(&used, &stale, &lodge.clock)?;
     lodge.space.serve(false);
+    lodge.tell(|| LodgeEvent::Recovered);
     Ok((lodge, report))
 }
 
@@ -368,12 +376,14 @@ impl Lodge {
             if let Some(at) = body.find(&self.records, sought)? {
                 let old = body.pair(at);
                 body.replace(at, pair);
+                self.tell_replay(number, &body);
                 self.logs.release(old.log);
                 return Ok(());
             }
             if !body.is_full() {
                 let leaf = body.leaf_of(sought);
                 body.push(pair, leaf);
+                self.tell_replay(number, &body);
                 self.counters.buffered.fetch_add(1, Relaxed);
                 return Ok(());
             }

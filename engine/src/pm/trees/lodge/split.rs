@@ -18,13 +18,14 @@
 use crate::error::Result;
 use crate::mutation;
 use crate::pm::bytes::Bytes;
+use crate::pm::events::lodge::LodgeEvent;
 use crate::pm::leaf::Slot;
 use crate::pm::space::Room;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::types::IoClass;
 
 use super::Lodge;
-use super::flush::Visit;
+use super::flush::{Visit, take_out};
 use super::leaf::{Bits, HEADER_BYTES, Header, Image, SLOT_BYTES, SLOTS, members, next_at};
 use super::node::{Body, Pair};
 
@@ -91,6 +92,11 @@ impl Lodge {
         // The bytes behind the slots in use may be anything.
         let len = HEADER_BYTES + parted.upper.len() * SLOT_BYTES;
         let offset = fresh.offset();
+        self.tell(|| LodgeEvent::PreparesLeaf {
+            leaf: body.leaf(visit.at).0,
+            new: fresh.0,
+            words: image.words(len),
+        });
         self.medium.store(offset, &image.0[..len])?;
         self.medium
             .write_back(offset..offset + len as u64, IoClass::Page)?;
@@ -100,6 +106,10 @@ impl Lodge {
         }
 
         let spare = old + next_at(1 - header.use_n());
+        self.tell(|| LodgeEvent::LinksLeaf {
+            leaf: body.leaf(visit.at).0,
+            new: fresh.0,
+        });
         self.medium.store_word(spare, fresh.0)?;
         self.medium.write_back(spare..spare + 8, IoClass::Page)?;
         if !unfenced {
@@ -115,6 +125,10 @@ impl Lodge {
         if mutation::on("lodge-two-words") {
             self.store_header(old, header.with_bits(stays))?;
         }
+        self.tell(|| LodgeEvent::SwitchesSibling {
+            leaf: body.leaf(visit.at).0,
+            header: switched.0,
+        });
         self.store_header(old, switched)?;
 
         let separator = parted.separator;
@@ -124,9 +138,15 @@ impl Lodge {
             moved.push((*pair, key >= separator));
         }
         let is_moved = |pair: &Pair| moved.contains(&(*pair, true));
-        self.take_out(body, &visit, is_moved)?;
+        take_out(body, &visit, is_moved);
         body.set_count(visit.at, switched.count());
         body.insert_leaf(visit.at, &separator, fresh, parted.upper.len());
+        self.tell(|| LodgeEvent::Split {
+            leaf: body.leaf(visit.at).0,
+            new: fresh.0,
+            node: body.image(),
+        });
+        self.release(&visit, is_moved)?;
         self.counters.splits.fetch_add(1, Relaxed);
         if !mutation::on("lodge-split-leaks") {
             self.retire_all(&parted.replaced)?;
