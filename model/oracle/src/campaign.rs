@@ -12,6 +12,7 @@ use super::crash::{self, Coverage, Effort};
 use super::deadline::Deadline;
 use super::differential::{self, Failure};
 use super::generate::Trouble;
+use super::patience::FairClock;
 use super::random::Random;
 use super::{DiskKind, Engine, Finding, Tally, damage, generate, shrink};
 
@@ -126,8 +127,8 @@ struct UnderWay {
 struct Workers {
     /// Workers that have not finished.
     left: usize,
-    /// For each worker the seed of its program, and when that began.
-    programs: Vec<Option<(u64, Instant)>>,
+    /// For each worker the seed of its program, and the fair time since the watchdog first saw it.
+    programs: Vec<Option<(u64, Duration)>>,
 }
 
 impl UnderWay {
@@ -143,7 +144,7 @@ impl UnderWay {
 
     fn set(&self, worker: usize, program: Option<u64>) {
         let mut workers = self.workers.lock().expect("nothing panics here");
-        workers.programs[worker] = program.map(|seed| (seed, Instant::now()));
+        workers.programs[worker] = program.map(|seed| (seed, Duration::ZERO));
     }
 
     fn leave(&self) {
@@ -154,10 +155,12 @@ impl UnderWay {
     /// Waits until all workers have finished. Reports each program that takes longer than
     /// `patience`, once.
     fn watch(&self, patience: Duration, watch: &dyn Watch) {
+        let mut clock = FairClock::new();
+        let mut looked = clock.now();
         let mut workers = self.workers.lock().expect("nothing panics here");
         while workers.left > 0 {
-            let late = |program: &Option<(u64, Instant)>| {
-                program.is_some_and(|(_, began)| began.elapsed() >= patience)
+            let late = |program: &Option<(u64, Duration)>| {
+                program.is_some_and(|(_, taken)| taken >= patience)
             };
             let stuck = workers.programs.iter_mut().find(|program| late(program));
             if let Some((seed, _)) = stuck.and_then(Option::take) {
@@ -166,6 +169,11 @@ impl UnderWay {
             let tick = Duration::from_secs(1);
             let waited = self.over.wait_timeout(workers, tick);
             workers = waited.expect("nothing panics here").0;
+            let now = clock.now();
+            for (_, taken) in workers.programs.iter_mut().flatten() {
+                *taken += now.saturating_sub(looked);
+            }
+            looked = now;
         }
     }
 }

@@ -124,6 +124,7 @@ pub mod history;
 pub mod linear;
 pub mod medium;
 pub mod panics;
+mod patience;
 mod point;
 pub mod program;
 pub mod random;

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use treering_engine::sync::pause_here;
 use treering_engine::{Kv, Lsn, Result};
@@ -15,6 +15,7 @@ use super::finding::Finding;
 use super::plan::{Plan, RunError};
 use super::races::Deed;
 use crate::deadline::Deadline;
+use crate::patience::{FairClock, Patience};
 
 /// How often the watchdog looks.
 const GLANCE: Duration = Duration::from_millis(2);
@@ -205,28 +206,21 @@ fn wait(
     until: &Deadline,
 ) -> Result<(), Finding> {
     // Background work alone is not progress, since a pump can find something to do forever.
-    let mut seen = session.ticks.last();
-    let mut since = Instant::now();
+    let progress = |threads: &[Thread]| (session.ticks.last(), threads.len());
+    let mut patience = Patience::new(FairClock::new(), progress(&threads));
     while !threads.is_empty() {
-        let (done, rest) = threads
+        let (done, rest): (Vec<_>, Vec<_>) = threads
             .into_iter()
             .partition(|(_, thread)| thread.is_finished());
         threads = rest;
-        if !Vec::is_empty(&done) {
-            since = Instant::now();
-        }
         for (_, thread) in done {
             // Its findings are on the board already.
             drop(thread.join());
         }
-        let now = session.ticks.last();
-        if now != seen {
-            (seen, since) = (now, Instant::now());
-        }
         if !threads.is_empty() && until.is_over() {
             board.stop.store(true, Ordering::Relaxed);
         }
-        if since.elapsed() > plan.patience {
+        if patience.without(progress(&threads)) > plan.patience {
             let pumped = board.pumped.load(Ordering::Relaxed);
             let mut stuck: Vec<String> = threads.into_iter().map(|(who, _)| who).collect();
             stuck.push(format!("({pumped} steps of background work were done)"));

@@ -26,6 +26,7 @@ use super::claims::{Claims, Has};
 use super::command::Command;
 use super::error::ExecError;
 use super::wire::{Answer, Kind, Line, Request};
+use crate::patience::{FairClock, Patience};
 
 /// Requests are written when this many bytes have gathered, or when an answer is awaited.
 const BUFFER: usize = 32 << 10;
@@ -48,8 +49,8 @@ struct State {
     answers: HashMap<u64, Answer>,
     /// Lines of its output.
     lines: u64,
-    /// When a request was last posted to an idle adapter, or answered.
-    progress: Option<Instant>,
+    /// How often a request was posted to an idle adapter, or answered.
+    progress: u64,
     /// Why no more answers come.
     end: Option<ExecError>,
     /// Whether the oracle has killed it.
@@ -194,7 +195,7 @@ impl Process {
         if !matches!(request, Request::Crash) {
             let mut state = lock(&self.shared.state);
             if state.waiting.is_empty() {
-                state.progress = Some(Instant::now());
+                state.progress += 1;
             }
             let kind = request.kind();
             state.waiting.push_back(Waiting { id, kind });
@@ -537,7 +538,7 @@ impl Shared {
             let answer = answer.map_err(|expected| broken(&of(expected)))?;
             state.answers.insert(waiting.id, answer);
         }
-        state.progress = Some(Instant::now());
+        state.progress += 1;
         drop(state);
         self.changed.notify_all();
         Ok(())
@@ -546,11 +547,12 @@ impl Shared {
     /// Kills the process if no answer comes in time.
     fn watch(&self, timeout: Duration) {
         let tick = (timeout / 8).clamp(Duration::from_millis(5), Duration::from_millis(250));
+        let process = self.group.as_raw_pid().unsigned_abs();
+        let mut patience = Patience::new(FairClock::with(&[process]), 0);
         let mut state = lock(&self.state);
         while !state.reaped {
-            let late = |since: Instant| since.elapsed() > timeout;
-            if !state.waiting.is_empty() && state.progress.is_some_and(late) && state.end.is_none()
-            {
+            let late = patience.without(state.progress) > timeout;
+            if !state.waiting.is_empty() && late && state.end.is_none() {
                 state.end = Some(ExecError::Silent {
                     name: lock(&self.name).clone(),
                     request: first(&state),
