@@ -32,4 +32,16 @@ UnfairSpec ==
 BusySpec == Spec /\ \A c \in Clients : SF_vars(Step(c))
 
 ContractProp == Contract!Spec
+
+(* The ring, as the tree of mini-pages may see it.                         *)
+AsPlaces == INSTANCE MiniPlaces WITH
+    Keys    <- Pages,
+    Nothing <- None,
+    there   <- [p \in Pages |-> At(p) # None],
+    held    <- [p \in Pages |-> IF At(p) # None /\ block[At(p)].dirty THEN block[At(p)].rec
+                               ELSE None],
+    stored  <- disk
+
+(* As one action property, because TLC calls that by its name.             *)
+ContractOfPlacesProp == [][AsPlaces!Next]_(AsPlaces!vars)
 =============================================================================

@@ -12,7 +12,8 @@ CONSTANTS
     Readers,        \* the clients that get, and the keys that they get
     ReadKeys,
     Moved,          \* the blocks to which redo may write pages
-    MaxCrashes
+    MaxCrashes,     \* crashes and restarts together
+    MaxRestarts     \* only this many of the first may be restarts
 
 MCSize(v) == IF v \in Shorts THEN 0 ELSE IF v \in Pairs THEN 2 ELSE 1
 
@@ -27,6 +28,8 @@ MCMayWrite(c, k, v) ==
 MCMayMove(b) == b \in Moved
 
 MCMayCrash(n) == n < MaxCrashes
+
+MCMayRestart(n) == n < MaxRestarts
 
 ContractProp == Contract!Spec
 

@@ -19,9 +19,8 @@
 (* next; here it names all); several keys on a leaf, and so splits and     *)
 (* merges, which copy pointers like any value; leaves that leave memory,   *)
 (* and mini-pages; the log's blocks, its epochs and the checkpoint's steps *)
-(* (WalRecovery); flushes that fail and restarts without a crash (there,   *)
-(* and in PageShadowing); marks, which say which leaves recovery must read *)
-(* (all of them, here).                                                    *)
+(* (WalRecovery); flushes that fail (there, and in PageShadowing); marks,  *)
+(* which say which leaves recovery must read (all of them, here).          *)
 (***************************************************************************)
 EXTENDS OverflowState
 
@@ -30,6 +29,7 @@ MayGet(c, k)      == TRUE
 MayWrite(c, k, v) == TRUE
 MayMove(b)        == TRUE
 MayCrash(n)       == TRUE
+MayRestart(n)     == TRUE
 
 -----------------------------------------------------------------------------
 (* Writers.                                                                *)
@@ -241,32 +241,54 @@ Checkpoint ==
 -----------------------------------------------------------------------------
 (* Crash and recovery.                                                     *)
 
+(* Recovery begins in the step that ends a life.                           *)
+Recovering == phase # "up"
+
+(* Memory is lost, and with it the list of free blocks.                    *)
+ForgetMemory ==
+    /\ call' = [c \in Clients |-> Idle]
+    /\ forcing' = 0 /\ free' = {} /\ retired' = {}
+    /\ redone' = redoStart
+    /\ named' = IF Bug = "names-again" THEN 0 ELSE named
+    /\ crashes' = crashes + 1
+    /\ UNCHANGED <<asked, redoStart>>
+
 (* The power fails, at any time, also during recovery.  Each block is left *)
 (* in any of its versions, independently of the others: so a value may     *)
 (* survive in part.  Of the log records being written, any prefix          *)
-(* survives.  Memory is lost, and with it the list of free blocks.         *)
+(* survives.                                                               *)
 Crash ==
     /\ MayCrash(crashes)
     /\ \E n \in durable..written :
           /\ log' = SubSeq(log, 1, n)
           /\ durable' = n /\ written' = n
-    /\ forcing' = 0
     /\ \E leaves \in AfterCrash(leafDev), blocks \in AfterCrash(blockDev) :
           /\ leafDev' = AllDurably(leaves)
           /\ blockDev' = AllDurably(blocks)
           /\ leaf' = leaves
-    /\ call' = [c \in Clients |-> Idle]
-    /\ free' = {} /\ retired' = {}
-    /\ phase' = "redo" /\ redone' = redoStart
-    /\ named' = IF Bug = "names-again" THEN 0 ELSE named
-    /\ crashes' = crashes + 1
-    /\ UNCHANGED <<asked, redoStart>>
+    /\ phase' = "cut"
+    /\ ForgetMemory
+
+(* The process dies and is restarted, and the device and its cache live    *)
+(* on: it reads the newest versions.  The log ends anywhere in what was    *)
+(* being written.  Before anything builds on what is read, it is flushed.  *)
+(* Store::open.                                                            *)
+Restart ==
+    /\ MayRestart(crashes)
+    /\ \E n \in durable..written :
+          /\ log' = SubSeq(log, 1, n)
+          /\ written' = n
+          /\ durable' = IF Bug = "trusts-what-it-reads" THEN durable ELSE n
+    /\ IF Bug = "trusts-what-it-reads" THEN UNCHANGED deviceVars ELSE DeviceFlush
+    /\ leaf' = [k \in Keys |-> Stored(k)]
+    /\ phase' = "killed"
+    /\ ForgetMemory
 
 (* A record is redone, unless the leaf has it already.  That needs no      *)
 (* block of a value.  Until redo ends, a leaf may have a pointer that is   *)
 (* dead. engine/src/recovery.rs, Redo::take.                               *)
 RedoRecord ==
-    /\ phase = "redo"
+    /\ Recovering
     /\ redone < Len(log)
     /\ LET n == redone + 1
            k == log[n].key
@@ -288,7 +310,7 @@ Held ==
 (* dies.                                                                   *)
 RedoPage(b) ==
     /\ MayMove(b)
-    /\ phase = "redo"
+    /\ Recovering
     /\ b \notin Held
     /\ Newest(blockDev[b]) # NoPart
     /\ blockDev' = [blockDev EXCEPT ![b] = Append(@, NoPart)]
@@ -297,7 +319,7 @@ RedoPage(b) ==
 (* The leaves are read: the blocks that they name are taken, all others    *)
 (* are free.  engine/src/overflow/recover.rs, Taken.                       *)
 FinishRedo ==
-    /\ phase = "redo"
+    /\ Recovering
     /\ redone = Len(log) \/ Bug = "stops-redo-early"
     /\ free' = CASE Bug = "takes-redone-only" ->
                       Blocks \ UNION {BlocksOf(log[n].entry.at) : n \in (redoStart + 1)..Len(log)}
@@ -315,7 +337,7 @@ Next ==
     \/ ForceValues \/ WriteLog \/ FlushLog
     \/ \E k \in Keys : WriteBack(k)
     \/ Checkpoint
-    \/ Crash \/ RedoRecord \/ FinishRedo
+    \/ Crash \/ Restart \/ RedoRecord \/ FinishRedo
     \/ \E b \in Blocks : RedoPage(b)
 
 Spec == Init /\ [][Next]_vars
@@ -401,7 +423,7 @@ RedoStartInv ==
 (* blocks are short, this needs retired values to be freed eventually.     *)
 AnsweredProp == \A c \in Clients : Waits(c) ~> ~Waits(c)
 
-RecoveredProp == phase = "redo" ~> phase = "up"
+RecoveredProp == Recovering ~> ~Recovering
 
 -----------------------------------------------------------------------------
 (* The contract: the durable map, then what is in the log beyond it.  A    *)
@@ -421,9 +443,6 @@ AbstractTail ==
         LET n == durable + i
         IN [by |-> WriterOf(n), key |-> log[n].key, value |-> log[n].entry.value]]
 
-(* Recovery begins in the step that is the power cut.                      *)
-AbstractPhase == IF phase = "up" THEN "up" ELSE "cut"
-
 AbstractCall ==
     [c \in Clients |->
         CASE call[c].op = "write" ->
@@ -435,8 +454,7 @@ AbstractCall ==
           [] OTHER -> call[c]]
 
 Contract == INSTANCE DurableMap WITH
-    base <- MapAfter(durable), tail <- AbstractTail, call <- AbstractCall,
-    phase <- AbstractPhase
+    base <- MapAfter(durable), tail <- AbstractTail, call <- AbstractCall
 
 THEOREM Spec => Contract!Spec
 =============================================================================

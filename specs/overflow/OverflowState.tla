@@ -41,8 +41,8 @@ VARIABLES
     leafDev,    \* the leaves
     blockDev,   \* the blocks of long values
     \* Crash and recovery
-    phase,      \* "up", or "redo" after a crash
-    redone,     \* in "redo": the log has been replayed up to here
+    phase,      \* "up"; in recovery, how it ended: "cut" by a crash, or "killed"
+    redone,     \* in recovery: the log has been replayed up to here
     crashes     \* number of crashes so far
 
 logVars      == <<log, written, durable, forcing, redoStart>>
@@ -118,7 +118,7 @@ TypeInv ==
     /\ retired \subseteq [lsn : 1..Len(log), at : Pointers]
     /\ leafDev \in [Keys -> Seq(Leaf)] /\ \A k \in Keys : leafDev[k] # <<>>
     /\ blockDev \in [Blocks -> Seq(Block)] /\ \A b \in Blocks : blockDev[b] # <<>>
-    /\ phase \in {"up", "redo"}
+    /\ phase \in {"up", "cut", "killed"}
     /\ redone \in Lsns
     /\ crashes \in Nat
 

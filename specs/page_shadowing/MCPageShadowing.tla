@@ -29,4 +29,26 @@ MCMayCrash(n) == n < MaxCrashes
 MCMayRestart(n) == n < MaxRestarts
 
 ContractProp == Contract!Spec
+
+(* The pages, as a log protocol may see them.  What reading both slots     *)
+(* yields is in doubt for a page that has not been read since it was       *)
+(* opened; all readings are alike then (NotInMemoryInv, RecoveredInv).     *)
+ImagesReadOf(p) ==
+    {IF valid[p].is = "unknown" THEN ReadBoth(blocks).image
+     ELSE ReadSlot(blocks, valid[p].slot).image : blocks \in Read(dev[p])}
+
+ImagesLeft(p) == {ReadBoth(AsRead(blocks)).image : blocks \in Left(dev[p])}
+
+(* Images of which at least the first block, with its header, may be there *)
+(* without the others.                                                     *)
+ImagesCut(p) ==
+    {[lsn |-> block.lsn, values |-> block.all] :
+        block \in UNION {Survivors(dev[p][<<slot, 1>>]) : slot \in Slots} \ {Trimmed}}
+
+AsPages == INSTANCE AtomicPages WITH
+    newest <- [p \in Pages |-> CHOOSE image \in ImagesReadOf(p) : TRUE],
+    left <- [p \in Pages |-> ImagesLeft(p)],
+    cut <- [p \in Pages |-> ImagesCut(p)]
+
+ContractOfPagesProp == AsPages!Spec
 =============================================================================

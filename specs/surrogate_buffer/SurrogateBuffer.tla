@@ -416,10 +416,21 @@ FlushInv ==
 (* A leaf that is not split has space for the pairs to be added.           *)
 RoomInv == \A n \in Leaves : Merges(n) => Cardinality(KeysAfter(nodes[n], Head(nodes[n].todo))) <= LeafSlots
 
+(* No word is stored twice before it is fenced: after a crash it is one of *)
+(* two.                                                                    *)
+DoubtInv ==
+    /\ \A l \in Leaves, spot \in Spots : Len(leaf[l][spot]) <= 2
+    /\ \A at \in Entries : \A half \in {"pair", "meta"} : Len(log[at[1]][at[2]][half]) <= 2
+
 (* Liveness: every call is answered, unless a crash intervenes.            *)
 AnsweredProp == \A c \in Clients : call[c] # Idle ~> call[c] = Idle
 
 RecoveredProp == phase # "up" ~> phase = "up"
+
+(* A flush ends, with its splits.                                          *)
+IsLocked == \E n \in DOMAIN nodes : nodes[n].lock # "free"
+
+UnlockedProp == IsLocked ~> ~IsLocked
 
 -----------------------------------------------------------------------------
 (* The contract.  A write takes effect when its entry is persistent, and   *)

@@ -49,7 +49,7 @@ ReadPage(c) ==
     /\ call[c].got = Pending
     /\ ~Latched(call[c].key)
     /\ Reads = "wait" => page[call[c].key].lsn <= durable
-    /\ call' = [call EXCEPT ![c].got = page[call[c].key].value]
+    /\ call' = [call EXCEPT ![c].got = ValueIn(page, call[c].key)]
     /\ UNCHANGED <<asked, logVars, pageVars, recoveryVars, deviceVars, observerVars>>
 
 AnswerGet(c) ==
@@ -68,10 +68,15 @@ AppendLog(c) ==
     /\ ~poisoned
     /\ ~Latched(call[c].key)
     /\ BlockOf(End) < BlockOf(oldest) + RingBlocks \/ Bug = "overruns-log"
-    /\ buffer' = Append(buffer, [key |-> call[c].key, value |-> call[c].value])
+    /\ buffer' = Append(buffer, RecordOf(page, call[c].key, call[c].value))
     /\ call' = [call EXCEPT ![c].at = "logged", ![c].lsn = End + 1]
     /\ UNCHANGED <<asked, durable, flushing, epoch, oldest, poisoned>>
     /\ UNCHANGED <<pageVars, recoveryVars, deviceVars, observerVars>>
+
+(* The client waits for its record, or sleeps while a flush is in flight.  *)
+AwaitFlush(c) ==
+    call' = [call EXCEPT ![c].at =
+                IF durable < call[c].lsn /\ durable < flushing THEN "asleep" ELSE "waiting"]
 
 (* The page in memory changes, and its latch is released.  WriteGuard::    *)
 (* changed.                                                                *)
@@ -82,8 +87,7 @@ ChangePage(c) ==
        IN /\ page' = [page EXCEPT ![k] = [value |-> call[c].value, lsn |-> n]]
           /\ dirtied' = [dirtied EXCEPT ![k] =
                             IF @ = 0 \/ Bug = "dirtied-moves" THEN n ELSE @]
-          /\ call' = [call EXCEPT ![c].at =
-                         IF durable < n /\ durable < flushing THEN "asleep" ELSE "waiting"]
+          /\ AwaitFlush(c)
     /\ UNCHANGED <<asked, logVars, recoveryVars, deviceVars, observerVars>>
 
 (* "... and wait until the log is flushed."  Log::flush_to returns.        *)
@@ -113,7 +117,7 @@ ReportFailure(c) ==
 (* A flush: every write so far is durable, whichever client made it.       *)
 DeviceFlush ==
     /\ logDev' = Flushed(logDev, lost.log)
-    /\ pageDev' = Flushed(pageDev, lost.pages)
+    /\ pageDev' = ForcedCells(pageDev, lost.pages)
     /\ superDev' = IF lost.super THEN superDev ELSE Durably(Newest(superDev))
 
 (* Every client that sleeps until the end of the flush looks again.        *)
@@ -177,7 +181,7 @@ FailFlush ==
     /\ MayFail(crashes)
     /\ durable < flushing \/ checkpoint.at \in {"sweep", "written"}
     /\ ~poisoned
-    /\ lost' = [log |-> Unflushed(logDev), pages |-> Unflushed(pageDev),
+    /\ lost' = [log |-> Unflushed(logDev), pages |-> NotForced(pageDev),
                 super |-> Len(superDev) > 1]
     /\ IF Bug = "retries-failed-flush"
        THEN UNCHANGED <<poisoned, flushing, call>>

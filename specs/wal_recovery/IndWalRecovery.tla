@@ -1,40 +1,69 @@
 --------------------------- MODULE IndWalRecovery ---------------------------
 (***************************************************************************)
-(* The inductive invariant of specs/proofs/Invariant.dfy, so that TLC      *)
-(* checks it in the states that the models reach.                          *)
+(* The inductive invariant of specs/proofs/Invariant.dfy.  TLC checks it   *)
+(* in the states that the models reach.  The mirror checks that it is      *)
+(* inductive, in typed states that need not be reachable                   *)
+(* (`treering check WalRecovery --inductive`).                             *)
 (*                                                                         *)
-(* The proof has the history of the log as a variable.  Here its part      *)
-(* after `base` is derived: the tail while the store is up, and nothing    *)
-(* while it is not.  So what speaks of single records speaks of LiveLog,   *)
-(* all records from `oldest` on.                                           *)
+(* The proof has the whole history of the log as a variable.  Here it is   *)
+(* derived: the records that the log still has, and in recovery those that *)
+(* are redone.  What was logged before is known by its effect, the map     *)
+(* `base` (BaseInv).                                                       *)
 (***************************************************************************)
 EXTENDS MCWalRecovery
 
-SlotOf(n) == LiveLog[n - oldest]
+(* The first of these records has LSN From + 1.                            *)
+From       == IF phase = "up" THEN oldest ELSE superDev[1].redo
+History    == IF phase = "up" THEN LiveLog ELSE LogFound(NewestOf(logDev), superDev[1])
+HistoryEnd == From + Len(History)
 
-(* No record in the live log after `from`, up to `to`, changes the key.    *)
+Has(n)    == From < n /\ n <= HistoryEnd
+SlotOf(n) == History[n - From]
+
+(* No record after `from`, up to `to`, changes the key.                    *)
 NoChange(k, from, to) ==
-    \A n \in (oldest + 1)..(oldest + Len(LiveLog)) :
-        from < n /\ n <= to => SlotOf(n).key # k
+    \A n \in (From + 1)..HistoryEnd : from < n /\ n <= to => SlotOf(n).key # k
 
 Complete(k, image, n) == NoChange(k, image.lsn, n)
 
 (* An image has the value of the record that it names, if the log still    *)
 (* has that record.                                                        *)
 Valid(k, image) ==
-    /\ image.lsn <= End
-    /\ oldest < image.lsn /\ image.lsn <= oldest + Len(LiveLog) =>
-          SlotOf(image.lsn) = [key |-> k, value |-> image.value]
+    /\ image.lsn <= HistoryEnd
+    /\ Has(image.lsn) => SlotOf(image.lsn) = [key |-> k, value |-> image.value]
+
+AllImages(P(_, _)) == \A k \in Keys : \A image \in Survivors(pageDev[k]) : P(k, image)
+AllPages(P(_, _))  == \A k \in Keys : P(k, page[k])
+
+VerdictInv == verdict = "fine"
 
 LostInv == poisoned \/ lost = NothingLost
 
-ImagesInv ==
-    phase = "up" => \A k \in Keys : \A image \in Survivors(pageDev[k]) : Valid(k, image)
+ImagesInv == phase = "up" => AllImages(Valid)
+
+(* The buffer has what the device has of the same block.                   *)
+BufferInv ==
+    phase = "up" =>
+        /\ HistoryEnd = End /\ flushing <= End
+        /\ \A i \in 1..Len(buffer) :
+              Has(BufferStart + i) => SlotOf(BufferStart + i) = buffer[i]
+
+(* `base` is the map up to `durable`, or to the end of what is redone:     *)
+(* what the log says, or an image that has all changes.                    *)
+BaseInv ==
+    ~Down =>
+        LET end    == IF phase = "up" THEN durable ELSE HistoryEnd
+            old(k, image) ==
+                image.lsn <= end /\ Complete(k, image, end) => image.value = base[k]
+        IN /\ \A n \in (From + 1)..HistoryEnd :
+                 n <= end /\ NoChange(SlotOf(n).key, n, end) =>
+                    base[SlotOf(n).key] = SlotOf(n).value
+           /\ AllImages(old) /\ AllPages(old)
 
 (* The device has all changes before the first that counts as missing.     *)
 DirtiedInv ==
-    phase = "up" => \A k \in Keys :
-        /\ dirtied[k] <= End
+    ~Down => \A k \in Keys :
+        /\ dirtied[k] <= IF phase = "up" THEN End ELSE durable
         /\ dirtied[k] # 0 => Complete(k, Newest(pageDev[k]), dirtied[k] - 1)
 
 RoomInv == phase = "up" => End <= (BlockOf(oldest) + RingBlocks) * PerBlock
@@ -49,8 +78,7 @@ TruthInv ==
                   IN /\ Len(block.records) <= PerBlock
                      /\ start + Len(block.records) <= End
                      /\ \A i \in 1..Len(block.records) :
-                           oldest < start + i /\ start + i <= oldest + Len(LiveLog) =>
-                              block.records[i] = SlotOf(start + i)
+                           Has(start + i) => block.records[i] = SlotOf(start + i)
 
 (* What the flush in flight makes durable has been written.                *)
 FlightInv ==
@@ -73,24 +101,26 @@ CallInv ==
     phase = "up" => \A c \in Clients :
         call[c].op = "write" /\ call[c].at # "called" =>
             /\ 1 <= call[c].lsn /\ call[c].lsn <= End
-            /\ oldest < call[c].lsn =>
+            /\ Has(call[c].lsn) =>
                   SlotOf(call[c].lsn) = [key |-> call[c].key, value |-> call[c].value]
 
-(* The page of a client that is about to change it has all before that.    *)
+(* The page of a client that is about to change it has all before that.  A *)
+(* checkpoint has waited for clients from before.                          *)
 LatchInv ==
     phase = "up" => \A c \in Clients :
         Writes(c, "logged") =>
             LET k == call[c].key
                 n == call[c].lsn
             IN /\ page[k].lsn < n
+               /\ n > IF checkpoint.at \in {"idle", "sweep"} THEN oldest ELSE checkpoint.begin
                /\ Complete(k, page[k], n - 1)
                /\ NoChange(k, n, End)
                /\ \A d \in Clients : Writes(d, "logged") /\ call[d].key = k => c = d
 
 MemoryCompleteInv ==
-    phase = "up" => \A k \in Keys :
-        /\ Valid(k, page[k])
-        /\ Latched(k) \/ Complete(k, page[k], End)
+    phase = "up" =>
+        /\ AllPages(Valid)
+        /\ \A k \in Keys : Latched(k) \/ Complete(k, page[k], End)
 
 (* From the flush of the pages on, no page lacks a change from before the  *)
 (* checkpoint began.                                                       *)
@@ -119,24 +149,35 @@ DownInv ==
     phase \in {"cut", "killed"} =>
         /\ durable = 0 /\ ~poisoned /\ checkpoint = Done /\ dirtied = Clean
         /\ Len(superDev) = 1 /\ \A k \in Keys : Len(pageDev[k]) = 1
-        /\ OldBlocks(Super.epoch + 1)
+        /\ OldBlocks(Super.epoch + 1) /\ AllImages(Valid)
 
+(* Each page has what has been redone so far.                              *)
 RedoInv ==
     phase = "redo" =>
         /\ Len(superDev) = 1 /\ Super.epoch = epoch - 1
         /\ Super.redo <= redone /\ redone <= ToRedoEnd /\ ToRedoEnd <= durable
         /\ OldBlocks(epoch) /\ checkpoint = Done /\ ~poisoned
+        /\ AllImages(Valid) /\ AllPages(Valid)
+        /\ \A k \in Keys : Complete(k, page[k], redone)
 
+(* The log of the epoch before is needed until the new superblock is       *)
+(* durable.  By then the images have all.                                  *)
 OpeningInv ==
     phase = "opening" =>
-        /\ OldBlocks(epoch)
-        /\ checkpoint.at # "idle" /\ checkpoint.begin = durable
-        /\ \A super \in Survivors(superDev) :
-              \/ super.epoch = epoch - 1
-              \/ super = [epoch |-> epoch, redo |-> durable]
-        /\ checkpoint.at \in {"sweep", "forced"} =>
-              \A super \in Survivors(superDev) : super.epoch < epoch
-        /\ checkpoint.at = "recorded" => superDev = <<[epoch |-> epoch, redo |-> durable]>>
+        LET new == [epoch |-> epoch, redo |-> durable]
+        IN /\ OldBlocks(epoch)
+           /\ checkpoint.at # "idle" /\ checkpoint.begin = durable
+           /\ \A super \in Survivors(superDev) : super.epoch = epoch - 1 \/ super = new
+           /\ checkpoint.at \in {"sweep", "forced"} =>
+                 \A super \in Survivors(superDev) : super.epoch < epoch
+           /\ checkpoint.at = "written" => Newest(superDev) = new
+           /\ checkpoint.at = "recorded" => superDev = <<new>>
+           /\ superDev[1].epoch = epoch - 1 =>
+                 HistoryEnd <= durable /\ AllImages(Valid) /\ AllPages(Valid)
+           /\ \A k \in Keys : page[k].lsn <= durable /\ page[k].value = base[k]
+           /\ checkpoint.at # "sweep" =>
+                 /\ dirtied = Clean
+                 /\ \A k \in Keys : \A image \in Survivors(pageDev[k]) : image.value = base[k]
 
 (* While recovering, whatever is left on the device recovers to `base`.    *)
 FindsAllInv ==
@@ -145,10 +186,10 @@ FindsAllInv ==
             Recovered(NewestOf(logDev), pages, super) = base
 
 IndInv ==
-    /\ TypeInv /\ verdict = "fine"
+    /\ TypeInv /\ VerdictInv
     /\ LostInv /\ ImagesInv /\ RedoStartInv /\ LogKeptInv
-    /\ DirtiedInv /\ CleanInv /\ RoomInv /\ TruthInv /\ DurableInv /\ FlightInv
-    /\ WalRuleInv /\ SuperInv /\ CallInv /\ LatchInv /\ AckInv
+    /\ DirtiedInv /\ CleanInv /\ RoomInv /\ BufferInv /\ TruthInv /\ DurableInv /\ FlightInv
+    /\ WalRuleInv /\ SuperInv /\ BaseInv /\ CallInv /\ LatchInv /\ AckInv
     /\ MemoryInv /\ MemoryCompleteInv /\ CheckpointInv
     /\ RestingInv /\ DownInv /\ RedoInv /\ OpeningInv /\ FindsAllInv
 =============================================================================

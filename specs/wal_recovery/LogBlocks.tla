@@ -22,7 +22,7 @@
 (*                                                                         *)
 (* engine/src/wal/{block,replay}.rs.                                       *)
 (***************************************************************************)
-EXTENDS Device
+EXTENDS PageCells
 
 CONSTANTS
     PerBlock,       \* record slots in a log block

@@ -12,10 +12,10 @@
 (* FINDINGS.md has the counterexamples.                                    *)
 (*                                                                         *)
 (* Left out: several keys on a page, and so splits, merges, the index and  *)
-(* its snapshot (see MiniPage; here pages never move); pages larger than a *)
-(* block (see PageShadowing); the two places of the superblock (a single,  *)
-(* atomically replaced one stands for them); scans (page by page they are  *)
-(* gets).                                                                  *)
+(* its snapshot (see MiniPage, and layers/BfTree for both); pages larger   *)
+(* than a block (see PageShadowing, and layers/BMinusTree for both); the   *)
+(* two places of the superblock (one that is replaced atomically stands    *)
+(* for them); scans (page by page they are gets).                          *)
 (***************************************************************************)
 EXTENDS GroupCommit
 
@@ -36,8 +36,8 @@ WriteBack(k) ==
     /\ ~Latched(k)
     /\ page[k].lsn <= durable \/ Bug = "page-before-log"
     /\ dirtied' = [dirtied EXCEPT ![k] = 0]
-    /\ pageDev' = IF Bug = "clean-without-write" THEN pageDev
-                  ELSE [pageDev EXCEPT ![k] = Append(@, page[k])]
+    /\ IF Bug = "clean-without-write" THEN UNCHANGED pageDev
+       ELSE \E cell \in Written(pageDev[k], page[k]) : pageDev' = [pageDev EXCEPT ![k] = cell]
     /\ lost' = [lost EXCEPT !.pages = @ \ {k}]
     /\ UNCHANGED <<clientVars, logVars, page, recoveryVars, logDev, superDev, observerVars>>
 
@@ -47,7 +47,7 @@ Reload(k) ==
     /\ phase = "up"
     /\ ~Latched(k)
     /\ dirtied[k] = 0 \/ Bug = "evicts-dirty"
-    /\ page' = [page EXCEPT ![k] = Newest(pageDev[k])]
+    /\ page' = [page EXCEPT ![k] = ImageRead(pageDev[k])]
     /\ dirtied' = [dirtied EXCEPT ![k] = 0]
     /\ UNCHANGED <<clientVars, logVars, recoveryVars, deviceVars, observerVars>>
 
@@ -129,12 +129,12 @@ ForgetMemory ==
 Crash ==
     /\ MayCrash(crashes)
     /\ ~Down
-    /\ \E log \in AfterCrash(logDev), pages \in AfterCrash(pageDev), super \in Survivors(superDev) :
+    /\ \E log \in AfterCrash(logDev), cells \in CellsLeft(pageDev), super \in Survivors(superDev) :
           /\ logDev' = AllDurably(log)
-          /\ pageDev' = AllDurably(pages)
+          /\ pageDev' = cells
           /\ superDev' = Durably(super)
-          /\ base' = Recovered(log, pages, super)
-          /\ verdict' = Judge(log, pages, super)
+          /\ base' = Recovered(log, ImagesRead(cells), super)
+          /\ verdict' = Judge(log, ImagesRead(cells), super)
     /\ lost' = NothingLost
     /\ ForgetMemory
     /\ phase' = "cut"
@@ -149,17 +149,17 @@ Crash ==
 Restart ==
     /\ MayCrash(crashes)
     /\ ~Down
-    /\ LET log   == NewestOf(logDev)
-           pages == NewestOf(pageDev)
-           super == Newest(superDev)
-       IN /\ base' = Recovered(log, pages, super)
-          /\ verdict' = Judge(log, pages, super)
-          /\ IF Bug = "trusts-what-it-reads"
-             THEN DeviceFlush /\ UNCHANGED lost
-             ELSE /\ logDev' = AllDurably(log)
-                  /\ pageDev' = AllDurably(pages)
-                  /\ superDev' = Durably(super)
-                  /\ lost' = NothingLost
+    /\ \E cells \in CellsReopened(pageDev) :
+          LET log   == NewestOf(logDev)
+              super == Newest(superDev)
+          IN /\ base' = Recovered(log, ImagesRead(cells), super)
+             /\ verdict' = Judge(log, ImagesRead(cells), super)
+             /\ IF Bug = "trusts-what-it-reads"
+                THEN DeviceFlush /\ UNCHANGED lost
+                ELSE /\ logDev' = AllDurably(log)
+                     /\ pageDev' = cells
+                     /\ superDev' = Durably(super)
+                     /\ lost' = NothingLost
     /\ ForgetMemory
     /\ phase' = "killed"
 
@@ -181,7 +181,7 @@ LoadSuperblock ==
     /\ durable' = NextBlockStart(ToRedoEnd)
     /\ flushing' = NextBlockStart(ToRedoEnd)
     /\ oldest' = Super.redo
-    /\ page' = NewestOf(pageDev)
+    /\ page' = ImagesRead(pageDev)
     /\ UNCHANGED <<clientVars, buffer, poisoned, dirtied, checkpoint, deviceVars, observerVars>>
 
 (* "Replaying the WAL consists of simply finding the corresponding page    *)
@@ -193,8 +193,8 @@ RedoRecord ==
     /\ LET record == ToRedo[redone - Super.redo + 1]
            n      == redone + 1
        IN /\ page' = RedoOne(page, record, n)
-          /\ dirtied' = IF page'[record.key] # page[record.key] /\ dirtied[record.key] = 0
-                        THEN [dirtied EXCEPT ![record.key] = n] ELSE dirtied
+          /\ dirtied' = [k \in Keys |->
+                            IF page'[k] # page[k] /\ dirtied[k] = 0 THEN n ELSE dirtied[k]]
     /\ redone' = redone + 1
     /\ UNCHANGED <<clientVars, logVars, checkpoint, phase, deviceVars, observerVars>>
 
@@ -279,11 +279,11 @@ DurableInv ==
 
 (* No page image overtakes its log record.                                 *)
 WalRuleInv ==
-    ~Down => \A k \in Keys : \A image \in Survivors(pageDev[k]) : image.lsn <= durable
+    ~Down => \A k \in Keys : \A image \in ImagesLeft(pageDev[k]) : image.lsn <= durable
 
 (* A page that counts as clean is the same on the device and in memory.    *)
 CleanInv ==
-    ~Down => \A k \in Keys : dirtied[k] = 0 => page[k] = Newest(pageDev[k])
+    ~Down => \A k \in Keys : dirtied[k] = 0 => page[k] = ImageRead(pageDev[k])
 
 (* Memory holds all writes and nothing else.                               *)
 MemoryInv ==
@@ -304,7 +304,7 @@ RedoStartInv ==
     phase = "up" =>
         LET log == LiveLog
         IN \A super \in Survivors(superDev), k \in Keys :
-              \A image \in Survivors(pageDev[k]), i \in 1..Len(log) :
+              \A image \in ImagesLeft(pageDev[k]), i \in 1..Len(log) :
                   ~ (log[i].key = k /\ image.lsn < oldest + i /\ oldest + i <= super.redo)
 
 (* Wherever redo may begin, the log from there on still exists.            *)
@@ -330,6 +330,24 @@ AnsweredProp == \A c \in Clients : Waits(c) ~> ~Waits(c)
 
 (* Recovery ends, successfully or with the error of a failed device.       *)
 RecoveredProp == phase # "up" ~> (phase = "up" \/ poisoned)
+
+(* A checkpoint that has begun ends, and frees the log before it.          *)
+CheckpointedProp == checkpoint.at # "idle" ~> (checkpoint.at = "idle" \/ poisoned)
+
+(* Nobody is told that a write is in doubt whose record is durable.        *)
+DoubtProp ==
+    [][\A c \in Clients :
+        call[c].op = "write" /\ call'[c] = Unknown => durable < call[c].lsn]_vars
+
+(* Nothing is written that the device has already: a page, the superblock, *)
+(* or a block of the log.                                                  *)
+News(old, new) == Len(new) > Len(old) => Newest(new) # Newest(old)
+
+SparingProp ==
+    [][~Down /\ ~Down' =>
+        /\ \A k \in Keys : News(pageDev[k], pageDev'[k])
+        /\ \A p \in Places : News(logDev[p], logDev'[p])
+        /\ News(superDev, superDev')]_vars
 
 -----------------------------------------------------------------------------
 (* The contract: the durable map, followed by the log after it.            *)

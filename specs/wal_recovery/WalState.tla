@@ -4,7 +4,7 @@
 (* the device, and the effect of a crash on it.  The steps are in          *)
 (* WalRecovery.                                                            *)
 (***************************************************************************)
-EXTENDS LogBlocks
+EXTENDS LogBlocks, TreePages
 
 CONSTANTS
     Clients,    \* the clients
@@ -35,7 +35,7 @@ VARIABLES
     redone,     \* in "redo": the log has been replayed up to here
     \* The device
     logDev,     \* the ring of log blocks
-    pageDev,    \* the pages, one block each
+    pageDev,    \* the pages, a cell each (PageCells): here one block
     superDev,   \* the superblock: an epoch, and where redo begins in it
     lost,       \* the places that a failed flush forgot and that were not written since
     \* For checking
@@ -116,14 +116,14 @@ Latched(k) == \E c \in Clients : Writes(c, "logged") /\ call[c].key = k
 
 NothingLost == [log |-> {}, pages |-> {}, super |-> FALSE]
 Done        == [at |-> "idle", begin |-> 0]
-EmptyPages  == [k \in Keys |-> [value |-> Absent, lsn |-> 0]]
+EmptyPages  == [k \in Keys |-> EmptyPage(k, Absent)]
 Clean       == [k \in Keys |-> 0]
 
 RECURSIVE Apply(_, _)
 (* A map after some records.                                               *)
 Apply(map, records) ==
     IF records = <<>> THEN map
-    ELSE Apply([map EXCEPT ![Head(records).key] = Head(records).value], Tail(records))
+    ELSE Apply(Effect(map, Head(records)), Tail(records))
 
 Init ==
     /\ call = [c \in Clients |-> Idle] /\ asked = 0
@@ -132,7 +132,7 @@ Init ==
     /\ page = EmptyPages /\ dirtied = Clean
     /\ checkpoint = Done /\ phase = "up" /\ redone = 0
     /\ logDev = [p \in Places |-> Durably(NoBlock)]
-    /\ pageDev = AllDurably(EmptyPages)
+    /\ pageDev = [k \in Keys |-> NewCell(EmptyPages[k])]
     /\ superDev = Durably([epoch |-> 1, redo |-> 0])
     /\ lost = NothingLost
     /\ base = [k \in Keys |-> Absent] /\ verdict = "fine" /\ crashes = 0
@@ -142,10 +142,7 @@ Init ==
 
 (* The log record with LSN n, redone on its page unless the page is newer. *)
 (* engine/src/recovery.rs, Redo::apply_to_page.                            *)
-RedoOne(pages, record, n) ==
-    IF pages[record.key].lsn < n \/ Bug = "published-redo-always"
-    THEN [pages EXCEPT ![record.key] = [value |-> record.value, lsn |-> n]]
-    ELSE pages
+RedoOne(pages, record, n) == Redone(pages, record, n, Bug = "published-redo-always")
 
 RECURSIVE RedoAll(_, _, _)
 RedoAll(pages, records, n) ==
@@ -158,7 +155,7 @@ LogFoundEnd(log, super) == super.redo + Len(LogFound(log, super))
 (* The map at the end of recovery.                                         *)
 Recovered(log, pages, super) ==
     LET found == RedoAll(pages, LogFound(log, super), super.redo + 1)
-    IN [k \in Keys |-> found[k].value]
+    IN [k \in Keys |-> ValueIn(found, k)]
 
 (* Whether a log that ends at `end` cuts off the put of `value`.           *)
 CutOff(value, end) ==

@@ -48,7 +48,7 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
             tell(who, difference);
         }
     }
-    let run = mirror.run();
+    let run = mirror.run(1);
     println!("equal: {equal}; stateright: {run:?}");
     if let Some(found) = mirror.counterexample() {
         println!(

@@ -465,6 +465,16 @@ pub fn walk<M: Mirror>(model: &M, steps: &[Step], property: &str) -> Result<(), 
     }
 }
 
+/// A step of a behaviour, to `state`.
+pub(crate) fn step<M: Mirror>(model: &M, action: Option<&str>, state: &M::State) -> Step {
+    let mut state: Vec<_> = (model.variables(state).into_iter())
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect();
+    state.sort();
+    let action = action.map(str::to_owned);
+    Step { action, state }
+}
+
 /// Searches breadth first until `verdict` returns something. Each state is judged once, when it is
 /// first found.
 fn search<M: Mirror>(
@@ -508,12 +518,8 @@ fn search<M: Mirror>(
     let mut steps = Vec::new();
     let mut place = order.len() - 1;
     while let Some((state, before, action)) = order.get(place) {
-        let mut state: Vec<_> = (model.variables(state).into_iter())
-            .map(|(name, value)| (name.to_owned(), value))
-            .collect();
-        state.sort();
-        let action = (!action.is_empty()).then(|| (*action).to_owned());
-        steps.push(Step { action, state });
+        let action = (!action.is_empty()).then_some(*action);
+        steps.push(step(model, action, state));
         place = *before as usize;
     }
     steps.reverse();

@@ -41,6 +41,7 @@
 //! | [`value`] | TLA+ values, and the text that TLC prints for them |
 //! | [`graph`] | whole state graphs, their differences, and shortest counterexamples |
 //! | [`ghosts`] | variables that only serve the checking, and whether they decide anything |
+//! | [`inductive`] | inductive invariants, checked from states that need not be reachable |
 //! | [`check`] | runs TLC, `tla-mc` and the mirrors, and compares them with `specs/manifest.json` |
 //! | [`mutants`] | mutants of the protocols, made by machine, and what kills each |
 //! | [`conformance`] | replays the engine's events on a mirror; leads the engine along its graph |
@@ -55,6 +56,7 @@ pub mod config;
 pub mod conformance;
 pub mod ghosts;
 pub mod graph;
+pub mod inductive;
 pub mod mirror;
 pub mod mutants;
 #[cfg(any(treering_mutations, feature = "mutations"))]

@@ -3,6 +3,7 @@
 //! A model is a file `MC<Spec>_<name>.cfg`. Its name and its first comment say what it is for:
 //!
 //! - `smoke`, `full`: must hold. A smoke model takes seconds, a full one minutes.
+//! - `large`: must hold. It has tens of millions of states, which only the mirror visits.
 //! - a file whose title is "TLC must find a counterexample to P" must violate P: a *mutation* if it
 //!   sets `Bug` to anything but "none", else a *probe* (something that the paper's text allows, or
 //!   a fairness condition that is needed).
@@ -20,6 +21,8 @@ pub enum Lane {
     Smoke,
     /// The model runs with `--model full`.
     Full,
+    /// The model runs with `--model large`: the mirror visits all its states, and TLC walks.
+    Large,
     /// The model runs with `--mutations`.
     Mutation,
 }
@@ -100,12 +103,14 @@ pub fn discover(specs: &Path, known: &[&str]) -> Result<Vec<BoundedModel>, Specs
     let first = |name: &str| match name {
         "smoke" => 0,
         "full" => 1,
+        "large" => 1,
         "mutation" => 3,
         _ => 2,
     };
     models.sort_by_cached_key(|m| {
         (
             place(&m.spec),
+            m.spec.clone(),
             m.is_mutation(),
             first(&m.name),
             m.name.clone(),
@@ -130,6 +135,7 @@ fn model(folder: &Path, path: &Path, spec: &str, name: &str) -> Result<BoundedMo
     let seeded = bug.is_some_and(|bug| *bug != Value::str("none"));
     let lane = match name {
         "full" => Lane::Full,
+        "large" => Lane::Large,
         "mutation" => Lane::Mutation,
         // Statements of the paper are checked with every change, although the constant that enables
         // them is the one for seeded bugs.

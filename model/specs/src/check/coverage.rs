@@ -9,6 +9,7 @@ use std::path::Path;
 
 use super::configs::BoundedModel;
 use super::mirrors;
+use super::run::library;
 use super::suite::NeverTaken;
 use crate::ConfigError;
 
@@ -28,7 +29,15 @@ pub(super) fn is_seeded(model: &BoundedModel, place: &str) -> bool {
     let Some((action, line, module)) = parse() else {
         return false;
     };
-    let text = fs::read_to_string(folder.join(format!("{module}.tla"))).unwrap_or_default();
+    // Composed models use modules of other specs.
+    let specs = folder.parent().unwrap_or(Path::new("."));
+    let mut folders = library(specs).into_iter();
+    let file = format!("{module}.tla");
+    let folder = match folder.join(&file).is_file() {
+        true => folder.to_owned(),
+        false => (folders.find(|part| part.join(&file).is_file())).unwrap_or(folder.to_owned()),
+    };
+    let text = fs::read_to_string(folder.join(file)).unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();
     if is_switched(&lines, line) {
         return true;
@@ -36,7 +45,7 @@ pub(super) fn is_seeded(model: &BoundedModel, place: &str) -> bool {
     let Some(helper) = definition_at(&lines, line).filter(|name| *name != action) else {
         return false;
     };
-    let modules = fs::read_dir(folder).into_iter().flatten().flatten();
+    let modules = fs::read_dir(&folder).into_iter().flatten().flatten();
     let bodies = modules.filter_map(|module| {
         let text = fs::read_to_string(module.path()).ok()?;
         mentions(&text.lines().collect::<Vec<_>>(), action, helper)
@@ -93,7 +102,7 @@ pub(super) fn lost_actions(
 ) -> Result<Vec<NeverTaken>, ConfigError> {
     let smoke = models
         .iter()
-        .find(|m| m.spec == full.spec && m.name == "smoke");
+        .find(|m| mirrors::is_mirrored(&m.spec) && m.spec == full.spec && m.name == "smoke");
     let Some(smoke) = smoke else {
         return Ok(Vec::new());
     };

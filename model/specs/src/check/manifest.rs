@@ -46,7 +46,7 @@ pub struct Entry {
     /// States of the counterexample, including the initial one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub trace_length: Option<usize>,
-    /// Processor time of TLC when this was recorded, in seconds.
+    /// Processor time of TLC when this was recorded, in seconds; of the mirror for a large model.
     pub seconds: f64,
     /// Why `tla-mc` gives no verdict, if it gives none.
     #[serde(skip_serializing_if = "Option::is_none", default)]

@@ -6,34 +6,65 @@ use std::time::Duration;
 
 use stateright::{Checker, HasDiscoveries};
 
+use super::walks::{self, Walked};
 use super::{cpu, explorer};
 use crate::ghosts::{self, Projection};
 use crate::graph::{self, Counterexample, Graph, Step};
+use crate::inductive::{self, Induction, Inductive, Plan};
 use crate::mirror::circular_buffer::CircularBuffer;
+use crate::mirror::copy_on_write::CopyOnWrite;
 use crate::mirror::durable_map::DurableMap;
+use crate::mirror::index_snapshot::IndexSnapshot;
 use crate::mirror::leaf_buffering::LeafBuffering;
 use crate::mirror::mini_page::MiniPage;
 use crate::mirror::overflow::Overflow;
 use crate::mirror::page_shadowing::PageShadowing;
 use crate::mirror::page_shadowing::versions::PageVersions;
+use crate::mirror::redo_log::RedoLog;
 use crate::mirror::surrogate_buffer::SurrogateBuffer;
 use crate::mirror::wal_recovery::WalRecovery;
 use crate::mirror::write_batch::WriteBatch;
 use crate::{Config, ConfigError, Mirror};
 
 /// The specs that have a mirror.
-pub const SPECS: [&str; 10] = [
+pub const SPECS: [&str; 13] = [
     DurableMap::SPEC,
     CircularBuffer::SPEC,
     MiniPage::SPEC,
     WalRecovery::SPEC,
     WriteBatch::SPEC,
+    RedoLog::SPEC,
     PageShadowing::SPEC,
     PageVersions::SPEC,
+    CopyOnWrite::SPEC,
+    IndexSnapshot::SPEC,
     Overflow::SPEC,
     LeafBuffering::SPEC,
     SurrogateBuffer::SPEC,
 ];
+
+/// The specs of `specs/layers`, which run the modules of others together. They have no mirror:
+/// each of their layers has one.
+pub const COMPOSED: [&str; 5] = [
+    "MiniOverPlaces",
+    "WalUnderTree",
+    "WalOverPages",
+    "BfTree",
+    "BMinusTree",
+];
+
+/// The specs that have an inductive invariant (`IndX.tla`).
+pub const INDUCTIVE: [&str; 3] = [
+    WalRecovery::SPEC,
+    PageShadowing::SPEC,
+    SurrogateBuffer::SPEC,
+];
+
+/// Whether a spec has a mirror.
+#[must_use]
+pub fn is_mirrored(spec: &str) -> bool {
+    SPECS.contains(&spec)
+}
 
 /// The result of checking a mirror.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,8 +83,11 @@ pub struct Run {
 
 /// A mirror with its types erased.
 pub trait AnyMirror: Send + Sync {
-    /// Checks the invariants with stateright, breadth first on one thread, until one is violated.
-    fn run(&self) -> Run;
+    /// Checks the invariants with stateright, breadth first, until one is violated. With several
+    /// threads, the depth is not exact.
+    fn run(&self, threads: usize) -> Run;
+    /// Checks the invariants on random walks, until one is violated.
+    fn walk_at_random(&self, walks: u64) -> Walked;
     /// The whole state graph.
     fn graph(&self) -> Graph;
     /// The state graph without these variables.
@@ -80,10 +114,15 @@ pub trait AnyMirror: Send + Sync {
 struct Typed<M>(M);
 
 impl<M: Mirror> AnyMirror for Typed<M> {
-    fn run(&self) -> Run {
+    fn walk_at_random(&self, walks: u64) -> Walked {
+        walks::walk(&self.0, walks)
+    }
+
+    fn run(&self, threads: usize) -> Run {
         let (clock, processor) = (std::time::Instant::now(), cpu::own());
         let checker = (self.0.clone().checker())
             .finish_when(HasDiscoveries::AnyFailures)
+            .threads(threads)
             .spawn_bfs()
             .join();
         Run {
@@ -178,7 +217,7 @@ fn typed<M: Mirror>(config: &Config) -> Result<Box<dyn AnyMirror>, ConfigError> 
 /// let specs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../specs");
 /// let path = format!("{specs}/overflow/MCOverflow_freed-at-once.cfg");
 /// let config = Config::read(path.as_ref()).unwrap();
-/// let run = open("Overflow", &config).unwrap().run();
+/// let run = open("Overflow", &config).unwrap().run(1);
 /// assert!(run.violated, "{}", config.title);
 /// ```
 ///
@@ -191,11 +230,47 @@ pub fn open(spec: &str, config: &Config) -> Result<Box<dyn AnyMirror>, ConfigErr
         CircularBuffer::SPEC => typed::<CircularBuffer>(config),
         WalRecovery::SPEC => typed::<WalRecovery>(config),
         WriteBatch::SPEC => typed::<WriteBatch>(config),
+        RedoLog::SPEC => typed::<RedoLog>(config),
         PageShadowing::SPEC => typed::<PageShadowing>(config),
         PageVersions::SPEC => typed::<PageVersions>(config),
+        CopyOnWrite::SPEC => typed::<CopyOnWrite>(config),
+        IndexSnapshot::SPEC => typed::<IndexSnapshot>(config),
         Overflow::SPEC => typed::<Overflow>(config),
         LeafBuffering::SPEC => typed::<LeafBuffering>(config),
         SurrogateBuffer::SPEC => typed::<SurrogateBuffer>(config),
         _ => Err(config.wrong(spec, "has no mirror")),
+    }
+}
+
+fn induct_typed<M: Inductive>(
+    config: &Config,
+    plan: &Plan,
+    tell: &dyn Fn(&Induction),
+) -> Result<Induction, ConfigError> {
+    let known = M::CONJUNCTS.iter().any(|c| plan.is_without(c.name));
+    if let (Some(without), false) = (&plan.without, known) {
+        let names: Vec<&str> = M::CONJUNCTS.iter().map(|c| c.name).collect();
+        let why = format!("is not a conjunct; expected one of {}", names.join(", "));
+        return Err(config.wrong(without, why));
+    }
+    Ok(inductive::check(&M::from_config(config)?, plan, tell))
+}
+
+/// Searches for a step out of the inductive invariant of `spec`, with the constants of `config`.
+///
+/// # Errors
+/// The configuration does not fit the mirror, the plan leaves out what is no conjunct, or there is
+/// no such invariant.
+pub fn induct(
+    spec: &str,
+    config: &Config,
+    plan: &Plan,
+    tell: &dyn Fn(&Induction),
+) -> Result<Induction, ConfigError> {
+    match spec {
+        WalRecovery::SPEC => induct_typed::<WalRecovery>(config, plan, tell),
+        PageShadowing::SPEC => induct_typed::<PageShadowing>(config, plan, tell),
+        SurrogateBuffer::SPEC => induct_typed::<SurrogateBuffer>(config, plan, tell),
+        _ => Err(config.wrong(spec, "has no inductive invariant")),
     }
 }

@@ -19,5 +19,7 @@ pub mod sources;
 pub mod story;
 pub mod suite;
 pub mod tools;
+mod walks;
 
 pub use scratch::abandon;
+pub use walks::Walked;

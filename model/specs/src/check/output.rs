@@ -16,6 +16,8 @@ pub struct Findings {
     pub error: Option<String>,
     /// Distinct states.
     pub distinct: Option<u64>,
+    /// States that random walks visited.
+    pub walked: Option<u64>,
     /// The depth of the search, in states.
     pub depth: Option<u64>,
     /// The behaviour that it prints.
@@ -25,6 +27,8 @@ pub struct Findings {
     pub back_to: Option<usize>,
     /// With coverage: actions that were never taken, and lines in them that were never reached.
     pub never_taken: Vec<String>,
+    /// With coverage: actions that were taken.
+    pub taken: Vec<String>,
 }
 
 /// Parses the output of either checker.
@@ -47,10 +51,12 @@ pub fn read(text: &str) -> Findings {
             // The last count is the final one.
             findings.distinct = number_before(line, " distinct states found").or(findings.distinct);
             findings.depth = number_after(line, "Depth ").or(findings.depth);
+        } else if let Some(rest) = line.strip_prefix("Progress: ") {
+            findings.walked = number_before(rest, " states checked").or(findings.walked);
         } else if line.starts_with("The depth of the complete state graph") {
             findings.depth = number_after(line, " is ");
         } else if line.starts_with("The coverage statistics at ") {
-            findings.never_taken = coverage(text, line);
+            (findings.never_taken, findings.taken) = coverage(text, line);
         }
     }
     if !findings.holds && findings.violated.is_none() && findings.error.is_none() {
@@ -116,10 +122,10 @@ fn number_after(line: &str, what: &str) -> Option<u64> {
     after[..end].parse().ok()
 }
 
-/// Actions that were never taken, and lines of others that were never reached, in the coverage
-/// report that starts at `head`.
-fn coverage(text: &str, head: &str) -> Vec<String> {
-    let mut never = Vec::new();
+/// Actions that were never taken and lines of others that were never reached, and the actions that
+/// were taken, in the coverage report that starts at `head`.
+fn coverage(text: &str, head: &str) -> (Vec<String>, Vec<String>) {
+    let (mut never, mut taken) = (Vec::new(), Vec::new());
     let mut action = String::new();
     let report = text.split_once(head).map_or("", |(_, after)| after);
     for line in report
@@ -132,8 +138,10 @@ fn coverage(text: &str, head: &str) -> Vec<String> {
         };
         if let Some(rest) = place.strip_prefix('<') {
             action = rest.split(' ').next().unwrap_or_default().to_owned();
-            if count.ends_with(":0") && action != "Init" {
-                never.push(action.clone());
+            match count.ends_with(":0") {
+                true if action != "Init" => never.push(action.clone()),
+                true => {}
+                false => taken.push(action.clone()),
             }
         } else if count == "0" && !action.is_empty() && !never.contains(&action) {
             let place = place.trim_start_matches([' ', '|']);
@@ -145,7 +153,7 @@ fn coverage(text: &str, head: &str) -> Vec<String> {
             }
         }
     }
-    never
+    (never, taken)
 }
 
 #[cfg(test)]
@@ -206,5 +214,6 @@ mod tests {
             line 3, col 1 to line 3, col 5 of module M: 0\n<B line 5, col 1 to line 5, col 3 of module M>: 2:5\n  line 6, col 1 to line 6, col 4 of module M: 5\n  \
             |line 7, col 1 to line 7, col 4 of module M: 0\nEnd of statistics.\n";
         assert_eq!(read(text).never_taken, ["A", "B, line 7 of module M"]);
+        assert_eq!(read(text).taken, ["Init", "B"]);
     }
 }

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use super::configs::{BoundedModel, Lane};
 use super::mirrors::{self, AnyMirror};
 use super::output::{self, Findings};
-use super::process;
 use super::scratch::Scratch;
 use super::tools::Tlc;
+use super::{cpu, process};
 use crate::graph::Step;
 
 /// A checker.
@@ -96,6 +96,9 @@ pub struct Outcome {
     /// The seeded bug.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mutation: Option<String>,
+    /// States that random walks visited, those that were visited again included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub walked: Option<u64>,
     /// States of the counterexample, including the initial one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_length: Option<usize>,
@@ -151,6 +154,7 @@ impl Outcome {
             verdict,
             distinct: findings.distinct,
             depth: findings.depth,
+            walked: findings.walked,
             seconds: seconds(time.elapsed),
             cpu_seconds: time.cpu.map(seconds),
             mutation: model.is_mutation().then(|| model.name.clone()),
@@ -174,16 +178,24 @@ fn seconds(time: Duration) -> f64 {
     (time.as_secs_f64() * 1000.0).round() / 1000.0
 }
 
+/// The property that a spec keeps the interface `AtomicPages`.
+const PAGES: &str = "ContractOfPagesProp";
+
 /// The name of a property that TLC does not name ("Temporal properties were violated"), or names
 /// only by a line of the contract.
 pub(crate) fn temporal_name(model: &BoundedModel, found: &str) -> Option<String> {
     let refinement = |name: &&String| name.starts_with("Contract");
     let properties = &model.config.properties;
-    if ["DurableMap", "DurableBatches"]
-        .iter()
-        .any(|contract| found.contains(&format!("module {contract}")))
+    let of = |module: &str| found.contains(&format!("module {module}"));
+    if of("AtomicPages") {
+        return properties.iter().find(|name| *name == PAGES).cloned();
+    }
+    if ["DurableMap", "DurableBatches", "DurableLog"]
+        .into_iter()
+        .any(of)
     {
-        return properties.iter().find(refinement).cloned();
+        let mut contracts = properties.iter().filter(refinement);
+        return contracts.find(|name| *name != PAGES).cloned();
     }
     let mut others = properties.iter().filter(|name| !refinement(name));
     match (found, others.next(), others.next()) {
@@ -192,9 +204,14 @@ pub(crate) fn temporal_name(model: &BoundedModel, found: &str) -> Option<String>
     }
 }
 
+/// Random walks end after so many states.
+pub(super) const LONGEST: usize = 200;
+
 /// What TLC does besides giving a verdict.
 #[derive(Clone, Debug, Default)]
 pub struct Extras {
+    /// Walk so often at random, and do not visit all states.
+    pub walks: Option<u64>,
     /// The file for the state graph.
     pub dump: Option<PathBuf>,
     /// Whether to report coverage.
@@ -212,14 +229,19 @@ pub fn tlc(
     extras: &Extras,
 ) -> std::io::Result<Outcome> {
     let scratch = Scratch::new()?;
-    let library = [absolute(&specs.join("contract"))];
+    let library = library(specs);
     let mut command = match model.is_mutation() {
-        true => tlc.brief_command(&library)?,
-        false => tlc.command(&library)?,
+        true => tlc.brief_command(&library, scratch.path())?,
+        false => tlc.command(&library, scratch.path())?,
     };
     command
         .args(["-workers", "1", "-metadir"])
         .arg(scratch.path().join("states"));
+    if let Some(walks) = extras.walks {
+        let longest = LONGEST.to_string();
+        command.arg("-simulate").arg(format!("num={walks}"));
+        command.args(["-depth", &longest, "-seed", "1"]);
+    }
     if let Some(dump) = &extras.dump {
         command.args(["-dump", "dot,actionlabels"]).arg(dump);
     }
@@ -233,12 +255,15 @@ pub fn tlc(
         elapsed: done.elapsed,
         cpu: done.cpu,
     };
-    Ok(Outcome::new(
-        model,
-        Checker::Tlc,
-        output::read(&done.output),
-        time,
-    ))
+    let mut findings = output::read(&done.output);
+    if extras.walks.is_some() {
+        // Then TLC does not say that no error was found.
+        let ended = done.status.success() && findings.violated.is_none();
+        if ended && findings.walked.is_some() {
+            (findings.holds, findings.error) = (true, None);
+        }
+    }
+    Ok(Outcome::new(model, Checker::Tlc, findings, time))
 }
 
 /// Checks `model` with `tla-mc` and one worker.
@@ -248,8 +273,10 @@ pub fn tlc(
 pub fn tla_mc(program: &Path, specs: &Path, model: &BoundedModel) -> std::io::Result<Outcome> {
     let scratch = Scratch::new()?;
     let mut command = Command::new(program);
-    command.args(["-workers", "1", "-lib"]);
-    command.arg(absolute(&specs.join("contract")));
+    command.args(["-workers", "1"]);
+    for folder in library(specs) {
+        command.arg("-lib").arg(folder);
+    }
     command.arg("-metadir").arg(scratch.path().join("states"));
     files(&mut command, model);
     let done = process::run(&mut command, scratch.path())?;
@@ -262,6 +289,19 @@ pub fn tla_mc(program: &Path, specs: &Path, model: &BoundedModel) -> std::io::Re
         cpu: done.cpu,
     };
     Ok(Outcome::new(model, Checker::TlaMc, findings, time))
+}
+
+/// Where a checker looks for modules besides the spec's own folder: the contract, and what
+/// `specs/layers` runs together.
+pub(crate) fn library(specs: &Path) -> [PathBuf; 5] {
+    [
+        "contract",
+        "wal_recovery",
+        "page_shadowing",
+        "mini_page",
+        "circular_buffer",
+    ]
+    .map(|part| absolute(&specs.join(part)))
 }
 
 fn files(command: &mut Command, model: &BoundedModel) {
@@ -277,22 +317,40 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Checks `model` with its mirror. If the model must violate a property, finds a shortest
-/// counterexample.
+/// Checks `model` with its mirror: all states, or those on random walks. If the model must violate a
+/// property, finds a shortest counterexample.
 ///
 /// # Errors
 /// The configuration does not fit the mirror.
-pub fn mirror(model: &BoundedModel) -> Result<(Outcome, Box<dyn AnyMirror>), crate::ConfigError> {
+pub fn mirror(
+    model: &BoundedModel,
+    walks: Option<u64>,
+) -> Result<(Outcome, Box<dyn AnyMirror>), crate::ConfigError> {
     let mirror = mirrors::open(&model.spec, &model.config)?;
     let mut findings = Findings::default();
     let mut time = Time {
         elapsed: Duration::ZERO,
         cpu: None,
     };
+    if let Some(walks) = walks {
+        let (clock, processor) = (std::time::Instant::now(), cpu::own());
+        let walked = mirror.walk_at_random(walks);
+        time.elapsed = clock.elapsed();
+        time.cpu = cpu::since(processor, cpu::own());
+        findings.walked = Some(walked.states);
+        if let Some(found) = walked.counterexample {
+            findings.violated = Some(found.property);
+            findings.steps = found.steps;
+        }
+        findings.holds = findings.violated.is_none();
+        return Ok((Outcome::new(model, Checker::Mirror, findings, time), mirror));
+    }
     let searched = model.must_violate().is_some() || {
-        let run = mirror.run();
+        let large = model.lane == Lane::Large;
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let run = mirror.run(if large { cores } else { 1 });
         findings.distinct = Some(run.distinct);
-        findings.depth = Some(run.depth);
+        findings.depth = Some(run.depth).filter(|_| !large);
         time = Time {
             elapsed: run.elapsed,
             cpu: run.cpu,
@@ -311,11 +369,11 @@ pub fn mirror(model: &BoundedModel) -> Result<(Outcome, Box<dyn AnyMirror>), cra
     Ok((Outcome::new(model, Checker::Mirror, findings, time), mirror))
 }
 
-/// Whether the mirror can check a model. It cannot check temporal properties, and needs an
-/// invariant.
+/// Whether there is a mirror that can check a model. It cannot check temporal properties, and needs
+/// an invariant.
 #[must_use]
 pub(crate) fn mirror_applies(model: &BoundedModel) -> bool {
-    !model.is_temporal() && !model.config.invariants.is_empty()
+    mirrors::is_mirrored(&model.spec) && !model.is_temporal() && !model.config.invariants.is_empty()
 }
 
 /// Whether to compare the model's state graph edge by edge. Other lanes are too large, and with
@@ -323,5 +381,6 @@ pub(crate) fn mirror_applies(model: &BoundedModel) -> bool {
 #[must_use]
 pub(crate) fn graph_applies(model: &BoundedModel) -> bool {
     let temporal = (model.config.properties.iter()).any(|name| !name.starts_with("Contract"));
-    model.lane == Lane::Smoke && model.must_violate().is_none() && !temporal
+    let mirrored = mirrors::is_mirrored(&model.spec);
+    mirrored && model.lane == Lane::Smoke && model.must_violate().is_none() && !temporal
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::configs::{BoundedModel, Lane, SpecsError, discover};
 use super::coverage;
 use super::manifest::{Manifest, ManifestError};
-use super::mirrors::{AnyMirror, SPECS};
+use super::mirrors::{self, AnyMirror, COMPOSED, SPECS};
 use super::run::{self, Checker, Extras, Outcome, Verdict};
 use super::scratch::Scratch;
 use super::tools::{self, Missing, Tlc};
@@ -32,9 +32,14 @@ pub struct Request {
     pub checkers: Vec<Checker>,
     /// Whether to compare the mirrors' state graphs with TLC's.
     pub graphs: bool,
+    /// Random walks of TLC and the mirror, instead of all states.
+    pub walks: Option<u64>,
     /// Whether to record the results in the manifest.
     pub record: bool,
 }
+
+/// Walks of TLC on a large model.
+const WALKS: u64 = 1000;
 
 /// The results of a run.
 #[derive(Debug, Default)]
@@ -141,6 +146,13 @@ pub type Say<'a> = dyn Fn(Step<'_>) + Sync + 'a;
 /// not an error.
 pub fn check(request: &Request, say: &Say<'_>) -> Result<Report, SuiteError> {
     let models = select(request)?;
+    let unmirrored = |m: &BoundedModel| !mirrors::is_mirrored(&m.spec);
+    let alone = request.checkers == [Checker::Mirror] && !models.is_empty();
+    if alone && models.iter().all(unmirrored) {
+        let specs = request.only_specs.join(", ");
+        let why = format!("{specs}: has no mirror; expected another checker, tlc or tla-mc");
+        return Err(SuiteError::Unknown(why));
+    }
     let mut manifest = match Manifest::read(&request.specs) {
         Err(_) if request.record => Manifest::empty(),
         other => other?,
@@ -157,7 +169,7 @@ pub fn check(request: &Request, say: &Say<'_>) -> Result<Report, SuiteError> {
     };
     if request.checkers.contains(&Checker::Mirror) {
         for model in models.iter().filter(|m| run::mirror_applies(m)) {
-            let (outcome, mirror) = run::mirror(model)?;
+            let (outcome, mirror) = run::mirror(model, request.walks)?;
             say(Step::Checked(&outcome));
             say(Step::Line(&told(&outcome)));
             report.outcomes.push(outcome);
@@ -203,7 +215,7 @@ pub fn select(request: &Request) -> Result<Vec<BoundedModel>, SuiteError> {
         |spec: &str| request.only_specs.is_empty() || request.only_specs.iter().any(|s| s == spec);
     for wanted in &request.only_specs {
         if !all.iter().any(|m| m.spec == *wanted) {
-            let known: Vec<_> = SPECS.to_vec();
+            let known = [&SPECS[..], &COMPOSED].concat();
             let why = format!("{wanted}: no such spec; expected {}", known.join(", "));
             return Err(SuiteError::Unknown(why));
         }
@@ -246,6 +258,10 @@ fn jobs<'a>(
     ];
     for (checker, _) in both.into_iter().filter(|(_, there)| *there) {
         for (number, model) in models.iter().enumerate() {
+            let walks = request.walks.is_some() || model.lane == Lane::Large;
+            if checker == Checker::TlaMc && walks {
+                continue;
+            }
             let dumped = request.graphs
                 && checker == Checker::Tlc
                 && request.checkers.contains(&Checker::Mirror)
@@ -312,6 +328,9 @@ fn run_one(request: &Request, tools: &Tools, job: &Job<'_>) -> std::io::Result<O
         (Checker::TlaMc, _, Some(program)) => run::tla_mc(program, &request.specs, job.model),
         (_, Some(tlc), _) => {
             let extras = Extras {
+                walks: request
+                    .walks
+                    .or((job.model.lane == Lane::Large).then_some(WALKS)),
                 dump: job.dump.clone(),
                 // Coverage doubles TLC's time, so it is collected once for each spec.
                 coverage: job.model.name == "smoke",
@@ -377,8 +396,13 @@ fn record(
             let mut outcomes = report.outcomes.iter();
             outcomes.find(|o| o.spec == model.spec && o.model == model.name && o.checker == checker)
         };
-        if let Some(tlc) = by(Checker::Tlc).filter(|o| o.verdict != Verdict::Error) {
-            manifest.record(tlc, by(Checker::TlaMc));
+        // TLC does not count the states of a large model.
+        let counter = match model.lane {
+            Lane::Large => Checker::Mirror,
+            _ => Checker::Tlc,
+        };
+        if let Some(counted) = by(counter).filter(|o| o.verdict != Verdict::Error) {
+            manifest.record(counted, by(Checker::TlaMc));
         }
     }
     let place =
@@ -395,7 +419,13 @@ fn judge(report: &mut Report, manifest: &Manifest, request: &Request, models: &[
         let Some(model) = by_name.get(&(&*outcome.spec, &*outcome.model)) else {
             continue;
         };
-        let why = promised(model, outcome).or_else(|| manifest.complaint(outcome));
+        let recorded = || match outcome.walked {
+            // Walks count no distinct states, and may miss a violation.
+            Some(_) => outcome.error.clone(),
+            None => manifest.complaint(outcome),
+        };
+        let missed = outcome.walked.is_some() && outcome.property.is_none();
+        let why = (promised(model, outcome).filter(|_| !missed)).or_else(recorded);
         if let Some(why) = why {
             let (spec, name, by) = (&outcome.spec, &outcome.model, outcome.checker.name());
             complaints.push(format!("{spec} {name}, {by}: {why}"));

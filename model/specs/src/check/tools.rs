@@ -27,27 +27,46 @@ pub struct Tlc {
 
 impl Tlc {
     /// A command that runs TLC and also looks for modules in `library`. The caller adds the
-    /// arguments.
+    /// arguments. TLC unpacks the standard modules into the folder `scratch`, which must be of this
+    /// run alone: one of two runs would read what the other is writing.
     ///
     /// # Errors
     /// A path cannot be made absolute.
-    pub fn command(&self, library: &[PathBuf]) -> std::io::Result<Command> {
-        self.command_with(&["-XX:+UseParallelGC"], library)
+    pub fn command(&self, library: &[PathBuf], scratch: &Path) -> std::io::Result<Command> {
+        self.command_with(&["-XX:+UseParallelGC"], library, scratch)
     }
 
     /// Like [`Tlc::command`], for runs of a few seconds. Disables the optimising compiler, which
     /// would take a third of their processor time.
-    pub(super) fn brief_command(&self, library: &[PathBuf]) -> std::io::Result<Command> {
-        self.command_with(&["-XX:+UseParallelGC", "-XX:TieredStopAtLevel=1"], library)
+    pub(crate) fn brief_command(
+        &self,
+        library: &[PathBuf],
+        scratch: &Path,
+    ) -> std::io::Result<Command> {
+        let java = ["-XX:+UseParallelGC", "-XX:TieredStopAtLevel=1"];
+        self.command_with(&java, library, scratch)
     }
 
-    fn command_with(&self, java: &[&str], library: &[PathBuf]) -> std::io::Result<Command> {
+    fn command_with(
+        &self,
+        java: &[&str],
+        library: &[PathBuf],
+        scratch: &Path,
+    ) -> std::io::Result<Command> {
         let library = std::env::join_paths(library).map_err(std::io::Error::other)?;
-        let mut option = std::ffi::OsString::from("-DTLA-Library=");
-        option.push(library);
+        let property = |name: &str, value: &std::ffi::OsStr| {
+            let mut option = std::ffi::OsString::from(format!("-D{name}="));
+            option.push(value);
+            option
+        };
         let mut command = Command::new(&self.java);
-        command.args(java).arg(option).arg("-cp");
-        command.arg(std::path::absolute(&self.jar)?).arg("tlc2.TLC");
+        (command.args(java)).arg(property("TLA-Library", &library));
+        command.arg(property(
+            "java.io.tmpdir",
+            std::path::absolute(scratch)?.as_os_str(),
+        ));
+        command.arg("-cp").arg(std::path::absolute(&self.jar)?);
+        command.arg("tlc2.TLC");
         Ok(command)
     }
 }

@@ -60,6 +60,7 @@ impl Judge {
             Heard::Crashed(survey) => self.left_claim(Some(survey), done),
             Heard::Restarted(_) => Err("the end of a process is no step of the spec".into()),
             Heard::Engine(event) => self.engine_claim(entry, *event, done),
+            Heard::Log(_) => Err("the spec has no such event".into()),
         }
     }
 
@@ -184,7 +185,9 @@ impl Judge {
             | Event::PagesWritten { .. }
             | Event::SuperblockWritten { .. }
             | Event::Failed
-            | Event::Shadow(_) => return Err("the spec has no such event".into()),
+            | Event::Shadow(_)
+            | Event::Cow(_)
+            | Event::Redo(_) => return Err("the spec has no such event".into()),
         })
     }
 

@@ -62,7 +62,8 @@ impl Fate {
 
     pub(super) fn end(&mut self) -> End {
         if self.doomed || self.rng.one_in(2) {
-            return End::Power(self.device.crash_seeded(self.rng.word()));
+            let seed = self.rng.word();
+            return End::Power(self.recorder.cut_power(&self.device, seed));
         }
         End::Process
     }

@@ -1,5 +1,5 @@
 //! Conformance of the engine to its specs. This module holds the engine's log and recovery against
-//! `WalRecovery`; [`ring`], [`mini`] and [`shadow`] do the same for the other protocols.
+//! `WalRecovery`; [`ring`], [`mini`], [`shadow`] and [`cow`] do the same for the other protocols.
 //!
 //! An episode ([`episode`], [`threads`]) drives a real [`treering_engine::Store`] on a device that
 //! crashes. The engine's protocol events ([`treering_engine::events`]), and the calls and answers
@@ -77,17 +77,24 @@
 //! `btree:cow-lazy`, whose pages become durable only with the table at a checkpoint, so that it is
 //! not an instance of the spec's `WriteBack`.
 
+mod at_rest;
 pub mod case;
 mod claim;
 pub mod cover;
+pub mod cow;
 pub mod episode;
 mod fate;
 pub mod finding;
 pub mod judge;
+pub mod leaf;
+pub mod lodge;
 pub mod mini;
+mod paged;
+pub mod persistent;
 mod power;
 pub mod record;
 mod recorder;
+pub mod redo;
 pub mod refused;
 pub mod retrace;
 pub mod ring;
@@ -97,6 +104,7 @@ pub mod shadow;
 mod shortest;
 pub mod situations;
 mod steps;
+mod tears;
 pub mod threads;
 pub mod tla;
 

@@ -4,11 +4,12 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use treering_engine::Survey;
-
 use treering_engine::device::{CrashDevice, Image};
-use treering_engine::events::{Event, Observer, Shadow};
+use treering_engine::events::{Cow, Event, Observer, Redo, Shadow};
 use treering_engine::sync::Mutex;
+use treering_engine::{LogPacking, Survey};
+
+use super::tears::Tears;
 use treering_oracle::random::Random;
 
 /// A recorded event.
@@ -33,6 +34,23 @@ pub enum Heard {
     Crashed(Arc<Survey>),
     /// The process was ended, and this is what the next process reads.
     Restarted(Arc<Survey>),
+    /// What the users of a store whose log is judged do.
+    Log(LogUse),
+}
+
+/// What clients and owners of a store do, in terms of its log.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LogUse {
+    /// A client asks for a record of this many units.
+    Appends(u32),
+    /// A client does not wait for its record any more.
+    Leaves,
+    /// The store is opened. It will write its log in this form.
+    Opens(LogPacking),
+    /// The store was dropped in order.
+    Dropped,
+    /// The store refuses to open, because of damage.
+    Damaged(String),
 }
 
 impl Heard {
@@ -85,6 +103,11 @@ impl Heard {
             Heard::Refused => "Refused",
             Heard::Crashed(_) => "Crashed",
             Heard::Restarted(_) => "Restarted",
+            Heard::Log(LogUse::Appends(_)) => "Appends",
+            Heard::Log(LogUse::Leaves) => "Leaves",
+            Heard::Log(LogUse::Opens(_)) => "Opens",
+            Heard::Log(LogUse::Dropped) => "Dropped",
+            Heard::Log(LogUse::Damaged(_)) => "Damaged",
             Heard::Engine(event) => engine_kind(event),
         }
     }
@@ -120,6 +143,22 @@ fn engine_kind(event: &Event) -> &'static str {
         Event::RedoEnds => "RedoEnds",
         Event::Opened => "Opened",
         Event::Shadow(event) => shadow_kind(event),
+        Event::Cow(Cow::WritesImage { .. }) => "WritesImage",
+        Event::Cow(Cow::WritesTable) => "WritesTable",
+        Event::Cow(Cow::TableWritten) => "TableWritten",
+        Event::Cow(Cow::WritesSnapshot { .. }) => "WritesSnapshot",
+        Event::Redo(event) => redo_kind(event),
+    }
+}
+
+fn redo_kind(event: &Redo) -> &'static str {
+    match event {
+        Redo::WritesBlock { .. } => "WritesBlock",
+        Redo::WritesWitness { .. } => "WritesWitness",
+        Redo::WitnessWritten => "WitnessWritten",
+        Redo::Read { .. } => "Read",
+        Redo::Rewrites { .. } => "Rewrites",
+        Redo::RewritesSuperblock => "RewritesSuperblock",
     }
 }
 
@@ -173,10 +212,44 @@ struct State {
     trap: Option<Trap>,
     /// What the crash of the trap left. Nothing more is recorded once it is set.
     image: Option<Image>,
-    /// Whether the events of the store of shadowed pages are recorded too.
-    shadows: bool,
+    /// The part whose own events are recorded too.
+    part: Part,
+    /// The blocks that a power failure may tear.
+    tears: Option<Tears>,
     /// Random delays of the recorded threads, so that others come in between. `None` for no delays.
     dawdle: Option<Random>,
+}
+
+/// A part of the store with events of its own.
+#[derive(Clone, Copy, Default, PartialEq)]
+enum Part {
+    #[default]
+    Others,
+    ShadowedPages,
+    CopyOnWrite,
+    Log,
+}
+
+impl Part {
+    /// Whether an event is recorded.
+    fn has(self, event: &Event) -> bool {
+        match event {
+            Event::Shadow(Shadow::DeviceFlushed | Shadow::DeviceFlushFailed) => {
+                self != Part::Others
+            }
+            Event::Shadow(_) => self == Part::ShadowedPages,
+            Event::Cow(_) => self == Part::CopyOnWrite,
+            Event::Redo(_) => self == Part::Log,
+            Event::PageChanged { .. }
+            | Event::PageCopied { .. }
+            | Event::PageWriting { .. }
+            | Event::PageWritten { .. }
+            | Event::PageLoaded { .. }
+            | Event::PageRead { .. }
+            | Event::PageRedone { .. } => self != Part::Log,
+            _ => true,
+        }
+    }
 }
 
 /// Records the events of an engine. The order of the entries is the order in which things happened.
@@ -190,8 +263,45 @@ impl Recorder {
     #[must_use]
     pub(crate) fn of_shadows() -> Recorder {
         let recorder = Recorder::default();
-        recorder.state.lock().shadows = true;
+        recorder.state.lock().part = Part::ShadowedPages;
         recorder
+    }
+
+    /// A recorder that also records [`Event::Cow`], and flushes of the device.
+    #[must_use]
+    pub(crate) fn of_cow() -> Recorder {
+        let recorder = Recorder::default();
+        recorder.state.lock().part = Part::CopyOnWrite;
+        recorder
+    }
+
+    /// A recorder that also records [`Event::Redo`] and flushes of the device, and no events of
+    /// pages.
+    #[must_use]
+    pub(crate) fn of_log() -> Recorder {
+        let recorder = Recorder::default();
+        recorder.state.lock().part = Part::Log;
+        recorder
+    }
+
+    /// Makes power failures tear blocks from now on.
+    pub(crate) fn tear(&self, tears: Tears) {
+        self.state.lock().tears = Some(tears);
+    }
+
+    /// One of the contents that `device` may have after a power failure, chosen by `seed`.
+    pub(crate) fn cut_power(&self, device: &CrashDevice, seed: u64) -> Image {
+        self.state.lock().cut_power(device, seed)
+    }
+
+    /// Records that a client asks for a record of `len` units. Returns the record's number.
+    pub(crate) fn call_append(&self, client: u8, len: u32) -> u32 {
+        let mut state = self.state.lock();
+        if state.image.is_none() {
+            state.writes += 1;
+        }
+        state.hear(Some(client), Heard::Log(LogUse::Appends(len)));
+        state.writes as u32
     }
 
     /// Records an event that the engine cannot report.
@@ -261,9 +371,18 @@ impl State {
         }
         self.entries.push(Entry { client, heard });
         let Some(trap) = &mut self.trap else { return };
-        match trap.left.checked_sub(1) {
-            Some(left) => trap.left = left,
-            None => self.image = Some(trap.device.crash_seeded(trap.seed)),
+        if let Some(left) = trap.left.checked_sub(1) {
+            trap.left = left;
+            return;
+        }
+        let (device, seed) = (trap.device.clone(), trap.seed);
+        self.image = Some(self.cut_power(&device, seed));
+    }
+
+    fn cut_power(&self, device: &CrashDevice, seed: u64) -> Image {
+        match &self.tears {
+            Some(tears) => tears.cut_power(device, seed),
+            None => device.crash_seeded(seed),
         }
     }
 }
@@ -283,7 +402,7 @@ impl Observer for Recorder {
             self.listen_late();
         }
         let mut state = self.state.lock();
-        if matches!(event, Event::Shadow(_)) && !state.shadows {
+        if !state.part.has(&event) {
             return;
         }
         state.hear(CLIENT.get(), Heard::Engine(event));

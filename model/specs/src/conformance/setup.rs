@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use treering_engine::device::{BlockDevice, CrashDevice, Image};
+use treering_engine::device::{CrashDevice, Image};
 use treering_engine::{
-    BLOCK_SIZE, Durability, Kv, Options, PageId, PageStoreKind, Result, Store, SystemClock,
-    TablePersist, required_blocks, survey,
+    BLOCK_SIZE, Durability, Kv, Options, PageId, PageStoreKind, Result, Store, TablePersist,
+    required_blocks, survey,
 };
 
+use super::at_rest::{contents, open};
 use super::record::Recorder;
 use super::scale::Scale;
 use crate::mirror::wide::wal_recovery::WalRecovery;
@@ -198,7 +199,7 @@ impl Setup {
     /// # Errors
     /// The engine's own.
     pub fn open(&self, device: &Arc<CrashDevice>, recorder: &Arc<Recorder>) -> Result<Store> {
-        open(device, &self.options, Some(recorder.clone()))
+        open(device, &self.options, Some(recorder))
     }
 
     /// The options that the store is opened with.
@@ -223,26 +224,4 @@ fn fill(bytes: &mut Vec<u8>, per_block: u64, version: u64) {
     // Length (two bytes), kind, page, length of the key.
     let head = 5 + KEY_BYTES;
     value::fill(bytes, version, Scale::slot_bytes(per_block) as usize - head);
-}
-
-/// Opens a store that ends as a killed process does, unless it is closed.
-fn open(
-    device: &Arc<CrashDevice>,
-    options: &Options,
-    recorder: Option<Arc<Recorder>>,
-) -> Result<Store> {
-    let clock = Arc::new(SystemClock::new());
-    let observer = recorder.map(|recorder| recorder as _);
-    Store::open_observed(device.clone(), clock, options, observer).inspect(Store::abandon_on_drop)
-}
-
-/// Reads the whole device.
-fn contents(device: &CrashDevice) -> Result<Vec<u8>> {
-    let mut bytes = vec![0; device.capacity_blocks() as usize * BLOCK_SIZE];
-    device.read(
-        treering_engine::Lba(0),
-        &mut bytes,
-        treering_engine::IoClass::Extra,
-    )?;
-    Ok(bytes)
 }

@@ -72,6 +72,15 @@ impl<Episode, Refusal> Cover<Episode, Refusal> {
         cover
     }
 
+    /// Actions that never occurred, except those that the engine does not have.
+    #[must_use]
+    pub fn never(&self, except: &[&str]) -> Vec<&'static str> {
+        let labels = self.all.keys().copied();
+        labels
+            .filter(|label| !except.contains(label) && !self.heard.contains_key(label))
+            .collect()
+    }
+
     /// Adds the situations that occurred.
     pub(super) fn hear(&mut self, heard: Situations) {
         for (label, situations) in heard {

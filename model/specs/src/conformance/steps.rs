@@ -42,6 +42,7 @@ impl Judge {
                 Ok(())
             }
             Heard::Engine(event) => self.engine(entry.client, *event),
+            Heard::Log(_) => Err("the spec has no such event".into()),
         }
     }
 
@@ -110,7 +111,9 @@ impl Judge {
             | Event::SuperblockWriting { .. }
             | Event::SuperblockFlushed { .. }
             | Event::LogTruncated { .. } => self.checkpoint(event),
-            Event::Shadow(_) => self.stutter("the page store's own protocol"),
+            Event::Shadow(_) | Event::Cow(_) | Event::Redo(_) => {
+                self.stutter("the protocol of a part of the store")
+            }
             Event::RecoveryBegins { .. }
             | Event::RecordRead { .. }
             | Event::PageRedone { .. }

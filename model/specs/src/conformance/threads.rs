@@ -66,14 +66,32 @@ fn live(
     recorder: &Recorder,
     (rng, until): (&mut Random, &Deadline),
 ) -> Result<()> {
-    let done = &AtomicBool::new(false);
+    at_once(
+        rng,
+        CLIENTS,
+        |rng, done| pump(store, rng, done),
+        |c, rng| client(setup, store, recorder, c, (rng, until)),
+    )
+}
+
+/// Runs a thread for each client, and one for background work that goes on until they are done.
+///
+/// # Errors
+/// The first one of a client, or that of the background work.
+pub(super) fn at_once(
+    rng: &mut Random,
+    clients: u8,
+    pump: impl FnOnce(Random, &AtomicBool) -> Result<()> + Send,
+    client: impl Fn(u8, Random) -> Result<()> + Sync,
+) -> Result<()> {
+    let (done, client) = (&AtomicBool::new(false), &client);
     std::thread::scope(|scope| {
         let pump_rng = Random::new(rng.word());
-        let pump = scope.spawn(move || pump(store, pump_rng, done));
-        let clients: Vec<_> = (0..CLIENTS)
+        let pump = scope.spawn(move || pump(pump_rng, done));
+        let clients: Vec<_> = (0..clients)
             .map(|c| {
                 let rng = Random::new(rng.word());
-                scope.spawn(move || client(setup, store, recorder, c, (rng, until)))
+                scope.spawn(move || client(c, rng))
             })
             .collect();
         let clients = clients.into_iter().map(|thread| thread.join());

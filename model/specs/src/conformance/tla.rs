@@ -23,6 +23,7 @@ use std::path::Path;
 
 use super::judge::{Judge, Refusal, Step};
 use crate::check::output;
+use crate::check::run::library;
 use crate::check::tools::Tlc;
 use crate::mirror::wide::wal_recovery::unbounded::Left;
 use crate::mirror::wide::wal_recovery::{Action, Call, State, WalRecovery};
@@ -277,9 +278,7 @@ pub fn write(module: &Module, folder: &Path) -> std::io::Result<()> {
 pub fn check(module: &Module, tlc: &Tlc, specs: &Path) -> std::io::Result<Verdict> {
     let folder = tempfile::tempdir()?;
     write(module, folder.path())?;
-    let specs = std::path::absolute(specs)?;
-    let library = [specs.join("wal_recovery"), specs.join("contract")];
-    let mut command = tlc.command(&library)?;
+    let mut command = tlc.command(&library(specs), folder.path())?;
     command
         .current_dir(folder.path())
         .args(["-workers", "1", "-metadir", "states", module.name]);

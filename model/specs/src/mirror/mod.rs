@@ -6,7 +6,11 @@
 
 pub mod circular_buffer;
 mod circular_buffer_room;
+pub mod copy_on_write;
+mod copy_on_write_room;
 pub mod durable_map;
+pub mod index_snapshot;
+mod index_snapshot_room;
 pub mod leaf_buffering;
 mod leaf_buffering_room;
 pub mod mini_page;
@@ -18,6 +22,7 @@ pub mod overflow;
 mod overflow_room;
 pub mod page_shadowing;
 mod page_shadowing_room;
+pub mod redo_log;
 pub mod surrogate_buffer;
 mod surrogate_buffer_room;
 pub mod wal_recovery;

@@ -20,3 +20,5 @@ pub(crate) const ENTRIES: usize = 2;
 /// Values of a word between two fences: two, and two more with a seeded bug that splits a word or
 /// omits a fence.
 pub(crate) const VERSIONS: usize = 4;
+/// As many sets as have a member for each entry.
+pub(crate) const REPLAYED: usize = (SPACES * ENTRIES).div_ceil(Set::BITS as usize);

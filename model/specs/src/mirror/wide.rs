@@ -3,10 +3,9 @@
 //!
 //! A bounded mirror has small numbers and short arrays, because a checker copies and hashes
 //! millions of its states. The recordings of an engine need more of everything, but the same
-//! protocol. So `wal_recovery/`, `circular_buffer/`, `mini_page/` and `page_shadowing/` are
-//! compiled twice. The bounded form is compared with TLC, state by state and edge by edge; the form
-//! here, with the sizes of `wal_recovery_room`, `circular_buffer_room`, `mini_page_room` and
-//! `page_shadowing_room`, judges the engine's events.
+//! protocol. So the modules below are compiled twice. The bounded form is compared with TLC, state by
+//! state and edge by edge; the form here, with the sizes of the files beside it (`*_room.rs`),
+//! judges the engine's events.
 
 use super::{Mirror, bounded, count, listed, model, named, properties, subset};
 
@@ -15,6 +14,14 @@ use super::{Mirror, bounded, count, listed, model, named, properties, subset};
 pub mod circular_buffer;
 mod circular_buffer_room;
 #[allow(clippy::duplicate_mod)] // On purpose, as the story says.
+#[path = "copy_on_write/mod.rs"]
+pub mod copy_on_write;
+mod copy_on_write_room;
+#[allow(clippy::duplicate_mod)] // On purpose, as the story says.
+#[path = "leaf_buffering/mod.rs"]
+pub mod leaf_buffering;
+mod leaf_buffering_room;
+#[allow(clippy::duplicate_mod)] // On purpose, as the story says.
 #[path = "mini_page/mod.rs"]
 pub mod mini_page;
 mod mini_page_room;
@@ -22,6 +29,10 @@ mod mini_page_room;
 #[path = "page_shadowing/mod.rs"]
 pub mod page_shadowing;
 mod page_shadowing_room;
+#[allow(clippy::duplicate_mod)] // On purpose, as the story says.
+#[path = "surrogate_buffer/mod.rs"]
+pub mod surrogate_buffer;
+mod surrogate_buffer_room;
 #[allow(clippy::duplicate_mod)] // On purpose, as the story says.
 #[path = "wal_recovery/mod.rs"]
 pub mod wal_recovery;

@@ -1,5 +1,6 @@
-//! Runs `tla-mc` on a model whose modules are replaced.
+//! Runs `tla-mc`, and TLC for its coverage, on a model whose modules are replaced.
 
+use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,11 +9,13 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::mutant::MutantsError;
+use super::twin;
 use crate::check::configs::BoundedModel;
 use crate::check::output::{self, Findings};
 use crate::check::process;
-use crate::check::run::temporal_name;
+use crate::check::run::{library, temporal_name};
 use crate::check::scratch::Scratch;
+use crate::check::tools::Tlc;
 
 /// The size of a state graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +27,23 @@ pub(super) struct Counts {
 
 /// `SIGXCPU` and `SIGKILL`: how a process ends that has used up its processor time.
 const STOPS: [i32; 2] = [Signal::XCPU.as_raw(), Signal::KILL.as_raw()];
+
+/// The checkers that judge mutants.
+#[derive(Clone, Debug)]
+pub(super) struct Tools {
+    pub(super) tla_mc: PathBuf,
+    pub(super) tlc: Tlc,
+}
+
+/// The configuration of `model` without what it checks.
+pub(super) fn bare(model: &BoundedModel) -> Result<String, MutantsError> {
+    let path = &model.config.path;
+    let text = std::fs::read_to_string(path).map_err(failed(path))?;
+    Ok(twin::without(
+        &["INVARIANT", "INVARIANTS", "PROPERTY", "PROPERTIES"],
+        &text,
+    ))
+}
 
 /// A folder with the modules of a spec, some of them replaced.
 pub(super) struct Folder(Scratch);
@@ -111,14 +131,15 @@ impl Folder {
         config: &Path,
         limit: Option<Duration>,
     ) -> Result<Ran, MutantsError> {
-        // The shell sets the limit and becomes the checker.
-        let seconds = limit.map_or("unlimited".into(), |l| l.as_secs().max(1).to_string());
-        let mut command = Command::new("sh");
+        let mut command = limited(limit);
         command
-            .args(["-c", "ulimit -t \"$0\" && exec \"$@\"", &seconds])
             .arg(std::path::absolute(tla_mc).map_err(failed(tla_mc))?)
-            .args(["-workers", "1", "-lib"])
-            .arg(std::path::absolute(specs.join("contract")).map_err(failed(specs))?)
+            .args(["-workers", "1"])
+            .args(
+                library(specs)
+                    .iter()
+                    .flat_map(|part| [Path::new("-lib"), part]),
+            )
             .arg("-metadir")
             .arg(self.0.path().join("states"))
             .arg("-config")
@@ -139,6 +160,43 @@ impl Folder {
             findings,
         })
     }
+
+    /// The actions that some behaviour takes, as TLC counts them, and the processor time. `None` if
+    /// it could not visit all states within `limit`. `config` has no properties.
+    pub(super) fn taken(
+        &self,
+        tlc: &Tlc,
+        specs: &Path,
+        model: &BoundedModel,
+        config: &Path,
+        limit: Option<Duration>,
+    ) -> Result<(Option<BTreeSet<String>>, Duration), MutantsError> {
+        let java = (tlc.brief_command(&library(specs), self.0.path())).map_err(failed(specs))?;
+        let mut command = limited(limit);
+        command
+            .arg(java.get_program())
+            .args(java.get_args())
+            .args(["-workers", "1", "-coverage", "9999", "-metadir"])
+            .arg(self.0.path().join("counted"))
+            .arg("-config")
+            .arg(std::path::absolute(config).map_err(failed(config))?)
+            .arg(model.module.file_name().unwrap_or_default())
+            .current_dir(self.0.path());
+        let done = process::run(&mut command, self.0.path()).map_err(failed(Path::new("TLC")))?;
+        let findings = output::read(&done.output);
+        let taken = findings.taken.into_iter().collect();
+        let spent = done.cpu.unwrap_or(done.elapsed);
+        Ok((findings.holds.then_some(taken), spent))
+    }
+}
+
+/// A command to which the caller adds a program and its arguments, which then may take `limit` of
+/// processor time. The shell sets the limit and becomes the program.
+fn limited(limit: Option<Duration>) -> Command {
+    let seconds = limit.map_or("unlimited".into(), |l| l.as_secs().max(1).to_string());
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -t \"$0\" && exec \"$@\"", &seconds]);
+    command
 }
 
 /// The last count of `N states generated`.

@@ -1,9 +1,10 @@
 //! The models that judge the mutants of a spec.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use super::checker::{Counts, Folder, Ran};
+use super::checker::{self, Counts, Folder, Ran, Tools};
 use super::mutant::MutantsError;
 use crate::Value;
 use crate::check::configs::{BoundedModel, Lane};
@@ -20,6 +21,28 @@ pub(super) struct Judge {
     pub(super) counts: Counts,
     /// How long a mutant may take. A larger state graph is possible; one without end, too.
     pub(super) limit: Duration,
+    /// The actions that the unchanged protocol takes, if this model counts them.
+    pub(super) taken: Option<BTreeSet<String>>,
+}
+
+/// The models of every spec that can count actions. `smoke` takes all (`treering check` sees to
+/// that), the other is often smaller.
+fn counts_actions(model: &BoundedModel) -> bool {
+    ["smoke", "mutation"].contains(&&*model.name) && model.must_violate().is_none()
+}
+
+/// Leaves the counting of actions to the smallest model that takes as many as any.
+pub(super) fn let_one_count(judges: &mut [Judge]) {
+    let taken = |judge: &Judge| judge.taken.as_ref().map_or(0, BTreeSet::len);
+    let most = judges.iter().map(taken).max().unwrap_or(0);
+    let best = (judges.iter().filter(|judge| taken(judge) == most))
+        .map(|judge| judge.counts.distinct)
+        .min();
+    for judge in judges {
+        if taken(judge) < most || Some(judge.counts.distinct) != best {
+            judge.taken = None;
+        }
+    }
 }
 
 /// Selects the models that judge the mutants of a spec, in the order in which they run: invariants
@@ -32,7 +55,7 @@ pub(super) fn select(
     let judges = |model: &&BoundedModel| {
         let clean =
             (model.config.constants.get("Bug")).is_none_or(|bug| *bug == Value::str("none"));
-        if model.spec != spec || !clean || model.lane == Lane::Full {
+        if model.spec != spec || !clean || matches!(model.lane, Lane::Full | Lane::Large) {
             return false;
         }
         if model.must_violate().is_some() {
@@ -52,13 +75,20 @@ pub(super) fn select(
 
 /// Checks the unchanged protocol. The second value is the processor time.
 pub(super) fn prepare(
-    tla_mc: &Path,
+    tools: &Tools,
     specs: &Path,
     model: BoundedModel,
 ) -> Result<(Judge, Duration), MutantsError> {
     let folder = Folder::new(&model, &[])?;
-    let ran = folder.run(tla_mc, specs, &model, &model.config.path, None)?;
+    let ran = folder.run(&tools.tla_mc, specs, &model, &model.config.path, None)?;
     let (counts, time) = (ran.counts(), ran.cpu);
+    let taken = match counts_actions(&model) {
+        true => {
+            let config = folder.write("bare.cfg", &checker::bare(&model)?)?;
+            folder.taken(&tools.tlc, specs, &model, &config, None)?.0
+        }
+        false => None,
+    };
     let as_expected = match model.must_violate() {
         Some(property) => ran.violated(&model).as_deref() == Some(property),
         None => ran.findings.holds,
@@ -69,6 +99,7 @@ pub(super) fn prepare(
                 limit: time * 4 + Duration::from_secs(5),
                 model,
                 counts,
+                taken,
             };
             Ok((judge, time))
         }

@@ -21,8 +21,9 @@
 //!                                              equivalent          alive
 //! ```
 //!
-//! - *Killed*: an invariant or a property is violated, or a probe (`Reach…`) is not violated any
-//!   more.
+//! - *Killed*: an invariant or a property is violated, a probe (`Reach…`) is not violated any more,
+//!   or an action of the protocol is never taken in the
+//!   model that takes most.
 //! - *Equivalent*: the state graph of every judge has the same states and the same steps.
 //! - *Stillborn*: the mutant cannot be evaluated, e.g. because it compares a number with a set.
 //! - *Alive*: everything else. The score is killed / (killed + alive).

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::checker::Tools;
 use super::judges::{self, Judge};
 use super::mutant::{Mutant, MutantsError};
 use super::report::{Survivor, Trial};
@@ -72,8 +73,8 @@ struct Protocol {
 /// Makes the mutants and judges them, as many at once as there are cores.
 ///
 /// # Errors
-/// A spec or a mutant is not known, a module cannot be parsed, `tla-mc` is missing or cannot be
-/// run, or a model does not hold without a mutant.
+/// A spec or a mutant is not known, a module cannot be parsed, `tla-mc` or TLC is missing or
+/// cannot be run, or a model does not hold without a mutant.
 pub fn run(request: &Request, say: &(dyn Fn(Step<'_>) + Sync)) -> Result<Report, MutantsError> {
     let began = Instant::now();
     let known = Survivor::read(&request.specs)?;
@@ -83,7 +84,10 @@ pub fn run(request: &Request, say: &(dyn Fn(Step<'_>) + Sync)) -> Result<Report,
         source: std::io::Error::other(error.to_string()),
     })?;
     let mut protocols = made(request, &models)?;
-    let tla_mc = tools::tla_mc(&request.specs, &mut |line| say(Step::Line(line)))?;
+    let checkers = Tools {
+        tla_mc: tools::tla_mc(&request.specs, &mut |line| say(Step::Line(line)))?,
+        tlc: tools::tlc(&request.specs, &mut |line| say(Step::Line(line)))?,
+    };
     let selected: Vec<(usize, BoundedModel)> = (protocols.iter().enumerate())
         .flat_map(|(at, protocol)| {
             let models = judges::select(&models, &manifest, &protocol.scope.spec);
@@ -91,7 +95,7 @@ pub fn run(request: &Request, say: &(dyn Fn(Step<'_>) + Sync)) -> Result<Report,
         })
         .collect();
     let prepared = side_by_side(&selected, None, |(at, model)| {
-        let (judge, time) = judges::prepare(&tla_mc, &request.specs, model.clone())?;
+        let (judge, time) = judges::prepare(&checkers, &request.specs, model.clone())?;
         let (spec, name) = (&model.spec, &model.name);
         let states = judge.counts.distinct;
         let time = time.as_secs_f64();
@@ -103,11 +107,14 @@ pub fn run(request: &Request, say: &(dyn Fn(Step<'_>) + Sync)) -> Result<Report,
     for (at, judge) in prepared.into_iter().flatten() {
         protocols[at].judges.push(judge);
     }
+    for protocol in &mut protocols {
+        judges::let_one_count(&mut protocol.judges);
+    }
     let jobs: Vec<(&Protocol, &Mutant)> = by_chance(&protocols);
     let until = request.budget.map(|budget| began + budget);
     let trials = side_by_side(&jobs, until, |(protocol, mutant)| {
         let (fate, cpu) = trial::judge(
-            &tla_mc,
+            &checkers,
             &request.specs,
             &protocol.scope,
             &protocol.judges,

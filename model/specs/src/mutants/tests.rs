@@ -208,7 +208,11 @@ Flag ==
     /\\ x <= 5
     /\\ y' = {x} \\cup y
     /\\ UNCHANGED x
-Next == Count \\/ Flag
+Again ==
+    /\\ x < 1
+    /\\ x' = x + 1
+    /\\ y' = y
+Next == Count \\/ Flag \\/ Again
 Spec == Init /\\ [][Next]_<<x, y>>
 LimitInv == x <= 2
 ====
@@ -269,6 +273,8 @@ fn a_toy_has_killed_equivalent_and_living_mutants() {
     assert_eq!(fate("drop-condition: x < Limit => TRUE").0, killed);
     assert_eq!(fate("boundary: x <= 5 => x < 5").0, Fate::Equivalent);
     assert_eq!(fate("drop-condition: x <= 5 => TRUE").0, Fate::Equivalent);
+    // The step is counted twice, and is the same one.
+    assert_eq!(fate("boundary: x < 1 => x <= 1").0, Fate::Equivalent);
     let (alive, reason) = fate("unchanged: y' = {x} \\cup y => y' = y");
     assert!(matches!(alive, Fate::Alive { .. }), "{alive:?}");
     assert_eq!(reason.as_deref(), Some("no invariant is about y"));

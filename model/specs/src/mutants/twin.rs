@@ -62,35 +62,43 @@ pub(super) fn modules(
 
 /// A configuration without specification, invariants and properties, and with those of twins.
 pub(super) fn config(text: &str) -> String {
+    let dropped = [
+        "SPECIFICATION",
+        "INVARIANT",
+        "INVARIANTS",
+        "PROPERTY",
+        "PROPERTIES",
+    ];
+    let kept = without(&dropped, text);
+    format!("{kept}SPECIFICATION TwinSpec\nPROPERTIES TwinProp\n")
+}
+
+/// A configuration without the sections that have these names.
+pub(super) fn without(dropped: &[&str], text: &str) -> String {
+    const SECTIONS: [&str; 10] = [
+        "SPECIFICATION",
+        "INVARIANT",
+        "INVARIANTS",
+        "PROPERTY",
+        "PROPERTIES",
+        "CONSTANT",
+        "CONSTANTS",
+        "CONSTRAINT",
+        "CONSTRAINTS",
+        "CHECK_DEADLOCK",
+    ];
     let mut kept = String::new();
     let mut keeps = true;
     for line in text.lines() {
         let word = line.split_whitespace().next().unwrap_or_default();
-        let dropped = [
-            "SPECIFICATION",
-            "INVARIANT",
-            "INVARIANTS",
-            "PROPERTY",
-            "PROPERTIES",
-        ];
-        let other = [
-            "CONSTANT",
-            "CONSTANTS",
-            "CONSTRAINT",
-            "CONSTRAINTS",
-            "CHECK_DEADLOCK",
-        ];
-        if dropped.contains(&word) {
-            keeps = false;
-        } else if other.contains(&word) {
-            keeps = true;
+        if SECTIONS.contains(&word) {
+            keeps = !dropped.contains(&word);
         }
         if keeps {
             kept.push_str(line);
             kept.push('\n');
         }
     }
-    kept.push_str("SPECIFICATION TwinSpec\nPROPERTIES TwinProp\n");
     kept
 }
 

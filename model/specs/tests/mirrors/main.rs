@@ -83,7 +83,7 @@ fn correct_models_violate_nothing() {
     check_all(|expected| {
         for (model, states) in expected.holds {
             let config = expected.config(model).unwrap();
-            let run = mirrors::open(expected.spec, &config).unwrap().run();
+            let run = mirrors::open(expected.spec, &config).unwrap().run(1);
             assert!(!run.violated, "{} {model}", expected.spec);
             assert_eq!(run.distinct, *states, "{} {model}", expected.spec);
         }
@@ -137,4 +137,66 @@ const PROBES: [(&str, &str, usize); 4] = [
 #[test]
 fn renewal_help_and_repeated_crashes_are_reached() {
     of("WriteBatch").violates(&PROBES);
+}
+
+/// The same for the copy-on-write store.
+const COW_PROBES: [(&str, &str, usize); 5] = [
+    ("reach-dead", "ReachDead", 13),
+    ("reach-held", "ReachHeld", 12),
+    ("reach-new-owner", "ReachNewOwner", 12),
+    ("reach-older-place", "ReachOlderPlace", 11),
+    ("reach-torn-taken", "ReachTornTaken", 12),
+];
+
+#[test]
+fn held_slots_new_owners_and_the_older_superblock_are_reached() {
+    of("CopyOnWrite").violates(&COW_PROBES);
+}
+
+#[test]
+fn a_home_that_is_not_a_page_is_refused() {
+    of("CopyOnWrite").refuses_constant("Home", Value::model("p9"), "Home");
+}
+
+/// The same for the redo log.
+const REDO_PROBES: [(&str, &str, usize); 7] = [
+    ("reach-both-forms", "ReachBothForms", 14),
+    ("reach-dead-record", "ReachDeadRecord", 5),
+    ("reach-left-over", "ReachLeftOver", 9),
+    ("reach-noticed", "ReachNoticed", 10),
+    ("reach-torn", "ReachTorn", 5),
+    ("reach-unnoticed", "ReachUnnoticed", 9),
+    ("reach-witness", "ReachWitness", 8),
+];
+
+#[test]
+fn torn_blocks_dead_records_and_logs_of_both_forms_are_reached() {
+    of("RedoLog").violates(&REDO_PROBES);
+}
+
+#[test]
+fn a_log_of_an_unknown_form_is_refused() {
+    let packings = Value::set([Value::str("loose")]);
+    of("RedoLog").refuses_constant("Packings", packings, "packed");
+}
+
+/// The same for the snapshot of the index.
+const SNAPSHOT_PROBES: [(&str, &str, usize); 6] = [
+    ("reach-cut-off", "ReachCutOff", 7),
+    ("reach-damage", "ReachDamage", 9),
+    ("reach-mixture", "ReachMixture", 19),
+    ("reach-moved", "ReachMoved", 6),
+    ("reach-new-owner", "ReachNewOwner", 14),
+    ("reach-under-chunk", "ReachUnderChunk", 16),
+];
+
+#[test]
+fn mixed_snapshots_new_owners_and_lost_writes_are_reached() {
+    of("IndexSnapshot").violates(&SNAPSHOT_PROBES);
+}
+
+#[test]
+fn an_index_without_its_least_fence_is_refused() {
+    let fences = Value::set([Value::Int(2)]);
+    of("IndexSnapshot").refuses_constant("Fences", fences, "least key");
 }

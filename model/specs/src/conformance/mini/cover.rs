@@ -71,18 +71,6 @@ pub fn why_not(label: &str, situation: &str) -> Option<&'static str> {
 /// The situations that recordings have covered.
 pub type Cover = situations::Cover<Episode, Refusal>;
 
-impl Cover {
-    /// Actions that the engine has and that never occurred.
-    #[must_use]
-    pub fn never(&self) -> Vec<&'static str> {
-        let named = |label: &str| NEVER.iter().any(|(never, _)| *never == label);
-        let labels = self.all.keys().copied();
-        labels
-            .filter(|label| !named(label) && !self.heard.contains_key(label))
-            .collect()
-    }
-}
-
 /// Records episodes until the time is up.
 #[must_use]
 pub fn run(mirror: &MiniPage, seed: u64, limit: Duration) -> Cover {

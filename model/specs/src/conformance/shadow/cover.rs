@@ -58,17 +58,6 @@ pub fn why_not(label: &str, situation: &str) -> Option<&'static str> {
     }
 }
 
-impl Cover {
-    /// Actions that never occurred.
-    #[must_use]
-    pub fn never(&self) -> Vec<&'static str> {
-        let labels = self.all.keys().copied();
-        labels
-            .filter(|label| !self.heard.contains_key(label))
-            .collect()
-    }
-}
-
 /// Records episodes until the time is up, with pages of two blocks as in the smoke model.
 ///
 /// # Errors

@@ -12,6 +12,7 @@ use treering_engine::device::Image;
 use treering_engine::{BLOCK_SIZE, Lba, Lsn, Options};
 
 use super::setup::Page;
+use crate::conformance::at_rest::LogFound;
 use crate::mirror::wide::page_shadowing::unbounded::Spot;
 use treering_oracle::value;
 
@@ -38,12 +39,8 @@ pub enum Block {
 /// The content of a device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// Where redo begins. `None` if recovery did not get that far.
-    pub redo_start: Option<Lsn>,
-    /// The LSNs of the log's records from there on.
-    pub records: Vec<Lsn>,
-    /// The error, if recovery fails.
-    pub error: Option<String>,
+    /// The log.
+    pub log: LogFound,
     /// The blocks of every page.
     pub pages: Vec<Vec<(Spot, Block)>>,
 }

@@ -12,6 +12,7 @@ use treering_engine::{Lsn, PageId};
 use super::found::Found;
 use super::setup::Setup;
 use crate::Mirror;
+use crate::conformance::paged;
 use crate::conformance::record;
 use crate::conformance::refused::{self, Accepted, Tally, same};
 use crate::conformance::situations::Situations;
@@ -22,36 +23,10 @@ use crate::value::state_text;
 const CHECK_EVERY: u64 = 61;
 
 /// A recorded event.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Heard {
-    /// An event of the engine or of a client.
-    Said(record::Heard),
-    /// The power failed, and this is what remained.
-    Crashed(Arc<Found>),
-    /// The process was ended, and this is what the next process reads.
-    Restarted(Arc<Found>),
-}
-
-impl Heard {
-    /// The kind of the event.
-    #[must_use]
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Heard::Said(heard) => heard.kind(),
-            Heard::Crashed(_) => "Crashed",
-            Heard::Restarted(_) => "Restarted",
-        }
-    }
-}
+pub type Heard = paged::Heard<Found>;
 
 /// A recorded event and its client.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
-    /// The client.
-    pub client: Option<u8>,
-    /// The event.
-    pub heard: Heard,
-}
+pub type Entry = paged::Entry<Found>;
 
 /// An event that the mirror does not allow.
 pub type Refusal = refused::Refusal<Heard, Action>;

@@ -40,8 +40,12 @@ impl Judge<'_> {
 
     /// The device shows whether a checkpoint in progress was recorded.
     fn look_for_checkpoint(&mut self, found: &Found) -> Accepted {
-        let Some(redo_start) = found.redo_start else {
-            let why = found.error.as_deref().unwrap_or("no error was reported");
+        let Some(redo_start) = found.log.redo_start else {
+            let why = found
+                .log
+                .error
+                .as_deref()
+                .unwrap_or("no error was reported");
             return Err(format!("recovery does not begin: {why}"));
         };
         let redo_start = self.position(redo_start);
@@ -54,7 +58,7 @@ impl Judge<'_> {
 
     /// The last record that the log is left with.
     fn log_end(&self, found: &Found) -> Result<u64, String> {
-        let Some(last) = found.records.last() else {
+        let Some(last) = found.log.records.last() else {
             return Ok(self.state.redo_start());
         };
         let n = self.appended.get(last).copied();

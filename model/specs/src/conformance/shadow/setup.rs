@@ -8,12 +8,15 @@ use treering_engine::device::{BlockDevice, CrashDevice, Image};
 use treering_engine::events::{Event, Shadow};
 use treering_engine::{
     BLOCK_SIZE, Durability, Kv, Lba, LogPacking, Lsn, MIN_CACHE_PAGES, ModLog, Options, PageId,
-    PageStoreKind, ResetRule, Result, Store, SystemClock, required_blocks, survey,
+    PageStoreKind, ResetRule, Result, Store, required_blocks, survey,
 };
 
 use super::found::{Found, Places};
+use crate::conformance::at_rest::{AtRest, contents, open};
+use crate::conformance::paged::PagedStore;
 use crate::conformance::record::{Entry, Heard, Recorder};
 use crate::mirror::wide::page_shadowing::{LABELS, PageShadowing};
+use treering_oracle::random::Random;
 use treering_oracle::value;
 
 /// The store, by the oracle's name for its tree.
@@ -64,8 +67,7 @@ pub struct Page {
 /// A store on a device, at rest, and how it corresponds to the spec.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    options: Options,
-    disk: Image,
+    rest: AtRest,
     /// The pages that are written.
     pub pages: Vec<Page>,
     /// Where redo begins.
@@ -153,8 +155,10 @@ impl Setup {
         drop(store);
         Ok(Setup {
             start: survey(device.clone())?.redo_start,
-            disk: contents(&device)?,
-            options,
+            rest: AtRest {
+                disk: contents(&device)?.into(),
+                options,
+            },
             pages,
             places,
         })
@@ -163,13 +167,14 @@ impl Setup {
     /// The number of segments of a page in the spec.
     #[must_use]
     pub fn segments(&self) -> usize {
-        self.options.page_size / BLOCK_SIZE
+        self.rest.options.page_size / BLOCK_SIZE
     }
 
     /// The maximum number of segments that go to the log block. 0 if there is no log block.
     #[must_use]
     pub fn threshold(&self) -> u32 {
-        self.options
+        self.rest
+            .options
             .mod_log
             .map_or(0, |rule| rule.threshold / rule.segment)
     }
@@ -183,14 +188,7 @@ impl Setup {
     /// Whether pages have log blocks.
     #[must_use]
     pub(crate) fn has_log_blocks(&self) -> bool {
-        self.options.mod_log.is_some()
-    }
-
-    /// The bytes of a key of the spec.
-    #[must_use]
-    pub fn key(&self, key_of_spec: u8) -> Vec<u8> {
-        let (page, segment) = PageShadowing::page_and_segment(key_of_spec);
-        key(self.pages[page].records[segment].0)
+        self.rest.options.mod_log.is_some()
     }
 
     /// The version that a key had before the episode.
@@ -199,53 +197,57 @@ impl Setup {
         let (page, segment) = PageShadowing::page_and_segment(key_of_spec);
         BUILT + self.pages[page].records[segment].0 as u64
     }
+}
 
-    /// Fills `bytes` with version `version`.
-    pub fn fill(&self, bytes: &mut Vec<u8>, version: u64) {
+impl PagedStore for Setup {
+    type Found = Found;
+
+    const FROM_REST: bool = false;
+
+    fn recorder() -> Recorder {
+        Recorder::of_shadows()
+    }
+
+    fn device(&self) -> Arc<CrashDevice> {
+        self.rest.device()
+    }
+
+    fn open(&self, device: &Arc<CrashDevice>, recorder: &Arc<Recorder>) -> Result<Store> {
+        self.rest.open(device, recorder)
+    }
+
+    fn look(&self, device: &CrashDevice) -> Result<Found> {
+        let image = Image::from(contents(device)?);
+        Ok(Found {
+            pages: self.places.read(&image),
+            log: self.rest.log_of(image),
+        })
+    }
+
+    fn pages(&self) -> Vec<PageId> {
+        self.pages.iter().map(|page| page.id).collect()
+    }
+
+    fn key_on(&self, page: usize, rng: &mut Random) -> u8 {
+        let segment = rng.below(self.segments() as u64) as usize;
+        // Half of the writes change the same record as the one before.
+        let segment = if rng.one_in(2) { 0 } else { segment };
+        PageShadowing::key_of(page, segment)
+    }
+
+    fn keys(&self) -> Vec<u8> {
+        let pages = 0..self.pages.len();
+        let on = |page| (0..self.segments()).map(move |at| PageShadowing::key_of(page, at));
+        pages.flat_map(on).collect()
+    }
+
+    fn key(&self, key_of_spec: u8) -> Vec<u8> {
+        let (page, segment) = PageShadowing::page_and_segment(key_of_spec);
+        key(self.pages[page].records[segment].0)
+    }
+
+    fn fill(&self, bytes: &mut Vec<u8>, version: u64) {
         value::fill(bytes, version, VALUE);
-    }
-
-    /// A device that holds the store durably.
-    #[must_use]
-    pub fn device(&self) -> Arc<CrashDevice> {
-        Arc::new(CrashDevice::from_image(self.disk.clone()))
-    }
-
-    /// Opens the store on `device`, recorded by `recorder`.
-    ///
-    /// # Errors
-    /// The engine's own.
-    pub fn open(&self, device: &Arc<CrashDevice>, recorder: &Arc<Recorder>) -> Result<Store> {
-        open(device, &self.options, Some(recorder))
-    }
-
-    /// The content of a device: its blocks, and the log as recovery reads it from a copy.
-    ///
-    /// # Errors
-    /// The device fails.
-    pub fn look(&self, device: &CrashDevice) -> Result<Found> {
-        let image = contents(device)?;
-        let pages = self.places.read(&image);
-        let recorder = Arc::new(Recorder::default());
-        let copy = Arc::new(CrashDevice::from_image(image));
-        // An error is reported again when the store itself is opened.
-        let opened = open(&copy, &self.options, Some(&recorder));
-        let mut found = Found {
-            redo_start: None,
-            records: Vec::new(),
-            error: opened.err().map(|e| e.to_string()),
-            pages,
-        };
-        for entry in recorder.take() {
-            match entry.heard {
-                Heard::Engine(Event::RecoveryBegins { redo_start, .. }) => {
-                    found.redo_start = Some(redo_start);
-                }
-                Heard::Engine(Event::RecordRead { lsn, .. }) => found.records.push(lsn),
-                _ => {}
-            }
-        }
-        Ok(found)
     }
 }
 
@@ -300,22 +302,4 @@ fn slots(recorder: &Recorder) -> BTreeMap<PageId, u8> {
         _ => None,
     };
     recorder.take().into_iter().filter_map(loaded).collect()
-}
-
-/// Opens a store that ends as a killed process does, unless it is closed.
-fn open(
-    device: &Arc<CrashDevice>,
-    options: &Options,
-    recorder: Option<&Arc<Recorder>>,
-) -> Result<Store> {
-    let clock = Arc::new(SystemClock::new());
-    let observer = recorder.map(|recorder| recorder.clone() as _);
-    Store::open_observed(device.clone(), clock, options, observer).inspect(Store::abandon_on_drop)
-}
-
-/// Reads the whole device.
-fn contents(device: &CrashDevice) -> Result<Image> {
-    let mut bytes = vec![0; device.capacity_blocks() as usize * BLOCK_SIZE];
-    device.read(Lba(0), &mut bytes, treering_engine::IoClass::Extra)?;
-    Ok(Image::from(bytes))
 }

@@ -2,8 +2,8 @@
 
 use super::constants::{Bug, LeafBuffering};
 use super::memory::{ABSENT, FIRST, Words, chunk_of, header_of, members, one};
-use super::room::{Kv, Time};
 use super::state::{Batch, Buffer, Job, N, Set, Slot, State};
+use super::word::{Kv, Time};
 
 /// The keys of a batch in ascending order, each with its slot: the smallest key goes to the first
 /// slot.
@@ -27,7 +27,7 @@ pub(super) fn slots_for(free: Set, keys: Set) -> Set {
 }
 
 /// `IsKept`: the part of a batch that takes a slot in a leaf with this separator.
-fn kept_above(low: u8, batch: &Batch) -> Batch {
+pub(super) fn kept_above(low: u8, batch: &Batch) -> Batch {
     let keys = members(batch.keys);
     let kept = keys.filter(|key| *key == usize::from(low) || batch.value(*key) != ABSENT);
     batch.only(kept.fold(0, |set, key| set | one(key)))
@@ -82,14 +82,11 @@ impl LeafBuffering {
         kept <= self.free(m, leaf).count_ones()
     }
 
-    /// The live slots of the leaf after the batch (`LiveAfter`).
-    pub(super) fn live_after(&self, s: &State, m: &Words, leaf: u8, batch: &Batch) -> Set {
+    /// The live slots of the leaf that a batch of these keys leaves as they are (`LiveAfter`).
+    pub(super) fn live_after(&self, m: &Words, leaf: u8, keys: Set) -> Set {
         let stay = self.records_in(m, leaf);
-        let stay = stay.filter(|(_, kv)| batch.keys >> kv.key & 1 == 0);
-        let kept = self.kept(s, leaf, batch).keys;
-        stay.fold(slots_for(self.free(m, leaf), kept), |set, (slot, _)| {
-            set | one(slot)
-        })
+        let stay = stay.filter(|(_, kv)| keys >> kv.key & 1 == 0);
+        stay.fold(0, |set, (slot, _)| set | one(slot))
     }
 
     /// `Moved`: the upper half of the keys.

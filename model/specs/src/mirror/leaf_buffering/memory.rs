@@ -7,12 +7,13 @@
 use super::super::wal_recovery::Versions;
 use super::constants::{Bug, LeafBuffering};
 use super::room::{CHUNKS, LEAVES};
-use super::room::{ENTRIES, KEYS, Kv, N, SLOTS, Set, Time, VERSIONS, Word};
+use super::room::{ENTRIES, KEYS, N, SLOTS, Set, VERSIONS};
+use super::word::{Kv, Time, Word};
 
 pub(super) type Place = Versions<Word, VERSIONS>;
 
-const LEAF_SIZE: usize = 2 + SLOTS;
-const CHUNK_SIZE: usize = 1 + 2 * ENTRIES;
+pub(super) const LEAF_SIZE: usize = 2 + SLOTS;
+pub(super) const CHUNK_SIZE: usize = 1 + 2 * ENTRIES;
 pub(super) const WORDS: usize = 1 + LEAVES * LEAF_SIZE + CHUNKS * CHUNK_SIZE;
 
 /// One value for each word.

@@ -8,35 +8,44 @@
 //! constants.rs   the constants, and the seeded bugs
 //! content.rs     buffer nodes, how a batch changes a leaf (LeafState.tla)
 //! steps.rs       the actions (LeafBuffering.tla)
+//! writes.rs      those that write to leaves
+//! unbounded.rs   the mirror as the judge of a recording
+//! look.rs        what the judge sees of a state
 //! invariants.rs  the invariants
+//! situation.rs   what a step depends on
 //! values.rs      a state as TLA+ values
 //! ```
 
 mod constants;
 mod content;
 mod invariants;
+pub mod look;
 mod memory;
+mod situation;
 mod state;
 mod steps;
+pub mod unbounded;
 mod values;
+mod word;
+mod writes;
 
 use super::leaf_buffering_room as room;
 
 pub use self::constants::{Bug, LeafBuffering};
 use self::invariants::INVARIANTS;
 pub use self::memory::{Child, Inner};
-pub use self::room::{Kv, Time, Word};
 pub use self::state::State;
 pub use self::state::{
     At, Batch, Buffer, Call, Cleaning, CleaningAt, Job, LogEnd, Phase, Slot, WriteAt,
 };
 use self::state::{BATCH, CLIENTS, KEYS, LEAVES, N, Set};
+pub use self::word::{Kv, Time, Word};
 use super::{Mirror, bounded, count, listed, model, named, subset};
 use crate::{Config, ConfigError, Value};
 
 /// A step. Clients are numbered from 0, and recovery comes after the last client. Keys and leaves
 /// are numbered from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr, strum::VariantNames)]
 pub enum Action {
     /// A client calls a get of a key.
     CallGet(u8, u8),
@@ -99,6 +108,9 @@ pub enum Action {
     /// The store is open.
     Open,
 }
+
+/// The names of all actions.
+pub const LABELS: &[&str] = <Action as strum::VariantNames>::VARIANTS;
 
 model!(LeafBuffering, |_| State::initial());
 

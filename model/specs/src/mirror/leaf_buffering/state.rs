@@ -5,8 +5,8 @@
 //! stored.
 
 use super::memory::{ABSENT, Child, FIRST, Inner, Map, Place, WORDS, Words};
-use super::room::Word;
 pub(super) use super::room::{BATCH, CLIENTS, KEYS, LEAVES, N, Set};
+use super::word::Word;
 
 pub(super) const PENDING: N = N::MAX;
 /// The index of recovery's job, after those of the clients.
@@ -73,11 +73,20 @@ impl Buffer {
 }
 
 /// Some keys, each with a value.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Batch {
     pub(super) keys: Set,
     // invariant: 0 for a key that is not in the batch.
     values: Map,
+}
+
+impl Default for Batch {
+    fn default() -> Self {
+        Self {
+            keys: 0,
+            values: [ABSENT; KEYS],
+        }
+    }
 }
 
 impl Batch {

@@ -5,12 +5,13 @@
 
 use super::Action;
 use super::constants::{Bug, LeafBuffering};
-use super::content::{placed, slots_for, unflushed};
-use super::memory::{ABSENT, Child, FIRST, Inner, Words};
-use super::memory::{chunk_of, header_of, kv_of, members, one, slot_of, stamp_of, time_of};
-use super::room::{Kv, Time, Word};
-use super::state::{At, Batch, Buffer, CLEANER, Call, Cleaning, CleaningAt, Job, LogEnd, N};
-use super::state::{PENDING, Phase, RECOVERER, Set, Slot, State, WriteAt};
+use super::content::unflushed;
+use super::memory::{ABSENT, FIRST, Inner, Words};
+use super::memory::{chunk_of, kv_of, members, one, stamp_of, time_of};
+use super::state::{At, Batch, CLEANER, Call, Cleaning, CleaningAt, Job, LogEnd, N};
+use super::state::{PENDING, Phase, RECOVERER, Slot, State, WriteAt};
+use super::word::{Kv, Time, Word};
+use super::writes::takes_effect;
 
 impl LeafBuffering {
     fn clients(&self) -> impl Iterator<Item = usize> + use<> {
@@ -73,7 +74,7 @@ impl LeafBuffering {
                     actions.push(Action::CallGet(client, 2));
                 }
                 if s.asked < self.values {
-                    let planned = self.plan[usize::from(s.asked)];
+                    let planned = self.plan.get(usize::from(s.asked)).copied().unwrap_or(0);
                     let keys = self.keys();
                     let keys = keys.filter(|key| planned == 0 || planned >> key & 1 == 1);
                     actions.extend(keys.map(|key| Action::CallWrite(client, key)));
@@ -138,7 +139,7 @@ impl LeafBuffering {
     fn cleaning_steps(&self, s: &State, m: &Words, actions: &mut Vec<Action>) {
         match s.cleaning.at {
             CleaningAt::Idle => {
-                if self.flips >> s.epoch & 1 == 1 {
+                if self.may_flip(s.epoch) {
                     actions.push(Action::FlipEpoch);
                 }
             }
@@ -156,8 +157,14 @@ impl LeafBuffering {
         }
     }
 
+    /// `MayClean`.
+    fn may_flip(&self, epoch: N) -> bool {
+        let flips = self.flips.checked_shr(epoch.into()).unwrap_or(0);
+        flips & 1 == 1
+    }
+
     /// The first of `Missing`.
-    fn missing(&self, s: &State, m: &Words) -> Option<u8> {
+    pub(super) fn missing(&self, s: &State, m: &Words) -> Option<u8> {
         self.keys().find(|key| {
             let leaf = s.inner.route(*key);
             self.recovered_key(m, &s.inner, *key) != self.in_leaf(m, leaf, *key)
@@ -165,7 +172,7 @@ impl LeafBuffering {
     }
 
     /// The place where a logger appends next in this epoch (`EndOf`).
-    fn end_of(&self, s: &State, m: &Words, logger: usize, epoch: N) -> Option<LogEnd> {
+    pub(super) fn end_of(&self, s: &State, m: &Words, logger: usize, epoch: N) -> Option<LogEnd> {
         let end = s.log[logger];
         if end.epoch == epoch && usize::from(end.used) < self.entries {
             return Some(end);
@@ -321,171 +328,6 @@ impl LeafBuffering {
         s.job[c].at = At::Done;
     }
 
-    fn store_records(&self, s: &mut State, w: usize) {
-        let m = s.visible();
-        let Job { leaf, batch, .. } = s.job[w];
-        let kept = self.kept(s, leaf, &batch);
-        store_placed(s, leaf, &kept, self.free(&m, leaf));
-        s.job[w].at = At::Records;
-    }
-
-    fn store_header(&self, s: &mut State, w: usize) {
-        let m = s.visible();
-        let Job { leaf, batch, .. } = s.job[w];
-        if self.bug != Bug::HeaderBeforeRecords {
-            let kept = self.kept(s, leaf, &batch).keys;
-            fence_slots(s, leaf, slots_for(self.free(&m, leaf), kept));
-        }
-        let live = self.live_after(s, &m, leaf, &batch);
-        s.store(header_of(leaf), Word::header(live, Self::next_of(&m, leaf)));
-        if self.bug == Bug::TimestampWithBitmap && w != RECOVERER {
-            let now = self.now(s, w);
-            s.store(stamp_of(leaf), Word::time(now));
-        }
-        s.job[w].at = At::Header;
-    }
-
-    fn fence_header(&self, s: &mut State, w: usize) {
-        let leaf = s.job[w].leaf;
-        fence_line(s, leaf);
-        if w == RECOVERER {
-            s.job[w] = Job::default();
-            return;
-        }
-        let now = self.now(s, w);
-        s.store(stamp_of(leaf), Word::time(now));
-        s.buffer_mut(leaf).count = 0;
-        takes_effect(s, w);
-        let job = &mut s.job[w];
-        job.at = if job.from == 0 { At::Flushed } else { At::Move };
-        job.batch = Batch::default();
-    }
-
-    fn store_new_leaf(&self, s: &mut State, w: usize) {
-        let m = s.visible();
-        let Job { leaf, batch, .. } = s.job[w];
-        let Some(new) = self.free_leaf(s) else { return };
-        let (content, rest) = self.split(&m, leaf, &batch);
-        let slots = one(self.slots) - 1;
-        store_placed(s, new, &content, slots);
-        let live = slots_for(slots, content.keys);
-        s.store(header_of(new), Word::header(live, Self::next_of(&m, leaf)));
-        let stamp = if self.bug == Bug::NewLeafUnstamped {
-            Time::default()
-        } else if w != RECOVERER {
-            self.now(s, w)
-        } else if self.bug == Bug::RecoveryStampsNewLeaf {
-            Time {
-                epoch: self.next_epoch(&m),
-                tick: 0,
-            }
-        } else {
-            m[stamp_of(leaf)].as_time()
-        };
-        s.store(stamp_of(new), Word::time(stamp));
-        let job = &mut s.job[w];
-        (job.at, job.new, job.batch) = (At::New, new, rest);
-    }
-
-    fn store_link(&self, s: &mut State, w: usize) {
-        let m = s.visible();
-        let Job { leaf, new, .. } = s.job[w];
-        if self.bug != Bug::LinksBeforeFence {
-            fence_line(s, new);
-            fence_slots(s, new, one(self.slots) - 1);
-        }
-        let low = self.low_of(&m, new);
-        let stay = self.records_in(&m, leaf).filter(|(_, kv)| kv.key < low);
-        let stay = stay.fold(0, |set, (slot, _)| set | one(slot));
-        s.store(header_of(leaf), Word::header(stay, new));
-        if self.bug == Bug::SplitStampsOldLeaf {
-            let now = self.now(s, w);
-            s.store(stamp_of(leaf), Word::time(now));
-        }
-        s.job[w].at = At::Link;
-    }
-
-    fn fence_link(&self, s: &mut State, w: usize) {
-        let Job { leaf, new, .. } = s.job[w];
-        let m = s.visible();
-        let low = match self.bug {
-            Bug::SeparatorBetween => (Set::BITS - self.keys_in(&m, leaf).leading_zeros()) as u8,
-            _ => self.low_of(&m, new),
-        };
-        fence_line(s, leaf);
-        let at = s.inner.position(leaf) + 1;
-        s.inner.insert(at, Child { leaf: new, low });
-        *s.buffer_mut(new) = match w == RECOVERER {
-            true => Buffer::default(),
-            false => self.copies(&m, new),
-        };
-        if let Some(Call::Write { key, .. }) = s.call.get(w)
-            && s.job[w].batch.keys >> key & 1 == 0
-        {
-            takes_effect(s, w);
-        }
-        let job = &mut s.job[w];
-        job.new = 0;
-        job.at = if job.batch.keys == 0 {
-            At::Header
-        } else {
-            At::Batch
-        };
-    }
-
-    fn latch_left(&self, s: &mut State, c: usize) {
-        let from = s.job[c].leaf;
-        let left = self.left_of(s, from);
-        let mut batch = unflushed(s.buffer(left));
-        if self.bug == Bug::MergeWithoutFlush {
-            batch = Batch::default();
-        }
-        let epoch = s.epoch;
-        let job = &mut s.job[c];
-        job.at = if batch.keys == 0 { At::Move } else { At::Batch };
-        (job.leaf, job.from) = (left, from);
-        (job.epoch, job.batch) = (epoch, batch);
-    }
-
-    fn move_records(&self, s: &mut State, c: usize) {
-        let m = s.visible();
-        let Job { leaf, from, .. } = s.job[c];
-        store_placed(s, leaf, &self.records(&m, from), self.free(&m, leaf));
-        if self.bug != Bug::MergeKeepsTimestamp {
-            let now = self.now(s, c);
-            s.store(stamp_of(leaf), Word::time(now));
-        }
-        s.job[c].at = At::Moved;
-    }
-
-    fn store_merged(&self, s: &mut State, c: usize) {
-        let m = s.visible();
-        let Job { leaf, from, .. } = s.job[c];
-        let slots = slots_for(self.free(&m, leaf), self.records(&m, from).keys);
-        if self.bug != Bug::MergesUnderOneFence {
-            fence_line(s, leaf);
-            fence_slots(s, leaf, slots);
-        }
-        let live = m[header_of(leaf)].live() | slots;
-        s.store(header_of(leaf), Word::header(live, Self::next_of(&m, from)));
-        s.job[c].at = At::Merged;
-    }
-
-    fn fence_merged(&self, s: &mut State, c: usize) {
-        let Job { leaf, from, .. } = s.job[c];
-        fence_line(s, leaf);
-        let at = s.inner.position(from);
-        s.inner.remove(at);
-        if self.bug != Bug::KeepsCache {
-            let buffer = s.buffer_mut(leaf);
-            buffer.slots[usize::from(buffer.count)..].fill(Slot::default());
-        }
-        *s.buffer_mut(from) = Buffer::default();
-        s.cleaning.todo &= !one(from.into());
-        let job = &mut s.job[c];
-        (job.at, job.from) = (At::Done, 0);
-    }
-
     fn scan_buffer(&self, s: &mut State, leaf: u8) {
         let old = old_slots(s, leaf);
         if old.len() < 2 {
@@ -531,7 +373,7 @@ impl LeafBuffering {
     }
 
     /// The epoch of the store's next life (`NextEpoch`).
-    fn next_epoch(&self, m: &Words) -> N {
+    pub(super) fn next_epoch(&self, m: &Words) -> N {
         let low = self.bug == Bug::EpochTooLow;
         m[FIRST].as_number() + if low { 1 } else { 2 }
     }
@@ -548,35 +390,11 @@ impl LeafBuffering {
     }
 }
 
-/// `TakesEffect`: the write of client `c` becomes durable.
-fn takes_effect(s: &mut State, c: usize) {
-    if let Call::Write { key, value, at } = &mut s.call[c]
-        && *at == WriteAt::Begun
-    {
-        *at = WriteAt::Done;
-        s.written[usize::from(*key) - 1] = *value;
-    }
-}
-
 /// The unflushed slots of a leaf that belong to the previous epoch.
-fn old_slots(s: &State, leaf: u8) -> Vec<usize> {
+pub(super) fn old_slots(s: &State, leaf: u8) -> Vec<usize> {
     let slots = s.buffer(leaf).waiting().iter().enumerate();
     let old = slots.filter(|(_, slot)| slot.bit != s.epoch % 2);
     old.map(|(i, _)| i).collect()
-}
-
-fn store_placed(s: &mut State, leaf: u8, content: &Batch, slots: Set) {
-    for (slot, kv) in placed(content, slots) {
-        s.store(slot_of(leaf, slot), Word::kv(kv));
-    }
-}
-
-fn fence_slots(s: &mut State, leaf: u8, slots: Set) {
-    s.fence(members(slots).map(|slot| slot_of(leaf, slot)));
-}
-
-fn fence_line(s: &mut State, leaf: u8) {
-    s.fence([header_of(leaf), stamp_of(leaf)]);
 }
 
 /// Volatile memory is lost.

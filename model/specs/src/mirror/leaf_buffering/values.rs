@@ -3,9 +3,9 @@
 use super::constants::LeafBuffering;
 use super::memory::{ABSENT, FIRST, Map, Place, Words, members};
 use super::memory::{chunk_of, header_of, kv_of, slot_of, stamp_of, time_of};
-use super::room::{Kv, Time, Word};
 use super::state::{Batch, Buffer, CLEANER, Call, Job, LogEnd, N};
 use super::state::{PENDING, RECOVERER, Set, State};
+use super::word::{Kv, Time, Word};
 use crate::Value;
 
 fn number(n: usize) -> Value {

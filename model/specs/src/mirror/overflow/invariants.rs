@@ -56,7 +56,7 @@ impl Overflow {
     fn leak_inv(&self, s: &State) -> bool {
         let waiting = s.retired().map(|retired| retired.at);
         let used = in_use(s).chain(waiting);
-        !s.up || used.fold(s.free, |set, at| set | at.set()) == self.all_blocks()
+        !s.is_up() || used.fold(s.free, |set, at| set | at.set()) == self.all_blocks()
     }
 }
 
@@ -67,7 +67,7 @@ fn wal_rule_inv(_: &Overflow, s: &State) -> bool {
 
 fn memory_inv(_: &Overflow, s: &State) -> bool {
     let mut leaves = s.leaf.iter().enumerate();
-    !s.up || leaves.all(|(k, leaf)| leaf.entry == s.entry_at(k, s.log_len))
+    !s.is_up() || leaves.all(|(k, leaf)| leaf.entry == s.entry_at(k, s.log_len))
 }
 
 fn redo_start_inv(_: &Overflow, s: &State) -> bool {
@@ -84,7 +84,7 @@ fn forced_inv(_: &Overflow, s: &State) -> bool {
 }
 
 fn kept_inv(_: &Overflow, s: &State) -> bool {
-    let leaves = s.leaf.iter().filter(|_| s.up).map(|leaf| leaf.entry);
+    let leaves = s.leaf.iter().filter(|_| s.is_up()).map(|leaf| leaf.entry);
     let live = s.may_end_with().chain(leaves);
     let mut parts = live.flat_map(|entry| entry.parts());
     parts.all(|(block, part)| s.place(block).newest() == part)
@@ -107,7 +107,7 @@ fn in_use(s: &State) -> impl Iterator<Item = Pointer> + Clone {
 
 fn one_owner_inv(_: &Overflow, s: &State) -> bool {
     let apart = |p: Pointer, q: Pointer| p == q || p.set() & q.set() == 0;
-    !s.up || in_use(s).all(|p| in_use(s).all(|q| apart(p, q)))
+    !s.is_up() || in_use(s).all(|p| in_use(s).all(|q| apart(p, q)))
 }
 
 fn free_inv(_: &Overflow, s: &State) -> bool {

@@ -15,7 +15,7 @@ mod values;
 
 use self::invariants::INVARIANTS;
 pub use self::state::{
-    Block, Call, Entry, Leaf, Pointer, Reading, Record, Retired, State, Writing,
+    Block, Call, Entry, Leaf, Phase, Pointer, Reading, Record, Retired, State, Writing,
 };
 use super::overflow_room as room;
 use super::{Mirror, bounded, count, listed, model, named, subset};
@@ -58,6 +58,8 @@ pub enum Action {
     /// A power failure. The log is left up to the first number. The digits of the second, in base
     /// of the number of each block's versions, select the version of each block that is left.
     Crash(N, u32),
+    /// The process ends and is restarted, and the device lives on. The log is left up to this number.
+    Restart(N),
     /// Recovery redoes a record.
     RedoRecord,
     /// Redo writes a page to a block.
@@ -102,6 +104,8 @@ pub enum Bug {
     TakesWhatLooksSo,
     /// A write is acknowledged as soon as its record is appended.
     AcksAtOnce,
+    /// After the end of the process, what recovery reads is not flushed.
+    TrustsWhatItReads,
 }
 
 /// The module with its constants. Sets of clients, keys, blocks and writes are bit sets.
@@ -124,6 +128,7 @@ pub struct Overflow {
     read_keys: Set,
     moved: Set,
     max_crashes: N,
+    max_restarts: N,
     invariants: Vec<&'static str>,
 }
 
@@ -142,7 +147,14 @@ impl Mirror for Overflow {
     fn from_config(config: &Config) -> Result<Self, ConfigError> {
         bounded(
             config,
-            &["Size", "MayGet", "MayWrite", "MayMove", "MayCrash"],
+            &[
+                "Size",
+                "MayGet",
+                "MayWrite",
+                "MayMove",
+                "MayCrash",
+                "MayRestart",
+            ],
         )?;
         let clients = config.members("Clients", CLIENTS)?;
         let keys = config.members("Keys", KEYS)?;
@@ -168,6 +180,7 @@ impl Mirror for Overflow {
             read_keys: subset(config, "ReadKeys", &keys)?,
             moved: subset(config, "Moved", &places)?,
             max_crashes: config.int("MaxCrashes", u8::MAX)?,
+            max_restarts: config.int("MaxRestarts", u8::MAX)?,
             invariants: listed(config, &INVARIANTS)?,
             clients,
             keys,

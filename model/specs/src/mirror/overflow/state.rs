@@ -153,6 +153,18 @@ pub enum Call {
     },
 }
 
+/// The phase of the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
+pub enum Phase {
+    /// The store serves clients.
+    Up,
+    /// Recovery, after the power failed.
+    Cut,
+    /// Recovery, after the process died and the device lived on.
+    Killed,
+}
+
 /// All variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct State {
@@ -171,7 +183,7 @@ pub struct State {
     pub(super) retired: [Retired; LOG],
     pub(super) leaf_dev: [Versions<Leaf, LEAF_VERSIONS>; KEYS],
     pub(super) block_dev: [Versions<Block, VERSIONS>; BLOCKS],
-    pub(super) up: bool,
+    pub(super) phase: Phase,
     pub(super) redone: N,
     pub(super) crashes: N,
 }
@@ -194,10 +206,14 @@ impl State {
             retired: [Retired::default(); LOG],
             leaf_dev: [Versions::durably(Leaf::default()); KEYS],
             block_dev: [Versions::durably(Block::default()); BLOCKS],
-            up: true,
+            phase: Phase::Up,
             redone: 0,
             crashes: 0,
         }
+    }
+
+    pub(super) fn is_up(&self) -> bool {
+        self.phase == Phase::Up
     }
 
     /// The log's records with their LSNs.

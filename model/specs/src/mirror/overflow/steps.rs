@@ -6,7 +6,7 @@
 use super::super::wal_recovery::Versions;
 use super::room::{N, PARTS, Set};
 use super::state::{ABSENT, Block, Call, Content, Entry, Leaf, PENDING, Pointer, Reading};
-use super::state::{Record, Retired, State, Writing, bit, named_by};
+use super::state::{Phase, Record, Retired, State, Writing, bit, named_by};
 use super::{Action, Bug, Overflow};
 
 fn has(set: Set, member: u8) -> bool {
@@ -44,7 +44,7 @@ impl Overflow {
     }
 
     pub(super) fn enabled(&self, s: &State, actions: &mut Vec<Action>) {
-        if s.up {
+        if s.is_up() {
             for c in self.clients() {
                 self.client_steps(s, c, actions);
             }
@@ -67,6 +67,9 @@ impl Overflow {
             for n in s.durable..=s.written {
                 actions.extend((0..crash_outcomes(s)).map(|left| Action::Crash(n, left)));
             }
+        }
+        if s.crashes < self.max_restarts {
+            actions.extend((s.durable..=s.written).map(Action::Restart));
         }
     }
 
@@ -192,6 +195,7 @@ impl Overflow {
                 }
             }
             Action::Crash(n, left) => self.crash(s, n, left),
+            Action::Restart(n) => self.restart(s, n),
             Action::RedoRecord => {
                 let (n, record) = (s.redone + 1, s.log[usize::from(s.redone)]);
                 let leaf = &mut s.leaf[usize::from(record.key)];
@@ -204,7 +208,7 @@ impl Overflow {
             Action::RedoPage(b) => s.place_mut(b).push(Block::default()),
             Action::FinishRedo => {
                 s.free = self.found_free(s);
-                (s.up, s.redone) = (true, 0);
+                (s.phase, s.redone) = (Phase::Up, 0);
             }
         }
     }
@@ -328,13 +332,27 @@ impl Overflow {
         for place in &mut s.block_dev {
             *place = Versions::durably(picked(place.all(), &mut rest));
         }
+        s.durable = n;
+        self.end(s, n, Phase::Cut);
+    }
+
+    fn restart(&self, s: &mut State, n: N) {
+        if self.bug != Bug::TrustsWhatItReads {
+            s.durable = n;
+            s.device_flush();
+        }
+        self.end(s, n, Phase::Killed);
+    }
+
+    /// Ends a life, with `n` records in the log: memory is lost, and the leaves are read again.
+    fn end(&self, s: &mut State, n: N, how: Phase) {
         s.leaf = s.leaf_dev.map(|place| place.newest());
         s.log[usize::from(n)..].fill(Record::default());
-        (s.log_len, s.durable, s.written, s.forcing) = (n, n, n, 0);
+        (s.log_len, s.written, s.forcing) = (n, n, 0);
         s.call.fill(Call::Idle);
         s.free = 0;
         s.retired.fill(Retired::default());
-        (s.up, s.redone) = (false, s.redo_start);
+        (s.phase, s.redone) = (how, s.redo_start);
         if self.bug == Bug::NamesAgain {
             s.named = 0;
         }

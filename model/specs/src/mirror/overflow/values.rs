@@ -131,7 +131,7 @@ impl Overflow {
             ("retired", Value::set(retired)),
             ("leafDev", self.by_key(leaves)),
             ("blockDev", Value::seq(blocks)),
-            ("phase", Value::str(if s.up { "up" } else { "redo" })),
+            ("phase", Value::variant(s.phase)),
             ("redone", Value::int(s.redone)),
             ("crashes", Value::int(s.crashes)),
         ]

@@ -22,7 +22,7 @@ pub(super) const INVARIANTS: [(&str, Invariant); 13] = [
     ("RecoveredInv", PageShadowing::recovered_inv),
 ];
 
-fn ack_inv(_: &PageShadowing, s: &State) -> bool {
+pub(super) fn ack_inv(_: &PageShadowing, s: &State) -> bool {
     let waits = |n: N| {
         let mut calls = s.call.iter();
         calls.any(|call| matches!(call, Call::Write { lsn, .. } if *lsn == n))

@@ -7,12 +7,14 @@
 //! (ShadowState.tla)
 //! steps.rs       the actions (PageShadowing.tla)
 //! invariants.rs  the invariants
+//! inductive.rs   an inductive invariant (IndPageShadowing.tla)
 //! values.rs      a state as TLA+ values
 //! situation.rs   describes the part of a state that a step depends on
 //! unbounded.rs   the mirror as the judge of a recording
 //! versions.rs    the mirror on a medium that decays (PageVersions.tla)
 //! ```
 
+mod inductive;
 mod invariants;
 mod reading;
 mod situation;

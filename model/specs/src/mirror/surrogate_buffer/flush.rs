@@ -11,12 +11,12 @@ use super::words::{ABSENT, Fence, Header, LEAVES, Leaf, LeafWords, N, Pair, Set}
 use super::words::{at, members, place};
 
 /// The keys of some pairs (`KeysOf`).
-fn keys_of(pairs: &[Buffered]) -> Set {
+pub(super) fn keys_of(pairs: &[Buffered]) -> Set {
     pairs.iter().fold(0, |set, pair| set | 1 << pair.key)
 }
 
 /// `Puts`, in key order.
-fn puts(pairs: &[Buffered]) -> Vec<Pair> {
+pub(super) fn puts(pairs: &[Buffered]) -> Vec<Pair> {
     let puts = pairs.iter().filter(|pair| pair.value != ABSENT);
     let mut puts: Vec<Pair> = puts
         .map(|p| Pair {
@@ -34,7 +34,7 @@ fn stamp(pairs: &[Buffered]) -> N {
 }
 
 /// The set of keys from `low` on.
-fn from(low: u8) -> Set {
+pub(super) fn from(low: u8) -> Set {
     Set::MAX << low
 }
 
@@ -85,7 +85,7 @@ impl SurrogateBuffer {
     }
 
     /// Whether a client needs a log and no space is free (`IsSqueezed`).
-    fn is_squeezed(&self, s: &State) -> bool {
+    pub(super) fn is_squeezed(&self, s: &State) -> bool {
         let wants = |c: u8| {
             let called = matches!(
                 s.call[usize::from(c)],
@@ -112,7 +112,7 @@ impl SurrogateBuffer {
     }
 
     /// The keys that a leaf would have after the merge (`KeysAfter`).
-    fn keys_after(&self, s: &State, node: &Node, l: u8) -> Set {
+    pub(super) fn keys_after(&self, s: &State, node: &Node, l: u8) -> Set {
         let group = self.group_of(node, l);
         let put = puts(&group).iter().fold(0, |set, pair| set | 1 << pair.key);
         s.leaf_now(l).keys() & !keys_of(&group) | put
@@ -136,7 +136,7 @@ impl SurrogateBuffer {
     }
 
     /// The leaves that a flush goes to (`Targets`).
-    fn targets(&self, s: &State, node: &Node) -> Row<u8, LEAVES> {
+    pub(super) fn targets(&self, s: &State, node: &Node) -> Row<u8, LEAVES> {
         let mut wanted: Row<u8, LEAVES> = Row::default();
         for l in node.buffer.iter().map(|pair| node.leaf_of(pair.key)) {
             if !wanted.contains(&l) {
@@ -158,24 +158,29 @@ impl SurrogateBuffer {
 
     pub(super) fn start_flush(&self, s: &mut State, n: usize) {
         let todo = self.targets(s, &s.nodes[n]);
+        self.start_flush_to(s, n, todo);
+    }
+
+    /// `StartFlush` to these leaves.
+    pub(super) fn start_flush_to(&self, s: &mut State, n: usize, todo: Row<u8, LEAVES>) {
         let node = &mut s.nodes[n];
         (node.lock, node.todo) = (Lock::Flushing, todo);
     }
 
     /// `FreeIn`, in ascending order.
-    fn free_in(&self, header: Header) -> impl Iterator<Item = usize> + use<> {
+    pub(super) fn free_in(&self, header: Header) -> impl Iterator<Item = usize> + use<> {
         (0..self.leaf_slots).filter(move |i| header.bits >> i & 1 == 0)
     }
 
     /// `HasRoom` for the pairs that are flushed to leaf `l`.
-    fn has_room(&self, s: &State, node: &Node, l: u8) -> bool {
+    pub(super) fn has_room(&self, s: &State, node: &Node, l: u8) -> bool {
         let free = self.free_in(s.leaf_now(l).header).count();
         puts(&self.group_of(node, l)).len() <= free
     }
 
     /// The subject of a flush step: the first leaf still to be flushed, by number and contents, and
     /// the pairs.
-    fn under_way(&self, s: &State, n: usize) -> (u8, Leaf, Vec<Buffered>) {
+    pub(super) fn under_way(&self, s: &State, n: usize) -> (u8, Leaf, Vec<Buffered>) {
         let node = &s.nodes[n];
         // All callers' guards require that a flush is in progress.
         let l = node.todo[0];
@@ -192,21 +197,33 @@ impl SurrogateBuffer {
     }
 
     pub(super) fn write_pairs(&self, s: &mut State, n: usize) {
-        let (l, words, group) = self.under_way(s, n);
-        let leaf = &mut s.leaf[place(l)];
+        let (_, words, group) = self.under_way(s, n);
+        let slots: Vec<(usize, Pair)> = self.free_in(words.header).zip(puts(&group)).collect();
+        self.write_pairs_to(s, n, &slots);
+    }
+
+    /// `WritePairs` to these slots.
+    pub(super) fn write_pairs_to(&self, s: &mut State, n: usize, slots: &[(usize, Pair)]) {
+        let leaf = &mut s.leaf[place(s.nodes[n].todo[0])];
         if s.nodes[n].at == At::Cleared {
             leaf.fence();
         }
-        for (i, pair) in self.free_in(words.header).zip(puts(&group)) {
-            leaf.slots[i].push(pair);
+        for (i, pair) in slots {
+            leaf.slots[*i].push(*pair);
         }
         s.nodes[n].at = At::Written;
     }
 
     pub(super) fn set_bitmap(&self, s: &mut State, n: usize) {
-        let (l, words, group) = self.under_way(s, n);
+        let (_, words, group) = self.under_way(s, n);
         let free = self.free_in(words.header);
         let filled = free.zip(puts(&group)).fold(0, |set, (i, _)| set | 1 << i);
+        self.set_bits(s, n, filled);
+    }
+
+    /// `SetBitmap` of these slots.
+    pub(super) fn set_bits(&self, s: &mut State, n: usize, filled: Set) {
+        let (l, words, group) = self.under_way(s, n);
         let gone = if self.bug == Bug::OnlySetsBits {
             0
         } else {
@@ -243,12 +260,19 @@ impl SurrogateBuffer {
     }
 
     pub(super) fn prepare_leaf(&self, s: &mut State, n: usize) {
-        let (l, words, group) = self.under_way(s, n);
+        let (l, ..) = self.under_way(s, n);
         let Some(new) = self.free_leaf(s) else { return };
         let keys = self.keys_after(s, &s.nodes[n], l);
         let half = keys.count_ones() as usize / 2;
         // There are at least two keys, since the leaf would otherwise not exceed `t_split`.
         let low = members(keys).nth(half).unwrap_or(0) as u8;
+        let slots: Vec<(usize, Pair)> = (0..).zip(self.moving(s, n, low)).collect();
+        self.prepare_leaf_as(s, n, (new, low), &slots);
+    }
+
+    /// The pairs of the new leaf that begins at `low`, in key order.
+    pub(super) fn moving(&self, s: &State, n: usize, low: u8) -> Vec<Pair> {
+        let (_, words, group) = self.under_way(s, n);
         let upper = from(low);
         let moves = upper & !keys_of(&group);
         let moved = words.pairs().filter(|pair| moves >> pair.key & 1 == 1);
@@ -257,13 +281,25 @@ impl SurrogateBuffer {
             .chain(put.filter(|pair| upper >> pair.key & 1 == 1))
             .collect();
         pairs.sort_unstable_by_key(|pair| pair.key);
+        pairs
+    }
+
+    /// `PrepareLeaf`: this new leaf, with the pairs in these slots.
+    pub(super) fn prepare_leaf_as(
+        &self,
+        s: &mut State,
+        n: usize,
+        (new, low): (u8, u8),
+        slots: &[(usize, Pair)],
+    ) {
+        let (_, words, group) = self.under_way(s, n);
         let mut image = Leaf {
             low,
             next: [words.next[usize::from(words.header.use_n)], 0],
             ..Leaf::default()
         };
-        for (i, pair) in pairs.into_iter().enumerate() {
-            image.slots[i] = pair;
+        for (i, pair) in slots {
+            image.slots[*i] = *pair;
             image.header.bits |= 1 << i;
         }
         if self.bug != Bug::NewLeafWithoutStamp {
@@ -333,9 +369,9 @@ impl SurrogateBuffer {
         s.uncount(flushed);
     }
 
-    pub(super) fn split_node(&self, s: &mut State, n: usize) {
+    /// Splits a node before its leaf `half`, counted from 0.
+    pub(super) fn split_node(&self, s: &mut State, n: usize, half: usize) {
         let node = s.nodes[n];
-        let half = node.index.len() / 2;
         let low = node.index[half].low;
         let (left, right) = node.index.split_at(half);
         let (lower, upper): (Vec<_>, Vec<_>) = node.buffer.iter().partition(|pair| pair.key < low);

@@ -1,12 +1,13 @@
 //! The invariants, by the names of the spec.
 
 use super::constants::SurrogateBuffer;
+use super::look::Is;
 use super::state::{At, Buffered, Call, Lock, Node, PENDING, State, Step};
 use super::words::{Content, Entry, Fence, Pair, at};
 
 type Invariant = fn(&SurrogateBuffer, &State) -> bool;
 
-pub(super) const INVARIANTS: [(&str, Invariant); 12] = [
+pub(super) const INVARIANTS: [(&str, Invariant); 13] = [
     ("TypeInv", SurrogateBuffer::type_inv),
     ("NumberInv", SurrogateBuffer::number_inv),
     ("CountInv", SurrogateBuffer::count_inv),
@@ -17,6 +18,7 @@ pub(super) const INVARIANTS: [(&str, Invariant); 12] = [
     ("SpaceInv", SurrogateBuffer::space_inv),
     ("FlushInv", SurrogateBuffer::flush_inv),
     ("RoomInv", SurrogateBuffer::room_inv),
+    ("DoubtInv", |_, s| Is::all().all(|is| s.count(is) <= 2)),
     ("RecoverableInv", SurrogateBuffer::is_recoverable),
     ("VisibleInv", SurrogateBuffer::visible_inv),
 ];
@@ -49,14 +51,14 @@ impl SurrogateBuffer {
             && s.kept.iter().all(|value| content(*value))
     }
 
-    fn number_inv(&self, s: &State) -> bool {
+    pub(super) fn number_inv(&self, s: &State) -> bool {
         let logged = |at: (usize, usize)| s.entry_at(at).meta.number < s.clock;
         let stamped = |fence: &Fence| s.leaf_now(fence.leaf).header.stamp < s.clock;
         let mut nodes = s.nodes.iter();
         self.entries().all(logged) && nodes.all(|node| node.index.iter().all(stamped))
     }
 
-    fn count_inv(&self, s: &State) -> bool {
+    pub(super) fn count_inv(&self, s: &State) -> bool {
         (0..self.spaces).all(|space| {
             let version = s.versions[space];
             let needs = |pair: &&Buffered| pair.version == version.version;
@@ -117,7 +119,7 @@ impl SurrogateBuffer {
         known.eq(self.index_of(&s.leaves_now()).iter())
     }
 
-    fn space_inv(&self, s: &State) -> bool {
+    pub(super) fn space_inv(&self, s: &State) -> bool {
         s.nodes.iter().enumerate().all(|(n, node)| {
             let once = |pair: &Buffered| {
                 let of_key = node.buffer.iter().filter(|other| other.key == pair.key);

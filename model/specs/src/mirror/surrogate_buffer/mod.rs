@@ -9,17 +9,25 @@
 //! flush.rs       flushes and splits (LeafCountFlush.tla)
 //! recovery.rs    crash, recovery, and what recovery would yield
 //! invariants.rs  the invariants
+//! inductive/     an inductive invariant (IndSurrogateBuffer.tla)
+//! unbounded.rs   the mirror as the judge of a recording
+//! look.rs        what the judge sees of a state
+//! situation.rs   what a step depends on
 //! values.rs      a state as TLA+ values
 //! row.rs         short sequences
 //! ```
 
 mod constants;
 mod flush;
+mod inductive;
 mod invariants;
+pub mod look;
 mod recovery;
 mod row;
+mod situation;
 mod state;
 mod steps;
+pub mod unbounded;
 mod values;
 mod words;
 
@@ -31,12 +39,12 @@ pub use self::row::Row;
 use self::state::CLIENTS;
 pub use self::state::{At, Buffered, Call, Lock, Node, State, Step, Version};
 use self::words::{ENTRIES, KEYS, LEAVES, N, SLOTS, SPACES, Set};
-pub use self::words::{Entry, EntryWords, Fence, Header, Leaf, LeafWords, Meta, Pair};
+pub use self::words::{Entry, EntryWords, Fence, Header, Leaf, LeafWords, Meta, Pair, Replayed};
 use super::{Mirror, bounded, count, listed, model, named, subset};
 use crate::{Config, ConfigError, Value};
 
 /// A step. Clients, nodes, logs and their entries are numbered from 0, keys from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr, strum::VariantNames)]
 pub enum Action {
     /// A client calls a get of a key.
     CallGet(u8, u8),
@@ -85,6 +93,9 @@ pub enum Action {
     /// The store is open.
     FinishReplay,
 }
+
+/// The names of the actions.
+pub const LABELS: &[&str] = <Action as strum::VariantNames>::VARIANTS;
 
 model!(SurrogateBuffer, SurrogateBuffer::initial);
 

@@ -6,7 +6,7 @@ use super::constants::{Bug, SurrogateBuffer};
 use super::row::Row;
 use super::state::{Buffered, Call, Node, State};
 use super::steps::is_appended;
-use super::words::{Content, Entry, EntryWords, KEYS, LeafWords, Leaves, Log, N, Set};
+use super::words::{Content, Entry, EntryWords, KEYS, LeafWords, Leaves, Log, N, Replayed};
 use super::words::{leaf_at, leaves_left, leaves_ways, place};
 use crate::mirror::Phase;
 
@@ -43,7 +43,7 @@ impl SurrogateBuffer {
     }
 
     /// `StartOver` with these leaves persistent.
-    fn start_over(&self, s: &mut State, leaves: &Leaves, torn: Log, phase: Phase) {
+    pub(super) fn start_over(&self, s: &mut State, leaves: &Leaves, torn: Log, phase: Phase) {
         let entries = torn.map(|log| log.map(|entry| self.mended(entry)));
         let mut nodes = Row::default();
         nodes.push(Node::new(self.index_of(leaves).iter().copied(), []));
@@ -56,7 +56,7 @@ impl SurrogateBuffer {
             leaf: leaves.map(|leaf| LeafWords::durably(&leaf)),
             log: entries.map(|log| log.map(|entry| EntryWords::durably(&entry))),
             phase,
-            replayed: 0,
+            replayed: Replayed::default(),
             crashes: s.crashes + 1,
             kept: s.kept,
         };
@@ -79,16 +79,16 @@ impl SurrogateBuffer {
         1 + numbers.chain(stamps).max().unwrap_or(0)
     }
 
-    /// The bit of an entry in `replayed`.
-    fn bit(&self, (s, i): (usize, usize)) -> Set {
-        1 << (s * self.log_size + i)
+    /// The number of an entry in `replayed`.
+    pub(super) fn nth(&self, (s, i): (usize, usize)) -> usize {
+        s * self.log_size + i
     }
 
     /// `ToReplay`, log by log.
-    fn to_replay(&self, s: &State) -> Vec<(usize, usize)> {
+    pub(super) fn to_replay(&self, s: &State) -> Vec<(usize, usize)> {
         let wanted = |at: &(usize, usize)| {
             let entry = s.entry_at(*at);
-            if !self.is_whole(&entry) || s.replayed & self.bit(*at) != 0 {
+            if !self.is_whole(&entry) || s.replayed.has(self.nth(*at)) {
                 return false;
             }
             let key = entry.pair.key;
@@ -135,7 +135,7 @@ impl SurrogateBuffer {
             self.give_way(s, gone);
             s.versions[at.0].valid += 1;
         }
-        s.replayed |= self.bit(at);
+        s.replayed.add(self.nth(at));
     }
 
     /// `RecoverableInv`: whether recovery from every outcome of a crash would yield `kept`.
@@ -149,7 +149,7 @@ impl SurrogateBuffer {
     }
 
     /// The map that recovery makes of leaves and log (`Recovered`).
-    fn recovered(&self, s: &State, leaves: &Leaves, log: &Log) -> [Content; KEYS] {
+    pub(super) fn recovered(&self, s: &State, leaves: &Leaves, log: &Log) -> [Content; KEYS] {
         let index = self.index_of(leaves);
         let mut map = s.kept;
         for key in self.keys() {

@@ -8,7 +8,7 @@ use super::constants::{Bug, SurrogateBuffer};
 pub(super) use super::room::CLIENTS;
 use super::row::Row;
 use super::words::{ABSENT, Content, ENTRIES, Entry, EntryWords, Fence, Index, KEYS, LEAVES, Leaf};
-use super::words::{LeafWords, Leaves, N, NO_LEAF, SPACES, Set, leaf_at, place};
+use super::words::{LeafWords, Leaves, N, NO_LEAF, Replayed, SPACES, leaf_at, place};
 use crate::mirror::Phase;
 
 pub(super) const PENDING: Content = N::MAX;
@@ -161,7 +161,7 @@ pub struct State {
     pub(super) leaf: [LeafWords; LEAVES],
     pub(super) log: [[EntryWords; ENTRIES]; SPACES],
     pub(super) phase: Phase,
-    pub(super) replayed: Set,
+    pub(super) replayed: Replayed,
     pub(super) crashes: N,
     pub(super) kept: [Content; KEYS],
 }
@@ -241,7 +241,7 @@ impl SurrogateBuffer {
             leaf: leaves.map(|leaf| LeafWords::durably(&leaf)),
             log: [[EntryWords::durably(&Entry::default()); ENTRIES]; SPACES],
             phase: Phase::Up,
-            replayed: 0,
+            replayed: Replayed::default(),
             crashes: 0,
             kept: [ABSENT; KEYS],
         }

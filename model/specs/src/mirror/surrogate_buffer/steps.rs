@@ -6,7 +6,7 @@
 use super::Action;
 use super::constants::{Bug, SurrogateBuffer};
 use super::state::{Buffered, Call, Lock, PENDING, State, Step, Version};
-use super::words::{ABSENT, Content, Entry, N, Pair, Set};
+use super::words::{ABSENT, Content, Entry, N, Pair, Replayed, Set};
 use crate::mirror::Phase;
 
 /// Whether write `n`, counted from 1, is in this set.
@@ -41,7 +41,7 @@ impl SurrogateBuffer {
         }
     }
 
-    fn client_steps(&self, s: &State, c: u8, actions: &mut Vec<Action>) {
+    pub(super) fn client_steps(&self, s: &State, c: u8, actions: &mut Vec<Action>) {
         match s.call[usize::from(c)] {
             Call::Write {
                 step: Step::Done, ..
@@ -141,18 +141,25 @@ impl SurrogateBuffer {
             Action::LinkLeaf(n) => self.link_leaf(s, n.into()),
             Action::SwitchSibling(n) => self.switch_sibling(s, n.into()),
             Action::FinishSplit(n) => self.finish_split(s, n.into()),
-            Action::SplitNode(n) => self.split_node(s, n.into()),
+            Action::SplitNode(n) => {
+                let half = s.nodes[usize::from(n)].index.len() / 2;
+                self.split_node(s, n.into(), half);
+            }
             Action::Crash(leaves, entries) => self.crash(s, leaves, entries),
             Action::Restart => self.restart(s),
             Action::ReplayEntry(space, i) => self.replay_entry(s, (space.into(), i.into())),
-            Action::FinishReplay => (s.phase, s.replayed) = (Phase::Up, 0),
+            Action::FinishReplay => (s.phase, s.replayed) = (Phase::Up, Replayed::default()),
         }
     }
 
     fn append_entry(&self, s: &mut State, c: u8) {
-        let Some(space) = self.current(s, c) else {
-            return;
-        };
+        if let Some(space) = self.current(s, c) {
+            self.append_to(s, c, space);
+        }
+    }
+
+    /// `AppendEntry` to this log.
+    pub(super) fn append_to(&self, s: &mut State, c: u8, space: usize) {
         let Call::Write {
             key,
             value,
@@ -175,7 +182,7 @@ impl SurrogateBuffer {
         version.used += 1;
         let by_version = matches!(self.bug, Bug::OrdersByVersion | Bug::BelievesStaleEntry);
         let number = if by_version {
-            version.version * self.log_size as N + version.used
+            version.version * self.log_size as N + N::from(version.used)
         } else {
             s.clock
         };
@@ -230,16 +237,20 @@ pub(super) fn is_appended(s: &State, c: u8) -> bool {
 }
 
 /// The log, the entry and the pair of a client's write.
-fn in_flight(s: &State, c: u8) -> Option<(usize, usize, Pair)> {
+pub(super) fn in_flight(s: &State, c: u8) -> Option<(usize, usize, Pair)> {
     let Call::Write {
         key, value, space, ..
     } = s.call[usize::from(c)]
     else {
         return None;
     };
+    let pair = Pair { key, value };
     let space = usize::from(space).checked_sub(1)?;
-    let last = usize::from(s.versions[space].used).checked_sub(1)?;
-    Some((space, last, Pair { key, value }))
+    // The last one there. In a recording, a client that shares the log may be ahead.
+    let used = usize::from(s.versions[space].used);
+    let is_its = |i: &usize| s.log[space][*i].pair.newest() == pair;
+    let last = (0..used).rev().find(is_its)?;
+    Some((space, last, pair))
 }
 
 /// `KeptWith`. Changes nothing if the write is durable already.
@@ -248,7 +259,7 @@ fn keep(s: &mut State, pair: Pair) {
     *kept = pair.value;
 }
 
-fn write_back_entry(s: &mut State, c: u8) {
+pub(super) fn write_back_entry(s: &mut State, c: u8) {
     if let Some((space, i, pair)) = in_flight(s, c) {
         s.log[space][i].fence();
         keep(s, pair);

@@ -3,7 +3,9 @@
 use super::constants::SurrogateBuffer;
 use super::state::{Buffered, Call, Lock, Node, PENDING, State, Version};
 use super::words::members;
-use super::words::{ABSENT, Content, EntryWords, Fence, Header, LeafWords, Meta, Pair, Set, Word};
+use super::words::{
+    ABSENT, Content, EntryWords, Fence, Header, LeafWords, Meta, Pair, Replayed, Word,
+};
 use crate::Value;
 
 fn number(n: usize) -> Value {
@@ -143,14 +145,14 @@ impl SurrogateBuffer {
         ])
     }
 
-    fn replayed(&self, replayed: Set) -> Value {
+    fn replayed(&self, replayed: Replayed) -> Value {
         let place = |at: usize| {
             [
                 number(at / self.log_size + 1),
                 number(at % self.log_size + 1),
             ]
         };
-        Value::set(members(replayed).map(|at| Value::seq(place(at))))
+        Value::set(replayed.entries().map(|at| Value::seq(place(at))))
     }
 
     pub(super) fn values_of(&self, s: &State) -> Vec<(&'static str, Value)> {

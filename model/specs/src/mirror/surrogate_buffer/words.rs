@@ -5,8 +5,8 @@
 
 use super::super::wal_recovery::Versions;
 use super::constants::{Bug, SurrogateBuffer};
-use super::room::VERSIONS;
 pub(super) use super::room::{ENTRIES, KEYS, LEAVES, N, SLOTS, SPACES, Set};
+use super::room::{REPLAYED, VERSIONS};
 use super::row::Row;
 
 /// A value: 0 is `Absent`.
@@ -84,6 +84,27 @@ pub struct Fence {
 }
 
 pub(super) type Index = Row<Fence, LEAVES>;
+
+/// A set of log entries, by their number among all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Replayed([Set; REPLAYED]);
+
+impl Replayed {
+    const BITS: usize = Set::BITS as usize;
+
+    pub(super) fn has(&self, entry: usize) -> bool {
+        self.0[entry / Self::BITS] >> (entry % Self::BITS) & 1 == 1
+    }
+
+    pub(super) fn add(&mut self, entry: usize) {
+        self.0[entry / Self::BITS] |= 1 << (entry % Self::BITS);
+    }
+
+    pub(super) fn entries(&self) -> impl Iterator<Item = usize> + use<> {
+        let all = *self;
+        (0..REPLAYED * Self::BITS).filter(move |entry| all.has(*entry))
+    }
+}
 
 /// The members of a bit set.
 pub(super) fn members(set: Set) -> impl Iterator<Item = usize> {

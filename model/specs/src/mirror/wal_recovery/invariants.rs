@@ -24,7 +24,7 @@ pub(super) const INVARIANTS: [(&str, Invariant); 12] = [
 impl WalRecovery {
     /// Each value is in the set that its variable ranges over. Holds by construction, except for
     /// the contents and the order of two positions.
-    fn type_inv(&self, s: &State) -> bool {
+    pub(super) fn type_inv(&self, s: &State) -> bool {
         let content = |value: N| value <= self.values;
         let called = |call: &Call| match *call {
             Call::Idle | Call::Refused | Call::Unknown => true,
@@ -40,7 +40,7 @@ impl WalRecovery {
                 .all(|value| *value == ABSENT || content(*value))
     }
 
-    fn ack_inv(&self, s: &State) -> bool {
+    pub(super) fn ack_inv(&self, s: &State) -> bool {
         let waits = |n: N| {
             let mut calls = s.call.iter();
             calls.any(|call| matches!(call, Call::Write { lsn, .. } if *lsn == n))
@@ -48,7 +48,7 @@ impl WalRecovery {
         s.it.poisoned || (s.it.durable + 1..=self.end(s)).all(waits)
     }
 
-    fn durable_inv(&self, s: &State) -> bool {
+    pub(super) fn durable_inv(&self, s: &State) -> bool {
         let (oldest, durable) = (s.it.oldest, s.it.durable);
         if s.it.phase != Phase::Up || oldest >= durable {
             return true;
@@ -63,19 +63,19 @@ impl WalRecovery {
         })
     }
 
-    fn wal_rule_inv(&self, s: &State) -> bool {
+    pub(super) fn wal_rule_inv(&self, s: &State) -> bool {
         let durable = s.it.durable;
         s.it.phase.is_down()
             || (s.page_dev.iter()).all(|place| place.all().iter().all(|image| image.lsn <= durable))
     }
 
-    fn clean_inv(&self, s: &State) -> bool {
+    pub(super) fn clean_inv(&self, s: &State) -> bool {
         s.it.phase.is_down()
             || (s.page.iter().zip(&s.dirtied).zip(&s.page_dev))
                 .all(|((page, dirtied), place)| *dirtied != 0 || *page == place.newest())
     }
 
-    fn memory_inv(&self, s: &State) -> bool {
+    pub(super) fn memory_inv(&self, s: &State) -> bool {
         if s.it.phase != Phase::Up {
             return true;
         }
@@ -84,7 +84,7 @@ impl WalRecovery {
             .all(|(k, (page, value))| page.value == value || s.latched(k))
     }
 
-    fn redo_start_inv(&self, s: &State) -> bool {
+    pub(super) fn redo_start_inv(&self, s: &State) -> bool {
         if s.it.phase != Phase::Up {
             return true;
         }
@@ -99,7 +99,7 @@ impl WalRecovery {
         })
     }
 
-    fn log_kept_inv(&self, s: &State) -> bool {
+    pub(super) fn log_kept_inv(&self, s: &State) -> bool {
         let oldest = s.it.oldest;
         s.it.phase != Phase::Up
             || (s.super_dev.all().iter()).all(|superblock| oldest <= superblock.redo)

@@ -6,11 +6,13 @@
 //! reading.rs     how recovery reads a device's blocks (LogBlocks.tla, WalState.tla)
 //! steps.rs       the actions (GroupCommit.tla, WalRecovery.tla)
 //! invariants.rs  the invariants
+//! inductive/     an inductive invariant (IndWalRecovery.tla)
 //! values.rs      a state as TLA+ values
 //! promised.rs    what a crash must leave
 //! unbounded.rs   the mirror as the judge of a recording
 //! ```
 
+mod inductive;
 mod invariants;
 mod promised;
 mod reading;

@@ -81,7 +81,7 @@ impl WalRecovery {
     }
 
     /// `Recovered`, and `LogFoundEnd`.
-    fn recovered(&self, medium: &Medium) -> (Map, N) {
+    pub(super) fn recovered(&self, medium: &Medium) -> (Map, N) {
         let found = self.log_found(medium);
         let redo = medium.superblock.redo;
         let mut pages = medium.pages;

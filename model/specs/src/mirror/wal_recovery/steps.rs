@@ -15,7 +15,7 @@ impl WalRecovery {
         0..self.clients.len() as u8
     }
 
-    fn keys(&self) -> impl Iterator<Item = u8> + use<> {
+    pub(super) fn keys(&self) -> impl Iterator<Item = u8> + use<> {
         0..self.keys.len() as u8
     }
 

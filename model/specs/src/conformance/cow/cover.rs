@@ -1,0 +1,75 @@
+//! The situations in which the smoke model's steps begin, and those in which the engine was heard to
+//! take them. See [`super::super::situations`].
+
+use std::time::{Duration, Instant};
+
+use treering_engine::Result;
+
+use super::Variant;
+use super::episode::record;
+use super::judge::Refusal;
+use super::setup::Setup;
+use crate::conformance::situations::{self, Situations};
+use crate::mirror::copy_on_write::CopyOnWrite;
+use treering_oracle::random::Random;
+
+/// The situations that recordings have covered.
+pub type Cover = situations::Cover<u64, Refusal>;
+
+/// The reason why the engine does not take a step in a situation, if it is not merely chance.
+#[must_use]
+pub fn why_not(label: &str, situation: &str) -> Option<&'static str> {
+    let has = |part: &str| situation.contains(part);
+    match label {
+        "DropPage" | "FreePage" => Some("an episode has no splits and merges"),
+        "BuildPage" => Some("the pages of an episode exist when it begins"),
+        "FinishRedo" if has("dead") => Some("an episode has no splits and merges"),
+        _ if has("absent") || has("no image") => Some("the pages of an episode exist"),
+        "Restart" if !has("failed") && (has("table,") || has("superblock") && has("newer")) => {
+            Some("a process ends between two requests, and the writes with their flush are one")
+        }
+        "WriteImage" | "NameImage" | "WriteTable" | "FinishTable"
+            if has("checkpoint named") || has("checkpoint recorded") =>
+        {
+            Some("a checkpoint's last steps are one request")
+        }
+        "WriteImage" | "NameImage" if has("checkpoint snapshot") => {
+            Some("a checkpoint's last steps are one request")
+        }
+        "WriteTable" if has("none held") && has("up") => {
+            Some("a table that checkpoints write names pages that have moved")
+        }
+        "CommitLog" if has("a part") => Some("a flush covers all that was appended"),
+        _ => None,
+    }
+}
+
+/// Records episodes until the time is up.
+///
+/// # Errors
+/// The engine's own, while a store is built or a device is read.
+pub fn run(mirror: &CopyOnWrite, seed: u64, limit: Duration) -> Result<Cover> {
+    let until = Instant::now() + limit;
+    let mut cover = Cover::of(mirror, |before, action, after| {
+        mirror.situations(before, *action, after)
+    });
+    let setups = [
+        Setup::new(Variant::Each)?,
+        Setup::new(Variant::Checkpoints)?,
+    ];
+    let mut seeds = Random::new(seed);
+    let mut heard = Situations::new();
+    while Instant::now() < until && cover.refusal.is_none() {
+        for setup in &setups {
+            let seed = seeds.word();
+            let (judge, refusal) = record(setup, seed)?;
+            cover.events += judge.tally().heard;
+            cover.refusal = cover.refusal.or(refusal.map(|refusal| (seed, refusal)));
+            for (label, situations) in judge.situations() {
+                heard.entry(label).or_default().extend(situations);
+            }
+        }
+    }
+    cover.hear(heard);
+    Ok(cover)
+}

@@ -1,0 +1,182 @@
+//! The end of a process, and what the next process reads.
+
+use super::judge::{Judge, Recovery};
+use super::setup::{Found, UNITS, unit};
+use crate::conformance::refused::{Accepted, same};
+use crate::mirror::redo_log::unbounded;
+use crate::mirror::redo_log::{Action, Phase, Super};
+use treering_engine::events::{Event, Redo};
+
+impl Judge<'_> {
+    /// A process has ended.
+    pub(super) fn ended(&mut self) {
+        self.restarting = None;
+        self.recovery = None;
+        self.is_up = false;
+        self.failed = false;
+        self.empty_checkpoint = false;
+    }
+
+    /// The power failed. If another process was about to recover, the crash came before it, since
+    /// it has written nothing.
+    pub(super) fn crashed(&mut self, found: &Found) -> Accepted {
+        self.remember();
+        self.ended();
+        let (left, of) = self.in_terms_of_the_spec(found)?;
+        if self.state.phase() == Phase::Cut {
+            // The one before has left nothing else.
+            return self.mirror.reads(&self.state, &left, of);
+        }
+        let before = self.state.clone();
+        self.mirror.try_crash(&mut self.state, &left, of)?;
+        self.took(Action::Crash(0), Some(&before));
+        self.count_torn(&left);
+        Ok(())
+    }
+
+    /// Counts the blocks that a crash has torn.
+    fn count_torn(&mut self, left: &[unbounded::Found]) {
+        let torn = left.iter().filter(|block| {
+            let header = block.header != unbounded::Header::default();
+            header && !block.whole
+        });
+        for _ in torn {
+            self.tally.took("(Torn)");
+        }
+    }
+
+    /// The content of a device, by place of the spec.
+    fn in_terms_of_the_spec(
+        &self,
+        found: &Found,
+    ) -> Result<(Vec<unbounded::Found>, Super), String> {
+        let places = 0..found.log.len();
+        let block = |place: usize| {
+            let at = &found.log[self.setup.place(place)];
+            let units = at.units.iter().map(|(record, len, part)| {
+                // A record that nobody has asked for is none of the mirror's.
+                let known = self.records.get(record).copied();
+                unit((known.unwrap_or(*record << 16), *len, *part))
+            });
+            Ok(unbounded::Found {
+                header: self.setup.header(&at.header)?,
+                units: units.collect(),
+                whole: at.header.whole,
+            })
+        };
+        let blocks = places.map(block).collect::<Result<_, String>>()?;
+        Ok((blocks, self.setup.superblock(found.superblock)?))
+    }
+
+    /// Recovery reads the log, and writes again what a failed flush may have lost.
+    pub(super) fn reads(&mut self, event: Redo) -> Accepted {
+        match event {
+            Redo::Read {
+                from,
+                end,
+                next_start,
+                doubtful,
+                epoch,
+                records,
+            } => {
+                self.remember();
+                if self.is_up || self.recovery.is_some() {
+                    return Err("the store is open".into());
+                }
+                if let Some(found) = self.restarting.take() {
+                    let (read, of) = self.in_terms_of_the_spec(&found)?;
+                    self.mirror.reads(&self.state, &read, of)?;
+                    if !matches!(self.state.phase(), Phase::Cut | Phase::Killed) {
+                        self.take(Action::Restart)?;
+                    }
+                }
+                let reading = self.mirror.reading(&self.state);
+                if reading.damaged {
+                    return Err("the mirror's recovery refuses to open".into());
+                }
+                let position = |lsn| self.setup.position(lsn);
+                same("the redo start", position(from)?, reading.from)?;
+                same("the last record", position(end)?, reading.end)?;
+                same(
+                    "the next epoch's start",
+                    position(next_start)?,
+                    reading.next_start,
+                )?;
+                let doubtful = position(doubtful)? / UNITS;
+                same("the last flush", doubtful, reading.doubtful)?;
+                same("the epoch", self.setup.epoch(epoch), reading.epoch)?;
+                same("the records", records, reading.records.len() as u64)?;
+                self.recovery = Some(Recovery {
+                    reading,
+                    rewrote: false,
+                    rewrote_super: false,
+                    again: 0,
+                });
+                self.take(Action::OpenLog(self.packing))
+            }
+            Redo::Rewrites { from, to } => {
+                let (from, to) = (self.setup.position(from)?, self.setup.position(to)?);
+                let recovery = self.recovery.as_mut().ok_or("nothing was read")?;
+                let reading = &recovery.reading;
+                same("the last flush", from / UNITS, reading.doubtful)?;
+                same("the next epoch's start", to, reading.next_start)?;
+                recovery.rewrote = true;
+                Ok(())
+            }
+            Redo::RewritesSuperblock => {
+                let recovery = self.recovery.as_mut().ok_or("nothing was read")?;
+                recovery.rewrote_super = true;
+                Ok(())
+            }
+            other => Err(format!("{other:?} is not an event of recovery")),
+        }
+    }
+
+    pub(super) fn recovers(&mut self, event: Event) -> Accepted {
+        let state = &self.state;
+        let recovery = self.recovery.as_mut().ok_or("no log was read")?;
+        match event {
+            Event::RecoveryBegins {
+                epoch,
+                redo_start,
+                log_start,
+            } => {
+                same("the epoch", self.setup.epoch(epoch), state.epoch())?;
+                same(
+                    "the redo start",
+                    self.setup.position(redo_start)?,
+                    state.oldest(),
+                )?;
+                same(
+                    "the log's start",
+                    self.setup.position(log_start)?,
+                    state.end(),
+                )?;
+                same("the last flush is written again", recovery.rewrote, true)?;
+                same(
+                    "the superblock is written again",
+                    recovery.rewrote_super,
+                    true,
+                )?;
+                self.take(Action::FlushAgain)
+            }
+            Event::RecordRead { lsn, .. } => {
+                let next = recovery.reading.records.get(recovery.again).copied();
+                same("the record", Some(self.setup.position(lsn)?), next)?;
+                recovery.again += 1;
+                Ok(())
+            }
+            Event::RedoEnds => {
+                let records = recovery.reading.records.len();
+                same("the records of redo", recovery.again, records)
+            }
+            Event::Opened => {
+                self.recovery = None;
+                self.is_up = true;
+                self.failed = false;
+                same("the phase", Phase::Up, self.state.phase())
+            }
+            other => Err(format!("{other:?} is not an event of recovery")),
+        }
+    }
+}

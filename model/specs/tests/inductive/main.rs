@@ -1,0 +1,7 @@
+//! The inductive invariants: no step leads out of them, seeded bugs do, conjuncts are needed, and
+//! TLA+ and Rust say the same.
+
+mod page_shadowing;
+mod support;
+mod surrogate_buffer;
+mod wal_recovery;
