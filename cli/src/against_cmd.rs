@@ -12,10 +12,14 @@ use treering_specs::check::suite::SuiteError;
 use treering_specs::conformance::cover::{self, Cover};
 use treering_specs::conformance::refused::Refusal;
 use treering_specs::conformance::situations::{self, Situations};
-use treering_specs::conformance::{mini, ring, shadow};
+use treering_specs::conformance::{cow, leaf, lodge, mini, redo, ring, shadow};
 use treering_specs::mirror::circular_buffer::CircularBuffer;
+use treering_specs::mirror::copy_on_write::CopyOnWrite;
+use treering_specs::mirror::leaf_buffering::LeafBuffering;
 use treering_specs::mirror::mini_page::MiniPage;
 use treering_specs::mirror::page_shadowing::PageShadowing;
+use treering_specs::mirror::redo_log::RedoLog;
+use treering_specs::mirror::surrogate_buffer::SurrogateBuffer;
 use treering_specs::mirror::wal_recovery::WalRecovery;
 
 use crate::args::CheckArgs;
@@ -24,10 +28,14 @@ use crate::output::{self, Output, say};
 use crate::specs::specs_folder;
 
 /// The specs whose code the engine contains.
-const WITH_ENGINE: [&str; 4] = [
+const WITH_ENGINE: [&str; 8] = [
     CircularBuffer::SPEC,
+    CopyOnWrite::SPEC,
+    LeafBuffering::SPEC,
     MiniPage::SPEC,
     PageShadowing::SPEC,
+    RedoLog::SPEC,
+    SurrogateBuffer::SPEC,
     WalRecovery::SPEC,
 ];
 
@@ -86,16 +94,56 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
 }
 
 fn against(spec: &str, model: &BoundedModel, budget: Option<Duration>) -> Result<Outcome, Failure> {
+    if spec == LeafBuffering::SPEC {
+        let mirror: LeafBuffering = mirror(model)?;
+        let cover = leaf::cover::run(&mirror, SEED, budget.unwrap_or(EPISODES));
+        return Ok(heard(spec, &cover, cover.never(&[]), leaf::cover::why_not));
+    }
+    if spec == SurrogateBuffer::SPEC {
+        let mirror: SurrogateBuffer = mirror(model)?;
+        let cover = lodge::cover::run(&mirror, SEED, budget.unwrap_or(EPISODES));
+        return Ok(heard(spec, &cover, cover.never(&[]), lodge::cover::why_not));
+    }
     if spec == MiniPage::SPEC {
         let mirror: MiniPage = mirror(model)?;
         let cover = mini::cover::run(&mirror, SEED, budget.unwrap_or(EPISODES));
-        return Ok(heard(spec, &cover, cover.never(), mini::cover::why_not));
+        let never = mini::cover::NEVER.map(|(label, _)| label);
+        return Ok(heard(
+            spec,
+            &cover,
+            cover.never(&never),
+            mini::cover::why_not,
+        ));
     }
     if spec == PageShadowing::SPEC {
         let mirror: PageShadowing = mirror(model)?;
         let cover = shadow::cover::run(&mirror, SEED, budget.unwrap_or(EPISODES));
         let cover = cover.map_err(|e| failure::engine("a store", e))?;
-        return Ok(heard(spec, &cover, cover.never(), shadow::cover::why_not));
+        return Ok(heard(
+            spec,
+            &cover,
+            cover.never(&[]),
+            shadow::cover::why_not,
+        ));
+    }
+    if spec == RedoLog::SPEC {
+        let mirror: RedoLog = mirror(model)?;
+        let cover = redo::cover::run(&mirror, SEED, budget.unwrap_or(EPISODES));
+        let cover = cover.map_err(|e| failure::engine("a store", e))?;
+        let never = cover.never(&redo::NEVER);
+        return Ok(heard(spec, &cover, never, redo::cover::why_not));
+    }
+    if spec == CopyOnWrite::SPEC {
+        let mirror: CopyOnWrite = mirror(model)?;
+        let cover = cow::cover::run(&mirror, SEED, budget.unwrap_or(EPISODES));
+        let cover = cover.map_err(|e| failure::engine("a store", e))?;
+        let never = [&cow::NEVER[..], &["BuildPage"]].concat();
+        return Ok(heard(
+            spec,
+            &cover,
+            cover.never(&never),
+            cow::cover::why_not,
+        ));
     }
     let limit = budget.unwrap_or(WALKS);
     let cover = if spec == CircularBuffer::SPEC {

@@ -42,6 +42,7 @@ pub(crate) fn request(args: &CheckArgs) -> Result<Request, Failure> {
     let mut lanes = match args.model {
         ModelSize::Smoke => vec![Lane::Smoke],
         ModelSize::Full => vec![Lane::Full],
+        ModelSize::Large => vec![Lane::Large],
     };
     if args.mutations {
         lanes.push(Lane::Mutation);
@@ -69,6 +70,7 @@ pub(crate) fn request(args: &CheckArgs) -> Result<Request, Failure> {
         lanes,
         checkers,
         graphs: args.graph,
+        walks: args.walks,
         record: args.record,
     })
 }
@@ -80,6 +82,9 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     }
     if args.ghosts {
         return crate::ghosts_cmd::run(args);
+    }
+    if args.inductive {
+        return crate::inductive_cmd::run(args);
     }
     if args.mutate {
         return crate::mutate_cmd::run(args);
@@ -241,7 +246,10 @@ fn line(text: &mut String, outcome: &Outcome) {
         outcome.spec,
         outcome.model,
         outcome.checker.name(),
-        number(outcome.distinct),
+        match outcome.walked {
+            Some(states) => format!("~{states}"),
+            None => number(outcome.distinct),
+        },
         number(outcome.depth),
         outcome.seconds,
         match (&outcome.property, &outcome.error) {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use serde::Serialize;
+use treering_specs::check::configs::BoundedModel;
 use treering_specs::check::mirrors;
 use treering_specs::check::suite::{self, SuiteError};
 use treering_specs::ghosts::Projection;
@@ -42,7 +43,8 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     let models = suite::select(&request(args)?)?;
     let mut ghosts: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     let mut rows = Vec::new();
-    for model in models.iter().filter(|m| m.must_violate().is_none()) {
+    let shown = |m: &&BoundedModel| mirrors::is_mirrored(&m.spec) && m.must_violate().is_none();
+    for model in models.iter().filter(shown) {
         let ghosts = match ghosts.entry(&model.spec) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => new.insert(mutants::ghosts(&models, &model.spec)?),

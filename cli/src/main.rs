@@ -38,6 +38,7 @@ mod gen_cmd;
 mod ghosts_cmd;
 mod glossary;
 mod import_cmd;
+mod inductive_cmd;
 mod info_cmd;
 mod interrupt;
 mod layout_cmd;

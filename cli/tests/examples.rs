@@ -73,6 +73,7 @@ const CHECKED_OTHERWISE: &[&str] = &[
     "--mutate",
     "--to-oracle",
     "--ghosts",
+    "--inductive",
 ];
 
 /// Flags that are added: command (unless it has one of these flags), flag, reason.
@@ -88,6 +89,18 @@ const ADDED: &[(&str, &[&str], &str, &str)] = &[
         &["--states"],
         "--states 20",
         "the default is two thousand",
+    ),
+    (
+        "check PageShadowing --inductive",
+        &["--states"],
+        "--states 100",
+        "the default is ten thousand for each model",
+    ),
+    (
+        "check SurrogateBuffer --inductive",
+        &["--states"],
+        "--states 100",
+        "the default is ten thousand for each model",
     ),
     (
         "cuts",
@@ -141,6 +154,10 @@ const SKIPPED: &[(&str, &str)] = &[
         "NAME is a placeholder",
     ),
     ("treering layout KEYFILE|dense", "a synopsis"),
+    (
+        "treering check PageShadowing --inductive --mutations",
+        "a minute; `.ci/run specs` runs it",
+    ),
     (
         "treering check CircularBuffer --mutate --sample",
         "tla-mc is downloaded; `.ci/run spec_mutants` runs it on every spec",
@@ -444,7 +461,11 @@ fn check_examples_work_at_full_size() {
     let mut stories = Vec::new();
     for help in Help::of_all() {
         for example in help.examples() {
-            if example.starts_with("treering check ") && !example.contains("--graph") {
+            // Tens of millions of states take minutes each, and gigabytes.
+            let too_large = ["--graph", "--model large"]
+                .iter()
+                .any(|f| example.contains(f));
+            if example.starts_with("treering check ") && !too_large {
                 let given = CHECKED_OTHERWISE.iter().any(|flag| example.contains(flag));
                 let mirror = if given { "" } else { " --checker mirror" };
                 let line = example + mirror;

@@ -46,7 +46,7 @@ fn a_finding_opens_by_its_name_with_lanes_changes_and_sources() {
     );
     let data = story(&folder.join("story.html"));
     let finding = data["finding"].as_str().unwrap();
-    assert!(finding.starts_with("1. A page may be written before its log record"));
+    assert!(finding.starts_with("WalRecovery 1: A later write survives"));
     let story = &data["story"];
     assert_eq!(story["property"], "PrefixInv");
     assert_eq!(

@@ -184,6 +184,43 @@ fn bf_tree_events_are_checked_against_the_mini_page_and_ring_mirrors() {
 }
 
 #[test]
+fn ccl_events_are_checked_against_the_leaf_buffering_mirror() {
+    let steps = ["leaves: FenceLog", "leaves: Settle", "leaves: Replay"];
+    pm_events_are_accepted("ccl:1", &steps);
+}
+
+#[test]
+fn lodge_events_are_checked_against_the_surrogate_buffer_mirror() {
+    let steps = ["lodge: BufferPair", "lodge: Crash", "lodge: ReplayEntry"];
+    pm_events_are_accepted("lodge", &steps);
+}
+
+/// Runs a few episodes, which take these steps among others.
+fn pm_events_are_accepted(engine: &str, steps: &[&str]) {
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["--mode", "events", "--engine", engine, "--runs", "4"];
+    let output = oracle(
+        folder.path(),
+        &[&args[..], &["--json", "events.json"]].concat(),
+    );
+    // Four episodes need not take every action.
+    assert!(
+        matches!(output.status.code(), Some(0 | 4)),
+        "{}",
+        text(&output.stderr)
+    );
+    let json = std::fs::read_to_string(folder.path().join("events.json")).unwrap();
+    let document: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let run = &document["runs"][0];
+    assert_ne!(run["verdict"], "violated", "{run}");
+    let counts = run["counts"].as_array().unwrap();
+    for what in steps {
+        let count = counts.iter().find(|count| count["what"] == *what).unwrap();
+        assert!(count["n"].as_u64().unwrap() > 0, "{what}");
+    }
+}
+
+#[test]
 fn bad_programs_and_names_are_refused_with_one_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let head = "{\"schema\":\"treering.program/1\",\"engine\":\"btree:cow\"}\n";

@@ -10,12 +10,18 @@ use clap::{Args, ValueEnum};
 #[command(after_help = "EXAMPLES:\n  \
     treering check                                   every spec, small models, all checkers\n  \
     treering check WalRecovery --graph --mutations   its state graphs and its seeded bugs\n  \
-    treering check --model full                      the large models (takes minutes)\n  \
+    treering check --model full                      models of millions of states (takes minutes)\n  \
+    treering check WalRecovery --model large         ... of tens of millions (takes minutes)\n  \
+    treering check WalRecovery --only full --walks 100   random walks\n  \
     treering check WalRecovery --against-engine      the engine against the mirror (takes minutes)\n  \
     treering check CircularBuffer --against-engine   the engine's ring against its mirror\n  \
     treering check CircularBuffer --mutate --sample 20         every 20th mutant of its actions\n  \
     treering check --mutate --list                   the names of all mutants\n  \
     treering check WalRecovery --ghosts              do history variables decide anything?\n  \
+    treering check PageShadowing --inductive         from states that need not be reachable\n  \
+    treering check PageShadowing --inductive --mutations   \
+    the same for each seeded bug\n  \
+    treering check SurrogateBuffer --inductive       crash, replay, split, logs that are used again\n  \
     treering check WalRecovery --only published_free-reads --checker mirror   \
     print a counterexample\n  \
     treering check WalRecovery --only page-before-log --to-oracle wal.case   as a test of the engine\n\n\
@@ -39,6 +45,15 @@ pub(crate) struct CheckArgs {
     /// Checker to run
     #[arg(long, value_name = "CHECKER", default_value = "all")]
     pub(crate) checker: CheckerArg,
+    /// Walk N times at random, up to 200 states each, in TLC and the mirror, instead of visiting all
+    /// states: for models that have too many. A walk may miss a violation
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = crate::units::ordinal,
+        conflicts_with_all = ["graph", "record", "against_engine", "mutate", "ghosts", "to_oracle"]
+    )]
+    pub(crate) walks: Option<u64>,
     /// Compare the mirrors' labelled state graphs with TLC's, edge by edge
     #[arg(long)]
     pub(crate) graph: bool,
@@ -47,10 +62,13 @@ pub(crate) struct CheckArgs {
     pub(crate) mutations: bool,
     /// Compare the engine with the mirror's small model. WalRecovery and CircularBuffer: drive the
     /// engine (log, pages, checkpoint and recovery; the ring) along every labelled edge that it can
-    /// take. MiniPage and PageShadowing: record episodes of the engine, and count in how many of
-    /// the situations in which the graph's edges begin the engine took the step. A situation is
-    /// what the step depends on: the call and the state of the mini-page, record and leaf
-    /// (MiniPage), or what is known about a page, in memory and on the device (PageShadowing)
+    /// take. LeafBuffering, SurrogateBuffer, MiniPage, PageShadowing, CopyOnWrite and RedoLog:
+    /// record episodes of the engine, and count in how many of the situations in which the graph's
+    /// edges begin the engine took the step. A situation is what the step depends on: the call, the
+    /// buffer, the leaf and the kind of word (LeafBuffering, SurrogateBuffer); the call and the
+    /// state of the mini-page, record and leaf (MiniPage); what is known about a page, in memory
+    /// and on the device (PageShadowing, CopyOnWrite); or the call, the blocks written, and why the
+    /// log ends where it does (RedoLog)
     #[arg(long, conflicts_with_all = ["only", "graph", "mutations", "record", "save_test"])]
     pub(crate) against_engine: bool,
     /// Make mutants of the protocols by machine: drop a condition, forget an assignment, and so on.
@@ -77,8 +95,39 @@ pub(crate) struct CheckArgs {
     /// ghost decides a step
     #[arg(long, conflicts_with_all = ["graph", "mutations", "record", "save_test", "against_engine", "mutate", "checker", "budget"])]
     pub(crate) ghosts: bool,
-    /// With --against-engine: time limit for each spec [default: 15m; MiniPage and PageShadowing
-    /// 1m, which they always use up]. With --mutate: no mutant is begun later [default: no limit]
+    /// Check that a spec's inductive invariant (IndX.tla) is one, with the mirror. Sample typed states,
+    /// which need not be reachable, keep those with the invariant, take every step from each, and
+    /// look whether the invariant holds after it. It must imply the protocol's own invariants, too.
+    /// Exit status 1 with the state, the step and the conjunct if not. With --mutations, each seeded
+    /// bug must break it, unless it is one of liveness or of what clients are told. For WalRecovery,
+    /// PageShadowing and SurrogateBuffer
+    #[arg(long, conflicts_with_all = [
+        "graph", "record", "save_test", "against_engine", "mutate", "ghosts", "checker", "budget",
+        "to_oracle", "walks",
+    ])]
+    pub(crate) inductive: bool,
+    /// With --inductive: how many different states with the invariant to look for in each model, or
+    /// `all` [default: 10000]. All takes hours with more than one version of each block
+    #[arg(long, value_name = "N", requires = "inductive", value_parser = states)]
+    pub(crate) states: Option<States>,
+    /// With --inductive: the most versions of a block, or of a word, that a crash may choose from
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "inductive",
+        default_value = "2",
+        value_parser = clap::value_parser!(u8).range(1..=3)
+    )]
+    pub(crate) versions: u8,
+    /// With --inductive: leave out this conjunct, to see what it is for
+    #[arg(long, value_name = "CONJUNCT", requires = "inductive")]
+    pub(crate) without: Option<String>,
+    /// With --inductive: seed of the sample [default: 0]
+    #[arg(long, value_name = "N", requires = "inductive")]
+    pub(crate) seed: Option<u64>,
+    /// With --against-engine: time limit for each spec [default: 15m; LeafBuffering,
+    /// SurrogateBuffer, MiniPage, PageShadowing, CopyOnWrite and RedoLog 1m, which they always use
+    /// up]. With --mutate: no mutant is begun later [default: no limit]
     #[arg(long, value_name = "DURATION", value_parser = crate::units::duration)]
     pub(crate) budget: Option<u64>,
     /// Write the result as JSON; - is stdout
@@ -101,6 +150,16 @@ pub(crate) struct CheckArgs {
     pub(crate) folder: Option<PathBuf>,
 }
 
+/// How many states a search looks for; `None`: all.
+pub(crate) type States = Option<u64>;
+
+fn states(text: &str) -> Result<States, String> {
+    match text {
+        "all" => Ok(None),
+        _ => crate::units::ordinal(text).map(Some),
+    }
+}
+
 /// Sizes of models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ModelSize {
@@ -108,6 +167,8 @@ pub(crate) enum ModelSize {
     Smoke,
     /// Models of a hundred thousand to millions of states each.
     Full,
+    /// Models of tens of millions of states each. The mirror visits all, on all cores; TLC walks.
+    Large,
 }
 
 /// Programs that check a spec.

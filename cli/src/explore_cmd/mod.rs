@@ -63,12 +63,13 @@ pub(crate) fn run(args: &ExploreArgs) -> Result<(), Failure> {
 
 /// Finds the counterexample of a model: with the mirror, or with TLC if only TLC can.
 fn tell(specs: &Path, model: &BoundedModel) -> Result<Story, Failure> {
-    let outcome = if model.is_temporal() {
+    let mirrored = mirrors::is_mirrored(&model.spec);
+    let outcome = if model.is_temporal() || !mirrored {
         let tlc = tools::tlc(specs, &mut |_| {}).map_err(SuiteError::from)?;
         run::tlc(&tlc, specs, model, &Extras::default())
             .map_err(|e| Failure::cannot_run(format!("TLC: {e}")))?
     } else {
-        run::mirror(model).map_err(SuiteError::from)?.0
+        run::mirror(model, None).map_err(SuiteError::from)?.0
     };
     if outcome.steps.is_empty() {
         return Err(Failure::not_reached(format!(
@@ -77,8 +78,12 @@ fn tell(specs: &Path, model: &BoundedModel) -> Result<Story, Failure> {
         )));
     }
     let sources = Sources::read(specs, &model.module);
-    let mirror = mirrors::open(&model.spec, &model.config).map_err(SuiteError::from)?;
-    let acted = mirror.acted(&outcome.steps);
+    let acted = if mirrored {
+        let mirror = mirrors::open(&model.spec, &model.config).map_err(SuiteError::from)?;
+        mirror.acted(&outcome.steps)
+    } else {
+        vec![None; outcome.steps.len()]
+    };
     Ok(Story::new(&outcome, &model.config, &sources, &acted))
 }
 

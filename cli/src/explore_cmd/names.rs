@@ -42,7 +42,7 @@ pub(super) fn find<'a>(
             ))
         };
         let section = section(&text, spec, number).ok_or_else(none)?;
-        let model = first_model(&section, spec).and_then(|model| of(spec, &model));
+        let model = shown_model(&section, spec).and_then(|model| of(spec, &model));
         let model = model.ok_or_else(|| {
             Failure::not_reached(format!(
                 "{name}: the finding names no model, so there is no counterexample to show"
@@ -99,7 +99,7 @@ fn finding<'a>(models: &'a [BoundedModel], name: &str) -> Option<(&'a str, u32)>
 /// The section of a finding, with its heading.
 fn section(text: &str, spec: &str, number: u32) -> Option<String> {
     let chapter = format!("## {spec} ");
-    let heading = format!("### {number}. ");
+    let heading = format!("### {spec} {number}: ");
     let chapter = text.lines().skip_while(|line| !line.starts_with(&chapter));
     let own = chapter.skip(1).take_while(|line| !line.starts_with("## "));
     let mut lines = own.skip_while(|line| !line.starts_with(&heading));
@@ -111,11 +111,11 @@ fn section(text: &str, spec: &str, number: u32) -> Option<String> {
     Some(section.trim_end().to_owned())
 }
 
-/// The first model of the spec that a section names, as `MCSpec_model` or by its name in
-/// backquotes.
-fn first_model(section: &str, spec: &str) -> Option<String> {
+/// The model that a section shows: the first one behind "See it." that is named as `MCSpec_model`.
+fn shown_model(section: &str, spec: &str) -> Option<String> {
     let prefix = format!("MC{spec}_");
-    let rest = section.split_once(&prefix)?.1;
+    let see = section.split_once("**See it.**")?.1;
+    let rest = see.split_once(&prefix)?.1;
     let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-'));
     Some(rest[..end.unwrap_or(rest.len())].to_owned())
 }
@@ -124,18 +124,17 @@ fn first_model(section: &str, spec: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    const TEXT: &str =
-        "## Wal (x)\n\n### 1. One\n\n`MCWal_a.cfg`: b.\n\n### 2. Two\nc\n\n## Other\n";
+    const TEXT: &str = "## Wal (x)\n\n### Wal 1: One\n\n`MCWal_b.cfg`\n**See it.** `MCWal_a.cfg`: c.\n\n\
+                        ### Wal 2: Two\nc\n\n## Other\n";
 
     #[test]
     fn a_section_ends_at_the_next_heading() {
-        assert_eq!(
-            section(TEXT, "Wal", 1).unwrap(),
-            "1. One\n\n`MCWal_a.cfg`: b."
-        );
-        assert_eq!(section(TEXT, "Wal", 2).unwrap(), "2. Two\nc");
+        let one = section(TEXT, "Wal", 1).unwrap();
+        assert!(one.starts_with("Wal 1: One\n\n"), "{one}");
+        assert!(one.ends_with(": c."), "{one}");
+        assert_eq!(section(TEXT, "Wal", 2).unwrap(), "Wal 2: Two\nc");
         assert_eq!(section(TEXT, "Wal", 3), None);
-        assert_eq!(first_model("`MCWal_a.cfg`: b.", "Wal").unwrap(), "a");
-        assert_eq!(first_model("b", "Wal"), None);
+        assert_eq!(shown_model(&one, "Wal").unwrap(), "a");
+        assert_eq!(shown_model("`MCWal_a.cfg`", "Wal"), None);
     }
 }

@@ -16,11 +16,13 @@
 
 mod adapter;
 mod behaviour;
+mod block_events;
 mod coverage;
 mod engines;
 mod foreign;
 mod kills;
 mod overlapping;
+mod pm_events;
 mod power;
 mod report;
 mod rounds;

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::sync::Mutex;
 
 use treering_engine::device::RequestKind;
-use treering_engine::{PageStoreKind, Result as EngineResult, TablePersist};
+use treering_engine::{PageStoreKind, TablePersist};
 use treering_oracle::campaign::{self, Plan, Watch};
 use treering_oracle::crash::{Coverage, Effort};
 use treering_oracle::damage::HarmKind;
@@ -17,8 +17,8 @@ use treering_specs::conformance::{
     self as events, Budget, Cast, Variant, mini, refused, ring, shadow,
 };
 
-use super::overlapping;
 use super::report::{ACTIONS_TAKEN, Row};
+use super::{block_events, overlapping, pm_events};
 use crate::progress::Progress;
 
 /// A way to judge an engine.
@@ -103,10 +103,12 @@ impl Mode {
             (Mode::Events, _)
                 if variant(engine).is_none()
                     && bf_store(engine).is_none()
-                    && shadows(engine).is_none() =>
+                    && block_events::shadows(engine).is_none()
+                    && pm_events::Tree::of(engine).is_none() =>
             {
                 Err(
-                    "only btree:in-place, btree:cow, btree:shadow, bminus and bf say what they do as a spec has it",
+                    "only btree:in-place, btree:cow, btree:shadow, bminus, bf, ccl, pmtree and lodge \
+                     say what they do as a spec has it",
                 )
             }
             (Mode::Damage, _)
@@ -137,15 +139,6 @@ fn bf_store(engine: &dyn Engine) -> Option<PageStoreKind> {
         _ => return None,
     };
     Some(PageStoreKind::CopyOnWrite { table })
-}
-
-/// The variant of the page store, if its pages are shadowed.
-fn shadows(engine: &dyn Engine) -> Option<shadow::Variant> {
-    match engine.name().as_str() {
-        "btree:shadow" => Some(shadow::Variant::Plain),
-        "bminus" => Some(shadow::Variant::BMinus),
-        _ => None,
-    }
 }
 
 /// What a tiny store should have done and did not. Engines without counters are skipped.
@@ -251,16 +244,7 @@ pub(super) fn roomy(engine: &dyn Engine, mode: Mode) -> Option<PmTree> {
 #[derive(Default)]
 pub(super) struct Kept {
     setups: OnceCell<Vec<events::Setup>>,
-    shadows: OnceCell<Vec<shadow::Setup>>,
-}
-
-/// Returns the kept value, building it first if necessary.
-fn kept<T>(cell: &OnceCell<T>, make: impl FnOnce() -> EngineResult<T>) -> EngineResult<&T> {
-    if let Some(made) = cell.get() {
-        return Ok(made);
-    }
-    let made = make()?;
-    Ok(cell.get_or_init(|| made))
+    blocks: block_events::Stores,
 }
 
 /// Runs the mode; `before` of its programs were run in earlier turns.
@@ -434,18 +418,28 @@ fn by_events(engine: &dyn Engine, plan: &Plan, stores: &Kept, row: &mut Row) {
         row.elapsed = began.elapsed();
         return;
     }
-    if let Some(variant) = shadows(engine) {
-        by_events_of_shadows(variant, (plan.seed, budget), stores, row);
+    if let Some(variant) = block_events::shadows(engine) {
+        by_events_of_blocks(variant, (plan.seed, half(budget)), &stores.blocks, row);
+        row.elapsed = began.elapsed();
+        return;
+    }
+    if let Some(tree) = pm_events::Tree::of(engine) {
+        let judged = pm_events::run(tree, plan.seed, budget);
+        note_tally(row, judged.part, &judged.tally, judged.actions);
+        row.runs = judged.episodes;
+        row.interrupted = judged.interrupted;
+        row.finding = judged.finding;
         row.elapsed = began.elapsed();
         return;
     }
     let Some(variant) = variant(engine) else {
         return;
     };
-    let report = kept(&stores.setups, || events::setups(variant)).and_then(|setups| {
-        let budget = budget.less(began.elapsed());
-        events::run_on(setups, Cast::Mixed(WITH_THREADS), plan.seed, budget)
-    });
+    let report =
+        block_events::kept(&stores.setups, || events::setups(variant)).and_then(|setups| {
+            let budget = budget.less(began.elapsed());
+            events::run_on(setups, Cast::Mixed(WITH_THREADS), plan.seed, budget)
+        });
     let report = match report {
         Ok(report) => report,
         Err(e) => {
@@ -482,10 +476,9 @@ fn by_events(engine: &dyn Engine, plan: &Plan, stores: &Kept, row: &mut Row) {
     });
 }
 
-/// Runs an equal number of episodes for mini-pages over leaves in this store and for the ring
-/// alone.
-fn by_events_of_bf(store: PageStoreKind, seed: u64, budget: Budget, row: &mut Row) {
-    let part = match budget {
+/// The budget of one of two parts: half of the time.
+fn half(budget: Budget) -> Budget {
+    match budget {
         Budget::Within {
             episodes,
             begins_for,
@@ -496,7 +489,13 @@ fn by_events_of_bf(store: PageStoreKind, seed: u64, budget: Budget, row: &mut Ro
             at_most: at_most / 2,
         },
         other => other,
-    };
+    }
+}
+
+/// Runs an equal number of episodes for mini-pages over leaves in this store and for the ring
+/// alone.
+fn by_events_of_bf(store: PageStoreKind, seed: u64, budget: Budget, row: &mut Row) {
+    let part = half(budget);
     let report = mini::run_mixed(store, seed, part);
     let actions = [&mini::ALONE[..], &mini::TOGETHER].concat();
     note_tally(row, "mini-pages", &report.tally, &actions);
@@ -517,28 +516,27 @@ fn by_events_of_bf(store: PageStoreKind, seed: u64, budget: Budget, row: &mut Ro
         .map(|(episode, refusal)| refusal.in_words(&format!("the ring, {episode:?}")));
 }
 
-fn by_events_of_shadows(
+/// Runs an equal number of episodes for shadowed pages and for the redo log.
+fn by_events_of_blocks(
     variant: shadow::Variant,
-    (seed, budget): (u64, Budget),
-    stores: &Kept,
+    part: (u64, Budget),
+    stores: &block_events::Stores,
     row: &mut Row,
 ) {
-    let began = std::time::Instant::now();
-    let report = kept(&stores.shadows, || shadow::setups(variant))
-        .and_then(|setups| shadow::run_on(setups, seed, budget.less(began.elapsed())));
-    let report = match report {
-        Ok(report) => report,
-        Err(e) => {
-            row.finding = Some(finding(Check::Error, "an episode", "no error", e));
+    for run in [block_events::of_pages, block_events::of_log] {
+        match run(variant, part, stores) {
+            Ok(judged) => {
+                note_tally(row, judged.part, &judged.tally, &judged.actions);
+                row.runs += judged.episodes;
+                row.interrupted += judged.interrupted;
+                row.finding = judged.finding;
+            }
+            Err(e) => row.finding = Some(finding(Check::Error, "an episode", "no error", e)),
+        }
+        if row.finding.is_some() {
             return;
         }
-    };
-    note_tally(row, "pages", &report.tally, &variant.labels());
-    row.runs = report.episodes;
-    row.interrupted = report.interrupted;
-    row.finding = report.refusal.map(|((setup, seed), refusal)| {
-        refusal.in_words(&format!("the episode of seed {seed} on store {setup}"))
-    });
+    }
 }
 
 /// Records what a part has done, and which actions it never took.

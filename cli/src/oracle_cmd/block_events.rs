@@ -1,0 +1,101 @@
+//! Mode `events` on stores whose blocks are judged: shadowed pages, and the redo log.
+
+use std::cell::OnceCell;
+use std::fmt::Debug;
+use std::time::Instant;
+
+use treering_engine::Result as EngineResult;
+use treering_oracle::{Engine, Finding};
+use treering_specs::conformance::refused::{Refusal, Report, Tally};
+use treering_specs::conformance::{Budget, redo, shadow};
+
+/// The stores that episodes begin with, once they are built.
+#[derive(Default)]
+pub(super) struct Stores {
+    shadows: OnceCell<Vec<shadow::Setup>>,
+    logs: OnceCell<Vec<redo::Setup>>,
+}
+
+/// Returns the kept value, building it first if necessary.
+pub(super) fn kept<T>(
+    cell: &OnceCell<T>,
+    make: impl FnOnce() -> EngineResult<T>,
+) -> EngineResult<&T> {
+    if let Some(made) = cell.get() {
+        return Ok(made);
+    }
+    let made = make()?;
+    Ok(cell.get_or_init(|| made))
+}
+
+/// The variant of the page store, if its pages are shadowed.
+pub(super) fn shadows(engine: &dyn Engine) -> Option<shadow::Variant> {
+    match engine.name().as_str() {
+        "btree:shadow" => Some(shadow::Variant::Plain),
+        "bminus" => Some(shadow::Variant::BMinus),
+        _ => None,
+    }
+}
+
+/// What the mirror makes of episodes.
+pub(super) struct Judged {
+    pub(super) part: &'static str,
+    pub(super) tally: Tally,
+    /// The actions that should be taken.
+    pub(super) actions: Vec<&'static str>,
+    pub(super) episodes: u64,
+    pub(super) interrupted: u64,
+    pub(super) finding: Option<Finding>,
+}
+
+fn judged<H: Debug, A: Debug>(
+    part: &'static str,
+    actions: Vec<&'static str>,
+    report: Report<(usize, u64), Refusal<H, A>>,
+) -> Judged {
+    let what = |(store, seed)| format!("{part}, the episode of seed {seed} on store {store}");
+    let refusal = report.refusal;
+    Judged {
+        part,
+        tally: report.tally,
+        actions,
+        episodes: report.episodes,
+        interrupted: report.interrupted,
+        finding: refusal.map(|(episode, refusal)| refusal.in_words(&what(episode))),
+    }
+}
+
+/// Runs episodes of shadowed pages.
+///
+/// # Errors
+/// The engine's own. None is expected.
+pub(super) fn of_pages(
+    variant: shadow::Variant,
+    (seed, budget): (u64, Budget),
+    stores: &Stores,
+) -> EngineResult<Judged> {
+    let began = Instant::now();
+    let setups = kept(&stores.shadows, || shadow::setups(variant))?;
+    let report = shadow::run_on(setups, seed, budget.less(began.elapsed()))?;
+    Ok(judged("pages", variant.labels(), report))
+}
+
+/// Runs episodes of the redo log: `bminus` has a sparse one, on a drive that tears blocks; others
+/// choose a form at each opening.
+///
+/// # Errors
+/// As [`of_pages`].
+pub(super) fn of_log(
+    variant: shadow::Variant,
+    (seed, budget): (u64, Budget),
+    stores: &Stores,
+) -> EngineResult<Judged> {
+    let began = Instant::now();
+    let variant = match variant {
+        shadow::Variant::BMinus => redo::Variant::Torn,
+        shadow::Variant::Plain => redo::Variant::Mixed,
+    };
+    let setups = kept(&stores.logs, || redo::setups(variant))?;
+    let report = redo::run_on(setups, seed, budget.less(began.elapsed()))?;
+    Ok(judged("redo log", redo::taken(), report))
+}
