@@ -373,7 +373,7 @@ fn rounds() -> u64 {
     std::env::var("TREERING_CRASH_SEEDS")
         .ok()
         .and_then(|n| n.parse().ok())
-        .unwrap_or(3)
+        .unwrap_or(1)
 }
 
 /// Both trees, two page sizes, all seeds.
