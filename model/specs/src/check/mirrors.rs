@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use stateright::{Checker, HasDiscoveries};
-
+use super::visit::visit;
 use super::walks::{self, Walked};
 use super::{cpu, explorer};
 use crate::ghosts::{self, Projection};
@@ -83,8 +82,7 @@ pub struct Run {
 
 /// A mirror with its types erased.
 pub trait AnyMirror: Send + Sync {
-    /// Checks the invariants with stateright, breadth first, until one is violated. With several
-    /// threads, the depth is not exact.
+    /// Checks the invariants in all states, breadth first, until one is violated.
     fn run(&self, threads: usize) -> Run;
     /// Checks the invariants on random walks, until one is violated.
     fn walk_at_random(&self, walks: u64) -> Walked;
@@ -105,8 +103,6 @@ pub trait AnyMirror: Send + Sync {
     fn walk(&self, steps: &[Step], property: &str) -> Result<(), String>;
     /// The mirror's own action for each step of a behaviour, with its parameters.
     fn acted(&self, steps: &[Step]) -> Vec<Option<String>>;
-    /// The size of a state in bytes.
-    fn state_bytes(&self) -> usize;
     /// Serves Stateright Explorer. Returns only when the process ends.
     fn serve(&self, address: SocketAddr);
 }
@@ -120,17 +116,13 @@ impl<M: Mirror> AnyMirror for Typed<M> {
 
     fn run(&self, threads: usize) -> Run {
         let (clock, processor) = (std::time::Instant::now(), cpu::own());
-        let checker = (self.0.clone().checker())
-            .finish_when(HasDiscoveries::AnyFailures)
-            .threads(threads)
-            .spawn_bfs()
-            .join();
+        let visited = visit(&self.0, threads);
         Run {
-            distinct: checker.unique_state_count() as u64,
-            depth: checker.max_depth() as u64,
+            distinct: visited.distinct,
+            depth: visited.depth,
             elapsed: clock.elapsed(),
             cpu: cpu::since(processor, cpu::own()),
-            violated: !checker.discoveries().is_empty(),
+            violated: visited.violated,
         }
     }
 
@@ -160,10 +152,6 @@ impl<M: Mirror> AnyMirror for Typed<M> {
 
     fn acted(&self, steps: &[Step]) -> Vec<Option<String>> {
         acted(&self.0, steps)
-    }
-
-    fn state_bytes(&self) -> usize {
-        size_of::<M::State>()
     }
 
     fn serve(&self, address: SocketAddr) {

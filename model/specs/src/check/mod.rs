@@ -19,6 +19,7 @@ pub mod sources;
 pub mod story;
 pub mod suite;
 pub mod tools;
+mod visit;
 mod walks;
 
 pub use scratch::abandon;

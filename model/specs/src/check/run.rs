@@ -350,7 +350,7 @@ pub fn mirror(
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let run = mirror.run(if large { cores } else { 1 });
         findings.distinct = Some(run.distinct);
-        findings.depth = Some(run.depth).filter(|_| !large);
+        findings.depth = Some(run.depth);
         time = Time {
             elapsed: run.elapsed,
             cpu: run.cpu,

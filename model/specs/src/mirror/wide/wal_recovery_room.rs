@@ -17,9 +17,9 @@ pub(crate) const PER_BLOCK: usize = 8;
 /// The largest value, and so the maximum number of writes.
 pub(crate) const VALUES: N = N::MAX - 1;
 
-/// Room for the versions of a place. A page is rarely written twice between two flushes, and only
-/// in recovery.
-pub(crate) const VERSIONS: usize = 8;
+/// Room for the versions of a place. A page is rarely written twice between two flushes, but a
+/// flush may wait long for a processor.
+pub(crate) const VERSIONS: usize = 24;
 pub(crate) const BUFFER: usize = PLACES * PER_BLOCK;
 
 /// A log record: key and value.
