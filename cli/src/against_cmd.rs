@@ -12,9 +12,10 @@ use treering_specs::check::suite::SuiteError;
 use treering_specs::conformance::cover::{self, Cover};
 use treering_specs::conformance::refused::Refusal;
 use treering_specs::conformance::situations::{self, Situations};
-use treering_specs::conformance::{cow, leaf, lodge, mini, redo, ring, shadow};
+use treering_specs::conformance::{cow, leaf, lodge, mini, redo, ring, shadow, snapshot};
 use treering_specs::mirror::circular_buffer::CircularBuffer;
 use treering_specs::mirror::copy_on_write::CopyOnWrite;
+use treering_specs::mirror::index_snapshot::IndexSnapshot;
 use treering_specs::mirror::leaf_buffering::LeafBuffering;
 use treering_specs::mirror::mini_page::MiniPage;
 use treering_specs::mirror::page_shadowing::PageShadowing;
@@ -28,9 +29,10 @@ use crate::output::{self, Output, say};
 use crate::specs::specs_folder;
 
 /// The specs whose code the engine contains.
-const WITH_ENGINE: [&str; 8] = [
+const WITH_ENGINE: [&str; 9] = [
     CircularBuffer::SPEC,
     CopyOnWrite::SPEC,
+    IndexSnapshot::SPEC,
     LeafBuffering::SPEC,
     MiniPage::SPEC,
     PageShadowing::SPEC,
@@ -144,6 +146,13 @@ fn against(spec: &str, model: &BoundedModel, budget: Option<Duration>) -> Result
             cover.never(&never),
             cow::cover::why_not,
         ));
+    }
+    if spec == IndexSnapshot::SPEC {
+        let mirror: IndexSnapshot = mirror(model)?;
+        let cover = snapshot::cover::run(&mirror, SEED, budget.unwrap_or(EPISODES));
+        let cover = cover.map_err(|e| failure::engine("a store", e))?;
+        let never = cover.never(&snapshot::NEVER);
+        return Ok(heard(spec, &cover, never, snapshot::cover::why_not));
     }
     let limit = budget.unwrap_or(WALKS);
     let cover = if spec == CircularBuffer::SPEC {

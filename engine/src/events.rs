@@ -16,8 +16,9 @@
 //! ```
 //!
 //! A store with page shadowing has a protocol of its own, `specs/page_shadowing`, with its own
-//! events ([`Shadow`]). So has the copy-on-write store, `specs/copy_on_write` ([`Cow`]), and the
-//! log's blocks, `specs/redo_log` ([`Redo`]).
+//! events ([`Shadow`]). So has the copy-on-write store, `specs/copy_on_write` ([`Cow`]), the log's
+//! blocks, `specs/redo_log` ([`Redo`]), and the structure of the tree with the snapshot of its
+//! index, `specs/index_snapshot` ([`Snapshot`]).
 //!
 //! An observer is called under the latch or lock that orders the event among those that it could
 //! race with. So the order of calls is an order in which things happened. The observer must not
@@ -33,8 +34,10 @@
 //! Without an observer, the cost is one branch on a field that is never written.
 
 mod redo;
+mod snapshot;
 
 pub use self::redo::Redo;
+pub use self::snapshot::{Snapshot, chain_sum, fence_name};
 use crate::sync::Arc;
 use crate::types::{Lsn, PageId};
 
@@ -194,10 +197,12 @@ pub enum Event {
     Opened,
     /// A step of a store with page shadowing, or of its device.
     Shadow(Shadow),
-    /// A step of a copy-on-write store, or of the index snapshot.
+    /// A step of a copy-on-write store.
     Cow(Cow),
     /// A step of the log with its blocks.
     Redo(Redo),
+    /// A step of the tree's structure, or of the index snapshot.
+    Snapshot(Snapshot),
 }
 
 /// One step of a store with page shadowing.
@@ -282,17 +287,16 @@ pub enum Shadow {
     DeviceFlushFailed,
 }
 
-/// One step of a copy-on-write store, with those of the index snapshot, whose places it shares.
+/// One step of a copy-on-write store.
 ///
 /// | event | action of the spec | emitted |
 /// |---|---|---|
 /// | [`WritesImage`](Cow::WritesImage) | `WriteImage` | before the write |
 /// | [`WritesTable`](Cow::WritesTable) | `NameImage`, `WriteTable`, part of `FreePage` | before the write, after the flush that precedes it |
 /// | [`TableWritten`](Cow::TableWritten) | `FinishTable` | after the flush, before the places left are trimmed |
-/// | [`WritesSnapshot`](Cow::WritesSnapshot) | `WriteSnapshot` | before the write |
 ///
-/// They are reported under the store's write lock, except for the snapshot, which is reported under
-/// the checkpointer's. The superblock's steps are those of [`Event`].
+/// They are reported under the store's write lock. The chunks of a snapshot share its places:
+/// [`Snapshot::WritesChunk`] is `WriteSnapshot`. The superblock's steps are those of [`Event`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cow {
     /// A page is about to be written to a free slot.
@@ -308,13 +312,6 @@ pub enum Cow {
     WritesTable,
     /// The blocks are durable.
     TableWritten,
-    /// A chunk of the index snapshot is about to be written.
-    WritesSnapshot {
-        /// The number of the checkpoint.
-        number: u64,
-        /// The slot.
-        slot: u64,
-    },
 }
 
 /// Receives the steps of a store, from whichever thread performs them; or those of a part with its

@@ -40,6 +40,21 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("snapshot-freed-early", "store_crash"),
     // A snapshot is believed if its number and its number of entries are right.
     ("snapshot-sum-unchecked", "lib"),
+    // Or whatever chunk is there.
+    ("snapshot-believed", "lib"),
+    // The superblock is written while the chunks may still be in flight; or before the records are
+    // durable that build the pages in them.
+    ("snapshot-not-flushed", "store_crash"),
+    ("snapshot-before-log", "store_crash"),
+    // An entry promises a newer image than there is.
+    ("snapshot-version-ahead", "store_crash"),
+    // Redo begins where the snapshot ends, and not where the checkpoint began.
+    ("redo-from-snapshot", "store_crash"),
+    // Redo leaves the index as the snapshot has it: fences that are new or gone.
+    ("redo-skips-new-fences", "store_crash"),
+    ("redo-keeps-gone-fences", "store_crash"),
+    // Redo builds a page where a chunk is that another crash needs.
+    ("redo-builds-over-chunk", "store_crash"),
     // Long values. A log record refers to one that is not durable.
     ("overflow-not-synced-before-log", "store_crash"),
     // The place of a long value is reused before the record that replaced it is durable.

@@ -1,4 +1,5 @@
-//! Mode `events` on stores whose blocks are judged: shadowed pages, and the redo log.
+//! Mode `events` on stores whose blocks are judged: shadowed pages, the redo log, and the tree with
+//! the snapshot of its index.
 
 use std::cell::OnceCell;
 use std::fmt::Debug;
@@ -7,13 +8,14 @@ use std::time::Instant;
 use treering_engine::Result as EngineResult;
 use treering_oracle::{Engine, Finding};
 use treering_specs::conformance::refused::{Refusal, Report, Tally};
-use treering_specs::conformance::{Budget, redo, shadow};
+use treering_specs::conformance::{Budget, Variant, redo, shadow, snapshot};
 
 /// The stores that episodes begin with, once they are built.
 #[derive(Default)]
 pub(super) struct Stores {
     shadows: OnceCell<Vec<shadow::Setup>>,
     logs: OnceCell<Vec<redo::Setup>>,
+    tree: OnceCell<snapshot::Setup>,
 }
 
 /// Returns the kept value, building it first if necessary.
@@ -54,6 +56,15 @@ fn judged<H: Debug, A: Debug>(
     report: Report<(usize, u64), Refusal<H, A>>,
 ) -> Judged {
     let what = |(store, seed)| format!("{part}, the episode of seed {seed} on store {store}");
+    judged_as(part, actions, report, what)
+}
+
+fn judged_as<E, H: Debug, A: Debug>(
+    part: &'static str,
+    actions: Vec<&'static str>,
+    report: Report<E, Refusal<H, A>>,
+    what: impl Fn(E) -> String,
+) -> Judged {
     let refusal = report.refusal;
     Judged {
         part,
@@ -98,4 +109,28 @@ pub(super) fn of_log(
     let setups = kept(&stores.logs, || redo::setups(variant))?;
     let report = redo::run_on(setups, seed, budget.less(began.elapsed()))?;
     Ok(judged("redo log", redo::taken(), report))
+}
+
+/// Runs episodes of the tree and of the snapshot of its index, if the store has its pages in place:
+/// in the spec, page *n* is in slot *n*.
+///
+/// # Errors
+/// As [`of_pages`].
+pub(super) fn of_tree(
+    variant: Variant,
+    (seed, budget): (u64, Budget),
+    stores: &Stores,
+) -> EngineResult<Option<Judged>> {
+    if variant != Variant::InPlace {
+        return Ok(None);
+    }
+    let began = Instant::now();
+    let setup = kept(&stores.tree, snapshot::Setup::new)?;
+    let report = snapshot::run_on(setup, seed, budget.less(began.elapsed()))?;
+    let part = "index snapshot";
+    let what = |(seed, losses)| match losses {
+        None => format!("{part}, the episode of seed {seed}"),
+        Some(n) => format!("{part}, the episode of seed {seed}, which loses a write in {n}"),
+    };
+    Ok(Some(judged_as(part, snapshot::taken(), report, what)))
 }

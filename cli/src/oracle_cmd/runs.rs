@@ -435,9 +435,11 @@ fn by_events(engine: &dyn Engine, plan: &Plan, stores: &Kept, row: &mut Row) {
     let Some(variant) = variant(engine) else {
         return;
     };
+    let both = variant == Variant::InPlace;
+    let part = if both { half(budget) } else { budget };
     let report =
         block_events::kept(&stores.setups, || events::setups(variant)).and_then(|setups| {
-            let budget = budget.less(began.elapsed());
+            let budget = part.less(began.elapsed());
             events::run_on(setups, Cast::Mixed(WITH_THREADS), plan.seed, budget)
         });
     let report = match report {
@@ -474,6 +476,25 @@ fn by_events(engine: &dyn Engine, plan: &Plan, stores: &Kept, row: &mut Row) {
         let what = format!("the episode of seed {seed}");
         refusal.in_words(&what)
     });
+    if row.finding.is_none() {
+        let judged = block_events::of_tree(variant, (plan.seed, part), &stores.blocks);
+        note_judged(row, judged);
+        row.elapsed = began.elapsed();
+    }
+}
+
+/// Adds what a part has done, if there is such a part.
+fn note_judged(row: &mut Row, judged: treering_engine::Result<Option<block_events::Judged>>) {
+    match judged {
+        Ok(None) => {}
+        Ok(Some(judged)) => {
+            note_tally(row, judged.part, &judged.tally, &judged.actions);
+            row.runs += judged.episodes;
+            row.interrupted += judged.interrupted;
+            row.finding = judged.finding;
+        }
+        Err(e) => row.finding = Some(finding(Check::Error, "an episode", "no error", e)),
+    }
 }
 
 /// The budget of one of two parts: half of the time.
@@ -524,15 +545,7 @@ fn by_events_of_blocks(
     row: &mut Row,
 ) {
     for run in [block_events::of_pages, block_events::of_log] {
-        match run(variant, part, stores) {
-            Ok(judged) => {
-                note_tally(row, judged.part, &judged.tally, &judged.actions);
-                row.runs += judged.episodes;
-                row.interrupted += judged.interrupted;
-                row.finding = judged.finding;
-            }
-            Err(e) => row.finding = Some(finding(Check::Error, "an episode", "no error", e)),
-        }
+        note_judged(row, run(variant, part, stores).map(Some));
         if row.finding.is_some() {
             return;
         }

@@ -29,7 +29,7 @@ pub(crate) use write_back::SweepState;
 use crate::cache::{Cache, Fix, FreeFrame, ReadGuard, WriteGuard};
 use crate::device::Volume;
 use crate::error::{Error, Result};
-use crate::events::Event;
+use crate::events::{Event, Snapshot};
 use crate::layout::Layout;
 use crate::mutation;
 use crate::overflow::Overflow;
@@ -192,7 +192,10 @@ impl Pager {
     pub(crate) fn leaf_entry(&self, page: PageId) -> Leaf {
         Leaf {
             page,
-            version: self.pages.version(page),
+            version: match mutation::on("snapshot-version-ahead") {
+                true => self.log.end(),
+                false => self.pages.version(page),
+            },
             pointers: self.overflow.may_be_in(page),
         }
     }
@@ -210,10 +213,10 @@ impl Pager {
             .position(|(lsn, _)| *lsn <= durable || mutation::on("free-before-durable"))
         {
             // Before the id can be reused.
-            self.overflow.unmark(pending[at].1);
-            self.pages
-                .free(pending[at].1)
-                .inspect_err(|e| self.poison(e))?;
+            let page = pending[at].1;
+            (self.volume).tell(|| Event::Snapshot(Snapshot::FreesPage { page }));
+            self.overflow.unmark(page);
+            self.pages.free(page).inspect_err(|e| self.poison(e))?;
             pending.swap_remove(at);
             freed += 1;
             self.counters.freed.fetch_add(1, Ordering::Relaxed);

@@ -20,9 +20,10 @@
 //! bytes per leaf, and one superblock.
 
 use crate::error::Result;
-use crate::events::Event;
+use crate::events::{self, Event};
 use crate::layout::{Slot, Superblock};
 use crate::mutation;
+use crate::pager::Pager;
 use crate::pages::PageStore;
 use crate::snapshot::{self, Chain};
 use crate::sync::Mutex;
@@ -218,17 +219,30 @@ impl Checkpointer {
             number: sequence,
         };
         let written = snapshot::write(chain, &pager.pages, |visit| {
-            tree.leaves()
-                .index
-                .for_each(|fence, page| visit(fence, pager.leaf_entry(page)));
+            tree.leaves().index.for_each(|fence, page| {
+                tell(pager, || events::Snapshot::ReadsFence {
+                    fence: events::fence_name(fence),
+                    page,
+                });
+                let leaf = pager.leaf_entry(page);
+                let version = leaf.version;
+                tell(pager, || events::Snapshot::AddsEntry { page, version });
+                visit(fence, leaf);
+            });
         })?;
         // Written after the snapshot: the table must name images at least as new as the snapshot
         // does.
         let flushed = (pager.pages.persist_table())
-            .and_then(|()| pager.flush_log(pager.log.end()))
+            .and_then(|()| match mutation::on("snapshot-before-log") {
+                true => Ok(()),
+                false => pager.flush_log(pager.log.end()),
+            })
             .and_then(|()| {
                 pager.volume.tell(|| Event::PagesWritten { begin });
-                pager.volume.flush()
+                match mutation::on("snapshot-not-flushed") {
+                    true => Ok(()),
+                    false => pager.volume.flush(),
+                }
             });
         if let Err(e) = flushed {
             // Nothing names the new snapshot, so free its slots. The first error is returned;
@@ -243,7 +257,10 @@ impl Checkpointer {
         let superblock = Superblock {
             sequence,
             redo_epoch,
-            redo_start: begin,
+            redo_start: match mutation::on("redo-from-snapshot") {
+                true => pager.log.end(),
+                false => begin,
+            },
             snapshot_head: written.head,
             snapshot: written.content,
             snapshot_number: sequence,
@@ -260,14 +277,19 @@ impl Checkpointer {
             },
             ..state.superblock
         };
+        if mutation::on("snapshot-freed-early") {
+            free_chunks(pager, std::mem::take(&mut state.snapshot_slots))?;
+        }
+        tell(pager, || events::Snapshot::WritesSuper {
+            number: sequence,
+            head: superblock.snapshot_head.0,
+            entries: superblock.snapshot.entries,
+            sum: superblock.snapshot.sum,
+        });
         pager.volume.tell(|| Event::SuperblockWriting {
             epoch: superblock.epoch,
-            redo_start: begin,
+            redo_start: superblock.redo_start,
         });
-        if mutation::on("snapshot-freed-early") {
-            let mut old = std::mem::take(&mut state.snapshot_slots).into_iter();
-            old.try_for_each(|slot| pager.pages.free_slot(slot))?;
-        }
         let recorded = (pager.volume).write(superblock.lba(), &superblock.encode(), IoClass::Extra);
         if let Err(e) = recorded {
             state.abandoned.extend(written.slots);
@@ -283,8 +305,7 @@ impl Checkpointer {
         state.superblock = superblock;
         let mut old = std::mem::replace(&mut state.snapshot_slots, written.slots);
         old.append(&mut state.abandoned);
-        old.into_iter()
-            .try_for_each(|slot| pager.pages.free_slot(slot))?;
+        free_chunks(pager, old)?;
         pager.log.truncate(begin)?;
         pager.free_retired()?;
         // The log rewrites its blocks over and over. Keep them allocated, or every flush would pay
@@ -295,4 +316,16 @@ impl Checkpointer {
             .reclaim(log..Lba(log.0 + pager.layout.log_blocks));
         Ok(())
     }
+}
+
+/// Frees the chunks of a snapshot that no superblock names any more.
+fn free_chunks(pager: &Pager, slots: Vec<Slot>) -> Result<()> {
+    slots.into_iter().try_for_each(|slot| {
+        tell(pager, || events::Snapshot::FreesChunk { slot: slot.0 });
+        pager.pages.free_slot(slot)
+    })
+}
+
+fn tell(pager: &Pager, event: impl FnOnce() -> events::Snapshot) {
+    pager.volume.tell(|| Event::Snapshot(event()));
 }

@@ -25,7 +25,7 @@ const BUGS: [Bug; 8] = [
         Variant::Checkpoints,
         &[
             ("WritesImage", "WriteImage"),
-            ("WritesSnapshot", "WriteSnapshot"),
+            ("WritesChunk", "WriteSnapshot"),
             ("Crashed", "slot"),
         ],
     ),
@@ -47,7 +47,7 @@ const BUGS: [Bug; 8] = [
     (
         "checkpoint-skips-pages",
         Variant::Each,
-        &[("WritesSnapshot", "WriteSnapshot")],
+        &[("WritesChunk", "WriteSnapshot")],
     ),
     (
         "truncate-before-superblock",

@@ -31,7 +31,7 @@ mod smo;
 
 use crate::cache::{Fix, ReadGuard, WriteGuard};
 use crate::error::{Error, Result};
-use crate::events::Event;
+use crate::events::{Event, Snapshot};
 use crate::index::Index;
 use crate::kv::Visitor;
 use crate::mutation;
@@ -432,6 +432,10 @@ impl BTree {
             }
             let view = leaf.view();
             self.note_if_empty(&view);
+            self.tell(|| Snapshot::Copies {
+                page: view.page_id(),
+                back: false,
+            });
             let prefix = view.prefix();
             (view.iter_from(at)).for_each(|(suffix, value)| rows.push(&[prefix, &suffix], value));
             Ok(view.upper_fence().map(<[u8]>::to_vec))
@@ -464,6 +468,7 @@ impl BTree {
                 let end = before.map_or(view.count(), |key| {
                     view.search(key).unwrap_or_else(|place| place)
                 });
+                self.tell(|| Snapshot::Copies { page, back: true });
                 let (prefix, records) = (view.prefix(), view.iter().take(end));
                 records.for_each(|(suffix, value)| rows.push(&[prefix, &suffix], value));
                 return Ok(lower);

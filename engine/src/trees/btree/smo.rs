@@ -12,6 +12,7 @@ use super::log_room::Room;
 use super::{Attempt, BTree, Keep};
 use crate::cache::WriteGuard;
 use crate::error::{Error, Result};
+use crate::events::{Event, Snapshot, fence_name};
 use crate::mutation;
 use crate::node::{PageLayout, Remedy, SplitPlan, records};
 use crate::pager::Spare;
@@ -156,12 +157,19 @@ impl BTree {
             upper: upper.as_deref(),
             records: &moved,
         })?;
+        self.tell(|| Snapshot::Splits {
+            lsn,
+            left: left_id,
+            right: right_id,
+            fence: fence_name(&plan.separator),
+        });
         left.edit()
             .split_into(&mut right.edit(), right_id, plan)
             .map_err(|refused| self.impossible(left_id, &refused))?;
         self.changed(&mut left, left_id, lsn);
         self.changed(&mut right, right_id, lsn);
         self.index.insert(&plan.separator, right_id);
+        self.tell(|| Snapshot::Indexed { lsn });
         self.fence_bytes
             .fetch_add(plan.separator.len() as u64, Ordering::Relaxed);
         self.splits.fetch_add(1, Ordering::Relaxed);
@@ -237,6 +245,12 @@ impl BTree {
             upper: upper.as_deref(),
             records: &moved,
         })?;
+        self.tell(|| Snapshot::Merges {
+            lsn,
+            left: left_id,
+            right: right_id,
+            fence: fence_name(&right_lower),
+        });
         left.edit()
             .absorb(upper.as_deref(), records)
             .map_err(|refused| self.impossible(left_id, &refused))?;
@@ -245,6 +259,7 @@ impl BTree {
         self.fence_bytes
             .fetch_sub(right_lower.len() as u64, Ordering::Relaxed);
         self.pager.retire(right, right_id, lsn);
+        self.tell(|| Snapshot::Indexed { lsn });
         self.merges.fetch_add(1, Ordering::Relaxed);
         self.adapt(left_id, &mut left)?;
         if left.view().is_three_quarters_free() {
@@ -252,5 +267,10 @@ impl BTree {
             self.notes.note(left_id);
         }
         Ok(Merge::Done)
+    }
+
+    /// Reports a step of the tree's structure.
+    pub(super) fn tell(&self, event: impl FnOnce() -> Snapshot) {
+        self.pager.volume.tell(|| Event::Snapshot(event()));
     }
 }

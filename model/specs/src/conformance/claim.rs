@@ -60,7 +60,7 @@ impl Judge {
             Heard::Crashed(survey) => self.left_claim(Some(survey), done),
             Heard::Restarted(_) => Err("the end of a process is no step of the spec".into()),
             Heard::Engine(event) => self.engine_claim(entry, *event, done),
-            Heard::Log(_) => Err("the spec has no such event".into()),
+            Heard::Log(_) | Heard::Tree(_) => Err("the spec has no such event".into()),
         }
     }
 
@@ -187,7 +187,8 @@ impl Judge {
             | Event::Failed
             | Event::Shadow(_)
             | Event::Cow(_)
-            | Event::Redo(_) => return Err("the spec has no such event".into()),
+            | Event::Redo(_)
+            | Event::Snapshot(_) => return Err("the spec has no such event".into()),
         })
     }
 

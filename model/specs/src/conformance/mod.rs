@@ -103,6 +103,7 @@ pub mod setup;
 pub mod shadow;
 mod shortest;
 pub mod situations;
+pub mod snapshot;
 mod steps;
 mod tears;
 pub mod threads;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use treering_engine::device::{CrashDevice, Image};
-use treering_engine::events::{Cow, Event, Observer, Redo, Shadow};
+use treering_engine::events::{Cow, Event, Observer, Redo, Shadow, Snapshot};
 use treering_engine::sync::Mutex;
 use treering_engine::{LogPacking, Survey};
 
@@ -36,6 +36,25 @@ pub enum Heard {
     Restarted(Arc<Survey>),
     /// What the users of a store whose log is judged do.
     Log(LogUse),
+    /// What the users of a store whose index snapshot is judged do.
+    Tree(TreeUse),
+}
+
+/// What clients and owners of a store do, in terms of its tree.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TreeUse {
+    /// A client calls a scan of all keys; if set, downwards.
+    Scans(bool),
+    /// A client's scan goes on, for at most this many records.
+    Fetches(u64),
+    /// A client's scan returned these keys and versions.
+    Scanned(Vec<(u8, u64)>),
+    /// The device loses the write that the last event announced.
+    Loses,
+    /// The store is opened.
+    Opens,
+    /// The store refuses to open or to read, because of damage.
+    Damaged(String),
 }
 
 /// What clients and owners of a store do, in terms of its log.
@@ -105,9 +124,13 @@ impl Heard {
             Heard::Restarted(_) => "Restarted",
             Heard::Log(LogUse::Appends(_)) => "Appends",
             Heard::Log(LogUse::Leaves) => "Leaves",
-            Heard::Log(LogUse::Opens(_)) => "Opens",
             Heard::Log(LogUse::Dropped) => "Dropped",
-            Heard::Log(LogUse::Damaged(_)) => "Damaged",
+            Heard::Log(LogUse::Damaged(_)) | Heard::Tree(TreeUse::Damaged(_)) => "Damaged",
+            Heard::Log(LogUse::Opens(_)) | Heard::Tree(TreeUse::Opens) => "Opens",
+            Heard::Tree(TreeUse::Scans(_)) => "Scans",
+            Heard::Tree(TreeUse::Fetches(_)) => "Fetches",
+            Heard::Tree(TreeUse::Scanned(_)) => "Scanned",
+            Heard::Tree(TreeUse::Loses) => "Loses",
             Heard::Engine(event) => engine_kind(event),
         }
     }
@@ -146,8 +169,27 @@ fn engine_kind(event: &Event) -> &'static str {
         Event::Cow(Cow::WritesImage { .. }) => "WritesImage",
         Event::Cow(Cow::WritesTable) => "WritesTable",
         Event::Cow(Cow::TableWritten) => "TableWritten",
-        Event::Cow(Cow::WritesSnapshot { .. }) => "WritesSnapshot",
         Event::Redo(event) => redo_kind(event),
+        Event::Snapshot(event) => snapshot_kind(event),
+    }
+}
+
+fn snapshot_kind(event: &Snapshot) -> &'static str {
+    match event {
+        Snapshot::Copies { .. } => "Copies",
+        Snapshot::Splits { .. } => "Splits",
+        Snapshot::Merges { .. } => "Merges",
+        Snapshot::Indexed { .. } => "Indexed",
+        Snapshot::FreesPage { .. } => "FreesPage",
+        Snapshot::Begins { .. } => "Begins",
+        Snapshot::ReadsFence { .. } => "ReadsFence",
+        Snapshot::AddsEntry { .. } => "AddsEntry",
+        Snapshot::WritesChunk { .. } => "WritesChunk",
+        Snapshot::WritesSuper { .. } => "WritesSuper",
+        Snapshot::FreesChunk { .. } => "FreesChunk",
+        Snapshot::Takes { .. } => "Takes",
+        Snapshot::ReadChunk { .. } => "ReadChunk",
+        Snapshot::Built { .. } => "Built",
     }
 }
 
@@ -210,6 +252,8 @@ struct State {
     entries: Vec<Entry>,
     writes: u64,
     trap: Option<Trap>,
+    /// Whether the trap ends the process, and the device lives on.
+    kills: bool,
     /// What the crash of the trap left. Nothing more is recorded once it is set.
     image: Option<Image>,
     /// The part whose own events are recorded too.
@@ -228,6 +272,7 @@ enum Part {
     ShadowedPages,
     CopyOnWrite,
     Log,
+    Tree,
 }
 
 impl Part {
@@ -240,6 +285,10 @@ impl Part {
             Event::Shadow(_) => self == Part::ShadowedPages,
             Event::Cow(_) => self == Part::CopyOnWrite,
             Event::Redo(_) => self == Part::Log,
+            Event::Snapshot(Snapshot::WritesChunk { .. }) => {
+                matches!(self, Part::CopyOnWrite | Part::Tree)
+            }
+            Event::Snapshot(_) => self == Part::Tree,
             Event::PageChanged { .. }
             | Event::PageCopied { .. }
             | Event::PageWriting { .. }
@@ -281,6 +330,14 @@ impl Recorder {
     pub(crate) fn of_log() -> Recorder {
         let recorder = Recorder::default();
         recorder.state.lock().part = Part::Log;
+        recorder
+    }
+
+    /// A recorder that also records [`Event::Snapshot`], and flushes of the device.
+    #[must_use]
+    pub(crate) fn of_tree() -> Recorder {
+        let recorder = Recorder::default();
+        recorder.state.lock().part = Part::Tree;
         recorder
     }
 
@@ -340,11 +397,20 @@ impl Recorder {
     /// the possible contents, chosen by `seed`, and records nothing more until
     /// [`Recorder::sprung`].
     pub(crate) fn set_trap(&self, events: u64, device: Arc<CrashDevice>, seed: u64) {
-        self.state.lock().trap = Some(Trap {
+        let mut state = self.state.lock();
+        state.kills = false;
+        state.trap = Some(Trap {
             left: events,
             device,
             seed,
         });
+    }
+
+    /// As [`Recorder::set_trap`], but the process ends, and the device lives on: it has what was
+    /// written last.
+    pub(crate) fn set_kill(&self, events: u64, device: Arc<CrashDevice>) {
+        self.set_trap(events, device, 0);
+        self.state.lock().kills = true;
     }
 
     /// Returns what the trap has caught, if it has sprung. Removes the trap, and records again.
@@ -376,7 +442,10 @@ impl State {
             return;
         }
         let (device, seed) = (trap.device.clone(), trap.seed);
-        self.image = Some(self.cut_power(&device, seed));
+        self.image = Some(match self.kills {
+            true => device.crash(&mut |versions| versions - 1),
+            false => self.cut_power(&device, seed),
+        });
     }
 
     fn cut_power(&self, device: &CrashDevice, seed: u64) -> Image {

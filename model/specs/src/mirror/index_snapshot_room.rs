@@ -1,5 +1,8 @@
 //! The sizes of a state of `IndexSnapshot` for the bounded models, small and flat. A configuration
 //! that needs more is refused.
+//!
+//! The mirror's source is compiled twice, here and in [`super::wide`]; only the sizes in this file
+//! differ.
 
 /// LSNs, values, numbers of superblocks, counts.
 pub(crate) type N = u8;

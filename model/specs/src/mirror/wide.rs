@@ -18,6 +18,10 @@ mod circular_buffer_room;
 pub mod copy_on_write;
 mod copy_on_write_room;
 #[allow(clippy::duplicate_mod)] // On purpose, as the story says.
+#[path = "index_snapshot/mod.rs"]
+pub mod index_snapshot;
+mod index_snapshot_room;
+#[allow(clippy::duplicate_mod)] // On purpose, as the story says.
 #[path = "leaf_buffering/mod.rs"]
 pub mod leaf_buffering;
 mod leaf_buffering_room;

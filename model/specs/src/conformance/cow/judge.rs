@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use treering_engine::events::{Cow, Event, Shadow};
+use treering_engine::events::{Cow, Event, Shadow, Snapshot};
 use treering_engine::{Lsn, PageId};
 
 use super::found::Found;
@@ -271,6 +271,11 @@ impl<'a> Judge<'a> {
                 Ok(())
             }
             (Event::Cow(event), _) => self.cow(event),
+            (Event::Snapshot(Snapshot::WritesChunk { number, slot, .. }), _) => {
+                let next = self.state.number() + 1;
+                same("the snapshot's number", number - self.ahead, next)?;
+                self.take(Action::WriteSnapshot(slot as u8 + 1))
+            }
             (_, Life::Failed) => Ok(()),
             (event, _) => self.serves(client, event),
         }
@@ -327,11 +332,6 @@ impl<'a> Judge<'a> {
                     return Err("the table is not durable".into());
                 }
                 self.take(Action::FinishTable)
-            }
-            Cow::WritesSnapshot { number, slot } => {
-                let next = self.state.number() + 1;
-                same("the snapshot's number", number - self.ahead, next)?;
-                self.take(Action::WriteSnapshot(slot as u8 + 1))
             }
         }
     }

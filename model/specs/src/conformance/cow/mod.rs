@@ -23,8 +23,8 @@
 //!   under `Deferred`
 //! - `ReadPage`, `ChangePage`, `Acknowledge`, `CommitLog`: `PageRead`, `LogAppended`,
 //!   `Acknowledged`, `LogFlushed`
-//! - `WriteImage` .. `FinishTable`, `WriteSnapshot`: see the table at
-//!   [`treering_engine::events::Cow`]
+//! - `WriteImage` .. `FinishTable`: see the table at [`treering_engine::events::Cow`]
+//! - `WriteSnapshot`: `WritesChunk`
 //! - `FlushDevice`, `FailFlush`: `DeviceFlushed`, `DeviceFlushFailed`
 //! - `BeginCheckpoint`, `PersistTable`, `WriteSuper`, `FinishCheckpoint`: `CheckpointBegins`,
 //!   `PagesWritten`, `SuperblockWriting`, `SuperblockFlushed`

@@ -8,13 +8,17 @@
 //! steps.rs       checkpoints, crashes and recovery (IndexSnapshot.tla)
 //! invariants.rs  the invariants, and what must be reachable
 //! values.rs      a state as TLA+ values
+//! situation.rs   describes the part of a state that a step depends on
+//! unbounded.rs   the mirror as the judge of a recording
 //! ```
 
 mod invariants;
 mod redo;
+mod situation;
 mod state;
 mod steps;
 mod tree;
+pub mod unbounded;
 mod values;
 
 use super::index_snapshot_room as room;
@@ -163,6 +167,8 @@ pub struct IndexSnapshot {
     /// only chunks of a tree that never changed are lost; and after a crash there is recovery, and
     /// nothing else.
     apart: bool,
+    /// Whether the first free slot is taken, and `deletes` says which writes are deletes.
+    bounded: bool,
     invariants: Vec<&'static str>,
 }
 
@@ -194,7 +200,7 @@ impl Mirror for IndexSnapshot {
         // A client whose call is outstanding may add one more record after the last number.
         let values = count(config, "Values", LOG + 1 - CLIENTS)?;
         let (key_names, writes) = (numbers(keys), numbers(values));
-        let most = |name| config.int(name, (LOG + 1 - CLIENTS) as u8);
+        let most = |name| config.int(name, (LOG + 1 - CLIENTS) as u8).map(N::from);
         let (max_splits, max_merges) = (most("MaxSplits")?, most("MaxMerges")?);
         if values + usize::from(max_splits + max_merges) > LOG {
             return Err(config.wrong("Values", "with splits and merges, more than the log has"));
@@ -224,11 +230,12 @@ impl Mirror for IndexSnapshot {
             split_keys: subset(config, "SplitKeys", &key_names)?,
             max_splits,
             max_merges,
-            max_checkpoints: config.int("MaxCheckpoints", u8::MAX)?,
-            max_crashes: config.int("MaxCrashes", u8::MAX)?,
-            max_restarts: config.int("MaxRestarts", u8::MAX)?,
-            max_losses: config.int("MaxLosses", u8::MAX)?,
+            max_checkpoints: N::from(config.int("MaxCheckpoints", u8::MAX)?),
+            max_crashes: N::from(config.int("MaxCrashes", u8::MAX)?),
+            max_restarts: N::from(config.int("MaxRestarts", u8::MAX)?),
+            max_losses: N::from(config.int("MaxLosses", u8::MAX)?),
             apart: config.bool("Apart")?,
+            bounded: true,
             invariants: listed(config, &INVARIANTS)?,
             clients,
         })

@@ -78,6 +78,11 @@ impl IndexSnapshot {
     }
 
     pub(super) fn enabled(&self, s: &State, actions: &mut Vec<Action>) {
+        self.enabled_but_crashes(s, actions);
+        self.crashes(s, actions);
+    }
+
+    pub(super) fn enabled_but_crashes(&self, s: &State, actions: &mut Vec<Action>) {
         for c in 0..self.clients.len() as u8 {
             self.client_steps(s, c, actions);
         }
@@ -86,7 +91,6 @@ impl IndexSnapshot {
             self.checkpoint_steps(s, actions);
         }
         self.tree_steps(s, actions);
-        self.crashes(s, actions);
         self.recovery_steps(s, actions);
     }
 
@@ -124,7 +128,7 @@ impl IndexSnapshot {
                 actions.push(Action::AddEntry);
             }
             Step::Version => {
-                if let Some(slot) = self.may_take(s) {
+                for slot in self.may_take(s) {
                     actions.push(Action::AddChunk(slot, false));
                     if may_lose {
                         actions.push(Action::AddChunk(slot, true));
@@ -306,7 +310,7 @@ impl IndexSnapshot {
     }
 
     /// `CutLog`, `Reads` and `ForgetMemory`.
-    fn reads(&self, s: &mut State, n: N) {
+    pub(super) fn reads(&self, s: &mut State, n: N) {
         s.log[usize::from(n)..].fill(Record::default());
         (s.log_len, s.durable) = (n, n);
         let chosen = s.super_dev.newest();

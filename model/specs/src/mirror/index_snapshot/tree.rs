@@ -24,9 +24,11 @@ impl IndexSnapshot {
         self.keys + 1
     }
 
-    /// The slot that may be taken.
-    pub(super) fn may_take(&self, s: &State) -> Option<u8> {
-        self.slots().find(|slot| has(s.free, *slot))
+    /// The slots that may be taken.
+    pub(super) fn may_take(&self, s: &State) -> impl Iterator<Item = u8> + use<> {
+        let (free, bounded) = (s.free, self.bounded);
+        let slots = self.slots().filter(move |slot| has(free, *slot));
+        slots.take(if bounded { 1 } else { usize::MAX })
     }
 
     /// Whether the device may lose a write.
@@ -79,8 +81,16 @@ impl IndexSnapshot {
         let value = s.count(Kind::Put) + 1;
         if has(self.writers, client) && value <= self.values {
             let keys = self.keys().filter(|k| has(self.write_keys, *k));
-            let delete = has(self.deletes, value);
-            actions.extend(keys.map(|k| Action::CallWrite(c, k, delete)));
+            let rest = self.deletes.checked_shr(u32::from(value) - 1);
+            let deletes = rest.is_some_and(|rest| rest & 1 == 1);
+            for k in keys {
+                if !(self.bounded && deletes) {
+                    actions.push(Action::CallWrite(c, k, false));
+                }
+                if !self.bounded || deletes {
+                    actions.push(Action::CallWrite(c, k, true));
+                }
+            }
         }
     }
 
@@ -186,11 +196,11 @@ impl IndexSnapshot {
         let pages = self.slots().filter(|p| has(in_index(&s.index), *p));
         for p in pages {
             let leaf = s.leaf(p);
-            if let Some(right) = self.may_take(s)
-                && s.count(Kind::Split) < self.max_splits
-            {
-                let fences = (leaf.lower + 1..leaf.upper).filter(|f| has(self.split_keys, *f));
-                actions.extend(fences.map(|f| Action::AppendSplit(p, f, right)));
+            if s.count(Kind::Split) < self.max_splits {
+                for right in self.may_take(s) {
+                    let fences = (leaf.lower + 1..leaf.upper).filter(|f| has(self.split_keys, *f));
+                    actions.extend(fences.map(|f| Action::AppendSplit(p, f, right)));
+                }
             }
             if leaf.upper != self.top() && s.count(Kind::Merge) < self.max_merges {
                 let right = s.leaf(find(&s.index, leaf.upper));

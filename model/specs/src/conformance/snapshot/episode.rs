@@ -1,0 +1,445 @@
+//! Episodes: the seeded life of a store from its first leaf on, with clients, background work, ends
+//! of every kind and openings.
+//!
+//! Three clients share one thread, each with one call at a time: a put or delete returns when its
+//! record is in the buffer, and the rest of the call is its `sync`; a scan fetches a few records at
+//! a time. Checkpoints run on a thread of their own, in turns with that one (`drive`). So the seed
+//! decides the order of everything.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use treering_engine::device::{CrashDevice, Image};
+use treering_engine::{Kv, Lsn, PageId, Progress, Result, Store, Task};
+
+use super::drive::Ear;
+use super::judge::{Entry, Heard, Judge, Refusal};
+use super::setup::{KEYS, SLOTS, Setup, bound, key, key_of, value_of};
+use crate::conformance::record::{self, Recorder, TreeUse, on_behalf_of};
+use crate::conformance::refused::Tally;
+use treering_oracle::deadline::Deadline;
+use treering_oracle::random::Random;
+use treering_oracle::value;
+
+/// Clients of an episode.
+pub const CLIENTS: u8 = 3;
+/// The number of openings.
+const LIVES: u64 = 6;
+/// The most steps between an opening and the next end.
+const STEPS: u64 = 120;
+
+/// Receives what was recorded, life by life. An error ends the episode.
+type Hear<'a> = dyn FnMut(Vec<Entry>) -> std::result::Result<bool, Box<Refusal>> + 'a;
+
+/// The activity of a client.
+#[derive(Clone, Debug, Default)]
+enum Client {
+    #[default]
+    Idle,
+    /// Its write is in the log buffer at this LSN.
+    Waits(Lsn),
+    /// Its scan goes on from this bound, and has read these records.
+    Scans {
+        back: bool,
+        at: u8,
+        rows: Vec<(u8, u64)>,
+    },
+}
+
+/// How a life ends.
+enum End {
+    /// A power failure, after which the device holds this.
+    Power(Image),
+    /// The process is killed in the middle of a request, and the device holds this.
+    Killed(Image),
+    /// The process ends between two requests.
+    Process,
+    /// A store reports damage.
+    Damage,
+}
+
+/// A store and its clients.
+struct Episode<'a> {
+    setup: &'a Setup,
+    rng: Random,
+    device: Arc<CrashDevice>,
+    recorder: Arc<Recorder>,
+    ear: Arc<Ear>,
+    clients: [Client; CLIENTS as usize],
+    losses: Option<u64>,
+    /// Whether the trap that is set kills the process.
+    kills: bool,
+}
+
+/// Runs the episode of a seed and judges it. If `losses` is given, the device loses one in so many
+/// writes.
+///
+/// # Errors
+/// The engine's own, at the first opening and when a device is read. No error is expected there.
+pub fn run_episode(
+    setup: &Setup,
+    seed: u64,
+    losses: Option<u64>,
+) -> Result<(Tally, Option<Box<Refusal>>)> {
+    run_until(setup, (seed, losses), &Deadline::never())
+}
+
+/// Like [`run_episode`], but ends when the time is up.
+pub(super) fn run_until(
+    setup: &Setup,
+    of: (u64, Option<u64>),
+    until: &Deadline,
+) -> Result<(Tally, Option<Box<Refusal>>)> {
+    let (judge, refusal) = judged(setup, of, until, false)?;
+    Ok((judge.tally().clone(), refusal))
+}
+
+/// The judge of the episode of a seed, with the situations of all steps.
+pub(super) fn record(
+    setup: &Setup,
+    of: (u64, Option<u64>),
+) -> Result<(Judge<'_>, Option<Box<Refusal>>)> {
+    judged(setup, of, &Deadline::never(), true)
+}
+
+fn judged<'a>(
+    setup: &'a Setup,
+    (seed, losses): (u64, Option<u64>),
+    until: &Deadline,
+    situations: bool,
+) -> Result<(Judge<'a>, Option<Box<Refusal>>)> {
+    let mut rng = Random::new(seed);
+    let device = setup.device();
+    let recorder = Arc::new(Recorder::of_tree());
+    let ear = Ear::new(recorder.clone(), device.clone(), rng.word(), losses);
+    let mut episode = Episode {
+        setup,
+        rng,
+        device,
+        recorder,
+        ear,
+        clients: Default::default(),
+        losses,
+        kills: false,
+    };
+    let mut judge = Judge::new(CLIENTS, setup);
+    if situations {
+        judge.note_situations();
+    }
+    let refusal = episode.run(until, &mut |entries| {
+        judge.hear(entries).map(|()| judge.is_over())
+    })?;
+    Ok((judge, refusal))
+}
+
+fn said(heard: record::Heard, client: Option<u8>) -> Entry {
+    Entry {
+        client,
+        heard: Heard::Said(heard),
+    }
+}
+
+impl Episode<'_> {
+    fn run(&mut self, until: &Deadline, hear: &mut Hear<'_>) -> Result<Option<Box<Refusal>>> {
+        // The store at rest is one whose process has ended.
+        let found = Arc::new(self.setup.look(&self.device)?);
+        let mut entries = vec![Entry {
+            client: None,
+            heard: Heard::Restarted(found),
+        }];
+        for life in 0..LIVES {
+            let end = match self.open(life > 0) {
+                Ok(store) => self.live(store, until),
+                Err(end) => end,
+            };
+            let heard = self.recorder.take().into_iter();
+            entries.extend(heard.map(|entry| said(entry.heard, entry.client)));
+            let damage = matches!(end, End::Damage);
+            if !damage {
+                entries.push(self.bury(end)?);
+            }
+            match hear(std::mem::take(&mut entries)) {
+                Err(refusal) => return Ok(Some(refusal)),
+                Ok(over) if over || damage || until.is_over() => return Ok(None),
+                Ok(_) => {}
+            }
+        }
+        Ok(None)
+    }
+
+    fn hear(&self, client: Option<u8>, what: TreeUse) {
+        self.recorder.hear(client, record::Heard::Tree(what));
+    }
+
+    /// Decides when this life ends, unless it ends by itself: within so many events, or requests.
+    fn set_fate(&mut self, events: u64, requests: u64) {
+        let (n, seed) = (self.rng.below(events), self.rng.word());
+        self.kills = false;
+        match self.rng.below(8) {
+            0..=2 => self.recorder.set_trap(n, self.device.clone(), seed),
+            3 | 4 => {
+                self.kills = true;
+                self.recorder.set_kill(n, self.device.clone());
+            }
+            5 => self.device.cut_power_in(self.rng.below(requests)),
+            _ => {}
+        }
+    }
+
+    /// What has ended this life, if anything has.
+    fn ended(&mut self) -> Option<End> {
+        if let Some(image) = self.recorder.sprung() {
+            return Some(match self.kills {
+                true => End::Killed(image),
+                false => End::Power(image),
+            });
+        }
+        if !self.device.power_is_cut() {
+            return None;
+        }
+        self.recorder.clear_trap();
+        let image = self.recorder.cut_power(&self.device, self.rng.word());
+        Some(End::Power(image))
+    }
+
+    /// Opens the store. That may fail, or a life may end meanwhile.
+    fn open(&mut self, again: bool) -> std::result::Result<Store, End> {
+        let (recorder, device) = (self.recorder.clone(), self.device.clone());
+        self.ear = Ear::new(recorder, device, self.rng.word(), self.losses);
+        self.hear(None, TreeUse::Opens);
+        if again && self.rng.one_in(3) {
+            self.set_fate(90, 60);
+        }
+        let opened = self.setup.open(self.ear.drive.clone(), self.ear.clone());
+        if let Some(end) = self.ended() {
+            if let Ok(store) = opened {
+                store.abandon();
+            }
+            return Err(end);
+        }
+        self.recorder.clear_trap();
+        self.device.cut_power_in(u64::MAX);
+        opened.map_err(|e| {
+            self.hear(None, TreeUse::Damaged(e.to_string()));
+            End::Damage
+        })
+    }
+
+    /// Runs a life from the opening to its end.
+    fn live(&mut self, store: Store, until: &Deadline) -> End {
+        store.abandon_on_drop();
+        self.set_fate(500, 300);
+        let steps = [STEPS / 6, STEPS][self.rng.below(2) as usize];
+        // Some lives add more than they delete.
+        let grows = !self.rng.one_in(3);
+        for _ in 0..steps {
+            if until.is_over() {
+                break;
+            }
+            let done = match self.rng.below(24) {
+                0 => self.checkpoint(&store, grows),
+                _ => self.step(&store, grows),
+            };
+            if let Some(end) = self.ended() {
+                return end;
+            }
+            if let Err(e) = done {
+                self.hear(None, TreeUse::Damaged(e.to_string()));
+                return End::Damage;
+            }
+        }
+        self.end(store)
+    }
+
+    /// The process ends between two requests, in order or not, or the power fails.
+    fn end(&mut self, store: Store) -> End {
+        let choice = self.rng.below(8);
+        let closed = match choice {
+            0 | 1 => store.close(),
+            _ => {
+                drop(store);
+                Ok(())
+            }
+        };
+        if let Some(end) = self.ended() {
+            return end;
+        }
+        self.recorder.clear_trap();
+        if let Err(e) = closed {
+            self.hear(None, TreeUse::Damaged(e.to_string()));
+            return End::Damage;
+        }
+        match choice {
+            0..=4 => End::Process,
+            _ => End::Power(self.recorder.cut_power(&self.device, self.rng.word())),
+        }
+    }
+
+    /// Replaces the device with what the end of a life has left, and records that.
+    fn bury(&mut self, end: End) -> Result<Entry> {
+        self.clients = Default::default();
+        let power = matches!(end, End::Power(_));
+        match end {
+            End::Power(image) | End::Killed(image) => {
+                self.device = Arc::new(CrashDevice::from_image(image));
+            }
+            // A power cut that lies ahead does not come.
+            End::Process | End::Damage => self.device.cut_power_in(u64::MAX),
+        }
+        let found = Arc::new(self.setup.look(&self.device)?);
+        Ok(Entry {
+            client: None,
+            heard: match power {
+                true => Heard::Crashed(found),
+                false => Heard::Restarted(found),
+            },
+        })
+    }
+
+    /// A checkpoint, or some steps of one, in turns with everything else.
+    fn checkpoint(&mut self, store: &Store, grows: bool) -> Result<()> {
+        let whole = !self.rng.one_in(4);
+        let pumps = 1 + self.rng.below(3);
+        let ear = self.ear.clone();
+        let mut failed = None;
+        let done = ear.in_turns(
+            || {
+                for n in 0.. {
+                    let more = store.pump(Task::Checkpoint)? == Progress::More;
+                    if !more || (!whole && n == pumps) {
+                        break;
+                    }
+                }
+                Ok(())
+            },
+            || {
+                for _ in 0..self.rng.below(4) {
+                    if failed.is_none() && !self.device.power_is_cut() {
+                        failed = self.step(store, grows).err();
+                    }
+                }
+            },
+        );
+        match failed {
+            Some(e) => Err(e),
+            None => done,
+        }
+    }
+
+    /// One random step.
+    fn step(&mut self, store: &Store, grows: bool) -> Result<()> {
+        match self.rng.below(24) {
+            0..=3 => {
+                let page = PageId(self.rng.below(SLOTS as u64 / 2));
+                store.write_back_page(page).map(drop)
+            }
+            4 => store.pump(Task::FlushLog).map(drop),
+            5 => store.pump(Task::Merge).map(drop),
+            _ => {
+                let c = self.rng.below(u64::from(CLIENTS)) as u8;
+                self.client_step(store, c, grows)
+            }
+        }
+    }
+
+    fn client_step(&mut self, store: &Store, c: u8, grows: bool) -> Result<()> {
+        let k = 1 + self.rng.below(KEYS.into()) as u8;
+        match std::mem::take(&mut self.clients[usize::from(c)]) {
+            Client::Idle => match self.rng.below(16) {
+                0..=2 => self.get(store, c, k),
+                3 => {
+                    self.scan(c);
+                    Ok(())
+                }
+                n if n < if grows { 7 } else { 12 } => self.delete(store, c, k),
+                _ => self.put(store, c, k),
+            },
+            Client::Waits(lsn) if self.rng.one_in(2) => on_behalf_of(c, || store.sync(lsn)),
+            Client::Scans { back, at, rows } => self.fetch(store, c, (back, at, rows)),
+            waits @ Client::Waits(_) => {
+                self.clients[usize::from(c)] = waits;
+                Ok(())
+            }
+        }
+    }
+
+    fn put(&mut self, store: &Store, c: u8, k: u8) -> Result<()> {
+        let version = self.recorder.call_write(c, k, false);
+        let mut bytes = Vec::new();
+        value_of(&mut bytes, version);
+        let lsn = on_behalf_of(c, || store.put(&key(k), &bytes))?;
+        self.clients[usize::from(c)] = Client::Waits(lsn);
+        Ok(())
+    }
+
+    /// Deletes a key, if it exists: the engine logs nothing otherwise.
+    fn delete(&mut self, store: &Store, c: u8, k: u8) -> Result<()> {
+        if !store.get(&key(k), &mut Vec::new())? {
+            return Ok(());
+        }
+        self.recorder.call_write(c, k, true);
+        let lsn = on_behalf_of(c, || store.delete(&key(k)))?;
+        self.clients[usize::from(c)] = Client::Waits(lsn);
+        Ok(())
+    }
+
+    fn get(&mut self, store: &Store, c: u8, k: u8) -> Result<()> {
+        self.recorder.hear(Some(c), record::Heard::CallGet(k));
+        let mut bytes = Vec::new();
+        let found = on_behalf_of(c, || store.get(&key(k), &mut bytes))?;
+        let version = match found {
+            true => value::version(&bytes).unwrap_or(u64::MAX),
+            false => 0,
+        };
+        self.recorder
+            .hear(Some(c), record::Heard::Answered(version));
+        Ok(())
+    }
+
+    /// A client begins a scan of all keys.
+    fn scan(&mut self, c: u8) {
+        let back = self.rng.one_in(2);
+        self.hear(Some(c), TreeUse::Scans(back));
+        self.clients[usize::from(c)] = Client::Scans {
+            back,
+            at: if back { KEYS + 1 } else { 1 },
+            rows: Vec::new(),
+        };
+    }
+
+    /// A client's scan fetches a few records.
+    fn fetch(&mut self, store: &Store, c: u8, of: (bool, u8, Vec<(u8, u64)>)) -> Result<()> {
+        let (back, mut at, mut rows) = of;
+        let most = [1, 2, 5, 99][self.rng.below(4) as usize];
+        self.hear(Some(c), TreeUse::Fetches(most as u64));
+        let mut fetched = Vec::new();
+        let mut visit = |key: &[u8], bytes: &[u8]| {
+            let version = value::version(bytes).unwrap_or(u64::MAX);
+            fetched.push((key_of(key), version));
+            match fetched.len() < most {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
+        };
+        on_behalf_of(c, || match back {
+            true => {
+                let before = (at <= KEYS).then(|| key(at));
+                store.scan_back(before.as_deref(), &mut visit)
+            }
+            false => store.scan(&bound(at), &mut visit),
+        })?;
+        let ended = fetched.len() < most;
+        if let Some((last, _)) = fetched.last() {
+            at = if back { *last } else { last + 1 };
+        }
+        rows.extend(fetched);
+        // Behind the last key, or before the first, nothing is left to be looked for.
+        if ended || at == if back { 1 } else { KEYS + 1 } {
+            rows.sort_unstable();
+            self.hear(Some(c), TreeUse::Scanned(rows));
+            return Ok(());
+        }
+        self.clients[usize::from(c)] = Client::Scans { back, at, rows };
+        Ok(())
+    }
+}
