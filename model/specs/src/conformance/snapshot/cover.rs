@@ -17,9 +17,17 @@ pub type Cover = situations::Cover<(u64, Option<u64>), Refusal>;
 
 /// The reason why the engine does not take a step in a situation, if it is not merely chance.
 #[must_use]
-pub fn why_not(label: &str, _situation: &str) -> Option<&'static str> {
+pub fn why_not(label: &str, situation: &str) -> Option<&'static str> {
+    let has = |part: &str| situation.contains(part);
+    let changes = has("split ") || has("merge ");
     match label {
         "DescendAgain" => Some("with one thread, no leaf moves from under a descent"),
+        "AppendSplit" if has("nothing moves") => Some("a leaf is split between two records"),
+        "CommitLog" if has("a part") => Some("a flush covers all that was appended"),
+        "BeginCheckpoint" | "BeginSnapshot" if changes => {
+            Some("the other thread would wait for the latches")
+        }
+        "WritePage" if has("redo") => Some("the cache has room for all pages that are redone"),
         _ => None,
     }
 }

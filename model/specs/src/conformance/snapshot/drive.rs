@@ -9,7 +9,7 @@
 //! Only one of the two threads runs at any time, and the seed decides when they change places. So
 //! leaves are split, merged and written while the index is being read, and every episode repeats
 //! exactly. The episode's thread may be in the middle of a split or merge then, with the latches of
-//! the leaves: reading the index needs none.
+//! the leaves: reading the index, and writing the snapshot and the superblock, needs none.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,6 +21,9 @@ use treering_engine::{IoClass, Lba};
 
 use crate::conformance::record::{Heard, Recorder, TreeUse};
 use treering_oracle::random::Random;
+
+/// Chunks are lost so many times as often as pages: there are fewer of them.
+const MORE_CHUNKS: u64 = 6;
 
 /// A device that loses the next write of a class when it is asked to.
 pub(super) struct Drive {
@@ -75,8 +78,8 @@ enum Turn {
     /// The episode's thread, as there is no other.
     #[default]
     Alone,
-    /// The episode's thread. If the flag is set, the other one is reading the index.
-    Episode { reads: bool },
+    /// The episode's thread. The other one rests.
+    Episode,
     /// The checkpoint's thread. If the flag is set, it gives the turn back at the next chance.
     Checkpoint { briefly: bool },
 }
@@ -88,13 +91,13 @@ pub(super) struct Ear {
     turn: Mutex<Turn>,
     changed: Condvar,
     rng: Mutex<Random>,
-    /// The number of writes of pages and chunks that are lost from now on, in so many.
-    losses: Mutex<Option<u64>>,
+    /// One in so many writes of pages is lost, if any, and more of chunks.
+    losses: Option<u64>,
 }
 
 impl Ear {
-    /// Listens to a store on this device. If `losses` is given, one in so many writes of pages and
-    /// chunks is lost.
+    /// Listens to a store on this device. If `losses` is given, one in so many writes of pages is
+    /// lost, and more of chunks.
     pub(super) fn new(
         recorder: Arc<Recorder>,
         device: Arc<CrashDevice>,
@@ -111,7 +114,7 @@ impl Ear {
             turn: Mutex::default(),
             changed: Condvar::new(),
             rng: Mutex::new(Random::new(seed)),
-            losses: Mutex::new(losses),
+            losses,
         })
     }
 
@@ -124,15 +127,19 @@ impl Ear {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives the turn to the other thread, and waits until it comes back, or the other has ended.
+    /// Gives the turn to the other thread, unless that has ended, and waits until it comes back or
+    /// ends.
     fn give(&self, to: Turn) {
         let mut turn = self.turn();
+        if *turn == Turn::Alone {
+            return;
+        }
         *turn = to;
         self.changed.notify_all();
         let mine = CHECKPOINTS.get();
         let waits = |turn: &mut Turn| match turn {
             Turn::Alone => false,
-            Turn::Episode { .. } => mine,
+            Turn::Episode => mine,
             Turn::Checkpoint { .. } => !mine,
         };
         let waited = self.changed.wait_while(turn, waits);
@@ -154,7 +161,7 @@ impl Ear {
                 self.0.changed.notify_all();
             }
         }
-        *self.turn() = Turn::Episode { reads: false };
+        *self.turn() = Turn::Episode;
         std::thread::scope(|scope| {
             let other = scope.spawn(|| {
                 CHECKPOINTS.set(true);
@@ -180,24 +187,23 @@ impl Ear {
     }
 
     /// The checkpoint's thread may rest here.
-    fn rest(&self, reads: bool) {
+    fn rest(&self) {
         let briefly = *self.turn() == Turn::Checkpoint { briefly: true };
         if briefly || self.one_in(3) {
-            self.give(Turn::Episode { reads });
+            self.give(Turn::Episode);
         }
     }
 
     /// The episode's thread may let the checkpoint go on here.
     fn lend(&self) {
-        let reads = *self.turn() == Turn::Episode { reads: true };
-        if reads && self.one_in(2) {
+        let rests = *self.turn() == Turn::Episode;
+        if rests && self.one_in(2) {
             self.give(Turn::Checkpoint { briefly: true });
         }
     }
 
-    fn lose(&self, flag: &AtomicBool) {
-        let losses = *self.losses.lock().unwrap_or_else(PoisonError::into_inner);
-        if losses.is_some_and(|n| self.one_in(n)) {
+    fn lose(&self, flag: &AtomicBool, times: u64) {
+        if self.losses.is_some_and(|n| self.one_in((n / times).max(2))) {
             flag.store(true, Ordering::Relaxed);
             self.recorder.hear(None, Heard::Tree(TreeUse::Loses));
         }
@@ -208,17 +214,18 @@ impl Observer for Ear {
     fn event(&self, event: Event) {
         self.recorder.event(event);
         match event {
-            Event::PageWriting { .. } => self.lose(&self.drive.loses_page),
-            Event::Snapshot(Snapshot::WritesChunk { .. }) => self.lose(&self.drive.loses_chunk),
+            Event::PageWriting { .. } => self.lose(&self.drive.loses_page, 1),
+            Event::Snapshot(Snapshot::WritesChunk { .. }) => {
+                self.lose(&self.drive.loses_chunk, MORE_CHUNKS);
+            }
             _ => {}
         }
         if CHECKPOINTS.get() {
             match event {
                 Event::Snapshot(Snapshot::Begins { .. } | Snapshot::ReadsFence { .. }) => {
-                    self.rest(true);
+                    self.rest();
                 }
-                // What comes then may need what the episode's thread holds.
-                Event::PagesWritten { .. } | Event::SuperblockWritten { .. } => self.rest(false),
+                Event::PagesWritten { .. } | Event::SuperblockWritten { .. } => self.rest(),
                 _ => {}
             }
         } else if matches!(

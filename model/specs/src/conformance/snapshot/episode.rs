@@ -335,6 +335,8 @@ impl Episode<'_> {
             }
             4 => store.pump(Task::FlushLog).map(drop),
             5 => store.pump(Task::Merge).map(drop),
+            // Frees the pages that were merged away.
+            6 => store.pump(Task::WriteBack).map(drop),
             _ => {
                 let c = self.rng.below(u64::from(CLIENTS)) as u8;
                 self.client_step(store, c, grows)

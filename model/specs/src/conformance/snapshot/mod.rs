@@ -126,6 +126,17 @@ pub fn run_on(setup: &Setup, seed: u64, budget: Budget) -> Result<Report> {
     })
 }
 
+/// As [`run_on`], with devices that all lose one in `losses` writes of pages, and more of chunks.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_losing_on(setup: &Setup, seed: u64, losses: u64, budget: Budget) -> Result<Report> {
+    Report::try_of(seed, budget, |_, seed, until| {
+        let of = (seed, Some(losses));
+        Ok((of, run_until(setup, of, until)?))
+    })
+}
+
 /// How often the device of an episode loses a write.
 fn losses(episode: u64) -> Option<u64> {
     (episode % LOSSES == LOSSES - 1).then_some(30)

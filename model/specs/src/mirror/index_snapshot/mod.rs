@@ -200,8 +200,9 @@ impl Mirror for IndexSnapshot {
         // A client whose call is outstanding may add one more record after the last number.
         let values = count(config, "Values", LOG + 1 - CLIENTS)?;
         let (key_names, writes) = (numbers(keys), numbers(values));
-        let most = |name| config.int(name, (LOG + 1 - CLIENTS) as u8).map(N::from);
-        let (max_splits, max_merges) = (most("MaxSplits")?, most("MaxMerges")?);
+        let most = (LOG + 1 - CLIENTS) as u8;
+        let max_splits = N::from(config.int("MaxSplits", most)?);
+        let max_merges = N::from(config.int("MaxMerges", most)?);
         if values + usize::from(max_splits + max_merges) > LOG {
             return Err(config.wrong("Values", "with splits and merges, more than the log has"));
         }

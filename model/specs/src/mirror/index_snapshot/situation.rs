@@ -125,27 +125,25 @@ impl IndexSnapshot {
         format!("{}, {whole}", self.leaf_situation(s, page))
     }
 
-    /// How a life ends, and what is left.
+    /// How a life ends, and what is left: a split, a merge or a checkpoint under way is forgotten.
     fn end(&self, s: &State, after: &State) -> String {
         let during = match s.phase {
             Phase::Up => "up",
             Phase::Cut | Phase::Killed => "redo",
             Phase::Damaged => "damaged",
         };
-        let superblock = match after.newest.number > s.newest.number {
-            true => "the new superblock",
-            false => "the old superblock",
+        let superblock = match s.checkpoint.at {
+            Step::Recorded if after.newest.number > s.newest.number => ", the new superblock",
+            Step::Recorded => ", not the new superblock",
+            _ => "",
         };
-        let log = match s.log_len {
-            n if n == after.log_len => "the whole log",
-            _ => "a part of the log",
+        let cut = s.records().find(|(n, _)| *n > after.log_len);
+        let log = match cut.map(|(_, record)| record.is) {
+            None => ", the whole log".into(),
+            Some(kind) => format!(", without a {}", <&str>::from(kind)),
         };
         let chain = if after.is_readable() { "" } else { ", damaged" };
-        format!(
-            "{during}{}{}: {superblock}, {log}{chain}",
-            step(s),
-            change(s)
-        )
+        format!("{during}{superblock}{log}{chain}")
     }
 
     /// What redo of a record makes of each page that it names.
