@@ -19,12 +19,34 @@ CONSTANTS
     TSplit,     \* t_split: the most pairs that a leaf may hold
     Lows        \* where the initial leaves begin: 0, and perhaps others
 
-(* One split frees enough space for all pairs of a leaf and of a buffer,   *)
-(* which has each key once and leaves two slots to the index.              *)
+(* A leaf has more than t_split pairs only as a half of a split.  That is  *)
+(* a half of what it had and of what one buffer has for it: at most        *)
+(* Slots - 2 pairs, for each key is in the buffer once, and the index and  *)
+(* the designated slot take two.  So no leaf gets more than the greater of *)
+(* both numbers, and one split makes room for all pairs if both fit.       *)
 ASSUME
     /\ TSplit \in 1..LeafSlots /\ Slots >= 2 /\ Fanout >= 2 /\ 0 \in Lows
-    /\ \/ TSplit + Slots - 2 <= 2 * LeafSlots
-       \/ Cardinality(Keys) <= 2 * LeafSlots
+    /\ Slots - 2 <= LeafSlots \/ Cardinality(Keys) <= 2 * LeafSlots
+
+(* The lower half of n pairs is split again, in the same flush, if it has  *)
+(* more than t_split: n \div 2 > TSplit, or n >= 2 * TSplit + 2.  Each     *)
+(* split takes a slot of the node, and frees those of the pairs that move; *)
+(* the node has one slot to spare.  So SpaceInv fails if neither split     *)
+(* moves a buffered pair, or, in the next flush, if only one pair was      *)
+(* flushed.  In the first case all pairs of the flush are among the        *)
+(* n \div 4 lowest, and the leaf already has the n - n \div 4 others, which *)
+(* are fewest for the least n.  In the second it has n - 1, no fewer.      *)
+SplitTwice == 2 * TSplit + 2 - (TSplit + 1) \div 2
+
+(* A leaf never has that many pairs; or, if it has, its node has no other  *)
+(* leaf at the beginning of a flush (a node of Fanout leaves is split      *)
+(* before), so that the whole buffer would be among the lowest; or there   *)
+(* are too few keys.  LeafSlots 3, TSplit 1 and Slots 7 have none of it.   *)
+(* The engine merges the lower half after one split, whatever t_split is   *)
+(* (engine/src/pm/trees/lodge/split.rs), so it needs one slot.              *)
+ASSUME
+    \/ LeafSlots < SplitTwice \/ Slots - 2 < SplitTwice
+    \/ Fanout < 3 \/ Cardinality(Keys) < 2 * TSplit + 2
 
 VARIABLES
     call,       \* what each client is waiting for, and its progress

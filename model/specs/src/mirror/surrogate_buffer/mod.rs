@@ -113,6 +113,29 @@ fn lows(config: &Config, keys: u8) -> Result<Vec<u8>, ConfigError> {
     }
 }
 
+/// The assumptions of `LodgeState.tla` on sizes: a split makes room for all pairs, and no flush
+/// splits a leaf twice without a slot of its node for the second separator. They are judged before
+/// a configuration is held against the room of a state.
+fn room_for_splits(config: &Config) -> Result<(), ConfigError> {
+    let number = |name| Ok(usize::from(config.int(name, u8::MAX)?));
+    let (leaf_slots, slots) = (number("LeafSlots")?, number("Slots")?);
+    let (t_split, fanout) = (number("TSplit")?, number("Fanout")?);
+    let keys = config.members("Keys", usize::MAX)?.len();
+    if slots > leaf_slots + 2 && keys > 2 * leaf_slots {
+        return Err(config.wrong("LeafSlots", "one split would not make room"));
+    }
+    let split_twice = 2 * t_split + 2 - t_split.div_ceil(2);
+    let grows = leaf_slots >= split_twice && slots >= split_twice + 2;
+    if grows && fanout >= 3 && keys >= 2 * t_split + 2 {
+        let why = format!(
+            "a flush could split a leaf of {split_twice} pairs twice, and its node has one slot \
+             for a separator; expected fewer than {split_twice} slots"
+        );
+        return Err(config.wrong("LeafSlots", why));
+    }
+    Ok(())
+}
+
 impl Mirror for SurrogateBuffer {
     const SPEC: &'static str = "SurrogateBuffer";
 
@@ -121,6 +144,7 @@ impl Mirror for SurrogateBuffer {
             config,
             &["MayGet", "MayWrite", "MayOpen", "MayCrash", "MayRestart"],
         )?;
+        room_for_splits(config)?;
         let clients = config.members("Clients", CLIENTS)?;
         let values = count(config, "Values", Set::BITS as usize)?;
         let writes: Vec<Value> = (1..=values as i64).map(Value::Int).collect();
@@ -130,10 +154,6 @@ impl Mirror for SurrogateBuffer {
         let leaf_slots = number("LeafSlots", SLOTS)?;
         let slots = number("Slots", LEAVES + KEYS + 1)?;
         let t_split = number("TSplit", leaf_slots)?;
-        // An ASSUME of the spec: there is room for the two halves of a split.
-        if t_split + slots > 2 * leaf_slots + 2 && usize::from(keys) > 2 * leaf_slots {
-            return Err(config.wrong("LeafSlots", "one split would not make room"));
-        }
         Ok(Self {
             leaves: count(config, "Leaves", LEAVES)?,
             leaf_slots,
