@@ -53,9 +53,10 @@ pub const COMPOSED: [&str; 5] = [
 ];
 
 /// The specs that have an inductive invariant (`IndX.tla`).
-pub const INDUCTIVE: [&str; 3] = [
+pub const INDUCTIVE: [&str; 4] = [
     WalRecovery::SPEC,
     PageShadowing::SPEC,
+    LeafBuffering::SPEC,
     SurrogateBuffer::SPEC,
 ];
 
@@ -258,6 +259,7 @@ pub fn induct(
     match spec {
         WalRecovery::SPEC => induct_typed::<WalRecovery>(config, plan, tell),
         PageShadowing::SPEC => induct_typed::<PageShadowing>(config, plan, tell),
+        LeafBuffering::SPEC => induct_typed::<LeafBuffering>(config, plan, tell),
         SurrogateBuffer::SPEC => induct_typed::<SurrogateBuffer>(config, plan, tell),
         _ => Err(config.wrong(spec, "has no inductive invariant")),
     }

@@ -1,6 +1,7 @@
 //! The inductive invariants: no step leads out of them, seeded bugs do, conjuncts are needed, and
 //! TLA+ and Rust say the same.
 
+mod leaf_buffering;
 mod page_shadowing;
 mod support;
 mod surrogate_buffer;

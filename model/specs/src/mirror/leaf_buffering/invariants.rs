@@ -44,7 +44,7 @@ impl LeafBuffering {
         })
     }
 
-    fn kept_inv(&self, s: &State) -> bool {
+    pub(super) fn kept_inv(&self, s: &State) -> bool {
         let found = self.recovered(&s.medium());
         let mut keys = self.keys().zip(found.into_iter().zip(s.written));
         let failing = matches!(s.phase, Phase::Failing | Phase::Killed);

@@ -12,12 +12,14 @@
 //! unbounded.rs   the mirror as the judge of a recording
 //! look.rs        what the judge sees of a state
 //! invariants.rs  the invariants
+//! inductive/     an inductive invariant (IndLeafBuffering.tla)
 //! situation.rs   what a step depends on
 //! values.rs      a state as TLA+ values
 //! ```
 
 mod constants;
 mod content;
+mod inductive;
 mod invariants;
 pub mod look;
 mod memory;
