@@ -264,6 +264,17 @@ OnceProp ==
 KeptProp ==
     [][phase' # "up" => \E n \in 0..Len(tail) : base' = Apply(base, First(tail, n))]_vars
 
+(* A read returns what the map has at that instant, durable or not, and    *)
+(* what it has returned stays.                                             *)
+ReadOnce(before, after, now) == after # before => before = Pending /\ after = now
+
+ReadProp ==
+    [][\A c \in Clients :
+          /\ call[c].op = "get" /\ call'[c].op = "get" =>
+                ReadOnce(call[c].got, call'[c].got, Current[call[c].key])
+          /\ call[c].op = "scan" /\ call'[c].op = "scan" =>
+                \A k \in Keys : ReadOnce(call[c].got[k], call'[c].got[k], Current[k])]_vars
+
 THEOREM Spec => [](TypeInv /\ OneWriteInv /\ WaitingInv /\ DownInv)
-THEOREM Spec => AckProp /\ RefusedProp /\ OnceProp /\ KeptProp
+THEOREM Spec => AckProp /\ RefusedProp /\ OnceProp /\ KeptProp /\ ReadProp
 =============================================================================

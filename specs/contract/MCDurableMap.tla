@@ -27,6 +27,24 @@ ReturnEarly(c) ==
     /\ call' = [call EXCEPT ![c] = Idle]
     /\ UNCHANGED <<base, tail, phase>>
 
+(* A get misses the writes that are not durable yet.                       *)
+ReadDurable(c) ==
+    /\ phase = "up"
+    /\ call[c].op = "get"
+    /\ call[c].got = Pending
+    /\ call' = [call EXCEPT ![c].got = base[call[c].key]]
+    /\ UNCHANGED <<base, tail, phase>>
+
+(* A scan does.                                                            *)
+ReadSomeDurable(c) ==
+    /\ phase = "up"
+    /\ call[c].op = "scan"
+    /\ \E seen \in SUBSET {k \in Keys : call[c].got[k] = Pending} :
+          /\ seen # {}
+          /\ call' = [call EXCEPT ![c].got =
+                         [k \in Keys |-> IF k \in seen THEN base[k] ELSE @[k]]]
+    /\ UNCHANGED <<base, tail, phase>>
+
 (* A write that has taken effect is refused.                               *)
 RefuseDone(c) ==
     /\ phase = "up"

@@ -126,6 +126,8 @@ enum Bug {
     None,
     CallWhenDown,
     WriteTwice,
+    GetMissesTail,
+    ScanMissesTail,
     AcksEarly,
     RefusedShows,
     UnknownKeepsName,
@@ -189,6 +191,14 @@ impl State {
     fn current(&self, key: u8) -> Content {
         let last = self.tail().iter().rev().find(|entry| entry.key == key);
         last.map_or(self.base[usize::from(key)], |entry| entry.value)
+    }
+
+    /// What a read of `key` finds, with the bug that it misses what is not durable, too.
+    fn read(&self, key: u8, misses_tail: bool) -> Content {
+        match misses_tail {
+            true => self.base[usize::from(key)],
+            false => self.current(key),
+        }
     }
 
     fn forget_name(&mut self, client: u8) {
@@ -479,14 +489,15 @@ impl Model for DurableMap {
             Action::Call(c, request) => next.set_call(c, request),
             Action::Read(c) => {
                 if let Call::Get { key, .. } = state.call[usize::from(c)] {
-                    let got = state.current(key);
+                    let got = state.read(key, self.bug == Bug::GetMissesTail);
                     next.set_call(c, Call::Get { key, got });
                 }
             }
             Action::ReadSome(c, seen) => {
                 if let Call::Scan { got } = &mut next.call[usize::from(c)] {
                     for key in (0..KEYS as u8).filter(|key| seen >> key & 1 == 1) {
-                        got[usize::from(key)] = state.current(key);
+                        let misses = self.bug == Bug::ScanMissesTail;
+                        got[usize::from(key)] = state.read(key, misses);
                     }
                 }
             }
