@@ -160,7 +160,7 @@ ScanPage(c) ==
 GrowToMirror(c) ==
     /\ step[c] = "scan"
     /\ LET p == Page(c)  m == mini[p]
-       IN /\ lock[p].readers = {c}
+       IN /\ lock[p].readers = {c} \/ Bug = "scan-writes-among-readers"
           /\ ~m.mirror /\ Fits(m, leaf[p])
           /\ leaf' = [leaf EXCEPT ![p] = Merged(m, @)]
           /\ mini' = [mini EXCEPT ![p] = MirrorOf(m, Merged(m, leaf[p]))]
@@ -231,6 +231,17 @@ RouteInv == innerLock = Nobody => \A k \in Keys : Covers(Child(k), k)
 
 (* A writer has its page exclusively.                                      *)
 LockInv == \A p \in Pages : lock[p].writer # Nobody => lock[p].readers = {}
+
+(* A page is rewritten only by who holds it alone: no other reader sees it *)
+(* half done.                                                              *)
+Alone(p) == lock[p].writer # Nobody \/ Cardinality(lock[p].readers) <= 1
+
+AloneProp ==
+    [][\A p \in Pages :
+          \/ leaf'[p] # leaf[p]
+          \/ mini'[p].size # mini[p].size
+          \/ mini'[p].mirror # mini[p].mirror
+          => Alone(p)]_vars
 
 (* A client works on the page that its key belongs to.                     *)
 ArrivalInv ==
@@ -307,6 +318,7 @@ Contract == INSTANCE DurableMap WITH
                 phase <- "up"
 
 THEOREM Spec => Contract!Spec
+THEOREM Spec => AloneProp
 THEOREM Spec => [](TypeInv /\ PartitionInv /\ RouteInv /\ LockInv /\ ArrivalInv
                    /\ RecordInv /\ CapacityInv /\ CacheInv /\ PhantomInv /\ MirrorInv
                    /\ NoLossInv /\ ScanInv /\ AnswerInv /\ DeadlockInv)

@@ -14,6 +14,7 @@ pub enum Bug {
     MirrorBypassed,
     UpgradeAmongReaders,
     ScanReadsLeaf,
+    ScanWritesAmongReaders,
     ScanFromLowFence,
     ScanTrustsNeighbour,
     SplitLosesRightRecords,

@@ -279,7 +279,8 @@ impl MiniPage {
     fn grow_to_mirror(&self, s: &State, c: u8) -> Option<State> {
         guard(s.client(c).step == Step::Scan)?;
         let page = s.page_of(c);
-        guard(page.readers == 1 << c && !page.mini.mirror)?;
+        let alone = page.readers == 1 << c || self.bug == Bug::ScanWritesAmongReaders;
+        guard(alone && !page.mini.mirror)?;
         guard(page.fits(self.capacity, self.bug))?;
         let mut next = *s;
         let page = next.page_mut(s.client(c).at);

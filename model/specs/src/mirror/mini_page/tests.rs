@@ -26,6 +26,7 @@ fn models() -> Vec<(PathBuf, Config)> {
 
 #[test]
 fn every_seeded_bug_is_caught_by_the_invariant_that_its_model_names() {
+    // The mirror does not judge properties: there it must find nothing.
     let mut caught = 0;
     for (path, config) in models() {
         let model = MiniPage::from_config(&config).expect("the mirror has room for it");
@@ -33,12 +34,11 @@ fn every_seeded_bug_is_caught_by_the_invariant_that_its_model_names() {
             continue;
         }
         let found = graph::counterexample(&model).map(|found| found.property);
-        assert_eq!(
-            found.as_deref(),
-            config.must_violate(),
-            "{}",
-            path.display()
-        );
+        let judged = config.must_violate().filter(|name| {
+            let mut invariants = config.invariants.iter();
+            invariants.any(|invariant| invariant == name)
+        });
+        assert_eq!(found.as_deref(), judged, "{}", path.display());
         caught += 1;
     }
     assert_eq!(caught, Bug::COUNT - 1, "each bug but none has a model");
