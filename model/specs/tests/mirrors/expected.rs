@@ -70,6 +70,8 @@ pub(crate) static ALL: [Expected; 10] = [
             ("smoke", 41_809),
             ("contract", 6_062),
             ("closes", 6_826),
+            ("three-crashes", 60_473),
+            ("three-records", 3_584),
             ("mutation", 16_301),
             ("sectors", 14_508),
             ("three-sectors", 9_467),
