@@ -254,6 +254,7 @@ pub(crate) static ALL: [Expected; 10] = [
             ("log-block", 27_310),
             ("two-pages", 16_731),
             ("log-end", 44_423),
+            ("any-segment", 18_017),
             ("mutation", 5_315),
         ],
         bounded: "MayRot",
