@@ -34,6 +34,8 @@ pub(crate) static ALL: [Expected; 10] = [
             ("reuse", 223_344),
             ("tears", 48_399),
             ("two-clients", 192_137),
+            ("built-again", 14_993),
+            ("table-each", 72_240),
             ("mutation", 65_213),
         ],
         bounded: "BlockOf",
