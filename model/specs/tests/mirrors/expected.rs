@@ -166,6 +166,7 @@ pub(crate) static ALL: [Expected; 10] = [
             ("kill", 47_361),
             ("recovery", 43_671),
             ("recovery-split", 1_536),
+            ("cleans-batches", 15_673),
             ("reuse", 13_348),
             ("two-clients", 79_115),
             ("two-clients-split", 7_035),
