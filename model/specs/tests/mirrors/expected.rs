@@ -299,6 +299,7 @@ pub(crate) static ALL: [Expected; 10] = [
             ("smoke", 5_234),
             ("mutation", 12_173),
             ("two-clients", 24_192),
+            ("reader", 11_935),
             ("two-leaves", 13_000),
             ("recovery", 4_771),
         ],
