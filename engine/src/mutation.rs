@@ -130,6 +130,8 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("log-keeps-epoch", "wal_crash"),
     // Each block of a flush claims that the ones before it were durable.
     ("log-counts-no-unforced", "wal_crash"),
+    // A put is refused as if the device had failed, and nothing has.
+    ("refuses-for-nothing", "store_differential"),
     // Dropping a store loses what was not synced.
     ("drop-forgets-log", "store_life"),
     // Repair takes the newest image that it finds for the newest that was written.

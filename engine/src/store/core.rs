@@ -310,6 +310,11 @@ impl Kv for Core {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<Lsn> {
         let limits = self.tree.leaves().limits();
         overflow::check(limits, key, value)?;
+        if mutation::on("refuses-for-nothing") && value.len() % 7 == 3 {
+            return Err(Error::Poisoned {
+                why: "a seeded bug".into(),
+            });
+        }
         let for_others = self.must_flush_for_others();
         let lsn = match overflow::goes_out_of_line(limits, key.len(), value) {
             true => self.put_long(key, value)?,

@@ -1,7 +1,13 @@
 //! Checks that `RedoLog` allows everything that the engine's redo log does.
 
+use std::path::Path;
+use std::time::Duration;
+
 use treering_specs::conformance::Budget;
+use treering_specs::conformance::redo::cover::{self, why_not};
 use treering_specs::conformance::redo::{Report, Variant, run, run_threads_on, setups, taken};
+use treering_specs::mirror::redo_log::RedoLog;
+use treering_specs::{Config, Mirror as _};
 
 fn accepted(variant: Variant, seed: u64, budget: Budget) -> Report {
     let report = run(variant, seed, budget).unwrap();
@@ -32,6 +38,36 @@ fn sparse_logs_on_a_drive_that_tears_blocks_are_accepted() {
     );
     let torn = report.tally.taken.get("(Torn)").copied();
     assert!(torn > Some(50), "blocks were torn {torn:?} times");
+}
+
+/// The engine is never where it is said not to be. Most of the rest is met in half a minute.
+#[test]
+fn situations_with_a_reason_never_occur() {
+    let specs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../specs");
+    let smoke = Config::read(&specs.join("redo_log/MCRedoLog_smoke.cfg")).unwrap();
+    let mirror = RedoLog::from_config(&smoke).unwrap();
+    let cover = cover::run(&mirror, 5, Duration::from_secs(30)).unwrap();
+    assert!(cover.refusal.is_none(), "{:?}", cover.refusal);
+    let all = |situations: &treering_specs::conformance::situations::Situations| {
+        let one = |(label, those): (&&'static str, &std::collections::BTreeSet<String>)| {
+            let label = *label;
+            those
+                .iter()
+                .map(move |it| (label, it.clone()))
+                .collect::<Vec<_>>()
+        };
+        situations.iter().flat_map(one).collect::<Vec<_>>()
+    };
+    let mut wrong = all(&cover.heard);
+    wrong.retain(|(label, situation)| why_not(label, situation).is_some());
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    let may = all(&cover.all);
+    let may = may
+        .iter()
+        .filter(|(label, situation)| why_not(label, situation).is_none());
+    let (met, may) = (all(&cover.heard).len(), may.count());
+    println!("{met} of {may} situations, in {} events", cover.events);
+    assert!(met * 10 > may * 6, "{met} of {may}");
 }
 
 #[test]

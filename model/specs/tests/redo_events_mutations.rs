@@ -8,7 +8,7 @@ use treering_specs::conformance::redo::{Variant, run_on, setups};
 #[test]
 fn every_seeded_bug_of_the_log_is_refused_for_the_right_reason() {
     /// The bug, and the refusals that reveal it: the kind of the event, and a part of the reason.
-    const BUGS: [(&str, &[(&str, &str)]); 14] = [
+    const BUGS: [(&str, &[(&str, &str)]); 15] = [
         (
             "log-acks-before-flush",
             &[("Acknowledged", "durable"), ("Acknowledged", "Acknowledge")],
@@ -17,6 +17,7 @@ fn every_seeded_bug_of_the_log_is_refused_for_the_right_reason() {
             "log-retries-failed-flush",
             &[("Acknowledged", "durable"), ("Acknowledged", "Acknowledge")],
         ),
+        ("refuses-for-nothing", &[("Refused", "blames the device")]),
         ("log-keeps-epoch", &[("WritesBlock", "the block")]),
         ("log-counts-no-unforced", &[("WritesBlock", "the block")]),
         (

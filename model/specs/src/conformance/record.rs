@@ -7,7 +7,7 @@ use std::time::Duration;
 use treering_engine::device::{CrashDevice, Image};
 use treering_engine::events::{Cow, Event, Observer, Redo, Shadow, Snapshot};
 use treering_engine::sync::Mutex;
-use treering_engine::{LogPacking, Survey};
+use treering_engine::{Error, LogPacking, Survey};
 
 use super::tears::Tears;
 use treering_oracle::random::Random;
@@ -70,6 +70,34 @@ pub enum LogUse {
     Dropped,
     /// The store refuses to open, because of damage.
     Damaged(String),
+    /// A call returned an error.
+    Refused(Why),
+}
+
+/// Why a store refused a call, by the error that it returned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// The device failed, now or earlier. Whether a request of this life did fail is known.
+    DeviceFailed {
+        /// Whether it did.
+        really: bool,
+    },
+    /// The log is full, and no checkpoint makes room.
+    LogFull,
+    /// Something else, in its words.
+    Other(String),
+}
+
+impl Why {
+    /// The reason that an error gives, of a store whose device has failed or not.
+    #[must_use]
+    pub fn of(error: &Error, failed: bool) -> Why {
+        match error {
+            Error::Device(_) | Error::Poisoned { .. } => Why::DeviceFailed { really: failed },
+            Error::LogFull { .. } => Why::LogFull,
+            other => Why::Other(other.to_string()),
+        }
+    }
 }
 
 impl Heard {
@@ -131,6 +159,7 @@ impl Heard {
             Heard::Tree(TreeUse::Fetches(_)) => "Fetches",
             Heard::Tree(TreeUse::Scanned(_)) => "Scanned",
             Heard::Tree(TreeUse::Loses) => "Loses",
+            Heard::Log(LogUse::Refused(_)) => "Refused",
             Heard::Engine(event) => engine_kind(event),
         }
     }

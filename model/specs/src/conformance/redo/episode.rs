@@ -12,14 +12,14 @@ use treering_engine::{Error, Kv, LogPacking, Lsn, Result, Store, Task};
 use super::judge::{Entry, Heard, Judge, Refusal};
 use super::setup::{KEYS, Setup};
 use crate::conformance::fate::{End, Fate, Opened};
-use crate::conformance::record::{self, LogUse, on_behalf_of};
+use crate::conformance::record::{self, LogUse, Why, on_behalf_of};
 use crate::conformance::refused::Tally;
 use treering_oracle::deadline::Deadline;
 
 /// Clients of an episode.
 pub const CLIENTS: u8 = 3;
-/// The number of openings.
-const LIVES: u64 = 6;
+/// The number of openings. Some episodes have many lives, most of them brief.
+const LIVES: [u64; 2] = [6, 24];
 /// The most steps between an opening and the next end.
 const STEPS: u64 = 120;
 
@@ -33,6 +33,10 @@ struct Episode<'a> {
     clients: [Option<Lsn>; CLIENTS as usize],
     /// Of the records of this life.
     longest: u32,
+    /// How often the device had failed before this life.
+    failed: u64,
+    /// Whether most lives are brief: few steps, each of which something may cut short.
+    brief: bool,
 }
 
 /// Runs the episode of a seed and judges it.
@@ -69,6 +73,8 @@ fn judged<'a>(
         fate: Fate::new(seed, setup.device(), Arc::new(setup.recorder())),
         clients: [None; CLIENTS as usize],
         longest: 1,
+        failed: 0,
+        brief: false,
     };
     let packing = setup.packing(episode.fate.rng.word());
     let mut judge = Judge::new(CLIENTS.into(), setup, packing);
@@ -90,7 +96,8 @@ impl Episode<'_> {
         // What the first opening does comes before the spec's initial state.
         drop(self.fate.recorder.take());
         let mut opened = Opened::Up(Box::new(store));
-        for _ in 0..LIVES {
+        self.brief = self.fate.rng.one_in(2);
+        for _ in 0..LIVES[usize::from(self.brief)] {
             let end = match opened {
                 Opened::Up(store) => self.live(*store, until),
                 Opened::Not(end) => end,
@@ -126,11 +133,20 @@ impl Episode<'_> {
 
     /// Runs a life from the opening to its end.
     fn live(&mut self, store: Store, until: &Deadline) -> End {
-        self.set_fate();
+        self.failed = self.fate.device.failed();
         // Some lives have short records only, so that several lie in a block, or are few.
         let longest = self.setup.longest();
         self.longest = [2, longest.min(5), longest][self.fate.rng.below(3) as usize].min(longest);
-        let steps = [STEPS / 8, STEPS][self.fate.rng.below(2) as usize];
+        let brief = self.brief && !self.fate.rng.one_in(3);
+        let steps = match brief {
+            true => self.fate.rng.below(7),
+            false => [STEPS / 8, STEPS][self.fate.rng.below(2) as usize],
+        };
+        if brief {
+            self.set_brief_fate();
+        } else {
+            self.set_fate();
+        }
         let checkpoints = !self.fate.rng.one_in(3);
         for _ in 0..steps {
             if until.is_over() {
@@ -187,6 +203,29 @@ impl Episode<'_> {
         }
     }
 
+    /// Decides what will fail in a brief life: after a few events or requests, or nothing at first.
+    fn set_brief_fate(&mut self) {
+        let seed = self.fate.rng.word();
+        match self.fate.rng.below(8) {
+            0 => self.fate.device.fail_flush_in(self.fate.rng.below(3)),
+            1 | 2 => self.fate.cut_power(8),
+            3..=5 => self.fate.set_trap(16, seed),
+            _ => {}
+        }
+    }
+
+    /// Makes the flush of the log or the superblock fail that a step is about to ask for, or the
+    /// power, if nothing lies ahead.
+    fn aim(&mut self) {
+        let seed = self.fate.rng.word();
+        match self.fate.rng.below(6) {
+            0 => self.fate.device.fail_flush_in(self.fate.rng.below(3)),
+            1 => self.fate.cut_power(6),
+            2 => self.fate.set_trap(8, seed),
+            _ => {}
+        }
+    }
+
     /// Records what the end of a life has left.
     fn bury(&mut self, end: End) -> Result<Entry> {
         self.clients = [None; CLIENTS as usize];
@@ -222,6 +261,10 @@ impl Episode<'_> {
     fn step(&mut self, store: &Store, checkpoints: bool) -> Result<()> {
         match self.fate.rng.below(20) {
             0 => store.pump(Task::WriteBack).map(drop),
+            1..=4 if checkpoints && self.brief => {
+                self.aim();
+                store.pump(Task::Checkpoint).map(drop)
+            }
             1 | 2 if checkpoints => store.pump(Task::Checkpoint).map(drop),
             3 if self.fate.rng.one_in(4) => store.pump(Task::FlushLog).map(drop),
             4 if checkpoints && self.fate.rng.one_in(6) => store.checkpoint().map(drop),
@@ -257,14 +300,24 @@ impl Episode<'_> {
     /// A client gets its answer, or an error instead.
     fn answered(&mut self, c: u8, answer: Result<()>) -> Result<()> {
         self.clients[usize::from(c)] = None;
-        if answer.is_err() {
-            self.fate.recorder.hear(Some(c), record::Heard::Refused);
+        if let Err(error) = &answer {
+            let device = &self.fate.device;
+            let failed = device.failed() > self.failed || device.power_is_cut();
+            self.hear(Some(c), LogUse::Refused(Why::of(error, failed)));
         }
         answer
     }
 
     fn put(&mut self, store: &Store, c: u8) -> Result<()> {
-        let len = 1 + self.fate.rng.below(u64::from(self.longest)) as u32;
+        let len = match self.brief && self.fate.rng.one_in(3) {
+            // Perhaps the first one behind the redo start, and cut short.
+            true => self.longest,
+            false => 1 + self.fate.rng.below(u64::from(self.longest)) as u32,
+        };
+        // It may have to make room in the log by a checkpoint.
+        if self.brief && self.fate.rng.one_in(40) {
+            self.aim();
+        }
         let key = Setup::key(self.fate.rng.below(KEYS));
         let record = self.fate.recorder.call_append(c, len);
         let put = on_behalf_of(c, || store.put(&key, &Setup::value(record, len)));

@@ -12,7 +12,7 @@ use treering_engine::{LogHeader, LogPacking, Lsn};
 use super::setup::{Found, Setup, UNITS, Variant};
 use crate::Mirror;
 use crate::conformance::paged;
-use crate::conformance::record::{self, LogUse};
+use crate::conformance::record::{self, LogUse, Why};
 use crate::conformance::refused::{self, Accepted, Tally, same};
 use crate::conformance::situations::Situations;
 use crate::mirror::redo_log::unbounded::Reading;
@@ -176,7 +176,9 @@ impl<'a> Judge<'a> {
             Heard::Said(record::Heard::Log(LogUse::Damaged(why))) => Err(format!(
                 "recovery reports damage where there is none: {why}"
             )),
-            Heard::Said(record::Heard::Refused) => self.refused(of_client()?),
+            Heard::Said(record::Heard::Log(LogUse::Refused(why))) => {
+                self.refused(of_client()?, why)
+            }
             Heard::Said(other) => Err(format!("{other:?} is not an event of a log")),
             Heard::Crashed(found) => self.crashed(found),
             Heard::Restarted(found) => {
@@ -214,8 +216,17 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// A call returned an error.
-    fn refused(&mut self, c: usize) -> Accepted {
+    /// A call returned an error, and this is why.
+    fn refused(&mut self, c: usize, why: &Why) -> Accepted {
+        match why {
+            Why::DeviceFailed { .. } if self.state.poisoned() => {}
+            Why::DeviceFailed { really: true } => {}
+            Why::DeviceFailed { really: false } => {
+                return Err("it blames the device, of which nothing has failed".into());
+            }
+            Why::LogFull => return self.take(Action::RefuseAppend(c)),
+            Why::Other(why) => return Err(format!("no call is refused for this: {why}")),
+        }
         if self.state.poisoned() {
             let undone = match self.state.call(c) {
                 Call::Append { lsn, .. } => lsn == 0 || lsn > self.state.durable(),

@@ -27,7 +27,8 @@
 //!   `LogFlushed`, `Acknowledged`. The header of each block that a flush writes must be the mirror's
 //!   (`WritesBlock`)
 //! - `FailFlush`: the failure of any flush, or of a write of the log or a superblock
-//! - `FailCall`: an error of `put` or `sync`
+//! - `FailCall`: an error of `put` or `sync` that says that the device has failed. It must have
+//! - `RefuseAppend`: an error that says that the log is full. It must be
 //! - `BeginCheckpoint`, `WriteSuper`, `FinishCheckpoint`: `CheckpointBegins`, `SuperblockWriting`,
 //!   `SuperblockFlushed`
 //! - `WriteWitness`, `Close`: `WritesWitness`, `WitnessWritten`. A store that is dropped in order
@@ -55,7 +56,8 @@
 //! - `(DropCheckpoint)`: a store is dropped while a checkpoint has begun, and nothing of it is
 //!   written. The spec closes a store only between two checkpoints.
 //! - `(FailCall)`: a client gets an error because a page could not be read or written. The spec
-//!   has no pages, and no failure before a flush fails.
+//!   has no pages, and no failure before a flush fails. The device must have failed a request of
+//!   this life. A call that is refused for any other reason is a refusal of the judge.
 //! - `(Torn)`: a block that a crash has torn. It is part of `Crash`.
 //!
 //! A block that the spec has given up may be trimmed on the device. Nobody can tell it from zeros,
