@@ -31,6 +31,7 @@ fn searches_with_one_seed_are_the_same() {
 }
 
 #[test]
+#[ignore = "slow: run in release: `.ci/run specs` does"]
 fn every_seeded_bug_of_shadowed_pages_leads_out() {
     let mut bugs = 0;
     for (model, found) in with_bugs::<PageShadowing>(6000) {
@@ -58,6 +59,7 @@ const DISPENSABLE: [(&str, &str); 5] = [
 ];
 
 #[test]
+#[ignore = "slow: run in release: `.ci/run specs` does"]
 fn without_a_conjunct_of_shadowed_pages_a_step_leads_out() {
     let model = mirror::<PageShadowing>("mutation");
     for conjunct in PageShadowing::CONJUNCTS {
