@@ -28,7 +28,7 @@ fn trees_and_their_snapshots_are_accepted() {
 #[test]
 fn episodes_repeat_exactly() {
     let setup = Setup::new().unwrap();
-    let of = |seed| run_episode(&setup, seed, Some(40)).unwrap();
+    let of = |seed| run_episode(&setup, seed, None).unwrap();
     let (first, again) = (of(7), of(7));
     assert!(first.1.is_none() && again.1.is_none());
     assert_eq!(first.0, again.0);

@@ -67,6 +67,8 @@ struct Episode<'a> {
     ear: Arc<Ear>,
     clients: [Client; CLIENTS as usize],
     losses: Option<u64>,
+    /// This life reads and writes the first so many keys.
+    keys: u8,
     /// Whether the trap that is set kills the process.
     kills: bool,
 }
@@ -120,6 +122,7 @@ fn judged<'a>(
         ear,
         clients: Default::default(),
         losses,
+        keys: KEYS,
         kills: false,
     };
     let mut judge = Judge::new(CLIENTS, setup);
@@ -230,13 +233,15 @@ impl Episode<'_> {
         store.abandon_on_drop();
         self.set_fate(500, 300);
         let steps = [STEPS / 6, STEPS][self.rng.below(2) as usize];
+        // With few keys, leaves become empty, and are merged.
+        self.keys = [4, 10, KEYS, KEYS][self.rng.below(4) as usize];
         // Some lives add more than they delete.
         let grows = !self.rng.one_in(3);
         for _ in 0..steps {
             if until.is_over() {
                 break;
             }
-            let done = match self.rng.below(24) {
+            let done = match self.rng.below(12) {
                 0 => self.checkpoint(&store, grows),
                 _ => self.step(&store, grows),
             };
@@ -313,7 +318,7 @@ impl Episode<'_> {
                 Ok(())
             },
             || {
-                for _ in 0..self.rng.below(4) {
+                for _ in 0..self.rng.below(6) {
                     if failed.is_none() && !self.device.power_is_cut() {
                         failed = self.step(store, grows).err();
                     }
@@ -345,7 +350,7 @@ impl Episode<'_> {
     }
 
     fn client_step(&mut self, store: &Store, c: u8, grows: bool) -> Result<()> {
-        let k = 1 + self.rng.below(KEYS.into()) as u8;
+        let k = 1 + self.rng.below(self.keys.into()) as u8;
         match std::mem::take(&mut self.clients[usize::from(c)]) {
             Client::Idle => match self.rng.below(16) {
                 0..=2 => self.get(store, c, k),
