@@ -18,6 +18,7 @@ use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
 
 use told::Help;
 
@@ -314,6 +315,7 @@ impl Place {
         let shim = self.shim();
         let _ = std::fs::remove_file(self.statuses());
         let path = std::env::var("PATH").unwrap_or_default();
+        let began = Instant::now();
         let output = Command::new("sh")
             .args(["-c", &command])
             .current_dir(self.path())
@@ -321,6 +323,7 @@ impl Place {
             .env("HOME", self.path())
             .output()
             .expect("sh starts");
+        eprintln!("{:5.1} s: {command}", began.elapsed().as_secs_f64());
         let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
         let stderr = String::from_utf8_lossy(&output.stderr);
         let statuses = std::fs::read_to_string(self.statuses()).unwrap_or_default();
