@@ -65,6 +65,12 @@ const SMALLER: &[(&str, &str, &str, &str)] = &[
         "TLC and tla-mc are downloaded and take minutes",
     ),
     ("check", "--budget", "1s", "minutes"),
+    (
+        "drive replay",
+        "--capacity",
+        "1GiB",
+        "a full drive of 64 GiB takes half a minute",
+    ),
 ];
 
 /// Flags of `treering check` that choose a checker or allow none to be chosen.
@@ -120,6 +126,12 @@ const ADDED: &[(&str, &[&str], &str, &str)] = &[
         ],
         "--budget 2s",
         "the default is minutes",
+    ),
+    (
+        "check --ghosts",
+        &["--only"],
+        "--only smoke",
+        "all models take half a minute; `.ci/run specs` runs them",
     ),
     (
         "check",
