@@ -6,9 +6,11 @@ use std::fmt::Debug;
 use std::time::Instant;
 
 use treering_engine::Result as EngineResult;
-use treering_oracle::{Engine, Finding};
-use treering_specs::conformance::refused::{Refusal, Report, Tally};
+use treering_oracle::Engine;
+use treering_specs::conformance::refused::{Refusal, Report};
 use treering_specs::conformance::{Budget, Variant, redo, shadow, snapshot};
+
+use super::judged::Judged;
 
 /// The stores that episodes begin with, once they are built.
 #[derive(Default)]
@@ -39,41 +41,13 @@ pub(super) fn shadows(engine: &dyn Engine) -> Option<shadow::Variant> {
     }
 }
 
-/// What the mirror makes of episodes.
-pub(super) struct Judged {
-    pub(super) part: &'static str,
-    pub(super) tally: Tally,
-    /// The actions that should be taken.
-    pub(super) actions: Vec<&'static str>,
-    pub(super) episodes: u64,
-    pub(super) interrupted: u64,
-    pub(super) finding: Option<Finding>,
-}
-
 fn judged<H: Debug, A: Debug>(
     part: &'static str,
     actions: Vec<&'static str>,
     report: Report<(usize, u64), Refusal<H, A>>,
 ) -> Judged {
     let what = |(store, seed)| format!("{part}, the episode of seed {seed} on store {store}");
-    judged_as(part, actions, report, what)
-}
-
-fn judged_as<E, H: Debug, A: Debug>(
-    part: &'static str,
-    actions: Vec<&'static str>,
-    report: Report<E, Refusal<H, A>>,
-    what: impl Fn(E) -> String,
-) -> Judged {
-    let refusal = report.refusal;
-    Judged {
-        part,
-        tally: report.tally,
-        actions,
-        episodes: report.episodes,
-        interrupted: report.interrupted,
-        finding: refusal.map(|(episode, refusal)| refusal.in_words(&what(episode))),
-    }
+    Judged::new(part, actions, report, what)
 }
 
 /// Runs episodes of shadowed pages.
@@ -132,5 +106,5 @@ pub(super) fn of_tree(
         None => format!("{part}, the episode of seed {seed}"),
         Some(n) => format!("{part}, the episode of seed {seed}, which loses a write in {n}"),
     };
-    Ok(Some(judged_as(part, snapshot::taken(), report, what)))
+    Ok(Some(Judged::new(part, snapshot::taken(), report, what)))
 }

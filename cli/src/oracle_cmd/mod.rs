@@ -20,6 +20,7 @@ mod block_events;
 mod coverage;
 mod engines;
 mod foreign;
+mod judged;
 mod kills;
 mod overlapping;
 mod pm_events;

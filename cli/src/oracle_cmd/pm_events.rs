@@ -2,9 +2,11 @@
 
 use std::fmt::Debug;
 
-use treering_oracle::{Engine, Finding};
-use treering_specs::conformance::refused::{Refusal, Report, Tally};
+use treering_oracle::Engine;
+use treering_specs::conformance::refused::{Refusal, Report};
 use treering_specs::conformance::{Budget, leaf, lodge};
+
+use super::judged::Judged;
 
 /// A tree whose every step is one of its spec.
 #[derive(Clone, Copy)]
@@ -30,17 +32,6 @@ impl Tree {
     }
 }
 
-/// What the mirror makes of episodes.
-pub(super) struct Judged {
-    pub(super) part: &'static str,
-    pub(super) tally: Tally,
-    /// The actions that should be taken.
-    pub(super) actions: &'static [&'static str],
-    pub(super) episodes: u64,
-    pub(super) interrupted: u64,
-    pub(super) finding: Option<Finding>,
-}
-
 /// Runs episodes.
 pub(super) fn run(tree: Tree, seed: u64, budget: Budget) -> Judged {
     match tree {
@@ -57,17 +48,9 @@ pub(super) fn run(tree: Tree, seed: u64, budget: Budget) -> Judged {
 
 fn judged<E: Debug, H: Debug, A: Debug>(
     part: &'static str,
-    actions: &'static [&'static str],
+    actions: &[&'static str],
     report: Report<E, Refusal<H, A>>,
 ) -> Judged {
-    let what = |episode: &E| format!("{part}, {episode:?}");
-    let refusal = report.refusal;
-    Judged {
-        part,
-        tally: report.tally,
-        actions,
-        episodes: report.episodes,
-        interrupted: report.interrupted,
-        finding: refusal.map(|(episode, refusal)| refusal.in_words(&what(&episode))),
-    }
+    let what = |episode| format!("{part}, {episode:?}");
+    Judged::new(part, actions.to_vec(), report, what)
 }

@@ -17,6 +17,7 @@ use treering_specs::conformance::{
     self as events, Budget, Cast, Variant, mini, refused, ring, shadow,
 };
 
+use super::judged::Judged;
 use super::report::{ACTIONS_TAKEN, Row};
 use super::{block_events, overlapping, pm_events};
 use crate::progress::Progress;
@@ -424,11 +425,7 @@ fn by_events(engine: &dyn Engine, plan: &Plan, stores: &Kept, row: &mut Row) {
         return;
     }
     if let Some(tree) = pm_events::Tree::of(engine) {
-        let judged = pm_events::run(tree, plan.seed, budget);
-        note_tally(row, judged.part, &judged.tally, judged.actions);
-        row.runs = judged.episodes;
-        row.interrupted = judged.interrupted;
-        row.finding = judged.finding;
+        note_judged(row, Ok(Some(pm_events::run(tree, plan.seed, budget))));
         row.elapsed = began.elapsed();
         return;
     }
@@ -484,7 +481,7 @@ fn by_events(engine: &dyn Engine, plan: &Plan, stores: &Kept, row: &mut Row) {
 }
 
 /// Adds what a part has done, if there is such a part.
-fn note_judged(row: &mut Row, judged: treering_engine::Result<Option<block_events::Judged>>) {
+fn note_judged(row: &mut Row, judged: treering_engine::Result<Option<Judged>>) {
     match judged {
         Ok(None) => {}
         Ok(Some(judged)) => {
