@@ -10,7 +10,7 @@
 
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
@@ -45,7 +45,7 @@ pub(super) fn visit<M: Mirror>(model: &M, threads: usize) -> Visited {
         level = search.level_after(level, threads);
     }
     Visited {
-        distinct: search.seen.len.into_inner(),
+        distinct: search.seen.len(),
         depth,
         violated: search.violated.into_inner(),
     }
@@ -174,7 +174,6 @@ impl<M: Mirror> Level<M> {
 /// The fingerprints of all states seen, in tables that have a lock each.
 struct Seen {
     tables: Vec<Mutex<HashSet<u64, BuildHasherDefault<Fingerprint>>>>,
-    len: AtomicU64,
     hasher: RandomState,
 }
 
@@ -185,7 +184,6 @@ impl Seen {
     fn new() -> Self {
         Self {
             tables: (0..Self::TABLES).map(|_| Mutex::default()).collect(),
-            len: AtomicU64::new(0),
             // Fixed, so that every run has the same fingerprints.
             hasher: RandomState::with_seeds(1, 2, 3, 4),
         }
@@ -196,11 +194,12 @@ impl Seen {
         let fingerprint = self.hasher.hash_one(state);
         // A table uses the lowest bits and the highest seven.
         let table = (fingerprint >> 40) as usize % Self::TABLES;
-        let new = locked(&self.tables[table]).insert(fingerprint);
-        if new {
-            self.len.fetch_add(1, Ordering::Relaxed);
-        }
-        new
+        locked(&self.tables[table]).insert(fingerprint)
+    }
+
+    fn len(&self) -> u64 {
+        let tables = self.tables.iter();
+        tables.map(|table| locked(table).len() as u64).sum()
     }
 }
 
