@@ -22,6 +22,7 @@ use crate::types::{Lsn, PageId};
 /// | [`Takes`](Snapshot::Takes) | part of `Crash` or `Restart` | when the superblock is chosen |
 /// | [`ReadChunk`](Snapshot::ReadChunk) | part of `Crash` or `Restart` | when it is read |
 /// | [`Built`](Snapshot::Built) | part of `Crash` or `Restart` | when the chain is checked |
+/// | [`Restored`](Snapshot::Restored) | none: the spec has no journal | when it is written |
 ///
 /// The other steps are those of [`Event`](super::Event):
 ///
@@ -152,6 +153,13 @@ pub enum Snapshot {
     Built {
         /// The number of all entries.
         entries: u64,
+    },
+    /// Recovery has written a page from the journal to its home, which held no whole page.
+    Restored {
+        /// The page.
+        page: PageId,
+        /// LSN of the image.
+        lsn: Lsn,
     },
 }
 

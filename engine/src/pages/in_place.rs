@@ -29,6 +29,7 @@ use super::places::Places;
 use super::{Found, PageImage, PageStore, SlotRun};
 use crate::device::{AlignedBuf, BlockWrite, Volume};
 use crate::error::Result;
+use crate::events::{Event, Snapshot};
 use crate::layout::{Layout, Slot};
 use crate::mutation;
 use crate::node::{self, PageDamage, PageRef};
@@ -289,6 +290,8 @@ impl PageStore for InPlaceStore {
                 }
                 Err(_) => {
                     self.volume.write(lba, &image, IoClass::Page)?;
+                    let restored = Snapshot::Restored { page, lsn };
+                    self.volume.tell(|| Event::Snapshot(restored));
                     repaired += 1;
                 }
             }

@@ -35,6 +35,22 @@ fn episodes_repeat_exactly() {
     assert!(first.0.heard > 200, "{:?}", first.0);
 }
 
+/// A page is written, merged away and freed. A checkpoint writes a chunk to its slot and does not
+/// end. The next process finds a home without a page, and the page in the journal.
+#[test]
+fn a_page_that_the_journal_restores_is_accepted() {
+    let setup = Setup::new().unwrap();
+    let (tally, refusal) = run_episode(&setup, 5_483_567_492_889_850_179, None).unwrap();
+    if let Some(refusal) = refusal {
+        panic!("{refusal}");
+    }
+    assert!(
+        tally.taken.contains_key("(RestorePage)"),
+        "{:?}",
+        tally.taken
+    );
+}
+
 #[test]
 #[ignore = "slow: run in release: cargo test --release -p treering-specs --test snapshot_events -- --ignored --nocapture"]
 fn a_million_events_are_accepted() {

@@ -219,6 +219,7 @@ fn snapshot_kind(event: &Snapshot) -> &'static str {
         Snapshot::Takes { .. } => "Takes",
         Snapshot::ReadChunk { .. } => "ReadChunk",
         Snapshot::Built { .. } => "Built",
+        Snapshot::Restored { .. } => "Restored",
     }
 }
 

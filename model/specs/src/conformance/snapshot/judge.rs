@@ -17,7 +17,7 @@ use crate::conformance::paged;
 use crate::conformance::record::{self, TreeUse};
 use crate::conformance::refused::{self, Accepted, Tally, same};
 use crate::conformance::situations::Situations;
-use crate::mirror::wide::index_snapshot::unbounded::IndexThen;
+use crate::mirror::wide::index_snapshot::unbounded::{IndexThen, LeafName};
 use crate::mirror::wide::index_snapshot::{Action, Call, IndexSnapshot, Kind, Phase, State};
 use crate::value::state_text;
 
@@ -56,6 +56,8 @@ pub struct Judge<'a> {
     pub(super) restarting: Option<(u64, Box<State>)>,
     /// The page that is about to be written, and whether the write will be lost.
     pub(super) writing: Option<(PageId, Lsn, bool)>,
+    /// The newest image of each page that may be in the device's journal.
+    pub(super) journal: BTreeMap<u8, LeafName>,
     /// The index when the checkpoint read the entries that it is adding.
     pub(super) read: Option<IndexThen>,
     /// The chunks of the checkpoint under way.
@@ -90,6 +92,7 @@ impl<'a> Judge<'a> {
             life: Life::Runs,
             restarting: None,
             writing: None,
+            journal: BTreeMap::new(),
             read: None,
             chunks: Chunks::default(),
             to_redo: BTreeSet::new(),
@@ -330,6 +333,8 @@ impl<'a> Judge<'a> {
             Event::PageChanged { page, lsn } => self.page_changed(page, lsn),
             Event::PageWriting { page, lsn } => {
                 self.same_lsn(page, lsn)?;
+                let p = slot(page)?;
+                self.journal.insert(p, self.state.page_now(p));
                 self.writing = Some((page, lsn, false));
                 Ok(())
             }
@@ -395,6 +400,7 @@ impl<'a> Judge<'a> {
             Snapshot::Takes { .. } | Snapshot::ReadChunk { .. } | Snapshot::Built { .. } => {
                 self.reads(event)
             }
+            Snapshot::Restored { page, lsn } => self.restored(slot(page)?, lsn),
             other => self.snaps(other),
         }
     }

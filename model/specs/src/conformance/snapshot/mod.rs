@@ -58,6 +58,9 @@
 //! - *Flushes* for something else, above all of the journal: the mirror takes them
 //!   (`(FlushDevice)`), so that it knows what a crash may undo. The spec's steps that write behind
 //!   a flush contain it. Here the flush must have come before: otherwise they are refused.
+//! - *The journal* restores a page to its home, if that holds no whole page and the journal's image
+//!   is newer than the checkpoint (`(RestorePage)`). Here the home must hold a chunk that no
+//!   superblock names: the page was freed, and a checkpoint that did not end took its slot.
 //! - *The process ends between the announcement of a trim and the trim* (`(NotTrimmed)`).
 //! - *A page that was lost is found when it is read.* The spec's recovery reads all pages. If redo
 //!   ends and the mirror misses a page, the episode ends, whether the engine opens or not.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use treering_engine::Lsn;
 use treering_engine::events::{Event, Snapshot};
 
 use super::checkpoints::number_of;
@@ -9,7 +10,7 @@ use super::found::{Found, FoundLeaf, FoundSuper, OnSlot};
 use super::judge::{Judge, Life, slot, slot_at};
 use crate::conformance::refused::{Accepted, same};
 use crate::mirror::wide::index_snapshot::unbounded::{LeafName, Left, SlotName, SuperName};
-use crate::mirror::wide::index_snapshot::{Action, Kind, Phase};
+use crate::mirror::wide::index_snapshot::{Action, Kind, Phase, State};
 
 impl Judge<'_> {
     /// The power failed.
@@ -233,11 +234,7 @@ impl Judge<'_> {
 
     /// Recovery reads the snapshot.
     pub(super) fn reads(&mut self, event: Snapshot) -> Accepted {
-        let state = match &self.restarting {
-            Some((_, ahead)) => ahead,
-            None if self.is_up() => return Err("the store is open".into()),
-            None => &self.state,
-        };
+        let state = self.recovering()?;
         let chain = self.mirror.chain(state);
         match event {
             Snapshot::Takes {
@@ -269,6 +266,39 @@ impl Judge<'_> {
                 same("the entries", entries, state.superblock().entries)
             }
             other => Err(format!("{other:?} is not an event of recovery")),
+        }
+    }
+
+    /// Recovery has written a page from the journal over a chunk that no superblock names: the page
+    /// was freed, and the chunk is of a checkpoint that has not ended.
+    pub(super) fn restored(&mut self, page: u8, lsn: Lsn) -> Accepted {
+        let image = self.journal.get(&page).cloned();
+        let image = image.ok_or("it was never written")?;
+        same("the image", self.number(lsn)?, image.lsn)?;
+        let state = self.recovering()?;
+        let redo = state.superblock().redo;
+        if image.lsn <= redo {
+            return Err(format!("its home has had it since before record {redo}"));
+        }
+        if !self.mirror.holds_dead_chunk(state, page) {
+            return Err("its home does not hold a chunk that no superblock names".into());
+        }
+        self.mirror.restore(&mut self.state, page, &image);
+        if let Some((_, ahead)) = &mut self.restarting {
+            // The flush at the beginning of recovery comes before the restart is taken.
+            self.mirror.restore(ahead, page, &image);
+            self.mirror.flush(ahead);
+        }
+        self.tally.took("(RestorePage)");
+        Ok(())
+    }
+
+    /// The state that recovery begins with.
+    fn recovering(&self) -> Result<&State, String> {
+        match &self.restarting {
+            Some((_, ahead)) => Ok(ahead),
+            None if self.is_up() => Err("the store is open".into()),
+            None => Ok(&self.state),
         }
     }
 

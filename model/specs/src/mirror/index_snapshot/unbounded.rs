@@ -2,8 +2,8 @@
 //! it.
 //!
 //! A checker asks for every enabled step. A judge has one step in hand and asks whether it is
-//! enabled. The guards are the same. Two steps are not the spec's: see [`IndexSnapshot::flush`] and
-//! [`IndexSnapshot::try_read_fence`].
+//! enabled. The guards are the same. Some steps are not the spec's: see [`IndexSnapshot::flush`],
+//! [`IndexSnapshot::try_read_fence`] and [`IndexSnapshot::restore`].
 
 use super::super::wal_recovery::Versions;
 use super::invariants::INVARIANTS;
@@ -175,6 +175,25 @@ impl IndexSnapshot {
         true
     }
 
+    /// Whether a slot holds a chunk that the chosen superblock does not name.
+    #[must_use]
+    pub fn holds_dead_chunk(&self, s: &State, slot: u8) -> bool {
+        let is_chunk = matches!(s.place(slot).newest(), InSlot::Chunk { .. });
+        is_chunk && !self.chain(s).contains(&slot)
+    }
+
+    /// The journal restores the image of a page to its slot, while recovery begins. The spec has no
+    /// journal: there, a slot that holds a chunk has no page.
+    pub fn restore(&self, s: &mut State, slot: u8, image: &LeafName) {
+        let leaf = leaf_of(image);
+        s.slot_dev[at(slot)].push(InSlot::Image(leaf));
+        if s.phase != Phase::Up {
+            let version = self.chain_of(&s.slot_dev, s.newest).version(slot);
+            s.page[at(slot)] = self.leaf_in(InSlot::Image(leaf), version);
+            s.version[at(slot)] = s.page[at(slot)].lsn;
+        }
+    }
+
     /// Takes `ReadFence`, of a fence and its page that the index had at an earlier instant: the
     /// engine reads many entries at once, and adds them one by one. Returns `false` if the
     /// checkpoint does not read fences, or if this is not the next one.
@@ -279,6 +298,19 @@ fn leaf_name(leaf: &Leaf) -> LeafName {
     }
 }
 
+fn leaf_of(name: &LeafName) -> Leaf {
+    let mut leaf = Leaf {
+        lower: name.lower,
+        upper: name.upper,
+        lsn: name.lsn as N,
+        ..Leaf::default()
+    };
+    for (k, value) in &name.records {
+        leaf.map[at(*k)] = *value as N;
+    }
+    leaf
+}
+
 fn slot_name(block: &InSlot) -> SlotName {
     match block {
         InSlot::Zeros => SlotName::Zeros,
@@ -344,6 +376,12 @@ impl State {
     pub fn keys_of(&self, page: u8) -> Vec<u8> {
         let records = leaf_name(self.leaf(page)).records;
         records.into_iter().map(|(k, _)| k).collect()
+    }
+
+    /// A page, as it is in memory.
+    #[must_use]
+    pub fn page_now(&self, page: u8) -> LeafName {
+        leaf_name(self.leaf(page))
     }
 
     /// The fences of a page; zeros if it is gone.
