@@ -20,6 +20,7 @@
 //! | [`failure`] | one line on stderr and an exit status |
 
 mod acks;
+mod advise_cmd;
 mod against_cmd;
 mod args;
 mod check_cmd;
@@ -114,6 +115,7 @@ fn run(parsed: Option<Parsed>) -> Result<(), Failure> {
         Command::Replay(args) => replay_cmd::run(&args, &again(&matches)),
         Command::Predict(args) => predict_cmd::run(&args, &again(&matches)),
         Command::Sweep(args) => sweep_cmd::run(&args),
+        Command::Advise(args) => advise_cmd::run(&args),
         Command::Compare(args) => compare_cmd::run(&args),
         Command::Verify(args) => verify_cmd::run(&args),
         Command::Repair(args) => repair_cmd::run(&args),

@@ -119,6 +119,17 @@ pub(crate) fn share(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "expected a share from 0 to 1, such as 0.1 or 10%".into())
 }
 
+/// Parses a price in dollars: `0.08`.
+///
+/// # Errors
+/// If the text is not valid, a message that says what was expected.
+pub(crate) fn price(text: &str) -> Result<f64, String> {
+    let price = text.trim().parse::<f64>().ok();
+    price
+        .filter(|price| price.is_finite() && *price >= 0.0)
+        .ok_or_else(|| "expected a price in dollars, such as 0.08".into())
+}
+
 /// Parses a whole percentage from 0 to 100: `30` or `30%`.
 ///
 /// # Errors

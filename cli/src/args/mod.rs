@@ -1,6 +1,7 @@
 //! The command line. Each flag is documented where it is defined, and means the same in every
 //! subcommand.
 
+mod advise;
 mod check;
 mod compare;
 mod cuts;
@@ -16,6 +17,7 @@ mod sweep;
 
 use clap::{Parser, Subcommand};
 
+pub(crate) use advise::{AdviseArgs, Objective};
 pub(crate) use check::{CheckArgs, CheckerArg, ExploreArgs, ModelSize};
 pub(crate) use compare::CompareArgs;
 pub(crate) use cuts::CutsArgs;
@@ -66,6 +68,8 @@ pub(crate) enum Command {
     Predict(Box<PredictArgs>),
     /// Replay every combination of flags, side by side and resumable, into one table.
     Sweep(Box<SweepArgs>),
+    /// Say which tree and settings to use for a workload, why, and how sure that is.
+    Advise(Box<AdviseArgs>),
     /// Say how replays differ, in input and outcome. Exit status 1 if --fail-if holds.
     Compare(CompareArgs),
     /// Check a store file: structure, checksums, reachability. Exit status 1 on damage.

@@ -110,26 +110,60 @@ fn split(list: &str) -> Vec<String> {
     values
 }
 
+/// The flags of `replay`, those with values as lists. `json` is the help of `--json`, under `heading`.
+pub(super) fn lists(command: Command, json: &'static str, heading: &'static str) -> Command {
+    let mut command = ReplayArgs::augment_args(command);
+    for arg in swept() {
+        let id = arg.get_id().as_str().to_owned();
+        command = match arg.get_action().takes_values() {
+            true if id == "tree" => command.mut_arg(id, trees),
+            true => command.mut_arg(id, list),
+            false => command,
+        };
+    }
+    for id in NOT_SWEPT {
+        command = match id {
+            "json" => command.mut_arg(id, |arg| arg.help(json).help_heading(heading)),
+            _ => command.mut_arg(id, |arg| arg.hide(true)),
+        };
+    }
+    command
+}
+
+/// The given flags, and a value that is not UTF-8, with its flag.
+pub(super) type Given = (Vec<Listed>, Option<(String, OsString)>);
+
+/// The given flags of [`lists`], and a value that is not UTF-8, with its flag. Refuses flags that
+/// are only of `replay`; `command` is who refuses.
+pub(super) fn listed(matches: &ArgMatches, command: &str) -> Result<Given, clap::Error> {
+    let given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+    refuse(&given, command)?;
+    let (mut flags, mut not_text) = (Vec::new(), None);
+    for arg in swept() {
+        let (id, flag) = (arg.get_id().as_str(), arg.get_long().unwrap_or_default());
+        if !given(id) {
+            continue;
+        }
+        let mut values = Vec::new();
+        for raw in matches.get_raw(id).into_iter().flatten() {
+            match raw.to_str() {
+                Some(text) if id == "tree" => values.extend(split(text)),
+                Some(text) => values.push(text.to_owned()),
+                None => not_text = Some((flag.to_owned(), raw.to_owned())),
+            }
+        }
+        if !arg.get_action().takes_values() {
+            values = vec!["true".into()];
+        }
+        let flag = flag.to_owned();
+        flags.push(Listed { flag, values });
+    }
+    Ok((flags, not_text))
+}
+
 impl Args for SweepArgs {
     fn augment_args(command: Command) -> Command {
-        let mut command = ReplayArgs::augment_args(command);
-        for arg in swept() {
-            let id = arg.get_id().as_str().to_owned();
-            command = match arg.get_action().takes_values() {
-                true if id == "tree" => command.mut_arg(id, trees),
-                true => command.mut_arg(id, list),
-                false => command,
-            };
-        }
-        for id in NOT_SWEPT {
-            command = match id {
-                "json" => command.mut_arg(id, |arg| {
-                    arg.help("Write all rows as JSON; - is stdout")
-                        .help_heading(HEADING)
-                }),
-                _ => command.mut_arg(id, |arg| arg.hide(true)),
-            };
-        }
+        let command = lists(command, "Write all rows as JSON; - is stdout", HEADING);
         let command = command.mut_arg("trace", |arg| {
             arg.action(ArgAction::Append)
                 .num_args(1..)
@@ -198,28 +232,7 @@ fn own() -> Vec<Arg> {
 
 impl FromArgMatches for SweepArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<SweepArgs, clap::Error> {
-        let given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
-        refuse(&given)?;
-        let (mut flags, mut not_text) = (Vec::new(), None);
-        for arg in swept() {
-            let (id, flag) = (arg.get_id().as_str(), arg.get_long().unwrap_or_default());
-            if !given(id) {
-                continue;
-            }
-            let mut values = Vec::new();
-            for raw in matches.get_raw(id).into_iter().flatten() {
-                match raw.to_str() {
-                    Some(text) if id == "tree" => values.extend(split(text)),
-                    Some(text) => values.push(text.to_owned()),
-                    None => not_text = Some((flag.to_owned(), raw.to_owned())),
-                }
-            }
-            if !arg.get_action().takes_values() {
-                values = vec!["true".into()];
-            }
-            let flag = flag.to_owned();
-            flags.push(Listed { flag, values });
-        }
+        let (flags, not_text) = listed(matches, "a sweep")?;
         let extent = match matches.get_one::<u64>("predict-first") {
             Some(best) => Extent::PredictFirst(*best),
             None if matches.get_flag("predict-only") => Extent::Predict,
@@ -253,15 +266,15 @@ impl FromArgMatches for SweepArgs {
     }
 }
 
-/// Refuses a flag that a sweep does not take.
-fn refuse(given: &impl Fn(&str) -> bool) -> Result<(), clap::Error> {
+/// Refuses a flag that a sweep, or whoever `command` is, does not take.
+fn refuse(given: &impl Fn(&str) -> bool, command: &str) -> Result<(), clap::Error> {
     let unwanted = NOT_SWEPT.iter().filter(|id| **id != "json");
     match unwanted.into_iter().find(|id| given(id)) {
         None => Ok(()),
         Some(id) => Err(clap::Error::raw(
             clap::error::ErrorKind::UnknownArgument,
             format!(
-                "--{}: applies only to `treering replay`, not to a sweep\n",
+                "--{}: applies only to `treering replay`, not to {command}\n",
                 id.replace('_', "-")
             ),
         )),

@@ -26,14 +26,15 @@ mod work;
 
 use std::path::{Path, PathBuf};
 
+pub(crate) use plan::Plan;
+pub(crate) use points::{Point, check};
+pub(crate) use runs::{Folder, Kind, Outcome};
+pub(crate) use work::Work;
+
 use crate::args::{Extent, SweepArgs};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::{self, Output};
-
-use plan::Plan;
-use runs::{Folder, Kind};
-use work::Work;
 
 /// Sweeps, and writes the table.
 pub(crate) fn run(args: &SweepArgs) -> Result<(), Failure> {

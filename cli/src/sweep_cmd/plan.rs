@@ -25,8 +25,8 @@ use crate::replay_config;
 
 /// A point with its identity.
 #[derive(Clone, Debug)]
-pub(super) struct Run {
-    pub(super) point: Point,
+pub(crate) struct Run {
+    pub(crate) point: Point,
     /// 32 hexadecimal digits.
     pub(super) hash: String,
     /// Why `replay` refuses the point, if it does.
@@ -38,8 +38,8 @@ pub(super) struct Run {
 
 /// The runs of a study.
 #[derive(Debug, Default)]
-pub(super) struct Plan {
-    pub(super) runs: Vec<Run>,
+pub(crate) struct Plan {
+    pub(crate) runs: Vec<Run>,
     /// Number of points that were left out because an earlier one is the same run.
     pub(super) duplicates: usize,
 }
@@ -94,7 +94,7 @@ impl Plan {
     ///
     /// # Errors
     /// If a trace cannot be read.
-    pub(super) fn of(points: Vec<Point>) -> Result<Plan, Failure> {
+    pub(crate) fn of(points: Vec<Point>) -> Result<Plan, Failure> {
         let (mut plan, mut contents) = (Plan::default(), Contents::default());
         let mut seen = std::collections::BTreeSet::new();
         for point in points {

@@ -56,8 +56,8 @@ pub(super) struct Study {
 
 /// One run: the arguments of `treering replay`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Point {
-    pub(super) trace: String,
+pub(crate) struct Point {
+    pub(crate) trace: String,
     /// By flag, without dashes.
     pub(super) settings: BTreeMap<String, String>,
 }
@@ -83,7 +83,7 @@ fn takes_value(flag: &str) -> Option<bool> {
 ///
 /// # Errors
 /// If the flag or the value is not one of `replay`, a message that says what was expected.
-pub(super) fn check(flag: &str, value: &str) -> Result<(), String> {
+pub(crate) fn check(flag: &str, value: &str) -> Result<(), String> {
     let Some(takes_value) = takes_value(flag) else {
         return Err(format!(
             "{flag}: no such flag; expected one of `treering replay`, such as cache or page"
@@ -118,25 +118,49 @@ fn parse(arguments: &[String]) -> Result<ReplayArgs, Failure> {
 }
 
 impl Point {
+    /// A trace with all defaults.
+    pub(crate) fn of(trace: &str) -> Point {
+        Point {
+            trace: trace.to_owned(),
+            settings: BTreeMap::new(),
+        }
+    }
+
+    /// Sets a flag.
+    pub(crate) fn set(&mut self, flag: &str, value: &str) {
+        self.settings.insert(flag.to_owned(), value.to_owned());
+    }
+
+    /// The point with another value of a flag.
+    pub(crate) fn with(&self, flag: &str, value: &str) -> Point {
+        let mut point = self.clone();
+        point.set(flag, value);
+        point
+    }
+
+    /// The flags and their values.
+    pub(crate) fn settings(&self) -> impl Iterator<Item = (&str, &str)> {
+        let settings = self.settings.iter();
+        settings.map(|(flag, value)| (flag.as_str(), value.as_str()))
+    }
+
     /// The value of a parameter: a flag, or [`TRACE`].
-    pub(super) fn get(&self, parameter: &str) -> Option<&str> {
+    pub(crate) fn get(&self, parameter: &str) -> Option<&str> {
         match parameter {
             TRACE => Some(&self.trace),
             flag => self.settings.get(flag).map(String::as_str),
         }
     }
 
-    fn set(&mut self, (flag, value): &Setting) {
+    fn take(&mut self, (flag, value): &Setting) {
         match flag.as_str() {
             TRACE => self.trace = value.clone(),
-            flag => {
-                self.settings.insert(flag.into(), value.clone());
-            }
+            flag => self.set(flag, value),
         }
     }
 
     /// The arguments of `replay`, or of another command with its flags, without those in `left_out`.
-    pub(super) fn arguments(&self, left_out: &[&str]) -> Vec<String> {
+    pub(crate) fn arguments(&self, left_out: &[&str]) -> Vec<String> {
         let mut words = Vec::new();
         for (flag, value) in &self.settings {
             if left_out.contains(&flag.as_str()) {
@@ -153,7 +177,7 @@ impl Point {
     }
 
     /// The flags as `replay` parses them.
-    pub(super) fn parsed(&self) -> Result<ReplayArgs, Failure> {
+    pub(crate) fn parsed(&self) -> Result<ReplayArgs, Failure> {
         parse(&self.arguments(&[]))
     }
 
@@ -198,13 +222,7 @@ impl Study {
 
     /// A point for each trace, with the fixed flags. Without traces, one whose trace comes later.
     fn starts(&self) -> Vec<Point> {
-        let start = |trace: &str| {
-            let start = Point {
-                trace: trace.to_owned(),
-                settings: BTreeMap::new(),
-            };
-            with(&start, &self.fixed)
-        };
+        let start = |trace: &str| with(&Point::of(trace), &self.fixed);
         match self.traces.as_slice() {
             [] => vec![start("")],
             traces => traces.iter().map(|trace| start(trace)).collect(),
@@ -223,7 +241,7 @@ fn default_tree() -> String {
 
 fn with(point: &Point, step: &[Setting]) -> Point {
     let mut point = point.clone();
-    step.iter().for_each(|setting| point.set(setting));
+    step.iter().for_each(|setting| point.take(setting));
     point
 }
 

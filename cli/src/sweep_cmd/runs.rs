@@ -27,7 +27,7 @@ const FAILURE: &str = "treering.sweep-failure/1";
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     /// With a report.
     Done(Box<Value>),
     /// With an error; with `--strict` there is a report all the same.
@@ -36,13 +36,13 @@ pub(super) enum Outcome {
 
 /// The document of a failed run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Failed {
+pub(crate) struct Failed {
     schema: String,
     complete: bool,
     /// Exit status of the run.
-    pub(super) status: u8,
+    pub(crate) status: u8,
     /// What it said.
-    pub(super) reason: String,
+    pub(crate) reason: String,
     /// Its report, if it wrote one.
     pub(super) report: Option<Box<Value>>,
 }
@@ -68,7 +68,7 @@ pub(super) struct Cost {
 
 /// Reports of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Replay,
     Predict,
 }
@@ -100,7 +100,7 @@ impl Kind {
 
 /// The folder of a sweep.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(crate) struct Folder {
     path: PathBuf,
     /// Held as long as the sweep works.
     _lock: Option<File>,
@@ -120,7 +120,7 @@ impl Folder {
     ///
     /// # Errors
     /// If it cannot be written, or another sweep works there.
-    pub(super) fn open(path: &Path, asked: &Path) -> Result<Folder, Failure> {
+    pub(crate) fn open(path: &Path, asked: &Path) -> Result<Folder, Failure> {
         let failure = |e| Failure::file(&format!("--out {}", asked.display()), &e);
         fs::create_dir_all(path).map_err(failure)?;
         for kind in [Kind::Replay, Kind::Predict] {
@@ -166,7 +166,7 @@ impl Folder {
         self.path.join(name)
     }
 
-    pub(super) fn statistics(&self, name: &str) -> PathBuf {
+    pub(crate) fn statistics(&self, name: &str) -> PathBuf {
         self.path.join("statistics").join(format!("{name}.stats"))
     }
 

@@ -29,7 +29,7 @@ const STREAM: Duration = Duration::from_secs(5);
 const REPORT: Duration = Duration::from_secs(30);
 
 /// The state of a sweep.
-pub(super) struct Work<'a> {
+pub(crate) struct Work<'a> {
     pub(super) plan: &'a Plan,
     pub(super) parameters: Vec<String>,
     folder: Folder,
@@ -46,7 +46,7 @@ pub(super) struct Work<'a> {
 
 impl<'a> Work<'a> {
     /// The work, with what is already in the folder.
-    pub(super) fn new(plan: &'a Plan, parameters: Vec<String>, folder: Folder) -> Work<'a> {
+    pub(crate) fn new(plan: &'a Plan, parameters: Vec<String>, folder: Folder) -> Work<'a> {
         let costs = folder.costs();
         let mut limits = Limits {
             jobs: 1,
@@ -76,7 +76,7 @@ impl<'a> Work<'a> {
     }
 
     /// Sets the number of processes and their memory.
-    pub(super) fn limit(&mut self, jobs: Option<u32>, memory: Option<u64>) {
+    pub(crate) fn limit(&mut self, jobs: Option<u32>, memory: Option<u64>) {
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         self.limits.jobs = jobs.map_or_else(cores, |jobs| jobs.max(1) as usize);
         self.limits.memory = memory.unwrap_or_else(pool::available);
@@ -90,7 +90,7 @@ impl<'a> Work<'a> {
     }
 
     /// What the folder, or the plan, knows of a run.
-    pub(super) fn known(&self, kind: Kind, run: &Run) -> Option<Outcome> {
+    pub(crate) fn known(&self, kind: Kind, run: &Run) -> Option<Outcome> {
         match &run.refused {
             Some(why) => Some(Outcome::Failed(Failed::new(
                 why.status,
@@ -102,7 +102,7 @@ impl<'a> Work<'a> {
     }
 
     /// Runs those of `wanted` that are not done.
-    pub(super) fn run(&mut self, kind: Kind, wanted: Vec<usize>) -> Result<(), Failure> {
+    pub(crate) fn run(&mut self, kind: Kind, wanted: Vec<usize>) -> Result<(), Failure> {
         let plan = self.plan;
         let mut missing = Vec::new();
         for at in wanted {
@@ -208,7 +208,7 @@ impl<'a> Work<'a> {
     }
 
     /// Number of runs that are known.
-    pub(super) fn done(&self) -> usize {
+    pub(crate) fn done(&self) -> usize {
         self.rows().count()
     }
 

@@ -1,0 +1,324 @@
+//! What is considered: designs first, and then their settings, one flag after the other.
+//!
+//! ```text
+//! devices × trees × page stores × modification log × redo log ─▶ designs
+//! the best designs × page sizes × modification log            ─▶ variants
+//! the best of those × each value of threshold, page, promote … ─▶ variants
+//! ```
+//!
+//! A flag that the user has given is not varied, or only among the values of its list. What a tree's
+//! spec names, such as `bf+cow(table=checkpoint)`, is not varied either.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use treering_engine::{Family, TreeSpec};
+use treering_sim::replay::Target;
+
+use crate::args::{Listed, Objective};
+use crate::devices_cmd;
+use crate::failure::Failure;
+use crate::sweep_cmd::{Point, check};
+
+/// Settings of trees of pages that are tried together: large pages pay with a modification log
+/// only, and it pays with large pages.
+const TOGETHER: [(&str, &[&str]); 2] = [
+    ("page", &["4KiB", "8KiB", "16KiB"]),
+    ("threshold", &["0", "2KiB"]),
+];
+
+/// Settings of trees of pages, in the order in which they are tried, each with its values.
+const PAGES: [(&str, &[&str]); 5] = [
+    ("threshold", &["0", "512", "1KiB", "2KiB", "3KiB"]),
+    ("page", &["4KiB", "8KiB", "16KiB", "32KiB"]),
+    ("promote", &["0", "30", "100"]),
+    ("copy-on-access", &["0", "10", "50"]),
+    ("op", &[]),
+];
+
+/// Layouts that take different space, for the objective space.
+const LAYOUTS: [(&str, &[&str]); 1] = [("layout", &["adaptive", "compact", "slotted"])];
+
+/// Settings of trees in persistent memory.
+const MEMORY: [(&str, &[&str]); 5] = [
+    ("nbatch", &["1", "2", "3", "4", "6"]),
+    ("t-node", &["1", "2", "4"]),
+    ("t-split", &["14", "20", "26"]),
+    ("slots", &["9", "19", "29"]),
+    ("op", &[]),
+];
+
+/// Flags that decide a design.
+const OF_DESIGNS: [&str; 5] = ["device", "tree", "store", "threshold", "log"];
+
+/// What may vary, and what may not.
+#[derive(Clone, Debug)]
+pub(super) struct Space {
+    base: Point,
+    /// Lists that were given.
+    lists: BTreeMap<String, Vec<String>>,
+}
+
+impl Space {
+    /// The space that these flags leave.
+    ///
+    /// # Errors
+    /// If a value is bad, or given twice.
+    pub(super) fn of(trace: &Path, flags: &[Listed]) -> Result<Space, Failure> {
+        let Some(trace) = trace.to_str() else {
+            let trace = trace.display();
+            return Err(Failure::usage(format!("{trace}: expected a path in UTF-8")));
+        };
+        let mut space = Space {
+            base: Point::of(trace),
+            lists: BTreeMap::new(),
+        };
+        for Listed { flag, values } in flags {
+            for (at, value) in values.iter().enumerate() {
+                check(flag, value).map_err(|why| Failure::usage(format!("--{why}")))?;
+                if values[..at].contains(value) {
+                    return Err(Failure::usage(format!(
+                        "--{flag} {value}: given twice; expected different values"
+                    )));
+                }
+            }
+            if let [only] = values.as_slice() {
+                space.base.set(flag, only);
+            }
+            space.lists.insert(flag.clone(), values.clone());
+        }
+        Ok(space)
+    }
+
+    /// The point of the given flags alone: with lists, of their first values.
+    pub(super) fn default(&self) -> Point {
+        let firsts = self.lists.iter().map(|(flag, values)| (flag, &values[0]));
+        firsts.fold(self.base.clone(), |point, (flag, value)| {
+            point.with(flag, value)
+        })
+    }
+
+    /// Whether several values of a flag were given.
+    pub(super) fn is_list(&self, flag: &str) -> bool {
+        self.lists.get(flag).is_some_and(|values| values.len() > 1)
+    }
+
+    /// The given values of a flag, or else these.
+    fn values(&self, flag: &str, or: &[&str]) -> Vec<String> {
+        let or = || or.iter().map(|value| (*value).to_owned()).collect();
+        self.lists.get(flag).cloned().unwrap_or_else(or)
+    }
+
+    /// The designs.
+    ///
+    /// # Errors
+    /// If a device does not exist.
+    pub(super) fn designs(&self) -> Result<Vec<Point>, Failure> {
+        let mut points = Vec::new();
+        for device in self.values("device", &[""]) {
+            let (start, target) = match device.as_str() {
+                "" => (self.base.clone(), None),
+                name => (
+                    self.base.with("device", name),
+                    Some(devices_cmd::find(name)?),
+                ),
+            };
+            let family = match target {
+                Some(Target::Pm { .. }) => Family::Pm,
+                _ => Family::Pages,
+            };
+            let is_of = |name: &&str| family_of(name) == Some(family);
+            let trees: Vec<&str> = TreeSpec::names().filter(is_of).collect();
+            for tree in self.values("tree", &trees) {
+                let start = start.with("tree", &tree);
+                // Without a device, each tree has its own default.
+                match family_of(&tree) {
+                    Some(Family::Pages) => {
+                        let compresses = matches!(target, Some(Target::Csd { .. }));
+                        points.extend(self.of_pages(&start, &tree, compresses));
+                    }
+                    Some(Family::Pm) | None => points.push(start),
+                }
+            }
+        }
+        // With lists of other flags, of every value: they are more than a variation.
+        for (flag, values) in &self.lists {
+            let is_setting =
+                (PAGES.iter().chain(&LAYOUTS).chain(&MEMORY)).any(|(name, _)| name == flag);
+            if values.len() > 1 && !is_setting && !OF_DESIGNS.contains(&flag.as_str()) {
+                let with = |point: &Point| values.iter().map(|v| point.with(flag, v)).collect();
+                points = points.iter().flat_map(|p| -> Vec<_> { with(p) }).collect();
+            }
+        }
+        Ok(points)
+    }
+
+    /// The designs of a tree of pages.
+    fn of_pages(&self, start: &Point, tree: &str, compresses: bool) -> Vec<Point> {
+        // A B⁻-tree is a page store, a log and a modification log.
+        let is_whole = tree.starts_with("bminus");
+        let mut points = vec![start.clone()];
+        let mut vary = |flag: &str, values: &[&str]| {
+            if names(tree, flag) || (is_whole && !self.lists.contains_key(flag)) {
+                return;
+            }
+            let values = self.values(flag, values);
+            let with = |point: &Point| values.iter().map(|v| point.with(flag, v)).collect();
+            points = points.iter().flat_map(|p| -> Vec<_> { with(p) }).collect();
+        };
+        vary("store", &["in-place", "cow", "shadow"]);
+        vary("threshold", &["0", "2KiB"]);
+        if compresses || self.lists.contains_key("log") {
+            vary("log", &["packed", "sparse"]);
+        }
+        for point in &mut points {
+            // A table at each flush costs writes, and gains nothing: the log has what it lacks.
+            let is_free = !self.lists.contains_key("table");
+            if is_free && point.get("store") == Some("cow") {
+                point.set("table", "checkpoint");
+            }
+        }
+        points
+    }
+
+    /// The settings, in the order in which they are tried.
+    pub(super) fn axes(&self, of: Objective) -> Vec<(&'static str, &'static [&'static str])> {
+        let layouts: &[_] = match of == Objective::Space || self.is_list("layout") {
+            true => &LAYOUTS,
+            false => &[],
+        };
+        let all = PAGES.iter().chain(layouts).chain(&MEMORY);
+        all.copied().collect()
+    }
+
+    /// The point with the settings that are tried together.
+    pub(super) fn together(&self, point: &Point) -> Vec<Point> {
+        let mut points = vec![point.clone()];
+        for axis in TOGETHER {
+            let variants = points.iter().flat_map(|point| self.variants(point, axis));
+            let variants: Vec<Point> = variants.collect();
+            points.extend(variants);
+        }
+        points
+    }
+
+    /// The point with the other values of a setting.
+    pub(super) fn variants(&self, point: &Point, (flag, values): (&str, &[&str])) -> Vec<Point> {
+        let tree = point.get("tree").unwrap_or_default();
+        if names(tree, flag) || (!self.lists.contains_key(flag) && !takes(tree, flag)) {
+            return Vec::new();
+        }
+        let values = self.values(flag, values).into_iter();
+        let others = values.filter(|value| point.get(flag) != Some(value));
+        others.map(|value| point.with(flag, &value)).collect()
+    }
+}
+
+/// The family of a tree's spec; `None` without a tree.
+fn family_of(tree: &str) -> Option<Family> {
+    tree.parse::<TreeSpec>().ok().map(|tree| tree.family())
+}
+
+/// Whether a setting is one of this tree.
+fn takes(tree: &str, flag: &str) -> bool {
+    let name = tree.split(['(', '+']).next().unwrap_or_default();
+    match flag {
+        "promote" | "copy-on-access" => name == "bf",
+        "page" | "threshold" | "layout" => matches!(name, "btree" | "bf" | "bminus"),
+        "nbatch" => name == "ccl",
+        "slots" | "t-node" | "t-split" => name == "lodge",
+        _ => true,
+    }
+}
+
+/// Whether a tree's spec says what the flag would.
+fn names(tree: &str, flag: &str) -> bool {
+    let has = |words: &[&str]| words.iter().any(|word| tree.contains(word));
+    match flag {
+        "store" => has(&["+in-place", "+cow", "+shadow"]),
+        "log" => has(&["+packed", "+sparse"]),
+        "threshold" => has(&["(T=", ",T="]),
+        "layout" => {
+            let layouts = ["slotted", "compact", "baseline", "prefix", "hints"];
+            let more = ["fingerprint", "semi-dense", "fully-dense", "adaptive"];
+            let mut all = layouts.iter().chain(&more);
+            all.any(|layout| tree.contains(&format!("+{layout}")))
+        }
+        flag => tree.contains(&format!("({flag}=")) || tree.contains(&format!(",{flag}=")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn space(words: &[(&str, &str)]) -> Space {
+        let flags = words.iter().map(|(flag, values)| Listed {
+            flag: (*flag).to_owned(),
+            values: values.split(';').map(str::to_owned).collect(),
+        });
+        let flags: Vec<Listed> = flags.collect();
+        Space::of(Path::new("a.trz"), &flags).expect("a space")
+    }
+
+    fn said(points: &[Point], flags: &str) -> Vec<String> {
+        let said = |point: &Point| {
+            let values = flags.split(' ').filter_map(|flag| point.get(flag));
+            values.collect::<Vec<_>>().join(" ")
+        };
+        points.iter().map(said).collect()
+    }
+
+    #[test]
+    fn designs_are_the_stores_of_each_tree_and_a_whole_b_minus_tree() {
+        let designs = space(&[]).designs().expect("designs");
+        let trees = said(&designs, "tree");
+        let count = |tree| trees.iter().filter(|name| *name == tree).count();
+        assert_eq!((count("btree"), count("bf"), count("bminus")), (6, 6, 1));
+        let cow = designs.iter().filter(|p| p.get("store") == Some("cow"));
+        assert!(cow.clone().count() == 4 && cow.clone().all(|p| p.get("table").is_some()));
+        let memory = space(&[("device", "pm")]).designs().expect("designs");
+        assert_eq!(
+            said(&memory, "tree"),
+            ["ccl", "lodge", "pmtree", "pmtree-global"]
+        );
+    }
+
+    #[test]
+    fn what_is_given_is_not_varied_and_a_list_only_within() {
+        let space = space(&[
+            ("tree", "bf+cow(table=checkpoint);btree"),
+            ("threshold", "0"),
+            ("store", "shadow"),
+            ("page", "8KiB;16KiB"),
+        ]);
+        let designs = space.designs().expect("designs");
+        assert_eq!(
+            said(&designs, "tree store"),
+            ["bf+cow(table=checkpoint) shadow", "btree shadow"]
+        );
+        let variants = |axis| space.variants(&designs[1], axis);
+        assert_eq!(
+            said(&variants(("page", &["4KiB"])), "page"),
+            ["8KiB", "16KiB"]
+        );
+        assert!(variants(("threshold", &["512"])).is_empty());
+        assert!(variants(("promote", &["0"])).is_empty());
+    }
+
+    #[test]
+    fn bad_values_are_refused_before_anything_is_predicted() {
+        for (flag, values, expected) in [
+            ("cache", "5%;5%", "given twice"),
+            ("cache", "5 bits", "expected a size"),
+            ("device", "floppy", "no such drive"),
+        ] {
+            let listed = Listed {
+                flag: flag.into(),
+                values: values.split(';').map(str::to_owned).collect(),
+            };
+            let why = Space::of(Path::new("a.trz"), &[listed]).expect_err(values);
+            assert!(why.message.contains(expected), "{}", why.message);
+        }
+    }
+}
