@@ -13,6 +13,7 @@
 //! | [`rows`], [`new_store`] | records as lines of JSON; new store files made of them |
 //! | [`store_file`] | opening a store file, even if it was cut |
 //! | [`progress`] | the progress bar |
+//! | [`results_page`] | the page of a sweep's table, and its server |
 //! | [`figures`] | the main figures of a report, by their paths |
 //! | [`glossary`] | the terms of reports, which `docs/GLOSSARY.md` explains |
 //! | [`reproduce`] | the command line that repeats a run |
@@ -57,6 +58,7 @@ mod replay_cmd;
 mod replay_config;
 mod replay_early;
 mod reproduce;
+mod results_page;
 mod rows;
 mod specs;
 mod store_file;
@@ -115,6 +117,7 @@ fn run(parsed: Option<Parsed>) -> Result<(), Failure> {
         Command::Replay(args) => replay_cmd::run(&args, &again(&matches)),
         Command::Predict(args) => predict_cmd::run(&args, &again(&matches)),
         Command::Sweep(args) => sweep_cmd::run(&args),
+        Command::Serve(args) => results_page::run(&args),
         Command::Advise(args) => advise_cmd::run(&args),
         Command::Compare(args) => compare_cmd::run(&args),
         Command::Verify(args) => verify_cmd::run(&args),

@@ -316,7 +316,10 @@ impl Place {
             return Ok(());
         };
         if command.starts_with("treering explore ") && !command.contains(" --html ") {
-            return serving::explore(self.path(), &command);
+            return serving::serves(self.path(), &command, "--address");
+        }
+        if command.starts_with("treering serve ") {
+            return serving::serves(self.path(), &command, "--port");
         }
         let words: Vec<String> = command.split(' ').map(str::to_owned).collect();
         // The store that the line creates must not exist yet.

@@ -156,7 +156,7 @@ fn what_is_no_story_is_refused() {
 fn a_story_is_served_until_it_is_stopped() {
     let folder = tempfile::tempdir().unwrap();
     let command = "treering explore WalRecovery --only page-before-log";
-    serving::explore(folder.path(), command).unwrap();
+    serving::serves(folder.path(), command, "--address").unwrap();
 }
 
 #[test]

@@ -68,7 +68,7 @@ pub(crate) struct AdviseArgs {
 impl Args for AdviseArgs {
     fn augment_args(command: Command) -> Command {
         let json = "Write the ranking as JSON; - is stdout";
-        lists(command, json, HEADING)
+        lists(command, (json, None), HEADING)
             .args(own())
             .after_help(EXAMPLES)
     }
@@ -132,7 +132,7 @@ fn own() -> Vec<Arg> {
 
 impl FromArgMatches for AdviseArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<AdviseArgs, clap::Error> {
-        let (flags, not_text) = listed(matches, "advice")?;
+        let (flags, not_text) = listed(matches, "advice", &["json"])?;
         let price = |id: &str| matches.get_one(id).copied().unwrap_or_default();
         let constraints = matches.get_many("constraint");
         Ok(AdviseArgs {

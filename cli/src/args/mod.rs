@@ -33,7 +33,7 @@ pub(crate) use promises::PromisesArgs;
 pub(crate) use replay::{Before, CleaningArg, LoggingArg, NodeSplitArg, ReplayArgs, Reset, Tables};
 pub(crate) use small::{
     CompletionsArgs, CrashWriterArgs, DevicesArgs, ImportArgs, InfoArgs, LayoutArgs, LayoutOrder,
-    TreesArgs, VerifyArgs,
+    ServeArgs, TreesArgs, VerifyArgs,
 };
 pub(crate) use sweep::{Extent, Listed, SweepArgs, swept};
 
@@ -68,6 +68,8 @@ pub(crate) enum Command {
     Predict(Box<PredictArgs>),
     /// Replay every combination of flags, side by side and resumable, into one table.
     Sweep(Box<SweepArgs>),
+    /// Serve the page of a sweep on this machine: charts and the table of its results.
+    Serve(ServeArgs),
     /// Say which tree and settings to use for a workload, why, and how sure that is.
     Advise(Box<AdviseArgs>),
     /// Say how replays differ, in input and outcome. Exit status 1 if --fail-if holds.

@@ -68,6 +68,23 @@ pub(crate) struct InfoArgs {
     pub(crate) page: u32,
 }
 
+/// Flags of `treering serve`.
+#[derive(Debug, Args)]
+#[command(after_help = "EXAMPLES:\n  \
+    treering sweep zipf.trz --tree btree,bf --cache 5%,20% --out trees\n  \
+    treering serve trees\n  \
+    treering serve trees --port 8080\n\n\
+    Only this machine can open the page. The table is read anew each time, so a sweep that is going \
+    on can be watched. docs/SWEEP.md")]
+pub(crate) struct ServeArgs {
+    /// The folder of a sweep (its --out)
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: PathBuf,
+    /// Port on localhost; 0 takes a free one
+    #[arg(long, value_name = "N", default_value_t = 3000)]
+    pub(crate) port: u16,
+}
+
 /// Flags of `treering trees`.
 #[derive(Debug, Args)]
 #[command(after_help = "EXAMPLES:\n  \

@@ -77,6 +77,7 @@ pub(crate) struct SweepArgs {
     pub(crate) repetitions: Option<u64>,
     pub(crate) dry_run: bool,
     pub(crate) json: Option<PathBuf>,
+    pub(crate) html: Option<PathBuf>,
     /// A value that is not UTF-8, with its flag.
     pub(crate) not_text: Option<(String, OsString)>,
 }
@@ -110,8 +111,13 @@ fn split(list: &str) -> Vec<String> {
     values
 }
 
-/// The flags of `replay`, those with values as lists. `json` is the help of `--json`, under `heading`.
-pub(super) fn lists(command: Command, json: &'static str, heading: &'static str) -> Command {
+/// The flags of `replay`, those with values as lists. `json` and
+/// `html` are the help of `--json` and `--html`, under `heading`; without it, `--html` is hidden.
+pub(super) fn lists(
+    command: Command,
+    (json, html): (&'static str, Option<&'static str>),
+    heading: &'static str,
+) -> Command {
     let mut command = ReplayArgs::augment_args(command);
     for arg in swept() {
         let id = arg.get_id().as_str().to_owned();
@@ -124,6 +130,10 @@ pub(super) fn lists(command: Command, json: &'static str, heading: &'static str)
     for id in NOT_SWEPT {
         command = match id {
             "json" => command.mut_arg(id, |arg| arg.help(json).help_heading(heading)),
+            "html" if html.is_some() => {
+                let help = html.unwrap_or_default();
+                command.mut_arg(id, |arg| arg.help(help).help_heading(heading))
+            }
             _ => command.mut_arg(id, |arg| arg.hide(true)),
         };
     }
@@ -134,10 +144,14 @@ pub(super) fn lists(command: Command, json: &'static str, heading: &'static str)
 pub(super) type Given = (Vec<Listed>, Option<(String, OsString)>);
 
 /// The given flags of [`lists`], and a value that is not UTF-8, with its flag. Refuses flags that
-/// are only of `replay`; `command` is who refuses.
-pub(super) fn listed(matches: &ArgMatches, command: &str) -> Result<Given, clap::Error> {
+/// are only of `replay`, but not those in `taken`; `command` is who refuses.
+pub(super) fn listed(
+    matches: &ArgMatches,
+    command: &str,
+    taken: &[&str],
+) -> Result<Given, clap::Error> {
     let given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
-    refuse(&given, command)?;
+    refuse(&given, command, taken)?;
     let (mut flags, mut not_text) = (Vec::new(), None);
     for arg in swept() {
         let (id, flag) = (arg.get_id().as_str(), arg.get_long().unwrap_or_default());
@@ -163,7 +177,10 @@ pub(super) fn listed(matches: &ArgMatches, command: &str) -> Result<Given, clap:
 
 impl Args for SweepArgs {
     fn augment_args(command: Command) -> Command {
-        let command = lists(command, "Write all rows as JSON; - is stdout", HEADING);
+        let json = "Write all rows as JSON; - is stdout";
+        let html =
+            "Write the page of the table: axes chosen by hand, facets, filters, Pareto front";
+        let command = lists(command, (json, Some(html)), HEADING);
         let command = command.mut_arg("trace", |arg| {
             arg.action(ArgAction::Append)
                 .num_args(1..)
@@ -232,7 +249,7 @@ fn own() -> Vec<Arg> {
 
 impl FromArgMatches for SweepArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<SweepArgs, clap::Error> {
-        let (flags, not_text) = listed(matches, "a sweep")?;
+        let (flags, not_text) = listed(matches, "a sweep", &["json", "html"])?;
         let extent = match matches.get_one::<u64>("predict-first") {
             Some(best) => Extent::PredictFirst(*best),
             None if matches.get_flag("predict-only") => Extent::Predict,
@@ -256,6 +273,7 @@ impl FromArgMatches for SweepArgs {
             repetitions: matches.get_one("repetitions").copied(),
             dry_run: matches.get_flag("dry-run"),
             json: matches.get_one("json").cloned(),
+            html: matches.get_one("html").cloned(),
             not_text,
         })
     }
@@ -267,8 +285,8 @@ impl FromArgMatches for SweepArgs {
 }
 
 /// Refuses a flag that a sweep, or whoever `command` is, does not take.
-fn refuse(given: &impl Fn(&str) -> bool, command: &str) -> Result<(), clap::Error> {
-    let unwanted = NOT_SWEPT.iter().filter(|id| **id != "json");
+fn refuse(given: &impl Fn(&str) -> bool, command: &str, taken: &[&str]) -> Result<(), clap::Error> {
+    let unwanted = NOT_SWEPT.iter().filter(|id| !taken.contains(id));
     match unwanted.into_iter().find(|id| given(id)) {
         None => Ok(()),
         Some(id) => Err(clap::Error::raw(

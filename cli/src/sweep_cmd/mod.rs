@@ -34,13 +34,13 @@ pub(crate) use work::Work;
 use crate::args::{Extent, SweepArgs};
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::output::{self, Output};
+use crate::output::{self, Documents, Output};
 
 /// Sweeps, and writes the table.
 pub(crate) fn run(args: &SweepArgs) -> Result<(), Failure> {
     let (study, base) = study::of(args)?;
     let out = absolute(&args.out)?;
-    let json = json(args)?;
+    let documents = documents(args)?;
     if let Some(base) = base.filter(|base| !base.as_os_str().is_empty()) {
         // Paths in a study start from its folder, and runs get them as they are written, so that
         // reports do not depend on where the command was started.
@@ -63,14 +63,14 @@ pub(crate) fn run(args: &SweepArgs) -> Result<(), Failure> {
     }
     if args.dry_run {
         let work = Work::new(&plan, parameters, Folder::look(&out));
-        return report::dry_run(&work, args.extent, json.as_ref());
+        return report::dry_run(&work, args.extent, documents.json.as_ref());
     }
     let folder = Folder::open(&out, &args.out)?;
     output::check_room(&format!("--out {}", args.out.display()), &out, 1 << 20)?;
     let mut work = Work::new(&plan, parameters, folder);
     work.limit(args.jobs, args.memory);
     let swept = sweep(&mut work, args.extent);
-    finish(swept, &work, args, json.as_ref())
+    finish(swept, &work, args, &documents)
 }
 
 /// Runs what is missing.
@@ -102,14 +102,18 @@ fn finish(
     swept: Result<(), Failure>,
     work: &Work,
     args: &SweepArgs,
-    json: Option<&Output>,
+    documents: &Documents,
 ) -> Result<(), Failure> {
     if interrupt::stopped().is_some() {
         interrupt::take_over();
     }
     let has_parquet = work.write()?;
     let complete = swept.is_ok() && interrupt::stopped().is_none();
-    report::write(work, complete, json)?;
+    report::write(work, complete, documents.json.as_ref())?;
+    if let Some(html) = &documents.html {
+        let out = absolute(&args.out)?;
+        html.write(report::page(work, html, &out).as_bytes())?;
+    }
     swept?;
     interrupt::check(|| {
         let (done, all) = (work.done(), work.plan.runs.len());
@@ -120,7 +124,7 @@ fn finish(
             "results.parquet is left out, because this build is without the feature parquet",
         );
     }
-    if json != Some(&Output::Stdout) {
+    if ![&documents.json, &documents.html].contains(&&Some(Output::Stdout)) {
         report::say(work, &args.out)?;
     }
     work.failure().map_or(Ok(()), Err)
@@ -130,10 +134,20 @@ fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     std::path::absolute(path).map_err(|e| Failure::file(&path.display().to_string(), &e))
 }
 
-fn json(args: &SweepArgs) -> Result<Option<Output>, Failure> {
+fn documents(args: &SweepArgs) -> Result<Documents, Failure> {
     let inputs: Vec<&Path> = args.inputs.iter().map(PathBuf::as_path).collect();
-    match Output::if_given("--json", args.json.as_deref(), &inputs)? {
-        Some(Output::File(path)) => Ok(Some(Output::File(absolute(&path)?))),
-        other => Ok(other),
-    }
+    let files = [&args.json, &args.html, &None].map(|file: &Option<PathBuf>| file.as_deref());
+    let Documents { json, html, svg } = Documents::new(files, &inputs)?;
+    // Paths in a study start from its folder; these do not.
+    let placed = |output| -> Result<Option<Output>, Failure> {
+        match output {
+            Some(Output::File(path)) => Ok(Some(Output::File(absolute(&path)?))),
+            other => Ok(other),
+        }
+    };
+    Ok(Documents {
+        json: placed(json)?,
+        html: placed(html)?,
+        svg,
+    })
 }

@@ -12,6 +12,7 @@ use super::work::Work;
 use crate::args::Extent;
 use crate::failure::Failure;
 use crate::output::{self, Output};
+use crate::results_page;
 
 /// Name and version of the document.
 const SCHEMA: &str = "treering.sweep/1";
@@ -50,6 +51,21 @@ pub(super) fn write(work: &Work, complete: bool, json: Option<&Output>) -> Resul
         rows: work.table().json(),
     };
     json.write(&output::json(&document)?)
+}
+
+/// The page of the table. Reports are linked if they are in a folder below that of the page.
+pub(super) fn page(work: &Work, to: &Output, out: &Path) -> String {
+    let table = work.table();
+    let columns: Vec<String> = table.columns.iter().map(|(name, _)| name.clone()).collect();
+    let base = match to {
+        Output::File(path) => (path.parent()).and_then(|folder| out.strip_prefix(folder).ok()),
+        Output::Stdout => None,
+    };
+    let base = base.and_then(|base| base.to_str()).map(|base| match base {
+        "" => String::new(),
+        base => format!("{base}/"),
+    });
+    results_page::html(&columns, &work.parameters, &table.rows, base.as_deref())
 }
 
 /// The parameters that are no columns.

@@ -1,4 +1,4 @@
-//! Checks that `treering explore` serves until it is stopped.
+//! Checks that a command serves until it is stopped.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -6,19 +6,24 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Starts it on a free address (those in the examples may be in use), checks that it answers, and
-/// stops it by SIGTERM. It must then exit with status 143.
-pub(crate) fn explore(folder: &Path, command: &str) -> Result<(), String> {
+/// Starts it on a free port (those in the examples may be in use), which `flag`, `--address` or
+/// `--port`, sets, checks that it answers, and stops it by SIGTERM. It must then exit with status
+/// 143.
+pub(crate) fn serves(folder: &Path, command: &str, flag: &str) -> Result<(), String> {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("an address");
     drop(listener);
+    let value = match flag {
+        "--port" => address.port().to_string(),
+        _ => address.to_string(),
+    };
     let mut words: Vec<&str> = command.split_whitespace().skip(1).collect();
-    if let Some(at) = words.iter().position(|word| *word == "--address") {
+    if let Some(at) = words.iter().position(|word| *word == flag) {
         words.drain(at..at + 2);
     }
     let mut child = Command::new(env!("CARGO_BIN_EXE_treering"))
         .args(words)
-        .args(["--address", &address.to_string()])
+        .args([flag, &value])
         .current_dir(folder)
         .stdin(Stdio::null())
         .stdout(Stdio::null())

@@ -1,0 +1,46 @@
+// What the test of a results page asks of it, put at the end of its body.
+(function () {
+  "use strict";
+  const found = {};
+  const dots = () => document.querySelectorAll('#plot svg [aria-label="dot"]')[0].querySelectorAll("circle").length;
+  const set = (id, value) => { $(id).value = value; $(id).dispatchEvent(new Event("change", { bubbles: true })); };
+  found.dots = dots();
+  found.links = document.querySelectorAll('#plot svg [aria-label="dot"] a[href]').length ||
+    document.querySelectorAll('#plot svg a[*|href]').length;
+  found.rows = $("table").tBodies[0].rows.length;
+  found.count = $("count").textContent;
+  $("p").click();
+  found.front = document.querySelectorAll('#plot svg [aria-description="on the Pareto front"] circle').length;
+  found.line = document.querySelectorAll('#plot svg [aria-description="Pareto front"] path').length;
+  set("x", "cache.hit_ratio");
+  $("lx").click();
+  set("fx", "tree");
+  found.hash = location.hash;
+  found.facets = document.querySelectorAll('#plot svg [aria-label="fx-axis tick label"] text').length;
+  const box = document.querySelector('#filters input[name="tree"]');
+  box.click();
+  found.filtered = $("count").textContent;
+  found.saved = csv(read()).trim().split("\n").length - 1;
+  found.svg = svg().slice(0, 40);
+  const link = location.hash;
+  location.hash = "x=nothing&not.tree=bad";
+  show();
+  found.wrong = [$("x").value, $("count").textContent];
+  location.hash = "";
+  show();
+  found.again = [$("x").value, $("count").textContent];
+  location.hash = link;
+  show();
+  found.kept = [$("x").value, $("lx").checked, $("fx").value, $("p").checked, box.checked];
+  found.labels = [...document.querySelectorAll("select, input")].every((part) => part.labels.length === 1 && part.labels[0].textContent.trim());
+  found.names = ["plot", "controls"].every((id) => $(id).getAttribute("aria-label"));
+  $("y").focus();
+  found.focus = document.activeElement.id;
+  found.background = getComputedStyle(document.body).backgroundColor;
+  found.overflow = document.documentElement.scrollWidth - document.documentElement.clientWidth;
+  const began = performance.now();
+  show();
+  found.drawn_ms = performance.now() - began;
+  const said = Object.assign(document.createElement("pre"), { id: "probe", textContent: JSON.stringify(found) });
+  document.body.append(said);
+})();
