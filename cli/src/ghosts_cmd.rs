@@ -56,7 +56,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
         rows.push(Row {
             spec: model.spec.clone(),
             model: model.name.clone(),
-            projection: mirror.project(ghosts),
+            projection: mirror.project(ghosts).map_err(SuiteError::from)?,
             ghosts: ghosts.iter().cloned().collect(),
         });
     }

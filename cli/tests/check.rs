@@ -135,6 +135,23 @@ fn an_unreadable_spec_gives_status_2_with_file_and_line() {
 }
 
 #[test]
+fn a_model_without_room_in_its_mirror_gives_status_2_and_one_sentence() {
+    let folder = copied();
+    let specs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../specs");
+    let name = "copy_on_write/MCCopyOnWrite_smoke.cfg";
+    let config = std::fs::read_to_string(specs.join(name)).unwrap();
+    let config = config.replace("MaxCrashes = 1", "MaxCrashes = 2");
+    std::fs::create_dir(folder.path().join("copy_on_write")).unwrap();
+    std::fs::write(folder.path().join(name), config).unwrap();
+    let mut command = treering(&["check", "CopyOnWrite", "--checker", "mirror", "--specs"]);
+    let output = command.arg(folder.path()).output().unwrap();
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("the mirror has no room"), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+}
+
+#[test]
 fn a_missing_tool_gives_status_3_and_one_sentence() {
     let nowhere = tempfile::tempdir().unwrap();
     let without = |variable: &str, arguments: &[&str]| {

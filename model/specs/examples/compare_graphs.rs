@@ -16,7 +16,7 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
         return Err("expected SPEC CONFIG.cfg DUMP.dot".into());
     };
     let mirror = mirrors::open(spec, &Config::read(Path::new(config))?)?;
-    let (ours, theirs) = (mirror.graph(), read_dump(Path::new(dump))?);
+    let (ours, theirs) = (mirror.graph()?, read_dump(Path::new(dump))?);
     for (name, graph) in [("mirror", &ours), ("TLC", &theirs)] {
         let (states, edges) = (graph.states.len(), graph.edges.len());
         println!("{name}: {states} states, {edges} edges, {:?}", graph.labels);
@@ -48,9 +48,9 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
             tell(who, difference);
         }
     }
-    let run = mirror.run(1);
+    let run = mirror.run(1)?;
     println!("equal: {equal}; stateright: {run:?}");
-    if let Some(found) = mirror.counterexample() {
+    if let Some(found) = mirror.counterexample()? {
         println!(
             "{} violated after {} states",
             found.property,

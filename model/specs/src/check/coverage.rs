@@ -107,7 +107,7 @@ pub(super) fn lost_actions(
         return Ok(Vec::new());
     };
     let labels = |model: &BoundedModel| {
-        mirrors::open(&model.spec, &model.config).map(|mirror| mirror.labels())
+        mirrors::open(&model.spec, &model.config).and_then(|mirror| mirror.labels())
     };
     let (small, large) = (labels(smoke)?, labels(full)?);
     let lost = small.difference(&large).map(|action| NeverTaken {

@@ -16,6 +16,7 @@ use crate::mirror::durable_map::DurableMap;
 use crate::mirror::index_snapshot::IndexSnapshot;
 use crate::mirror::leaf_buffering::LeafBuffering;
 use crate::mirror::mini_page::MiniPage;
+use crate::mirror::no_room;
 use crate::mirror::overflow::Overflow;
 use crate::mirror::page_shadowing::PageShadowing;
 use crate::mirror::page_shadowing::versions::PageVersions;
@@ -84,17 +85,35 @@ pub struct Run {
 /// A mirror with its types erased.
 pub trait AnyMirror: Send + Sync {
     /// Checks the invariants in all states, breadth first, until one is violated.
-    fn run(&self, threads: usize) -> Run;
+    ///
+    /// # Errors
+    /// The model needs more room than the mirror has.
+    fn run(&self, threads: usize) -> Result<Run, ConfigError>;
     /// Checks the invariants on random walks, until one is violated.
-    fn walk_at_random(&self, walks: u64) -> Walked;
+    ///
+    /// # Errors
+    /// The model needs more room than the mirror has.
+    fn walk_at_random(&self, walks: u64) -> Result<Walked, ConfigError>;
     /// The whole state graph.
-    fn graph(&self) -> Graph;
+    ///
+    /// # Errors
+    /// The model needs more room than the mirror has.
+    fn graph(&self) -> Result<Graph, ConfigError>;
     /// The state graph without these variables.
-    fn project(&self, ghosts: &BTreeSet<String>) -> Projection;
+    ///
+    /// # Errors
+    /// The model needs more room than the mirror has.
+    fn project(&self, ghosts: &BTreeSet<String>) -> Result<Projection, ConfigError>;
     /// A shortest counterexample to an invariant.
-    fn counterexample(&self) -> Option<Counterexample>;
+    ///
+    /// # Errors
+    /// The model needs more room than the mirror has.
+    fn counterexample(&self) -> Result<Option<Counterexample>, ConfigError>;
     /// The names of all actions that are ever taken.
-    fn labels(&self) -> BTreeSet<&'static str>;
+    ///
+    /// # Errors
+    /// The model needs more room than the mirror has.
+    fn labels(&self) -> Result<BTreeSet<&'static str>, ConfigError>;
     /// The text of a state, by its hash.
     fn text(&self, state: u128) -> Option<String>;
     /// Replays a behaviour, to a state that violates `property`.
@@ -108,55 +127,64 @@ pub trait AnyMirror: Send + Sync {
     fn serve(&self, address: SocketAddr);
 }
 
-struct Typed<M>(M);
+struct Typed<M> {
+    mirror: M,
+    config: Config,
+}
+
+impl<M: Mirror> Typed<M> {
+    fn within<T>(&self, run: impl FnOnce(&M) -> T) -> Result<T, ConfigError> {
+        no_room::within(&self.config, || run(&self.mirror))
+    }
+}
 
 impl<M: Mirror> AnyMirror for Typed<M> {
-    fn walk_at_random(&self, walks: u64) -> Walked {
-        walks::walk(&self.0, walks)
+    fn walk_at_random(&self, walks: u64) -> Result<Walked, ConfigError> {
+        self.within(|mirror| walks::walk(mirror, walks))
     }
 
-    fn run(&self, threads: usize) -> Run {
+    fn run(&self, threads: usize) -> Result<Run, ConfigError> {
         let (clock, processor) = (std::time::Instant::now(), cpu::own());
-        let visited = visit(&self.0, threads);
-        Run {
+        let visited = self.within(|mirror| visit(mirror, threads))?;
+        Ok(Run {
             distinct: visited.distinct,
             depth: visited.depth,
             elapsed: clock.elapsed(),
             cpu: cpu::since(processor, cpu::own()),
             violated: visited.violated,
-        }
+        })
     }
 
-    fn graph(&self) -> Graph {
-        graph::explore(&self.0)
+    fn graph(&self) -> Result<Graph, ConfigError> {
+        self.within(graph::explore)
     }
 
-    fn project(&self, ghosts: &BTreeSet<String>) -> Projection {
-        ghosts::project(&self.0, ghosts)
+    fn project(&self, ghosts: &BTreeSet<String>) -> Result<Projection, ConfigError> {
+        self.within(|mirror| ghosts::project(mirror, ghosts))
     }
 
-    fn labels(&self) -> BTreeSet<&'static str> {
-        graph::labels(&self.0)
+    fn labels(&self) -> Result<BTreeSet<&'static str>, ConfigError> {
+        self.within(graph::labels)
     }
 
-    fn counterexample(&self) -> Option<Counterexample> {
-        graph::counterexample(&self.0)
+    fn counterexample(&self) -> Result<Option<Counterexample>, ConfigError> {
+        self.within(graph::counterexample)
     }
 
     fn text(&self, state: u128) -> Option<String> {
-        graph::mirror_text(&self.0, state)
+        graph::mirror_text(&self.mirror, state)
     }
 
     fn walk(&self, steps: &[Step], property: &str) -> Result<(), String> {
-        graph::walk(&self.0, steps, property)
+        graph::walk(&self.mirror, steps, property)
     }
 
     fn acted(&self, steps: &[Step]) -> Vec<Option<String>> {
-        acted(&self.0, steps)
+        acted(&self.mirror, steps)
     }
 
     fn serve(&self, address: SocketAddr) {
-        explorer::serve(&self.0, address);
+        explorer::serve(&self.mirror, address);
     }
 }
 
@@ -194,7 +222,10 @@ fn acted<M: Mirror>(model: &M, steps: &[Step]) -> Vec<Option<String>> {
 }
 
 fn typed<M: Mirror>(config: &Config) -> Result<Box<dyn AnyMirror>, ConfigError> {
-    Ok(Box::new(Typed(M::from_config(config)?)))
+    Ok(Box::new(Typed {
+        mirror: M::from_config(config)?,
+        config: config.clone(),
+    }))
 }
 
 /// Makes the mirror of `spec` with the constants of `config`.
@@ -206,7 +237,7 @@ fn typed<M: Mirror>(config: &Config) -> Result<Box<dyn AnyMirror>, ConfigError> 
 /// let specs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../specs");
 /// let path = format!("{specs}/overflow/MCOverflow_freed-at-once.cfg");
 /// let config = Config::read(path.as_ref()).unwrap();
-/// let run = open("Overflow", &config).unwrap().run(1);
+/// let run = open("Overflow", &config).unwrap().run(1).unwrap();
 /// assert!(run.violated, "{}", config.title);
 /// ```
 ///

@@ -334,7 +334,7 @@ pub fn mirror(
     };
     if let Some(walks) = walks {
         let (clock, processor) = (std::time::Instant::now(), cpu::own());
-        let walked = mirror.walk_at_random(walks);
+        let walked = mirror.walk_at_random(walks)?;
         time.elapsed = clock.elapsed();
         time.cpu = cpu::since(processor, cpu::own());
         findings.walked = Some(walked.states);
@@ -348,7 +348,7 @@ pub fn mirror(
     let searched = model.must_violate().is_some() || {
         let large = model.lane == Lane::Large;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let run = mirror.run(if large { cores } else { 1 });
+        let run = mirror.run(if large { cores } else { 1 })?;
         findings.distinct = Some(run.distinct);
         findings.depth = Some(run.depth);
         time = Time {
@@ -359,7 +359,7 @@ pub fn mirror(
     };
     if searched {
         let clock = std::time::Instant::now();
-        if let Some(found) = mirror.counterexample() {
+        if let Some(found) = mirror.counterexample()? {
             findings.violated = Some(found.property);
             findings.steps = found.steps;
         }

@@ -357,7 +357,7 @@ fn compare(
     mirror: &dyn AnyMirror,
     dump: &Path,
 ) -> Result<GraphReport, SuiteError> {
-    let (theirs, ours) = (graph::read_dump(dump)?, mirror.graph());
+    let (theirs, ours) = (graph::read_dump(dump)?, mirror.graph()?);
     let text = |state| {
         let ours = mirror.text(state);
         (ours.or_else(|| graph::dump_text(dump, state))).unwrap_or_default()

@@ -18,6 +18,7 @@ mod mini_page_room;
 #[cfg(test)]
 #[path = "mini_page/tests.rs"]
 mod mini_page_tests;
+pub(crate) mod no_room;
 pub mod overflow;
 mod overflow_room;
 pub mod page_shadowing;

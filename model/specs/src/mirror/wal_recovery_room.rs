@@ -6,6 +6,8 @@
 
 use std::hash::Hasher;
 
+pub(crate) use super::no_room::refuse as no_room;
+
 /// Positions, LSNs, epochs, values, counts.
 pub(crate) type N = u8;
 /// A set of places, keys, clients or values.

@@ -45,7 +45,7 @@ impl Expected {
             let name = format!("{} {name}", self.spec);
             assert_eq!(config.must_violate(), Some(*invariant), "{name}");
             let mirror = mirrors::open(self.spec, &config).unwrap();
-            let found = mirror.counterexample().expect(&name);
+            let found = mirror.counterexample().unwrap().expect(&name);
             assert_eq!(found.property, *invariant, "{name}");
             assert_eq!(found.steps.len(), *states, "{name}");
         }
@@ -83,7 +83,8 @@ fn correct_models_violate_nothing() {
     check_all(|expected| {
         for (model, states) in expected.holds {
             let config = expected.config(model).unwrap();
-            let run = mirrors::open(expected.spec, &config).unwrap().run(1);
+            let run = mirrors::open(expected.spec, &config).unwrap();
+            let run = run.run(1).unwrap();
             assert!(!run.violated, "{} {model}", expected.spec);
             assert_eq!(run.distinct, *states, "{} {model}", expected.spec);
         }
@@ -98,6 +99,26 @@ fn a_configuration_without_bounds_is_refused() {
         config.overrides.remove(operator);
         expected.refuses(&config, &format!("{operator} <- MC{operator}"));
     }
+}
+
+#[test]
+fn a_model_that_needs_more_room_than_its_mirror_has_is_refused_while_it_runs() {
+    let mut config = of("CopyOnWrite").config("smoke").unwrap();
+    for limit in ["MaxCrashes", "MaxRestarts"] {
+        config.constants.insert(limit.into(), Value::int(2));
+    }
+    let mirror = mirrors::open("CopyOnWrite", &config).unwrap();
+    let refused = |error: Option<ConfigError>| {
+        let error = error.expect("an error").to_string();
+        assert!(error.contains("MCCopyOnWrite_smoke.cfg"), "{error}");
+        assert!(error.contains("8 versions of a block"), "{error}");
+    };
+    // A thread of its own does not make it a panic either.
+    refused(mirror.run(1).err());
+    refused(mirror.run(3).err());
+    refused(mirror.graph().err());
+    refused(mirror.labels().err());
+    refused(mirror.counterexample().err());
 }
 
 #[test]

@@ -88,9 +88,10 @@ impl<T: Copy + Default, const ROOM: usize> Versions<T, ROOM> {
     }
 
     pub(in crate::mirror) fn push(&mut self, version: T) {
-        let place = self.all.get_mut(usize::from(self.len));
-        *place.expect("no protocol or seeded bug writes a block so often between flushes") =
-            version;
+        match self.all.get_mut(usize::from(self.len)) {
+            Some(place) => *place = version,
+            None => room::no_room("versions of a block between two flushes", ROOM),
+        }
         self.len += 1;
     }
 

@@ -51,6 +51,11 @@ impl Record {
     }
 }
 
+/// An engine does more between two flushes than the mirror can keep.
+pub(crate) fn no_room(what: &str, most: usize) -> ! {
+    panic!("the recording has more than {most} {what}");
+}
+
 pub(super) fn hash_block(
     epoch: N,
     index: N,
