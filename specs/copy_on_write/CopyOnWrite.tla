@@ -221,7 +221,7 @@ FinishCheckpoint ==
                /\ tableDev' = Flushed(tableDev, lost.table)
                /\ superDev' = Flushed(superDev, lost.super)
                /\ free' = free \cup left
-    /\ lost' = [lost EXCEPT !.slots = @ \ {super.snapshot}]
+    /\ lost' = [lost EXCEPT !.slots = @ \ ToTrim({super.snapshot})]
     /\ super' = NewSuper
     /\ oldest' = checkpoint.begin
     /\ checkpoint' = NoCheckpoint
@@ -319,7 +319,7 @@ FinishRedo ==
            left == IF Bug = "reuses-dead" THEN Some(dead)
                    ELSE Some(dead) \ Persisted
        IN /\ slotDev' = Trimmed(slotDev, left)
-          /\ lost' = [lost EXCEPT !.slots = @ \ left]
+          /\ lost' = [lost EXCEPT !.slots = @ \ ToTrim(left)]
           /\ free' = free \cup left
     /\ phase' = IF Bug = "reuses-dead" THEN "up" ELSE "clearing"
     /\ redone' = 0

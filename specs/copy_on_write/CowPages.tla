@@ -55,9 +55,11 @@ FailFlush ==
     /\ UNCHANGED <<persist, call, logVars, memoryVars, stepVars, slotDev, tableDev, superDev>>
     /\ UNCHANGED recoveryVars
 
-(* The slots with these trimmed: a trim is a write of zeros.               *)
+(* The slots with these trimmed: a trim is a write of zeros, or nothing.   *)
+ToTrim(slots) == IF Discards = "inert" THEN {} ELSE slots
+
 Trimmed(places, slots) ==
-    [s \in Slots |-> IF s \in slots THEN Append(places[s], Zeros) ELSE places[s]]
+    [s \in Slots |-> IF s \in ToTrim(slots) THEN Append(places[s], Zeros) ELSE places[s]]
 
 -----------------------------------------------------------------------------
 (* Writing a page.                                                         *)
@@ -85,7 +87,7 @@ WriteImage(p) ==
                              THEN <<image, Zeros>> ELSE <<image>>
                  left     == IF persist = "checkpoints" THEN LeftAtOnce(table[p]) ELSE {}
              IN /\ slotDev' = Trimmed([slotDev EXCEPT ![s] = @ \o versions], left)
-                /\ lost' = [lost EXCEPT !.slots = @ \ ({s} \cup left)]
+                /\ lost' = [lost EXCEPT !.slots = @ \ ({s} \cup ToTrim(left))]
                 /\ free' = (free \ {s}) \cup left
           /\ IF persist = "each"
              THEN writing' = Imaging(p, s) /\ table' = table
@@ -137,7 +139,7 @@ FinishTable ==
        ELSE /\ slotDev' = Trimmed(Flushed(slotDev, lost.slots), writing.left)
             /\ tableDev' = Flushed(tableDev, lost.table)
             /\ superDev' = Flushed(superDev, lost.super)
-    /\ lost' = [lost EXCEPT !.slots = @ \ writing.left]
+    /\ lost' = [lost EXCEPT !.slots = @ \ ToTrim(writing.left)]
     /\ free' = free \cup writing.left
     /\ writing' = Quiet
     /\ UNCHANGED <<persist, call, logVars, page, index, table, retired, super, checkpoint>>
@@ -162,7 +164,7 @@ FreePage(p) ==
                   /\ free' = free
              ELSE LET left == LeftAtOnce(old)
                   IN /\ slotDev' = Trimmed(slotDev, left)
-                     /\ lost' = [lost EXCEPT !.slots = @ \ left]
+                     /\ lost' = [lost EXCEPT !.slots = @ \ ToTrim(left)]
                      /\ free' = free \cup left
                      /\ UNCHANGED <<writing, tableDev, superDev>>
     /\ UNCHANGED <<persist, call, logVars, page, index, super, checkpoint, poisoned, recoveryVars>>

@@ -27,7 +27,10 @@ CONSTANTS
     Pending,    \* the result of a read that has not happened yet
     Persists,   \* when the table is written: "each" page write, or at "checkpoints"
     Tears,      \* whether a crash may leave a superblock torn, and so unreadable
+    Discards,   \* "act": a trim writes zeros; "inert": the device ignores it
     Bug         \* the seeded bug, or "none" for the correct protocol
+
+ASSUME Discards \in {"act", "inert"}
 
 (* The block of the table that has a page's entry.                         *)
 BlockOf(p) == CHOOSE b \in Blocks : TRUE

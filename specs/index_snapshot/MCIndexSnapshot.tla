@@ -17,41 +17,65 @@ CONSTANTS
     MaxCrashes,     \* crashes and restarts together
     MaxRestarts,    \* only this many of the first may be restarts
     MaxLosses,      \* writes that the device loses
-    Apart           \* for small models: clients call before a checkpoint begins, which waits for
-                    \* their answers; only chunks of a tree that never changed are lost; and after
-                    \* a crash there is recovery, and nothing else
+    Apart           \* for small models: "no", or what is kept apart
 
-FirstLife == Apart => crashes = 0
+(* "steps": clients call before a checkpoint begins, which waits for their *)
+(* answers; only chunks of a tree that never changed are lost; and after a *)
+(* crash there is recovery, and nothing else.                              *)
+(* "lives": one thing after the other.  The first life has a checkpoint,   *)
+(* which is cut off once its snapshot is written.  The second has writes,  *)
+(* then merges, then a checkpoint, with splits beside it, whose last chunk *)
+(* is lost; it ends once the superblock is written.  The last life reads.  *)
+ASSUME Apart \in {"no", "steps", "lives"}
 
-CallsMayCome == FirstLife /\ (Apart => super.number = 1 /\ checkpoint = NoCheckpoint)
+FirstLife == Apart = "steps" => crashes = 0
 
-MCMayGet(c, k) == CallsMayCome /\ c \in Readers /\ k \in ReadKeys
+CallsMayCome ==
+    FirstLife /\ (Apart = "steps" => super.number = 1 /\ checkpoint = NoCheckpoint)
 
-MCMayScan(c, back) == CallsMayCome /\ c \in IF back THEN BackScanners ELSE Scanners
+MayRead == Apart = "lives" => crashes > 1
+
+Changed(is) == Cardinality({n \in 1..Len(log) : log[n].is = is})
+
+(* Whether the tree may change before, or after, all merges are made.      *)
+MayChange(merged) ==
+    Apart = "lives" => crashes = 1 /\ (merged <=> Changed("merge") = MaxMerges)
+
+MCMayGet(c, k) == CallsMayCome /\ MayRead /\ c \in Readers /\ k \in ReadKeys
+
+MCMayScan(c, back) == CallsMayCome /\ MayRead /\ c \in IF back THEN BackScanners ELSE Scanners
 
 MCMayWrite(c, k, v) ==
-    /\ CallsMayCome
+    /\ CallsMayCome /\ MayChange(FALSE)
     /\ c \in Writers /\ k \in WriteKeys
     /\ NextValue \in Values
     /\ (v = Absent) <=> (NextValue \in Deletes)
 
-Changed(is) == Cardinality({n \in 1..Len(log) : log[n].is = is})
+MCMaySplit(fence) ==
+    FirstLife /\ MayChange(TRUE) /\ fence \in SplitKeys /\ Changed("split") < MaxSplits
 
-MCMaySplit(fence) == FirstLife /\ fence \in SplitKeys /\ Changed("split") < MaxSplits
-
-MCMayMerge == FirstLife /\ Changed("merge") < MaxMerges
+MCMayMerge == FirstLife /\ MayChange(FALSE) /\ Changed("merge") < MaxMerges
 
 (* The engine takes the first free slot, too.                              *)
 MCMayTake(s) == \A other \in free : s <= other
 
-MCMayLose(n) == n < MaxLosses /\ (Apart => log = <<>>)
+MCMayLose(n) ==
+    /\ n < MaxLosses
+    /\ Apart = "steps" => log = <<>>
+    /\ Apart = "lives" =>
+           crashes = 1 /\ checkpoint.at = "fence" /\ FencesFrom(index, checkpoint.next) = {}
 
 MCMayCheckpoint ==
     /\ FirstLife
     /\ super.number <= MaxCheckpoints
-    /\ Apart => \A c \in Clients : ~Waits(c)
+    /\ Apart = "steps" => \A c \in Clients : ~Waits(c)
+    /\ Apart = "lives" => crashes = 0 \/ MayChange(TRUE)
 
-MCMayCrash(n) == n < MaxCrashes
+MCMayCrash(n) ==
+    /\ n < MaxCrashes
+    /\ Apart = "lives" =>
+           IF n = 0 THEN checkpoint.at = "read"
+           ELSE losses = MaxLosses /\ (checkpoint.at = "recorded" \/ super.number > 1)
 
 MCMayRestart(n) == n < MaxRestarts
 

@@ -109,7 +109,8 @@ FreeValue ==
     /\ \E r \in retired :
           /\ r.lsn <= durable \/ Bug = "freed-at-once"
           /\ blockDev' = [b \in Blocks |->
-                 IF b \in BlocksOf(r.at) THEN Append(blockDev[b], NoPart) ELSE blockDev[b]]
+                 IF b \in BlocksOf(r.at) /\ Discards = "act" THEN Append(blockDev[b], NoPart)
+                 ELSE blockDev[b]]
           /\ free' = free \cup BlocksOf(r.at)
           /\ retired' = retired \ {r}
     /\ UNCHANGED <<call, asked, named, logVars, leaf, leafDev, recoveryVars>>

@@ -18,7 +18,10 @@ CONSTANTS
     Blocks,     \* 1, 2, ...: what long values lie on
     Absent,     \* the value of a key that does not exist; deleting writes it
     Pending,    \* the result of a read that has not happened yet
+    Discards,   \* "act": a trim writes zeros; "inert": the device ignores it
     Bug         \* the seeded bug, or "none" for the correct protocol
+
+ASSUME Discards \in {"act", "inert"}
 
 (* How many blocks a value takes; none: it is short and stays in the leaf. *)
 Size(v) == 1

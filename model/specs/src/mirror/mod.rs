@@ -61,6 +61,16 @@ impl Phase {
     }
 }
 
+/// What a trim does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString)]
+#[strum(serialize_all = "kebab-case")]
+pub(crate) enum Discards {
+    /// It writes zeros.
+    Act,
+    /// Nothing: the device ignores it.
+    Inert,
+}
+
 /// A TLA+ module as a Rust model.
 ///
 /// ```

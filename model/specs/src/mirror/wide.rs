@@ -7,7 +7,7 @@
 //! state and edge by edge; the form here, with the sizes of the files beside it (`*_room.rs`),
 //! judges the engine's events.
 
-use super::{Mirror, bounded, count, listed, model, named, properties, subset};
+use super::{Discards, Mirror, bounded, count, listed, model, named, properties, subset};
 
 #[allow(clippy::duplicate_mod)] // On purpose, as the story says.
 #[path = "circular_buffer/mod.rs"]

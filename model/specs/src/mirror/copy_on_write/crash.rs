@@ -123,7 +123,7 @@ impl CopyOnWrite {
             dead |= slot_bit(std::mem::replace(&mut s.table[p], NO_SLOT));
         }
         let early = self.bug == Bug::ReusesDead;
-        s.release(if early { dead } else { dead & !persisted });
+        self.release(s, if early { dead } else { dead & !persisted });
         s.phase = if early { Phase::Up } else { Phase::Clearing };
         s.redone = 0;
     }

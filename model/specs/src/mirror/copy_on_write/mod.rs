@@ -27,7 +27,7 @@ use self::invariants::INVARIANTS;
 pub use self::state::{
     Call, Checkpoint, Content, InSlot, Kind, Phase, Record, State, Step, Super, Writing,
 };
-use super::{Mirror, bounded, count, listed, named, properties, subset};
+use super::{Discards, Mirror, bounded, count, listed, named, properties, subset};
 use crate::{Config, ConfigError, Value};
 use room::{BLOCKS, CLIENTS, LOG, N, PAGES, SLOTS, Set};
 
@@ -138,6 +138,7 @@ pub struct CopyOnWrite {
     each: bool,
     checkpoints: bool,
     tears: bool,
+    discards: Discards,
     bug: Bug,
     second: Set,
     deletes: Set,
@@ -213,6 +214,7 @@ impl Mirror for CopyOnWrite {
             each: persists & 1 != 0,
             checkpoints: persists & 2 != 0,
             tears: config.bool("Tears")?,
+            discards: named(config, "Discards")?,
             bug: named(config, "Bug")?,
             second: subset(config, "Second", &pages)?,
             deletes: subset(config, "Deletes", &writes)?,

@@ -344,14 +344,13 @@ impl State {
         self.lost_slots &= !slot_bit(slot);
     }
 
-    /// Trims slots, which are then free.
-    pub(super) fn release(&mut self, slots: SlotSet) {
+    /// `Trimmed`: slots become zeros.
+    pub(super) fn trim(&mut self, slots: SlotSet) {
         for slot in 1..=SLOTS as u8 {
             if slots & slot_bit(slot) != 0 {
                 self.write_slot(slot, InSlot::Zeros);
             }
         }
-        self.free |= slots;
     }
 
     /// `ValueAt`: the value of a page after the first `n` records.

@@ -7,7 +7,7 @@ use super::super::wal_recovery::Versions;
 use super::room::{N, Set, SlotSet};
 use super::state::{ABSENT, Call, Checkpoint, Content, Entries, InSlot, Kind, NO_SLOT, PENDING};
 use super::state::{Phase, Record, State, Step, Super, Writing, bit, named_by, slot_bit};
-use super::{Action, Bug, CopyOnWrite};
+use super::{Action, Bug, CopyOnWrite, Discards};
 
 fn has(set: Set, member: impl Into<u32>) -> bool {
     set.checked_shr(member.into()).unwrap_or(0) & 1 == 1
@@ -237,7 +237,7 @@ impl CopyOnWrite {
                     if self.bug != Bug::FreesBeforeTable {
                         s.device_flush();
                     }
-                    s.release(left);
+                    self.release(s, left);
                     s.writing = Writing::Quiet;
                 }
             }
@@ -308,7 +308,7 @@ impl CopyOnWrite {
             s.write_slot(slot, InSlot::Zeros);
         }
         s.free &= !slot_bit(slot);
-        s.release(left);
+        self.release(s, left);
         if s.each {
             s.writing = Writing::Image { page, slot };
         } else {
@@ -341,7 +341,7 @@ impl CopyOnWrite {
         } else {
             let left = self.left_at_once(s, old);
             s.table[p] = NO_SLOT;
-            s.release(left);
+            self.release(s, left);
         }
     }
 
@@ -352,9 +352,16 @@ impl CopyOnWrite {
         let old = s.newest.snapshot;
         s.newest = new_super(s);
         s.oldest = s.checkpoint.begin;
-        s.lost_slots &= !slot_bit(old);
-        s.release(slot_bit(old) & !slot_bit(s.checkpoint.slot));
+        self.release(s, slot_bit(old) & !slot_bit(s.checkpoint.slot));
         s.checkpoint = Checkpoint::NONE;
+    }
+
+    /// Trims slots, which are then free.
+    pub(super) fn release(&self, s: &mut State, slots: SlotSet) {
+        if self.discards == Discards::Act {
+            s.trim(slots);
+        }
+        s.free |= slots;
     }
 
     /// `InUse`, which no slot outside of `free` may be missing from.

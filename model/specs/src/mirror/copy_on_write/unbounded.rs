@@ -10,7 +10,7 @@ use super::invariants::INVARIANTS;
 use super::room::{CLIENTS, LOG, N, PAGES, SLOTS, Set};
 use super::state::{Call, Content, InSlot, NO_SLOT, PENDING, Phase, State, Super, Writing};
 use super::state::{bit, named_by, redo_one, reindexed, slot_bit};
-use super::{Action, Bug, CopyOnWrite};
+use super::{Action, Bug, CopyOnWrite, Discards};
 use crate::Value;
 
 /// A version of a slot, as a judge compares it.
@@ -71,6 +71,7 @@ impl CopyOnWrite {
             each: true,
             checkpoints: true,
             tears: false,
+            discards: Discards::Act,
             bug: Bug::None,
             second: 0,
             deletes: 0,

@@ -135,6 +135,22 @@ pub enum Bug {
     StopsRedoEarly,
 }
 
+/// Which steps are kept apart, so that a model is small.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString)]
+#[strum(serialize_all = "kebab-case")]
+enum Apart {
+    /// None.
+    No,
+    /// Clients call before a checkpoint begins, which waits for their answers; only chunks of a
+    /// tree that never changed are lost; and after a crash there is recovery, and nothing else.
+    Steps,
+    /// One thing after the other. The first life has a checkpoint, which is cut off once its
+    /// snapshot is written. The second has writes, then merges, then a checkpoint, with splits
+    /// beside it, whose last chunk is lost; it ends once the superblock is written. The last life
+    /// reads.
+    Lives,
+}
+
 /// The module with its constants. Sets of clients, keys and writes are bit sets.
 #[derive(Clone, Debug)]
 pub struct IndexSnapshot {
@@ -163,10 +179,7 @@ pub struct IndexSnapshot {
     max_crashes: N,
     max_restarts: N,
     max_losses: N,
-    /// For small models: clients call before a checkpoint begins, which waits for their answers;
-    /// only chunks of a tree that never changed are lost; and after a crash there is recovery, and
-    /// nothing else.
-    apart: bool,
+    apart: Apart,
     /// Whether the first free slot is taken, and `deletes` says which writes are deletes.
     bounded: bool,
     invariants: Vec<&'static str>,
@@ -235,7 +248,7 @@ impl Mirror for IndexSnapshot {
             max_crashes: N::from(config.int("MaxCrashes", u8::MAX)?),
             max_restarts: N::from(config.int("MaxRestarts", u8::MAX)?),
             max_losses: N::from(config.int("MaxLosses", u8::MAX)?),
-            apart: config.bool("Apart")?,
+            apart: named(config, "Apart")?,
             bounded: true,
             invariants: listed(config, &INVARIANTS)?,
             clients,

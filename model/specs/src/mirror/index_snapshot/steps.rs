@@ -7,7 +7,7 @@ use super::super::wal_recovery::Versions;
 use super::room::{KEYS, LOG, N, SLOTS, Set};
 use super::state::{Call, Change, Checkpoint, Entries, Entry, InSlot, Leaf, NO_SLOT, Phase};
 use super::state::{Record, Stage, State, Step, Super, at, bit, fences_from, find, has, in_index};
-use super::{Action, Bug, IndexSnapshot};
+use super::{Action, Apart, Bug, IndexSnapshot};
 
 impl IndexSnapshot {
     /// `Init`.
@@ -99,8 +99,10 @@ impl IndexSnapshot {
         let may_lose = self.may_lose(s);
         match s.checkpoint.at {
             Step::None => {
-                let waits = self.apart && s.call.iter().any(|call| *call != Call::Idle);
-                if s.newest.number <= self.max_checkpoints && !waits && self.first_life(s) {
+                let waits =
+                    self.apart == Apart::Steps && s.call.iter().any(|call| *call != Call::Idle);
+                let may = s.newest.number <= self.max_checkpoints && self.first_life(s);
+                if may && !waits && (s.crashes == 0 || self.may_change(s, true)) {
                     actions.push(Action::BeginCheckpoint);
                 }
             }
@@ -288,8 +290,16 @@ impl IndexSnapshot {
     fn crashes(&self, s: &State, actions: &mut Vec<Action>) {
         let slots = s.slot_dev.iter().map(|place| place.all().len());
         let outcomes = slots.product::<usize>() * s.super_dev.all().len();
+        let may = match (self.apart, s.crashes) {
+            (Apart::Lives, 0) => s.checkpoint.at == Step::Read,
+            (Apart::Lives, _) => {
+                let written = s.checkpoint.at == Step::Recorded || s.newest.number > 1;
+                s.losses == self.max_losses && written
+            }
+            _ => true,
+        };
         for n in s.durable..=s.log_len {
-            if s.crashes < self.max_crashes {
+            if s.crashes < self.max_crashes && may {
                 actions.extend((0..outcomes as u32).map(|left| Action::Crash(n, left)));
             }
             if s.crashes < self.max_restarts {

@@ -2,8 +2,10 @@
 
 use super::room::{N, Set};
 use super::state::{ABSENT, Call, Change, InSlot, Kind, Leaf, NO_SLOT, PENDING, Phase, Record};
-use super::state::{Stage, State, Step, at, bit, fence_of, find, from, has, in_index, size};
-use super::{Action, Bug, IndexSnapshot};
+use super::state::{
+    Stage, State, Step, at, bit, fence_of, fences_from, find, from, has, in_index, size,
+};
+use super::{Action, Apart, Bug, IndexSnapshot};
 
 impl IndexSnapshot {
     /// All slots.
@@ -33,7 +35,15 @@ impl IndexSnapshot {
 
     /// Whether the device may lose a write.
     pub(super) fn may_lose(&self, s: &State) -> bool {
-        s.losses < self.max_losses && !(self.apart && s.log_len > 0)
+        let kept = match self.apart {
+            Apart::No => false,
+            Apart::Steps => s.log_len > 0,
+            Apart::Lives => {
+                let mut left = fences_from(&s.index, s.checkpoint.next);
+                s.crashes != 1 || s.checkpoint.at != Step::Fence || left.next().is_some()
+            }
+        };
+        s.losses < self.max_losses && !kept
     }
 
     pub(super) fn client_steps(&self, s: &State, c: u8, actions: &mut Vec<Action>) {
@@ -59,12 +69,13 @@ impl IndexSnapshot {
 
     fn calls(&self, s: &State, c: u8, actions: &mut Vec<Action>) {
         let begun = s.newest.number > 1 || s.checkpoint.at != Step::None || s.crashes > 0;
-        if self.apart && begun {
+        if self.apart == Apart::Steps && begun {
             return;
         }
+        let reads = self.apart != Apart::Lives || s.crashes > 1;
         let client = c + 1;
         for k in self.keys() {
-            if has(self.readers, client) && has(self.read_keys, k) {
+            if reads && has(self.readers, client) && has(self.read_keys, k) {
                 actions.push(Action::CallGet(c, k));
             }
         }
@@ -74,12 +85,12 @@ impl IndexSnapshot {
             } else {
                 self.scanners
             };
-            if has(scanners, client) {
+            if reads && has(scanners, client) {
                 actions.push(Action::CallScan(c, back));
             }
         }
         let value = s.count(Kind::Put) + 1;
-        if has(self.writers, client) && value <= self.values {
+        if self.may_change(s, false) && has(self.writers, client) && value <= self.values {
             let keys = self.keys().filter(|k| has(self.write_keys, *k));
             let rest = self.deletes.checked_shr(u32::from(value) - 1);
             let deletes = rest.is_some_and(|rest| rest & 1 == 1);
@@ -184,9 +195,15 @@ impl IndexSnapshot {
         }
     }
 
-    /// Whether more may begin than recovery.
+    /// `FirstLife`: whether more may begin than recovery.
     pub(super) fn first_life(&self, s: &State) -> bool {
-        !(self.apart && s.crashes > 0)
+        !(self.apart == Apart::Steps && s.crashes > 0)
+    }
+
+    /// `MayChange`: whether the tree may change before, or after, all merges are made.
+    pub(super) fn may_change(&self, s: &State, merged: bool) -> bool {
+        let made = || s.count(Kind::Merge) == self.max_merges;
+        self.apart != Apart::Lives || s.crashes == 1 && merged == made()
     }
 
     fn appends(&self, s: &State, actions: &mut Vec<Action>) {
@@ -196,13 +213,14 @@ impl IndexSnapshot {
         let pages = self.slots().filter(|p| has(in_index(&s.index), *p));
         for p in pages {
             let leaf = s.leaf(p);
-            if s.count(Kind::Split) < self.max_splits {
+            if s.count(Kind::Split) < self.max_splits && self.may_change(s, true) {
                 for right in self.may_take(s) {
                     let fences = (leaf.lower + 1..leaf.upper).filter(|f| has(self.split_keys, *f));
                     actions.extend(fences.map(|f| Action::AppendSplit(p, f, right)));
                 }
             }
-            if leaf.upper != self.top() && s.count(Kind::Merge) < self.max_merges {
+            let may = s.count(Kind::Merge) < self.max_merges && self.may_change(s, false);
+            if leaf.upper != self.top() && may {
                 let right = s.leaf(find(&s.index, leaf.upper));
                 if size(&leaf.map) + size(&right.map) <= self.room {
                     actions.push(Action::AppendMerge(p));

@@ -10,7 +10,7 @@ use super::invariants::INVARIANTS;
 use super::room::{CLIENTS, KEYS, LOG, N, SLOTS, Set};
 use super::state::{Call, Entries, InSlot, Index, Kind, Leaf, NO_SLOT, PENDING, Phase, State};
 use super::state::{Stage, Step, Super, at, fence_of, fences_from, has};
-use super::{Action, Bug, IndexSnapshot};
+use super::{Action, Apart, Bug, IndexSnapshot};
 use crate::Value;
 
 /// An entry of a chunk, as a judge compares it: fence, page, and version.
@@ -116,7 +116,7 @@ impl IndexSnapshot {
             max_crashes: N::MAX,
             max_restarts: N::MAX,
             max_losses: N::MAX,
-            apart: false,
+            apart: Apart::No,
             bounded: false,
             invariants: INVARIANTS
                 .iter()

@@ -18,7 +18,7 @@ pub use self::state::{
     Block, Call, Entry, Leaf, Phase, Pointer, Reading, Record, Retired, State, Writing,
 };
 use super::overflow_room as room;
-use super::{Mirror, bounded, count, listed, model, named, subset};
+use super::{Discards, Mirror, bounded, count, listed, model, named, subset};
 use crate::{Config, ConfigError, Value};
 use room::{BLOCKS, CLIENTS, KEYS, LOG, N, Set};
 
@@ -117,6 +117,7 @@ pub struct Overflow {
     blocks: u8,
     absent: Value,
     pending: Value,
+    discards: Discards,
     bug: Bug,
     deletes: Set,
     shorts: Set,
@@ -169,6 +170,7 @@ impl Mirror for Overflow {
             blocks: blocks as u8,
             absent: config.constant_value("Absent")?.clone(),
             pending: config.constant_value("Pending")?.clone(),
+            discards: named(config, "Discards")?,
             bug: named(config, "Bug")?,
             deletes: subset(config, "Deletes", &writes)?,
             shorts: subset(config, "Shorts", &writes)?,

@@ -7,7 +7,7 @@ use super::super::wal_recovery::Versions;
 use super::room::{N, PARTS, Set};
 use super::state::{ABSENT, Block, Call, Content, Entry, Leaf, PENDING, Pointer, Reading};
 use super::state::{Phase, Record, Retired, State, Writing, bit, named_by};
-use super::{Action, Bug, Overflow};
+use super::{Action, Bug, Discards, Overflow};
 
 fn has(set: Set, member: u8) -> bool {
     set.checked_shr(member.into()).unwrap_or(0) & 1 == 1
@@ -168,7 +168,7 @@ impl Overflow {
             Action::CopyRecord(c) => copy_record(s, c),
             Action::ReadBlock(c) => self.read_block(s, c),
             Action::LookAgain(c) => self.look_again(s, c),
-            Action::FreeValue(lsn) => free_value(s, lsn),
+            Action::FreeValue(lsn) => self.free_value(s, lsn),
             Action::ForceValues => {
                 s.forcing = s.log_len;
                 if self.bug != Bug::NotFlushedBeforeLog {
@@ -324,6 +324,22 @@ impl Overflow {
         }
     }
 
+    fn free_value(&self, s: &mut State, lsn: N) {
+        let waiting = s.retired().count();
+        let Some(place) = s.retired().position(|retired| retired.lsn == lsn) else {
+            return;
+        };
+        let at = s.retired[place].at;
+        s.retired.copy_within(place + 1..waiting, place);
+        s.retired[waiting - 1] = Retired::default();
+        if self.discards == Discards::Act {
+            for block in at.blocks() {
+                s.place_mut(block).push(Block::default());
+            }
+        }
+        s.free |= at.set();
+    }
+
     fn crash(&self, s: &mut State, n: N, left: u32) {
         let mut rest = left as usize;
         for place in &mut s.leaf_dev {
@@ -389,20 +405,6 @@ fn copy_record(s: &mut State, c: u8) {
             false => Reading::Read,
         };
     }
-}
-
-fn free_value(s: &mut State, lsn: N) {
-    let waiting = s.retired().count();
-    let Some(place) = s.retired().position(|retired| retired.lsn == lsn) else {
-        return;
-    };
-    let at = s.retired[place].at;
-    s.retired.copy_within(place + 1..waiting, place);
-    s.retired[waiting - 1] = Retired::default();
-    for block in at.blocks() {
-        s.place_mut(block).push(Block::default());
-    }
-    s.free |= at.set();
 }
 
 /// `Swept`: the latest position from which redo may begin.

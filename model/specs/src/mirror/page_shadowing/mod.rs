@@ -29,7 +29,7 @@ use super::page_shadowing_room as room;
 use self::invariants::INVARIANTS;
 pub use self::state::{Block, Call, Image, Is, Known, Page, Record, State};
 use self::state::{CLIENTS, LOG, N, PAGES, SEGMENTS, Set};
-use super::{Mirror, bounded, count, listed, model, named, subset};
+use super::{Discards, Mirror, bounded, count, listed, model, named, subset};
 use crate::{Config, ConfigError, Value};
 
 /// A step. Keys, LSNs and the numbers of choices are those of [`State`].
@@ -114,14 +114,6 @@ pub enum Bug {
     SnapshotsLate,
     JudgesEndLate,
     RefusedShows,
-}
-
-/// Whether a trim writes zeros.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString)]
-#[strum(serialize_all = "kebab-case")]
-enum Discards {
-    Act,
-    Inert,
 }
 
 /// The module with its constants. Sets of clients, pages and writes are bit sets.
