@@ -304,6 +304,8 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("flush-reaches-nobody", "oracle"),
     // A partial write counts as complete.
     ("short-write-is-whole", "oracle"),
+    // A hole for which a full file system had no room is never punched.
+    ("full-disk-forgets-holes", "file_trims"),
     // Holes are never punched.
     ("trims-not-punched", "store_space"),
     // The kernel refuses a ring, and is asked again forever.

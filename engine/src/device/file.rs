@@ -268,19 +268,25 @@ impl FileDevice {
         if !self.punches.load(Ordering::Relaxed) || mutation::on("trims-not-punched") {
             return;
         }
-        let punched = self.discards.reclaim(keep, |range| {
-            let (at, len) = (range.start * B, (range.end - range.start) * B);
-            self.kernel.punch(at, len)
-        });
-        let refuses = |e: &std::io::Error| {
-            [Errno::OPNOTSUPP, Errno::NOSYS]
-                .map(|errno| errno.raw_os_error())
-                .iter()
-                .any(|errno| e.raw_os_error() == Some(*errno))
+        let is = |e: &std::io::Error, any: &[Errno]| {
+            any.iter()
+                .any(|errno| e.raw_os_error() == Some(errno.raw_os_error()))
         };
-        if punched.is_err_and(|e| refuses(&e)) {
-            // Other errors may be temporary, for example on a full file system that has no room to
-            // record a hole.
+        // A full file system may have no room to record a hole, and gets some later. After any
+        // other error the blocks stay as they are, or some are zeros: a trim is a hint.
+        let no_room = |e: &std::io::Error| {
+            !mutation::on("full-disk-forgets-holes") && is(e, &[Errno::NOSPC, Errno::DQUOT])
+        };
+        let punched = self.discards.reclaim(keep, no_room, |range| {
+            let (at, len) = (range.start * B, (range.end - range.start) * B);
+            loop {
+                match self.kernel.punch(at, len) {
+                    Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                    done => break done,
+                }
+            }
+        });
+        if punched.is_err_and(|e| is(&e, &[Errno::OPNOTSUPP, Errno::NOSYS])) {
             self.punches.store(false, Ordering::Relaxed);
         }
     }

@@ -132,11 +132,12 @@ impl Discards {
         }
         let mut state = self.state.lock();
         for range in ranges {
-            state.remove(&range);
             let overlaps = |hole: &Range<u64>| hole.start < range.end && range.start < hole.end;
             while state.punching.as_ref().is_some_and(overlaps) {
                 self.punched.wait(&mut state);
             }
+            // After the wait: a hole for which there was no room is pending again.
+            state.remove(&range);
         }
         let idle = state.pending.is_empty() && state.punching.is_none();
         self.any.store(!idle, Ordering::Release);
@@ -147,12 +148,13 @@ impl Discards {
         self.many.load(Ordering::Relaxed)
     }
 
-    /// Calls `punch` for all ranges that are worth a hole, except blocks in `keep`. A range for
-    /// which it returns an error is forgotten, since a trim is only a hint. Only one thread does
-    /// this at a time; any other returns at once.
+    /// Calls `punch` for all ranges that are worth a hole, except blocks in `keep`, up to the first
+    /// error. If that `may_pass`, its range is pending again; otherwise the range is forgotten,
+    /// since a trim is only a hint. Only one thread does this at a time; any other returns at once.
     pub(super) fn reclaim<E>(
         &self,
         keep: &Range<u64>,
+        may_pass: impl Fn(&E) -> bool,
         mut punch: impl FnMut(&Range<u64>) -> Result<(), E>,
     ) -> Result<(), E> {
         let Some(_alone) = self.puncher.try_lock() else {
@@ -175,7 +177,14 @@ impl Discards {
                 range
             };
             let outcome = punch(&range);
-            self.state.lock().punching = None;
+            {
+                // At once, so that a writer who waits finds what is pending again.
+                let mut state = self.state.lock();
+                state.punching = None;
+                if outcome.as_ref().is_err_and(&may_pass) {
+                    state.add(range.clone());
+                }
+            }
             self.punched.notify_all();
             outcome?;
             from = range.start;
@@ -205,7 +214,9 @@ mod tests {
             all.push(range.clone());
             Ok::<(), ()>(())
         };
-        discards.reclaim(keep, note).expect("nobody refuses");
+        discards
+            .reclaim(keep, |()| false, note)
+            .expect("nobody refuses");
         all
     }
 
@@ -262,7 +273,7 @@ mod tests {
                     done.store(1, Ordering::Release);
                     Ok::<(), ()>(())
                 };
-                discards.reclaim(&NOTHING, slow).expect("made");
+                discards.reclaim(&NOTHING, |()| false, slow).expect("made");
             });
             while !begun.load(Ordering::Acquire) {
                 std::thread::yield_now();
@@ -277,8 +288,32 @@ mod tests {
         let discards = Discards::default();
         discards.add(0..LONG);
         let refuse = |_: &Range<u64>| Err::<(), &str>("no");
-        assert_eq!(discards.reclaim(&NOTHING, refuse), Err("no"));
+        let refused = discards.reclaim(&NOTHING, |_| false, refuse);
+        assert_eq!(refused, Err("no"));
         assert_eq!(discards.pending(), []);
         discards.about_to_write(std::iter::once(0..4));
+    }
+
+    #[test]
+    fn a_hole_without_room_is_pending_again_but_not_what_a_waiting_writer_takes() {
+        let discards = Discards::default();
+        discards.add(0..LONG);
+        let begun = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let full = |_: &Range<u64>| {
+                    begun.store(true, Ordering::Release);
+                    std::thread::sleep(std::time::Duration::from_millis(100));
+                    Err::<(), &str>("full")
+                };
+                let failed = discards.reclaim(&NOTHING, |_| true, full);
+                assert_eq!(failed, Err("full"));
+            });
+            while !begun.load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+            discards.about_to_write(std::iter::once(3..4));
+        });
+        assert_eq!(discards.pending(), [0..3, 4..LONG]);
     }
 }
