@@ -56,6 +56,9 @@ impl Cell {
     }
 }
 
+/// Tells the number of a block from that of a piece.
+const PLACE: u64 = 0x9E37_79B9_7F4A_7C15;
+
 /// Spreads the bits of a number.
 pub(super) fn mix(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -125,7 +128,8 @@ impl Blocks {
         let slot = &mut chunk.cells[(block % CHUNK) as usize];
         let placed = |cell: &Cell| match cell.hash() {
             0 => 0,
-            hash => mix(hash ^ mix(block)),
+            // Pieces are small numbers, too: a place must not look like one.
+            hash => mix(hash ^ mix(block ^ PLACE)),
         };
         let change = placed(&cell).wrapping_sub(placed(slot));
         *slot = cell;
@@ -286,6 +290,19 @@ mod tests {
 
     fn cell(byte: u8) -> Cell {
         Cell::of(Box::new([byte; PIECE]))
+    }
+
+    #[test]
+    fn a_piece_at_a_place_looks_like_no_other() {
+        let mut seen = std::collections::BTreeMap::from([(0, (0, 0))]);
+        for piece in 1..40 {
+            for block in 0..40 {
+                let mut blocks = Blocks::default();
+                blocks.set(block, Cell::Piece(Source::default(), PieceId(piece)));
+                let same = seen.insert(blocks.hash(), (piece, block));
+                assert_eq!(same, None, "piece {piece} at block {block}");
+            }
+        }
     }
 
     #[test]
