@@ -140,7 +140,8 @@ fn a_model_without_room_in_its_mirror_gives_status_2_and_one_sentence() {
     let specs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../specs");
     let name = "copy_on_write/MCCopyOnWrite_smoke.cfg";
     let config = std::fs::read_to_string(specs.join(name)).unwrap();
-    let config = config.replace("MaxCrashes = 1", "MaxCrashes = 2");
+    let config = config.replace("Crashes = 1", "Crashes = 2");
+    let config = config.replace("Restarts = 1", "Restarts = 2");
     std::fs::create_dir(folder.path().join("copy_on_write")).unwrap();
     std::fs::write(folder.path().join(name), config).unwrap();
     let mut command = treering(&["check", "CopyOnWrite", "--checker", "mirror", "--specs"]);
