@@ -203,6 +203,8 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("redo-skips-deletes", "store_crash"),
     // A page whose layout differs from the logged one has no place for the next put.
     ("redo-skips-relayouts", "store_layouts"),
+    // A dense leaf is split at its middle, also if the right side has too few places.
+    ("dense-split-unfit", "store_layouts"),
     // A leaf is split because of writers that waited long ago.
     ("contention-never-forgotten", "store_contention"),
     // The log record of a split lacks the record at the separator.

@@ -14,7 +14,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use support::{BF, BMINUS, IN_PLACE, LAZY_LOGGED, Pages, STORES, contents, layouts, pump_all};
 use treering_engine::device::{BlockDevice, MemDevice};
-use treering_engine::node::{LayoutChoice, PageLayout};
+use treering_engine::node::{LayoutChoice, PageLayout, places};
 use treering_engine::{Kv, Lsn, Options, Store, SystemClock, TreeKind, verify};
 
 const BLOCKS: u64 = 8_192;
@@ -255,5 +255,47 @@ fn a_store_may_be_opened_with_another_layout_each_time() {
     }
     for dense in PageLayout::DENSE {
         assert!(layouts.contains(dense.name()), "{layouts:?}");
+    }
+}
+
+/// A dense leaf has fewer places if its lower fence is longer. That of the right side of a split may
+/// be longer than the leaf's own, and the leaf may have a record in its last place. The split was
+/// logged, and then the right side refused that record; after a restart, redo refused it again, and
+/// the store did not open.
+#[test]
+fn a_dense_leaf_with_a_record_in_its_last_place_can_be_split() {
+    for value_len in 0..9 {
+        let story = format!("values of {value_len} bytes");
+        let device = Arc::new(MemDevice::new(BLOCKS));
+        let layout = LayoutChoice::of(PageLayout::FullyDense);
+        let options = options(TreeKind::BTree, IN_PLACE, layout);
+        let key = |number: u32| [&[7; 508][..], &number.to_be_bytes()].concat();
+        let mut map = Map::new();
+        let mut put = |store: &Store, number: u32, value: Vec<u8>| {
+            let put = store.put(&key(number), &value);
+            map.insert(key(number), value);
+            pump_all(store);
+            put.unwrap_or_else(|e| panic!("{story}: put {number:x}: {e}"))
+        };
+        // Two leaves, of which the right one has a lower fence of 509 bytes.
+        let (store, first) = (open(&device, &options), 1 << 24);
+        for number in (0..3).chain(first..first + 4) {
+            put(&store, number, vec![1; value_len]);
+        }
+        let lower = [&[7; 508][..], &[1]].concat();
+        let places = places(PageLayout::FullyDense, 4096, (&lower, None), 512, value_len);
+        let last = first + places.expect("a dense page").count() as u32 - 1;
+        for number in [first + 4, last - 1, last] {
+            put(&store, number, vec![1; value_len]);
+        }
+        store.close().expect("closes");
+        assert!(layouts(&device).contains("fully-dense"), "{story}");
+        // No dense leaf takes this, and a general one has no room for all.
+        let store = open(&device, &options);
+        let lsn = put(&store, first, vec![2; 300]);
+        assert!(store.stats().splits > 0, "{story}");
+        store.sync(lsn).expect("syncs");
+        drop(store);
+        assert!(contents(&open(&device, &options)) == map, "{story}");
     }
 }

@@ -13,7 +13,8 @@
 //!    v                                                                                     v
 //! split: before the first record that cannot              split: behind the last place, if the
 //! become dense, if half or more can,                      record belongs there,
-//! else at the middle                                      else at the middle
+//! else at the middle                                      else at the middle, or the first
+//!                                                         record behind it where both sides fit
 //! ```
 //!
 //! - *Partition detection*: when ascending numbers are inserted in several ranges at once, a page
@@ -37,6 +38,7 @@ use super::limit::Refused;
 use super::places::places;
 use super::split::SplitPlan;
 use super::view::PageRef;
+use crate::mutation;
 use crate::options::{LayoutChoice, PageLayout};
 
 impl LayoutChoice {
@@ -120,7 +122,8 @@ impl LayoutChoice {
                 }))
             }
             None if can_be(page, self.general(), record) => Some(Remedy::Relayout(self.general())),
-            None => page.choose_separator().map(Remedy::Split),
+            None if mutation::on("dense-split-unfit") => page.choose_separator().map(Remedy::Split),
+            None => page.split_dense(self.general()).map(Remedy::Split),
         }
     }
 }

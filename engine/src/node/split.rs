@@ -98,13 +98,40 @@ impl PageRef<'_> {
             return None;
         }
         let at = low + (high - low).div_ceil(2);
-        let (left, right) = (self.key(at - 1), self.key(at));
-        let plan = SplitPlan {
+        let plan = self.split_before(at)?;
+        (!self.layout().is_dense() || self.can_be_split(&plan)).then_some(plan)
+    }
+
+    /// Plans a split of a dense page that takes no more of its kind: at its middle, or at the first
+    /// record behind it where both sides fit. The right page becomes dense, too, or else `general`.
+    ///
+    /// The middle alone does not suffice. The separator may be longer than the lower fence of this
+    /// page, by as many bytes as the numeric part has. A fully dense right page then has fewer
+    /// places, as many as fit into these bytes, and its first place is further on by at least one
+    /// place for each record that stays. With short values and few records, the last record may
+    /// have no place any more. Further to the right, either the places suffice again, or the
+    /// records that move are so few that they fit any layout. The left page keeps its places.
+    ///
+    /// Returns `None` if the page has fewer than two records.
+    #[must_use]
+    pub(super) fn split_dense(&self, general: PageLayout) -> Option<SplitPlan> {
+        let middle = self.choose_separator()?;
+        let behind = (middle.at + 1..self.count()).filter_map(|at| self.split_before(at));
+        let mut plans = std::iter::once(middle).chain(behind).flat_map(|plan| {
+            let right = general;
+            [plan.clone(), SplitPlan { right, ..plan }]
+        });
+        plans.find(|plan| self.can_be_split(plan))
+    }
+
+    /// The split before record `at`, with the shortest separator.
+    fn split_before(&self, at: usize) -> Option<SplitPlan> {
+        let (left, right) = (self.key(at.checked_sub(1)?), self.key(at));
+        Some(SplitPlan {
             separator: right.get(..=common_prefix(&left, &right))?.to_vec(),
             at,
             right: self.layout(),
-        };
-        (!self.layout().is_dense() || self.can_be_split(&plan)).then_some(plan)
+        })
     }
 
     /// Returns whether [`PageMut::split_into`] would succeed. In a dense page, longer fences take

@@ -14,7 +14,7 @@ use crate::cache::WriteGuard;
 use crate::error::{Error, Result};
 use crate::events::{Event, Snapshot, fence_name};
 use crate::mutation;
-use crate::node::{PageLayout, Remedy, SplitPlan, records};
+use crate::node::{PageLayout, Refused, Remedy, SplitPlan, records};
 use crate::pager::Spare;
 use crate::pages::PageStore as _;
 use crate::sync::atomic::Ordering;
@@ -105,6 +105,14 @@ impl BTree {
         }
     }
 
+    /// The error of a leaf that refuses a change whose record is in the log. The store must not go
+    /// on: once that record is durable, redo cannot make the change either.
+    fn impossible_as_logged(&self, page: PageId, refused: &Refused) -> Error {
+        let error = self.impossible(page, refused);
+        self.pager.poison(&error);
+        error
+    }
+
     /// Converts a leaf, which must be possible. Returns `false` if the log has no room.
     pub(super) fn lay_out(
         &self,
@@ -165,7 +173,7 @@ impl BTree {
         });
         left.edit()
             .split_into(&mut right.edit(), right_id, plan)
-            .map_err(|refused| self.impossible(left_id, &refused))?;
+            .map_err(|refused| self.impossible_as_logged(left_id, &refused))?;
         self.changed(&mut left, left_id, lsn);
         self.changed(&mut right, right_id, lsn);
         self.index.insert(&plan.separator, right_id);
@@ -253,7 +261,7 @@ impl BTree {
         });
         left.edit()
             .absorb(upper.as_deref(), records)
-            .map_err(|refused| self.impossible(left_id, &refused))?;
+            .map_err(|refused| self.impossible_as_logged(left_id, &refused))?;
         self.changed(&mut left, left_id, lsn);
         self.index.remove(&right_lower);
         self.fence_bytes
