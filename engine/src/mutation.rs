@@ -205,6 +205,8 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("redo-skips-relayouts", "store_layouts"),
     // A dense leaf is split at its middle, also if the right side has too few places.
     ("dense-split-unfit", "store_layouts"),
+    // The right side of a split gets the layout that suits the leaf, also if it does not fit.
+    ("adaptive-split-unfit", "store_layouts"),
     // A leaf is split because of writers that waited long ago.
     ("contention-never-forgotten", "store_contention"),
     // The log record of a split lacks the record at the separator.

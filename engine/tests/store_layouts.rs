@@ -299,3 +299,37 @@ fn a_dense_leaf_with_a_record_in_its_last_place_can_be_split() {
         assert!(contents(&open(&device, &options)) == map, "{story}");
     }
 }
+
+/// Slots of hints are longer than those of fingerprints. The separator may lie left of the middle,
+/// and then the right side has nearly all bytes of the leaf. It refused its records when the split was
+/// in the log already.
+#[test]
+fn a_leaf_whose_right_side_does_not_fit_the_better_layout_can_be_split() {
+    let device = Arc::new(MemDevice::new(BLOCKS));
+    let of = |layouts| options(TreeKind::BTree, IN_PLACE, layouts);
+    let mut map = Map::new();
+    let mut put = |store: &Store, key: [u8; 2], len: usize| {
+        let put = store.put(&key, &vec![1; len]);
+        map.insert(key.to_vec(), vec![1; len]);
+        pump_all(store);
+        put.unwrap_or_else(|e| panic!("put {key:?}: {e}"))
+    };
+    let store = open(&device, &of(LayoutChoice::of(PageLayout::Fingerprint)));
+    for (key, len) in [(b"aa", 0), (b"ab", 0), (b"ma", 1_000), (b"mb", 1_000)] {
+        put(&store, *key, len);
+    }
+    for n in 0..200 {
+        put(&store, [b'z', n], 0);
+    }
+    assert_eq!(store.stats().splits, 0);
+    store.close().expect("closes");
+    let store = open(&device, &of(LayoutChoice::ADAPTIVE));
+    let mut last = Lsn(0);
+    for n in 200..=255 {
+        last = put(&store, [b'z', n], 0);
+    }
+    assert!(store.stats().splits > 0);
+    store.sync(last).expect("syncs");
+    drop(store);
+    assert!(contents(&open(&device, &of(LayoutChoice::ADAPTIVE))) == map);
+}

@@ -69,7 +69,17 @@ impl LayoutChoice {
         }
         let mut plan = page.choose_separator()?;
         if self.is_adaptive() {
-            plan.right = page.suited_layout();
+            // Slots differ in length between layouts. The separator may be left of the middle, and
+            // then the right side may have nearly all bytes of the page.
+            let right = page.suited_layout();
+            let suited = SplitPlan {
+                right,
+                ..plan.clone()
+            };
+            let fits = right == plan.right || page.can_be_split(&suited);
+            if fits || mutation::on("adaptive-split-unfit") {
+                plan = suited;
+            }
         }
         Some(Remedy::Split(plan))
     }

@@ -135,8 +135,9 @@ impl PageRef<'_> {
     }
 
     /// Returns whether [`PageMut::split_into`] would succeed. In a dense page, longer fences take
-    /// the room of places, so a side with nearly all records may have too few.
-    fn can_be_split(&self, plan: &SplitPlan) -> bool {
+    /// the room of places, so a side with nearly all records may have too few; in another layout
+    /// than the page's, records may take more room.
+    pub(super) fn can_be_split(&self, plan: &SplitPlan) -> bool {
         let (mut left, mut changes) = (self.bytes().to_vec(), ChangeMap::new());
         let (mut right, mut other_changes) = (vec![0; left.len()], ChangeMap::new());
         let mut right = PageMut::new(&mut right, &mut other_changes);
