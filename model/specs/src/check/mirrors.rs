@@ -15,6 +15,7 @@ use crate::mirror::copy_on_write::CopyOnWrite;
 use crate::mirror::durable_map::DurableMap;
 use crate::mirror::index_snapshot::IndexSnapshot;
 use crate::mirror::leaf_buffering::LeafBuffering;
+use crate::mirror::leaf_layout::LeafLayout;
 use crate::mirror::mini_page::MiniPage;
 use crate::mirror::no_room;
 use crate::mirror::overflow::Overflow;
@@ -27,7 +28,7 @@ use crate::mirror::write_batch::WriteBatch;
 use crate::{Config, ConfigError, Mirror};
 
 /// The specs that have a mirror.
-pub const SPECS: [&str; 13] = [
+pub const SPECS: [&str; 14] = [
     DurableMap::SPEC,
     CircularBuffer::SPEC,
     MiniPage::SPEC,
@@ -39,6 +40,7 @@ pub const SPECS: [&str; 13] = [
     CopyOnWrite::SPEC,
     IndexSnapshot::SPEC,
     Overflow::SPEC,
+    LeafLayout::SPEC,
     LeafBuffering::SPEC,
     SurrogateBuffer::SPEC,
 ];
@@ -256,6 +258,7 @@ pub fn open(spec: &str, config: &Config) -> Result<Box<dyn AnyMirror>, ConfigErr
         CopyOnWrite::SPEC => typed::<CopyOnWrite>(config),
         IndexSnapshot::SPEC => typed::<IndexSnapshot>(config),
         Overflow::SPEC => typed::<Overflow>(config),
+        LeafLayout::SPEC => typed::<LeafLayout>(config),
         LeafBuffering::SPEC => typed::<LeafBuffering>(config),
         SurrogateBuffer::SPEC => typed::<SurrogateBuffer>(config),
         _ => Err(config.wrong(spec, "has no mirror")),

@@ -13,6 +13,8 @@ pub mod index_snapshot;
 mod index_snapshot_room;
 pub mod leaf_buffering;
 mod leaf_buffering_room;
+pub mod leaf_layout;
+mod leaf_layout_room;
 pub mod mini_page;
 mod mini_page_room;
 #[cfg(test)]

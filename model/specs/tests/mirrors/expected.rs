@@ -2,7 +2,7 @@
 
 use super::Expected;
 
-pub(crate) static ALL: [Expected; 10] = [
+pub(crate) static ALL: [Expected; 11] = [
     Expected {
         spec: "CopyOnWrite",
         folder: "copy_on_write",
@@ -176,6 +176,47 @@ pub(crate) static ALL: [Expected; 10] = [
             ("mutation", 25_769),
         ],
         bounded: "MayCrash",
+    },
+    Expected {
+        spec: "LeafLayout",
+        folder: "leaf_layout",
+        bugs: &[
+            ("acks-early", "AckInv", 4),
+            ("checkpoint-forgets-relayouts", "RedoStartInv", 14),
+            ("checkpoint-skips-flush", "RedoStartInv", 6),
+            ("conversion-drops-record", "MemoryInv", 11),
+            ("conversion-unfit", "RemedyInv", 7),
+            ("cuts-value", "MemoryInv", 20),
+            ("delete-keeps-bit", "MemoryInv", 16),
+            ("overfills", "FitInv", 11),
+            ("page-before-log", "WalRuleInv", 4),
+            ("place-wraps", "MemoryInv", 12),
+            ("published_converts-back", "ThrashInv", 7),
+            ("published_decides-anew", "RecoverInv", 13),
+            ("redo-builds-general", "RepeatedInv", 21),
+            ("redo-builds-unfit", "RecoverInv", 22),
+            ("redo-ignores-page-lsn", "RecoverInv", 13),
+            ("redo-loses-page", "DamagedInv", 18),
+            ("redo-skips-relayouts", "RecoverInv", 12),
+            ("relayout-after-put", "RecoverInv", 11),
+            ("relayout-keeps-lsn", "LayoutInv", 11),
+            ("relayout-not-logged", "RecoverInv", 12),
+            ("split-logs-too-little", "RecoverInv", 11),
+            ("split-unfit", "RemedyInv", 12),
+            ("stops-redo-early", "MemoryInv", 5),
+            ("trusts-what-it-reads", "AckInv", 4),
+        ],
+        holds: &[
+            ("smoke", 25_938),
+            ("fences", 1_803),
+            ("few", 1_431),
+            ("options", 12_406),
+            ("reader", 4_465),
+            ("recovery", 27_106),
+            ("two-clients", 28_894),
+            ("mutation", 50_956),
+        ],
+        bounded: "MayLayOut",
     },
     Expected {
         spec: "Overflow",

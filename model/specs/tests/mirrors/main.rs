@@ -221,3 +221,24 @@ fn an_index_without_its_least_fence_is_refused() {
     let fences = Value::set([Value::Int(2)]);
     of("IndexSnapshot").refuses_constant("Fences", fences, "least key");
 }
+
+/// The same for leaves that change their layout.
+const LAYOUT_PROBES: [(&str, &str, usize); 6] = [
+    ("reach-back", "ReachBack", 20),
+    ("reach-dense-middle", "ReachDenseMiddle", 21),
+    ("reach-dense-split", "ReachDenseSplit", 12),
+    ("reach-few", "ReachFew", 12),
+    ("reach-other-options", "ReachOtherOptions", 15),
+    ("reach-partition", "ReachPartition", 11),
+];
+
+#[test]
+fn conversions_both_ways_and_splits_of_dense_leaves_are_reached() {
+    of("LeafLayout").violates(&LAYOUT_PROBES);
+}
+
+#[test]
+fn a_plan_with_an_unknown_key_is_refused() {
+    let plan = Value::set([Value::Int(19)]);
+    of("LeafLayout").refuses_constant("Plan", plan, "10 n + k");
+}

@@ -1,0 +1,317 @@
+//! What a page takes, what a change makes of it, and what to do with one that refuses a record.
+
+use super::room::{KEYS, N};
+use super::state::{ABSENT, CUT, Content, Layout, Leaf, Map, Record, State, count};
+use super::{Bug, LeafLayout};
+
+/// What to do with a page that refuses a record (`Remedy`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Remedy {
+    /// Convert it.
+    Relayout(Layout),
+    /// Split it before a key, 0 if there are too few records. The right page has this layout.
+    Split(N, Layout),
+}
+
+impl LeafLayout {
+    /// The keys of a map that have a record, with their places in it.
+    fn keys_in<'a>(&'a self, map: &'a Map) -> impl Iterator<Item = (usize, N)> + Clone + 'a {
+        let keys = self.keys.iter().copied().enumerate();
+        keys.filter(|(k, _)| map[*k] != ABSENT)
+    }
+
+    /// The bytes of a value. Those of a cut one do not matter.
+    pub(super) fn length(&self, value: Content) -> N {
+        match value {
+            CUT => 3,
+            _ if self.shorts >> (value - 1) & 1 == 1 => 2,
+            _ => 3,
+        }
+    }
+
+    pub(super) fn fits_general(&self, map: &Map) -> bool {
+        let bytes = self
+            .keys_in(map)
+            .map(|(k, _)| self.key_size + self.length(map[k]));
+        bytes.sum::<N>() <= self.room
+    }
+
+    /// `Places`: the number of places of a dense page.
+    fn places(&self, lower: N, len: N) -> N {
+        let fence = if lower == self.keys[0] { 0 } else { self.fence };
+        (self.room - fence) / len
+    }
+
+    fn end_of_places(&self, lower: N, len: N) -> N {
+        lower + self.places(lower, len)
+    }
+
+    fn length_in(&self, map: &Map) -> N {
+        let first = self.keys_in(map).next();
+        first.map_or(0, |(k, _)| self.length(map[k]))
+    }
+
+    /// Whether a record may be in a dense page with the records of `map` (`FitsDense`).
+    fn is_like(&self, map: &Map, lower: N, (k, key): (usize, N)) -> bool {
+        let len = self.length_in(map);
+        self.length(map[k]) == len && key < self.end_of_places(lower, len)
+    }
+
+    fn fits_dense(&self, map: &Map, lower: N) -> bool {
+        count(map) > 0 && self.keys_in(map).all(|at| self.is_like(map, lower, at))
+    }
+
+    pub(super) fn fits(&self, layout: Layout, map: &Map, lower: N) -> bool {
+        match layout {
+            Layout::Dense => self.fits_dense(map, lower),
+            _ => self.fits_general(map),
+        }
+    }
+
+    pub(super) fn has_place(&self, page: &Leaf, key: N) -> bool {
+        key < self.end_of_places(page.lower, page.len)
+    }
+
+    fn number_of(&self, key: N) -> Option<usize> {
+        self.keys.iter().position(|known| *known == key)
+    }
+
+    /// `With`. A key that is none changes nothing.
+    fn with(&self, map: &Map, key: N, value: Content) -> Map {
+        let mut map = *map;
+        if let Some(k) = self.number_of(key) {
+            map[k] = value;
+        }
+        map
+    }
+
+    /// `Below` and `From`: the records on both sides of a key.
+    pub(super) fn sides(&self, map: &Map, at: N) -> (Map, Map) {
+        let (mut below, mut from) = (*map, *map);
+        for k in 0..KEYS {
+            match self.keys.get(k) {
+                Some(key) if *key < at => from[k] = ABSENT,
+                _ => below[k] = ABSENT,
+            }
+        }
+        (below, from)
+    }
+
+    /// `From` without its first record, if it has one.
+    pub(super) fn without_first(&self, map: &Map) -> Map {
+        let first = self.keys_in(map).next();
+        first.map_or(*map, |(_, key)| self.with(map, key, ABSENT))
+    }
+
+    pub(super) fn takes(&self, page: &Leaf, key: N, value: Content) -> bool {
+        let fits = || match page.layout {
+            _ if value == ABSENT => true,
+            Layout::Dense => {
+                (self.length(value) == page.len || self.bug == Bug::CutsValue)
+                    && (self.has_place(page, key) || self.bug == Bug::PlaceWraps)
+            }
+            _ => self.fits_general(&self.with(&page.map, key, value)) || self.bug == Bug::Overfills,
+        };
+        page.covers(key) && fits()
+    }
+
+    /// `Put`.
+    pub(super) fn put(&self, page: &Leaf, key: N, value: Content) -> Leaf {
+        let dense = page.layout == Layout::Dense;
+        if value == ABSENT && dense && self.bug == Bug::DeleteKeepsBit {
+            return *page;
+        }
+        let place = match dense && self.bug == Bug::PlaceWraps {
+            true => page.lower + (key - page.lower) % self.places(page.lower, page.len),
+            false => key,
+        };
+        let cuts = dense && self.bug == Bug::CutsValue && value != ABSENT;
+        let cuts = cuts && self.length(value) != page.len;
+        let part = if cuts { CUT } else { value };
+        Leaf {
+            map: self.with(&page.map, place, part),
+            ..*page
+        }
+    }
+
+    pub(super) fn can_be(&self, page: &Leaf, layout: Layout) -> bool {
+        let fits = page.layout == layout || self.fits(layout, &page.map, page.lower);
+        page.is_there() && (fits || self.bug == Bug::ConversionDropsRecord)
+    }
+
+    /// `Relaid`.
+    pub(super) fn relaid(&self, page: &Leaf, layout: Layout) -> Leaf {
+        if page.layout == layout {
+            return *page;
+        }
+        let (mut map, dense) = (page.map, layout == Layout::Dense);
+        if self.bug == Bug::ConversionDropsRecord && dense {
+            for (k, key) in self.keys_in(&page.map) {
+                if !self.is_like(&page.map, page.lower, (k, key)) {
+                    map[k] = ABSENT;
+                }
+            }
+        }
+        let len = if dense { self.length_in(&page.map) } else { 0 };
+        Leaf {
+            layout,
+            len,
+            map,
+            ..*page
+        }
+    }
+
+    /// `Truncated`.
+    pub(super) fn truncated(&self, page: &Leaf, at: N) -> Leaf {
+        Leaf {
+            upper: at,
+            map: self.sides(&page.map, at).0,
+            ..*page
+        }
+    }
+
+    /// `Built`, with LSN 0.
+    pub(super) fn built(&self, layout: Layout, map: Map, lower: N, upper: N) -> Leaf {
+        let len = match layout {
+            Layout::Dense => self.length_in(&map),
+            _ => 0,
+        };
+        Leaf {
+            layout,
+            lower,
+            upper,
+            len,
+            map,
+            lsn: 0,
+        }
+    }
+
+    /// `Middle`: where a page is split at the median. 0 if it has too few records.
+    fn middle(&self, page: &Leaf) -> N {
+        match count(&page.map) {
+            0 | 1 => 0,
+            n => self.keys_in(&page.map).nth(n / 2).map_or(0, |(_, key)| key),
+        }
+    }
+
+    /// `SplitOfDense`: where a dense page is split so that both sides fit.
+    fn split_of_dense(&self, page: &Leaf) -> Remedy {
+        let records = count(&page.map);
+        let keys = self.keys_in(&page.map).map(|(_, key)| key);
+        let behind = keys.skip((records / 2).max(1));
+        let mut splits = behind.flat_map(|key| [(key, Layout::Dense), (key, Layout::General)]);
+        let possible = splits.find(|(key, layout)| {
+            let right = self.sides(&page.map, *key).1;
+            self.fits(*layout, &right, *key)
+        });
+        match possible {
+            Some((key, layout)) if self.bug != Bug::SplitUnfit => Remedy::Split(key, layout),
+            _ => Remedy::Split(self.middle(page), Layout::Dense),
+        }
+    }
+
+    /// `Partition`: where a page is split so that its left side can become dense. 0 if it cannot.
+    fn partition(&self, page: &Leaf) -> N {
+        let records = count(&page.map);
+        let like = |at: &(usize, N)| self.is_like(&page.map, page.lower, *at);
+        let mut keys = self.keys_in(&page.map).enumerate();
+        match keys.find(|(_, at)| !like(at)) {
+            Some((left, (_, first))) if records > 1 && left > 0 && left >= records / 2 => {
+                first.min(self.end_of_places(page.lower, self.length_in(&page.map)))
+            }
+            _ => 0,
+        }
+    }
+
+    fn would_fit(&self, page: &Leaf, key: N, value: Content) -> bool {
+        let with = self.with(&page.map, key, value);
+        self.fits_general(&with) || self.bug == Bug::ConversionDropsRecord
+    }
+
+    /// `Remedy`, in a life whose options allow dense pages or not.
+    pub(super) fn remedy(&self, allows: bool, page: &Leaf, key: N, value: Content) -> Remedy {
+        if page.layout == Layout::Dense {
+            return self.remedy_for_dense(page, key, value);
+        }
+        let alike = count(&page.map) > 0 && self.length(value) == self.length_in(&page.map);
+        if allows && alike && self.can_be(page, Layout::Dense) {
+            return Remedy::Relayout(Layout::Dense);
+        }
+        match self.partition(page) {
+            at if allows && at > 0 => Remedy::Split(at, Layout::General),
+            _ => Remedy::Split(self.middle(page), Layout::General),
+        }
+    }
+
+    fn remedy_for_dense(&self, page: &Leaf, key: N, value: Content) -> Remedy {
+        let end = self.end_of_places(page.lower, page.len);
+        let would_fit = self.would_fit(page, key, value);
+        if end < page.upper && key >= end {
+            let in_vain = self.bug == Bug::ConvertsInVain && self.fits_general(&page.map);
+            return match count(&page.map) <= self.few && (would_fit || in_vain) {
+                true => Remedy::Relayout(Layout::General),
+                false => Remedy::Split(end, Layout::General),
+            };
+        }
+        match would_fit {
+            true => Remedy::Relayout(Layout::General),
+            false => self.split_of_dense(page),
+        }
+    }
+
+    /// `RedonePut`: a put in redo. The page must take it as it is.
+    fn redone_put(&self, s: &State, page: &Leaf, key: N, value: Content) -> Leaf {
+        if self.takes(page, key, value) {
+            return self.put(page, key, value);
+        }
+        if self.bug == Bug::DecidesAnew
+            && page.covers(key)
+            && let Remedy::Relayout(layout) = self.remedy(s.allows, page, key, value)
+        {
+            let other = self.relaid(page, layout);
+            if self.takes(&other, key, value) {
+                return self.put(&other, key, value);
+            }
+        }
+        Leaf::lost()
+    }
+
+    /// `Changed`: what a record makes of a page that it names.
+    fn changed(&self, s: &State, p: u8, page: &Leaf, record: &Record) -> Leaf {
+        use super::state::Is;
+        match record.is {
+            _ if record.builds(p) => {
+                let general = self.bug == Bug::RedoBuildsGeneral;
+                let layout = if general {
+                    Layout::General
+                } else {
+                    record.layout
+                };
+                match self.fits(layout, &record.map, record.key) {
+                    true => self.built(layout, record.map, record.key, record.upper),
+                    false => Leaf::lost(),
+                }
+            }
+            Is::Put => self.redone_put(s, page, record.key, record.value),
+            Is::Relayout if self.can_be(page, record.layout) => self.relaid(page, record.layout),
+            Is::Split if page.covers(record.key) => self.truncated(page, record.key),
+            Is::Relayout | Is::Split => Leaf::lost(),
+        }
+    }
+
+    /// `Redone`: a page after redo of record `n`.
+    pub(super) fn redone(&self, s: &State, p: u8, page: &Leaf, n: N) -> Leaf {
+        use super::state::Is;
+        let record = &s.log[usize::from(n) - 1];
+        let has = page.lsn >= n && self.bug != Bug::RedoIgnoresPageLsn;
+        let skips = record.is == Is::Relayout && self.bug == Bug::RedoSkipsRelayouts;
+        let lost = *page == Leaf::lost() && !record.builds(p);
+        if !record.names(p) || lost || has || skips {
+            return *page;
+        }
+        match self.changed(s, p, page, record) {
+            lost if lost == Leaf::lost() => lost,
+            after => after.stamped(n),
+        }
+    }
+}
