@@ -52,10 +52,10 @@ impl LeafLayout {
                     },
                 });
             }
-            Call::Write { lsn, .. } if lsn > 0 => {
-                if lsn <= s.durable || self.bug == Bug::AcksAtOnce {
-                    actions.push(Action::Acknowledge(c));
-                }
+            Call::Write { lsn, .. }
+                if lsn > 0 && (lsn <= s.durable || self.bug == Bug::AcksAtOnce) =>
+            {
+                actions.push(Action::Acknowledge(c));
             }
             Call::Get { got: PENDING, .. } if s.is_up() => actions.push(Action::ReadLeaf(c)),
             Call::Get { .. } if s.is_up() => actions.push(Action::AnswerGet(c)),
