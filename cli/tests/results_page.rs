@@ -80,7 +80,10 @@ fn a_page_answers_to_clicks_and_a_link_keeps_its_view() {
         "{found}"
     );
     assert_eq!(found["again"][1], "4 of 4 runs", "{found}");
-    assert_eq!(found["wrong"], found["again"], "a link that names what is not there");
+    assert_eq!(
+        found["wrong"], found["again"],
+        "a link that names what is not there"
+    );
     let kept = serde_json::json!(["cache.hit_ratio", true, "tree", true, false]);
     assert_eq!(found["kept"], kept);
     assert!(found["labels"] == true && found["names"] == true && found["focus"] == "y");

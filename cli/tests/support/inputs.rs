@@ -56,6 +56,9 @@ pub(crate) fn prepare(folder: &Path) {
         ok(folder, &words(&line));
     }
 
+    let line = "sweep zipf.trz --tree btree,bf --predict-only --out trees";
+    ok(folder, &words(line));
+
     let line = "oracle --tree btree+cow --mode crash --runs 4 --json oracle.json";
     let output = super::support::treering(folder, &words(line));
     // So few programs do not reach everything.
