@@ -104,8 +104,8 @@ impl Goal {
         }
     }
 
-    /// The value of a replay's report or of a prediction as [`document`](super::predict::document)
-    /// makes it. `None` if figures are missing.
+    /// The value of a replay's report or of a prediction, which has its figures at the same
+    /// paths. `None` if figures are missing.
     pub(super) fn value(&self, report: &Value, config: &ReplayConfig) -> Option<f64> {
         match self.objective {
             Objective::Wa => written(report),
