@@ -98,22 +98,23 @@ impl Draft<'_> {
         let end = self.shown.end + text.len() - old.len();
         let new = self.shown.start..end.max(self.shown.start);
         let (before, after) = (tidy(&old[self.shown.clone()]), tidy(&text[new.clone()]));
-        // Spaces do not make two mutants different, and hardly anything is longer than a screen.
-        let written = tidy(&text);
-        if before == after || !texts.insert((module.name.clone(), written)) {
-            return Ok(None);
-        }
-        // The change must be what it was meant to be: one that upsets a list is none.
-        let Ok(parsed) = syntax::parse(&module.name, &text) else {
-            return Ok(None);
-        };
-        if parsed.definitions.len() != module.definitions.len() {
-            return Ok(None);
-        }
         let inside = |d: &&Definition| d.bytes.start <= self.at && self.at < d.bytes.end;
         let Some(definition) = module.definitions.iter().find(inside) else {
             return Ok(None);
         };
+        // All edits are in one definition, so nothing else need be read again.
+        let changed = definition.bytes.end + text.len() - old.len();
+        let changed = &text[definition.bytes.start..changed];
+        // Spaces do not make two mutants different, and hardly anything is longer than a screen.
+        let written = (module.name.clone(), tidy(changed));
+        if before == after || !texts.insert(written) {
+            return Ok(None);
+        }
+        // The change must be what it was meant to be: one that upsets a list is none.
+        let parsed = syntax::parse(&module.name, changed);
+        if !parsed.is_ok_and(|parsed| parsed.definitions.len() == 1) {
+            return Ok(None);
+        }
         let (line, column) = module.place(self.at);
         Ok(Some(Mutant {
             name: format!("{}:{line}:{column}:{}", module.name, self.operator),

@@ -159,7 +159,11 @@ fn made(request: &Request, models: &[BoundedModel]) -> Result<Vec<Protocol>, Mut
             continue;
         }
         let scope = Scope::read(&of_spec)?;
-        let mut mutants = operators::mutants(&scope, &modules)?;
+        let asked = request.only_specs.is_empty() || request.only_specs.iter().any(|s| s == spec);
+        let mut mutants = Vec::new();
+        if asked {
+            mutants = operators::mutants(&scope, &modules)?;
+        }
         // A module belongs to the first spec that has it.
         modules.extend(scope.modules.iter().map(|module| module.name.clone()));
         mutants.retain(|mutant| match &request.selection {
@@ -167,8 +171,7 @@ fn made(request: &Request, models: &[BoundedModel]) -> Result<Vec<Protocol>, Mut
             Selection::Sample(n) => xxh3_64(mutant.key().as_bytes()).is_multiple_of((*n).max(1)),
             Selection::Named(names) => names.contains(&mutant.name),
         });
-        let asked = request.only_specs.is_empty() || request.only_specs.iter().any(|s| s == spec);
-        if asked && !mutants.is_empty() {
+        if !mutants.is_empty() {
             for mutant in &mutants {
                 left.remove(&*mutant.name);
             }
