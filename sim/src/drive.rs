@@ -135,7 +135,7 @@ pub trait SimDrive: BlockDevice {
     fn counters(&self) -> SsdCounters;
 
     /// Takes a write of which only the sizes are known: as [`BlockDevice::write`], but the drive
-    /// keeps no contents. Must not be mixed with reads of the same blocks.
+    /// keeps no contents. Reads of such blocks take their time, and return zeros.
     ///
     /// # Errors
     /// As for a write.
@@ -144,6 +144,21 @@ pub trait SimDrive: BlockDevice {
         (write.lba..)
             .zip(write.payloads)
             .try_for_each(|(lba, _)| self.write(Lba(lba), &zeros, write.class))
+    }
+
+    /// Takes several writes of one call: as [`BlockDevice::write_batch`], but the drive keeps no
+    /// contents.
+    ///
+    /// # Errors
+    /// As for a batch.
+    fn write_batch_sized(&self, writes: &[SizedWrite<'_>]) -> Result<(), DeviceError> {
+        writes.iter().try_for_each(|write| self.write_sized(*write))
+    }
+
+    /// Appends the compressed sizes of these blocks, as [`SizedWrite::payloads`] has them. A drive
+    /// that does not compress appends any size.
+    fn payloads(&self, _lba: Lba, blocks: usize, sizes: &mut Vec<u16>) {
+        sizes.extend(std::iter::repeat_n(BLOCK_SIZE as u16, blocks));
     }
 
     /// Bytes that garbage collection moved so far, by the label of [`SimDrive::write_sized`]; empty

@@ -26,6 +26,7 @@ use crate::types::{Clock, Lsn};
 /// Records when the log was last flushed, and whether dropping the store flushes it.
 pub(super) struct Life {
     last_log_flush: AtomicU64,
+    log_flushes: AtomicU64,
     abandoned: AtomicBool,
     closed: AtomicBool,
 }
@@ -34,6 +35,7 @@ impl Life {
     pub(super) fn begin(clock: &dyn Clock) -> Life {
         Life {
             last_log_flush: AtomicU64::new(clock.now().0),
+            log_flushes: AtomicU64::new(0),
             abandoned: AtomicBool::new(false),
             closed: AtomicBool::new(false),
         }
@@ -60,6 +62,12 @@ impl Life {
     /// Records that the log is about to be flushed.
     pub(super) fn log_flushes(&self, clock: &dyn Clock) {
         self.last_log_flush.store(clock.now().0, Ordering::Relaxed);
+        self.log_flushes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns how often [`Life::log_flushes`] was called.
+    pub(super) fn log_flush_count(&self) -> u64 {
+        self.log_flushes.load(Ordering::Relaxed)
     }
 }
 

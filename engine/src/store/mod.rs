@@ -141,6 +141,16 @@ impl Store {
         self.core.options()
     }
 
+    /// Returns how often an interval of [`crate::Durability::Grouped`] has begun anew since the store
+    /// was opened: at each flush of the log that a client, a task or an interval asked for.
+    ///
+    /// Between two of these, and nowhere else, does the clock decide what a store does. Whoever
+    /// compares runs with different clocks needs to know.
+    #[must_use]
+    pub fn intervals_begun(&self) -> u64 {
+        self.core.life.log_flush_count()
+    }
+
     /// Returns the most urgent task that is due now, or `None`. Costs a few loads, and one clock
     /// reading under [`crate::Durability::Grouped`].
     #[must_use]

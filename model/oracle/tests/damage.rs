@@ -8,7 +8,7 @@ use treering_oracle::generate::Trouble;
 
 #[test]
 fn damage_after_a_power_cut_is_reported_or_harmless() {
-    let runs = std::env::var("TREERING_DAMAGE_RUNS").map_or(6, |n| n.parse().expect("a number"));
+    let runs = std::env::var("TREERING_DAMAGE_RUNS").map_or(3, |n| n.parse().expect("a number"));
     let effort = Effort {
         again: 0,
         go_on: 0,

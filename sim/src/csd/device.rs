@@ -21,14 +21,15 @@ use treering_engine::device::{
 use treering_engine::{BLOCK_SIZE, IoClass, Lba, Nanos};
 
 use super::codec::Codec;
-use super::ftl::{ExtentFtl, ExtentFtlConfig, FLASH_PAGE};
+use super::ftl::ExtentFtl;
+use super::geometry::{foreign_extent, geometry};
 use super::profile::CsdProfile;
 use super::sizes::Sizes;
 use super::timing::{Pipeline, Recorder};
 use crate::labels::SizedWrite;
 use crate::mean::Mean;
 use crate::predict::flash::{Extents, FlashShape};
-use crate::ssd::{CLASSES, GcPolicy, GeometryError, Served, SsdCounters, TimingMode, Wear};
+use crate::ssd::{CLASSES, GeometryError, Served, SsdCounters, TimingMode, Wear};
 
 /// Allocation granularity of stored blocks, so that new content of similar length fits in place.
 const KEEP_STEP: usize = 256;
@@ -286,47 +287,6 @@ impl SimCsd {
     }
 }
 
-/// Size of a foreign extent, with header: its share of the nominal flash.
-pub(super) fn foreign_extent(profile: &CsdProfile) -> u16 {
-    let payload = FLASH_PAGE as f64 / profile.logical_over_physical;
-    profile.extent(payload.clamp(1.0, FLASH_PAGE as f64) as u16)
-}
-
-/// Flash that a logical block with foreign data takes, in units of 4 KiB.
-pub(crate) fn foreign_share(profile: &CsdProfile) -> f64 {
-    f64::from(foreign_extent(profile)) / FLASH_PAGE as f64
-}
-
-/// The geometry of the FTL: `T = P (1 + over-provisioning)` with `P = L / logical_over_physical`,
-/// rounded up to whole erase blocks, and at least what `P` bytes of incompressible blocks need.
-fn geometry(
-    profile: &CsdProfile,
-    logical_blocks: u64,
-    seed: u64,
-) -> Result<ExtentFtlConfig, GeometryError> {
-    let flash = &profile.flash;
-    let policy = GcPolicy::named(&flash.gc)?;
-    let max_extent = profile.max_extent();
-    let nominal_blocks = logical_blocks as f64 / profile.logical_over_physical;
-    let nominal = nominal_blocks * BLOCK_SIZE as f64;
-    let erase_block = f64::from(flash.pages_per_block) * FLASH_PAGE as f64;
-    let wanted = (nominal * (1.0 + flash.over_provisioning) / erase_block - 1e-9).ceil();
-    let least = (nominal_blocks * f64::from(max_extent) / (erase_block - f64::from(max_extent)))
-        .ceil()
-        + 1.0;
-    Ok(ExtentFtlConfig {
-        logical_blocks,
-        pages_per_block: flash.pages_per_block,
-        // Values too large for `u32` saturate, and are refused there.
-        log_blocks: wanted.max(least).max(3.0) as u32,
-        reserve_blocks: flash.reserve_blocks,
-        max_extent,
-        must_fit: 1.0,
-        policy,
-        seed,
-    })
-}
-
 /// Length of the content without trailing zeros.
 fn significant(block: &[u8; BLOCK_SIZE]) -> usize {
     let (words, _) = block.as_chunks::<8>();
@@ -335,22 +295,31 @@ fn significant(block: &[u8; BLOCK_SIZE]) -> usize {
 }
 
 impl SimCsd {
-    /// As a write, without contents.
-    pub(super) fn write_sized(&self, write: SizedWrite<'_>) -> Result<(), DeviceError> {
-        let bytes = write.payloads.len() * BLOCK_SIZE;
-        check_request("write", Lba(write.lba), bytes, self.blocks)?;
-        let mut state = self.state.lock();
-        state.payloads.clear();
-        state.payloads.extend_from_slice(write.payloads);
-        state.make_room(&self.profile, Lba(write.lba))?;
-        state.begin_write(write.class);
-        for (i, lba) in (write.lba..).take(write.payloads.len()).enumerate() {
-            state.ftl.label(lba as u32, write.label);
-            state.place(&self.profile, (lba as usize, i), write.class);
+    /// As a batch of writes, without contents.
+    pub(super) fn write_sized(&self, writes: &[SizedWrite<'_>]) -> Result<(), DeviceError> {
+        for write in writes {
+            let bytes = write.payloads.len() * BLOCK_SIZE;
+            check_request("write", Lba(write.lba), bytes, self.blocks)?;
         }
-        state.end_placing();
+        let mut state = self.state.lock();
+        let mut bytes = 0;
+        let mut result = Ok(());
+        for write in writes {
+            result = state.store_sized(&self.profile, write);
+            if result.is_err() {
+                break;
+            }
+            bytes += write.payloads.len() * BLOCK_SIZE;
+        }
         state.end_write(bytes);
-        Ok(())
+        result
+    }
+
+    /// Appends the compressed sizes of these blocks, 0 for one of zeros.
+    pub(super) fn payloads(&self, lba: Lba, blocks: usize, sizes: &mut Vec<u16>) {
+        let state = self.state.lock();
+        let places = state.medium.iter().skip(lba.0 as usize).take(blocks);
+        sizes.extend(places.map(|kept| kept.as_ref().map_or(0, |kept| kept.payload)));
     }
 
     /// Bytes moved so far, by label.
@@ -380,6 +349,28 @@ impl State {
                 payload => keep(&mut self.medium[at], block, payload),
             }
             self.place(profile, (at, i), class);
+        }
+        self.end_placing();
+        Ok(())
+    }
+
+    /// As `store`, with sizes instead of contents.
+    fn store_sized(
+        &mut self,
+        profile: &CsdProfile,
+        write: &SizedWrite<'_>,
+    ) -> Result<(), DeviceError> {
+        self.payloads.clear();
+        self.payloads.extend_from_slice(write.payloads);
+        self.make_room(profile, Lba(write.lba))?;
+        self.begin_write(write.class);
+        for (i, (lba, &payload)) in (write.lba..).zip(write.payloads).enumerate() {
+            self.medium[lba as usize] = (payload > 0).then(|| Kept {
+                bytes: Box::default(),
+                payload,
+            });
+            self.ftl.label(lba as u32, write.label);
+            self.place(profile, (lba as usize, i), write.class);
         }
         self.end_placing();
         Ok(())

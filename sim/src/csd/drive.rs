@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use treering_engine::device::{BlockDevice, DeviceError};
-use treering_engine::{BLOCK_SIZE, Nanos};
+use treering_engine::{BLOCK_SIZE, Lba, Nanos};
 
-use super::device::{CompressionCounters, SimCsd, foreign_share};
+use super::device::{CompressionCounters, SimCsd};
+use super::geometry::foreign_share;
 use super::profile::CsdProfile;
 use crate::drive::{
     DriveCounters, DriveError, DriveProfile, Precondition, SimDrive, logical_bytes,
@@ -29,7 +30,15 @@ impl SimDrive for SimCsd {
     }
 
     fn write_sized(&self, write: SizedWrite<'_>) -> Result<(), DeviceError> {
-        SimCsd::write_sized(self, write)
+        SimCsd::write_sized(self, &[write])
+    }
+
+    fn write_batch_sized(&self, writes: &[SizedWrite<'_>]) -> Result<(), DeviceError> {
+        SimCsd::write_sized(self, writes)
+    }
+
+    fn payloads(&self, lba: Lba, blocks: usize, sizes: &mut Vec<u16>) {
+        SimCsd::payloads(self, lba, blocks, sizes);
     }
 
     fn moved(&self) -> Vec<u64> {

@@ -16,6 +16,7 @@ mod codec;
 pub mod device;
 mod drive;
 pub mod ftl;
+mod geometry;
 pub(crate) mod precondition;
 mod profile;
 mod sizes;

@@ -7,8 +7,9 @@
 //! provisioned drive data that compress as far as it assumes. So a filled drive is as full as its
 //! over-provisioning says.
 
-use super::device::{SimCsd, foreign_extent};
+use super::device::SimCsd;
 use super::ftl::ExtentFtl;
+use super::geometry::foreign_extent;
 use crate::ssd::precondition::{FOREIGN, Foreign, fill, overwrite_until_steady};
 
 /// The FTL, with the size of foreign extents.

@@ -127,3 +127,73 @@ pub fn run(
     };
     report.map(ReplayReport::with_outside)
 }
+
+/// Replays a trace on several simulated drives, with one run of the tree if possible. The
+/// configurations may differ in their targets and in [`ReplayConfig::daily_bytes`]; of others, all
+/// reports are `None`.
+///
+/// A report is the one that [`run`] makes, byte for byte. It is `None` if the store would not do
+/// the same on that drive as on the others, so that the configuration must be run alone: if the
+/// drive has another size (give [`Target::capacity_mut`] to prevent that), or other times that
+/// decide what the store does, or compresses with another codec.
+///
+/// ```
+/// use treering_sim::replay::{ReplayConfig, Target, run, run_together};
+///
+/// # use treering_traces::generate::{GenParams, Workload, build};
+/// # use treering_traces::{Op, OpSource, Writer};
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("zipf.trz");
+/// # let (header, mut source) = build(&GenParams::new(Workload::Zipf, 2_000))?;
+/// # let mut writer = Writer::create(&path, header)?;
+/// # let mut op = Op::default();
+/// # while source.next_op(&mut op)? {
+/// #     writer.write(&op)?;
+/// # }
+/// # writer.finish()?;
+/// let mut configs = Vec::new();
+/// for (device, spare) in [("csd", 0.07), ("csd", 0.28), ("ssd", 0.07)] {
+///     let mut target = Target::builtin(device).expect("a built-in profile");
+///     target.flash_mut().expect("it has flash").over_provisioning = spare;
+///     *target.capacity_mut().expect("it is simulated") = Some(64 << 20);
+///     configs.push(ReplayConfig::new(path.clone(), target));
+/// }
+/// let reports = run_together(&configs, &mut |_| {})?;
+/// for (config, report) in configs.iter().zip(&reports) {
+///     assert_eq!(report.as_ref(), Some(&run(config, &mut |_| {})?));
+/// }
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// [`ReplayError`], also if only one of the drives cannot be built.
+pub fn run_together(
+    configs: &[ReplayConfig],
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Vec<Option<ReplayReport>>, ReplayError> {
+    let alone = || Ok(configs.iter().map(|_| None).collect());
+    let Some(first) = configs.first() else {
+        return alone();
+    };
+    let Tree::Pages(options) = &first.tree else {
+        return alone();
+    };
+    let as_first = |config: &ReplayConfig| ReplayConfig {
+        target: first.target.clone(),
+        daily_bytes: first.daily_bytes,
+        ..config.clone()
+    };
+    let mut asked = Vec::new();
+    for config in configs {
+        match config.target.place() {
+            Place::Drive(drive) if as_first(config) == *first => asked.push((config, drive)),
+            _ => return alone(),
+        }
+    }
+    let reports = pages::on_drives(&asked, options, progress)?.into_iter();
+    Ok(reports
+        .map(|report| report.map(ReplayReport::with_outside))
+        .collect())
+}

@@ -7,17 +7,18 @@
 //!                 (and the background work that is due)
 //! ```
 //!
+//! The operations come from a [`Feed`]: the trace, or a run on another drive that was recorded.
 //! The next operation of the trace goes to the client that is free first; client numbers in the
 //! trace are ignored. An operation without I/O takes no time. Everything specific to a device is
 //! behind [`Backend`].
 
 use std::ops::ControlFlow;
 
-use treering_engine::{ClassBytes, Kv, Lsn, Nanos};
+use treering_engine::{ClassBytes, Kv, Lsn, Nanos, Stats};
 use treering_traces::{Op, OpKind};
 
 use super::config::ReplayConfig;
-use super::error::Failure;
+use super::error::{Failure, ReplayError};
 use super::look::Looked;
 use super::measure::{Measures, Moment, Outcome};
 use super::progress::Progress;
@@ -31,10 +32,88 @@ pub(super) struct Free {
     pub(super) at: Nanos,
 }
 
+/// A store whose work is counted.
+pub(super) trait Counted {
+    /// Counters since the store was opened.
+    fn stats(&self) -> Stats;
+}
+
+impl<S: Kv> Counted for S {
+    fn stats(&self) -> Stats {
+        Kv::stats(self)
+    }
+}
+
+/// What a client gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fed {
+    /// An operation to do, with the bytes of keys and values that it writes.
+    Op(OpKind, u64),
+    /// An operation to skip.
+    Skip,
+    /// No operation is left.
+    Over,
+}
+
+/// Where operations come from, and how they are done on a store.
+pub(super) trait Feed<S> {
+    /// The next operation.
+    fn next(&mut self, store: &S) -> Result<Fed, Failure>;
+
+    /// Number of operations taken, which is the number of the current one.
+    fn number(&self) -> u64;
+
+    /// Does the current operation; returns the LSN of a write.
+    fn operate(&mut self, store: &S) -> Result<Option<Lsn>, Failure>;
+}
+
+/// The operations of a trace.
+pub(super) struct OfTrace<'a> {
+    source: Source<'a>,
+    values: Values,
+    op: Op,
+    buffer: Vec<u8>,
+}
+
+impl<'a> OfTrace<'a> {
+    pub(super) fn open(
+        config: &'a ReplayConfig,
+        looked: &'a Looked,
+    ) -> Result<OfTrace<'a>, ReplayError> {
+        Ok(OfTrace {
+            source: Source::open(config, looked)?,
+            values: Values::new(config.seed, looked.header.zeros),
+            op: Op::default(),
+            buffer: Vec::new(),
+        })
+    }
+}
+
+impl<S: Kv> Feed<S> for OfTrace<'_> {
+    #[inline]
+    fn next(&mut self, _: &S) -> Result<Fed, Failure> {
+        Ok(match self.source.next(&mut self.op)? {
+            Next::Op => Fed::Op(self.op.kind, self.op.user_bytes()),
+            Next::Skip => Fed::Skip,
+            Next::Over => Fed::Over,
+        })
+    }
+
+    fn number(&self) -> u64 {
+        self.source.number()
+    }
+
+    #[inline]
+    fn operate(&mut self, store: &S) -> Result<Option<Lsn>, Failure> {
+        let op = (&self.op, self.source.number());
+        Ok(operate(store, op, &mut self.values, &mut self.buffer)?)
+    }
+}
+
 /// A store on a simulated device, with closed-loop clients.
 pub(super) trait Backend {
     /// The store.
-    type Store: Kv;
+    type Store: Counted;
     /// The device's counters.
     type Counters;
 
@@ -74,49 +153,102 @@ pub(super) trait Backend {
 }
 
 /// Replays the trace.
-pub(super) fn replay<B: Backend>(
+pub(super) fn replay<B: Backend<Store: Kv>>(
     (config, looked): (&ReplayConfig, &Looked),
     backend: &mut B,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Outcome<B::Counters>, Failure> {
     progress(Progress::Replay(0, looked.ops));
-    let mut source = Source::open(config, looked)?;
-    let mut values = Values::new(config.seed, looked.header.zeros);
-    let mut measures = Measures::new(config.timing);
-    let mut before = None;
-    let (mut op, mut buffer) = (Op::default(), Vec::new());
-    while let Some(free) = backend.next_free(&mut measures)? {
-        let next = source.next(&mut op)?;
-        if next == Next::Over {
-            continue;
-        }
-        let number = source.number();
-        if number == looked.warmup_ops + 1 {
-            before = Some(begin_measuring(backend, &mut measures, free.at, looked));
-        }
-        if number & 0x3fff == 0 {
+    let feed = OfTrace::open(config, looked)?;
+    let mut run = Run::new((config, looked), backend, feed);
+    let mut told = 0;
+    while run.turn()? {
+        let number = run.number();
+        if number & 0x3fff == 0 && number != told {
+            told = number;
             progress(Progress::Replay(number, looked.ops));
         }
-        if next == Next::Skip {
+    }
+    Ok(run.end())
+}
+
+/// A run, turn by turn.
+pub(super) struct Run<'a, B: Backend, F> {
+    looked: &'a Looked,
+    pub(super) backend: &'a mut B,
+    feed: F,
+    measures: Measures,
+    /// When the warm-up was over.
+    before: Option<Moment<B::Counters>>,
+}
+
+impl<'a, B: Backend, F: Feed<B::Store>> Run<'a, B, F> {
+    pub(super) fn new(
+        (config, looked): (&ReplayConfig, &'a Looked),
+        backend: &'a mut B,
+        feed: F,
+    ) -> Run<'a, B, F> {
+        Run {
+            looked,
+            backend,
+            feed,
+            measures: Measures::new(config.timing),
+            before: None,
+        }
+    }
+
+    /// Number of operations taken.
+    pub(super) fn number(&self) -> u64 {
+        self.feed.number()
+    }
+
+    /// Lets the client that is free first do its next operation; `false` if all have finished.
+    #[inline]
+    pub(super) fn turn(&mut self) -> Result<bool, Failure> {
+        let Run {
+            looked,
+            backend,
+            feed,
+            measures,
+            before,
+        } = self;
+        let Some(free) = backend.next_free(measures)? else {
+            return Ok(false);
+        };
+        let fed = feed.next(backend.store())?;
+        if fed == Fed::Over {
+            return Ok(true);
+        }
+        if feed.number() == looked.warmup_ops + 1 {
+            *before = Some(begin_measuring(*backend, measures, free.at, looked));
+        }
+        let Fed::Op(kind, user_bytes) = fed else {
             measures.phase.skipped += 1;
             backend.idle(free)?;
-            continue;
-        }
+            return Ok(true);
+        };
         backend.begin(free.at);
-        let lsn = operate(backend.store(), (&op, number), &mut values, &mut buffer)?;
-        measures.phase.count(op.kind, op.user_bytes());
-        backend.serve(free, (op.kind, lsn), &mut measures)?;
+        let lsn = feed.operate(backend.store())?;
+        measures.phase.count(kind, user_bytes);
+        backend.serve(free, (kind, lsn), measures)?;
         measures.sample(free.at, || backend.reached());
+        Ok(true)
     }
-    let end = backend.settle();
-    // If the replay was stopped during the warm-up, nothing was measured.
-    let before = before.unwrap_or_else(|| begin_measuring(backend, &mut measures, end, looked));
-    Ok(Outcome {
-        before,
-        after: moment(backend, end),
-        done_ops: source.number(),
-        measures,
-    })
+
+    /// Ends the run.
+    pub(super) fn end(mut self) -> Outcome<B::Counters> {
+        let end = self.backend.settle();
+        // If the replay was stopped during the warm-up, nothing was measured.
+        let before = self
+            .before
+            .unwrap_or_else(|| begin_measuring(self.backend, &mut self.measures, end, self.looked));
+        Outcome {
+            before,
+            after: moment(self.backend, end),
+            done_ops: self.feed.number(),
+            measures: self.measures,
+        }
+    }
 }
 
 fn begin_measuring<B: Backend>(

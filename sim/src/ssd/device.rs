@@ -290,19 +290,26 @@ impl SimSsd {
 }
 
 impl SimSsd {
-    /// As a write, without contents.
-    pub(super) fn write_sized(&self, write: SizedWrite<'_>) -> Result<(), DeviceError> {
-        let (lba, bytes) = (write.lba, write.payloads.len() * BLOCK_SIZE);
-        check_request("write", Lba(lba), bytes, self.blocks)?;
-        let mut state = self.state.lock();
-        state.counters.host_written[write.class as usize] += bytes as u64;
-        for page in lba as u32..(lba + write.payloads.len() as u64) as u32 {
-            state.ftl.label(page, write.label);
-            state.place(page, write.class);
+    /// As a batch of writes, without contents.
+    pub(super) fn write_sized(&self, writes: &[SizedWrite<'_>]) -> Result<(), DeviceError> {
+        for write in writes {
+            let bytes = write.payloads.len() * BLOCK_SIZE;
+            check_request("write", Lba(write.lba), bytes, self.blocks)?;
         }
-        let in_use = state.ftl.in_use();
-        state.in_use.add(in_use);
-        state.end_call(self.nominal.write(bytes));
+        let mut state = self.state.lock();
+        let mut all = 0;
+        for write in writes {
+            let (lba, bytes) = (write.lba, write.payloads.len() * BLOCK_SIZE);
+            state.counters.host_written[write.class as usize] += bytes as u64;
+            for page in lba as u32..(lba + write.payloads.len() as u64) as u32 {
+                state.ftl.label(page, write.label);
+                state.place(page, write.class);
+            }
+            let in_use = state.ftl.in_use();
+            state.in_use.add(in_use);
+            all += bytes;
+        }
+        state.end_call(self.nominal.write(all));
         Ok(())
     }
 

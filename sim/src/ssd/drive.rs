@@ -25,7 +25,11 @@ impl SimDrive for SimSsd {
     }
 
     fn write_sized(&self, write: SizedWrite<'_>) -> Result<(), DeviceError> {
-        SimSsd::write_sized(self, write)
+        SimSsd::write_sized(self, &[write])
+    }
+
+    fn write_batch_sized(&self, writes: &[SizedWrite<'_>]) -> Result<(), DeviceError> {
+        SimSsd::write_sized(self, writes)
     }
 
     fn moved(&self) -> Vec<u64> {

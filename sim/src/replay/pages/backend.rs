@@ -14,9 +14,7 @@
 use std::sync::Arc;
 
 use treering_engine::device::BlockDevice;
-use treering_engine::{
-    ClassBytes, Durability, IoClass, Kv, LeafFill, Lsn, Nanos, Options, Stats, Store, Task,
-};
+use treering_engine::{ClassBytes, Durability, IoClass, Lsn, Nanos, Options, Stats, Store, Task};
 use treering_traces::OpKind;
 
 use crate::clock::{VirtualClock, VirtualNanos};
@@ -25,7 +23,7 @@ use crate::queue::EventQueue;
 use crate::replay::config::{Acknowledge, ReplayConfig};
 use crate::replay::error::{Failure, ReplayError};
 use crate::replay::measure::Measures;
-use crate::replay::virtual_time::{Backend, Free};
+use crate::replay::virtual_time::{Backend, Counted, Free};
 use crate::ssd::SsdCounters;
 
 /// An event.
@@ -46,10 +44,30 @@ struct Waiter {
     queue_ns: u64,
 }
 
+/// A store with background work.
+pub(super) trait Hosted: Counted {
+    /// The most urgent task that is due now.
+    fn due(&self) -> Result<Option<Task>, Failure>;
+
+    /// Does one bounded step of a task.
+    fn pump(&self, task: Task) -> Result<(), Failure>;
+}
+
+impl Hosted for Store {
+    fn due(&self) -> Result<Option<Task>, Failure> {
+        Ok(Store::due(self))
+    }
+
+    fn pump(&self, task: Task) -> Result<(), Failure> {
+        Store::pump(self, task)?;
+        Ok(())
+    }
+}
+
 /// A store, its drive and its clients.
-pub(super) struct DriveBackend {
+pub(super) struct DriveBackend<S> {
     drive: Arc<dyn SimDrive>,
-    store: Store,
+    store: S,
     clock: Arc<VirtualClock>,
     /// Whether writes wait for a flush.
     commits: bool,
@@ -65,30 +83,51 @@ pub(super) struct DriveBackend {
     last: VirtualNanos,
 }
 
-impl DriveBackend {
+/// A new store on a device.
+pub(super) fn open(
+    device: Arc<dyn BlockDevice>,
+    clock: Arc<VirtualClock>,
+    engine: &Options,
+) -> Result<Store, Failure> {
+    debug_assert_ne!(
+        engine.durability,
+        Durability::PerCommit,
+        "clients wait here"
+    );
+    let store = Store::open(device, clock, engine)?;
+    // Store and drive are dropped together, so data that nobody will read need not be written.
+    store.abandon_on_drop();
+    Ok(store)
+}
+
+impl DriveBackend<Store> {
     /// A new store on `drive`.
     pub(super) fn open(
         drive: Arc<dyn SimDrive>,
         engine: &Options,
         config: &ReplayConfig,
-    ) -> Result<DriveBackend, Failure> {
-        debug_assert_ne!(
-            engine.durability,
-            Durability::PerCommit,
-            "clients wait here"
-        );
+    ) -> Result<DriveBackend<Store>, Failure> {
         let clock = Arc::new(VirtualClock::new());
-        let device: Arc<dyn BlockDevice> = drive.clone();
-        let store = Store::open(device, clock.clone(), engine)?;
-        // Store and drive are dropped together, so data that nobody will read need not be written.
-        store.abandon_on_drop();
+        let store = open(drive.clone(), clock.clone(), engine)?;
+        Ok(DriveBackend::new(drive, store, clock, config))
+    }
+}
+
+impl<S: Hosted> DriveBackend<S> {
+    /// The clients of a store that was just opened on `drive`.
+    pub(super) fn new(
+        drive: Arc<dyn SimDrive>,
+        store: S,
+        clock: Arc<VirtualClock>,
+        config: &ReplayConfig,
+    ) -> DriveBackend<S> {
         // The creation of the store finishes before the first client starts.
         drive.serve(Nanos(0));
         let mut events = EventQueue::with_capacity(config.clients as usize + 1);
         for client in 1..config.clients {
             events.push(VirtualNanos::ZERO, Event::Free(client));
         }
-        Ok(DriveBackend {
+        DriveBackend {
             drive,
             store,
             clock,
@@ -99,12 +138,7 @@ impl DriveBackend {
             flush_done: VirtualNanos::ZERO,
             background_done: VirtualNanos::ZERO,
             last: VirtualNanos::ZERO,
-        })
-    }
-
-    /// Counts leaves by fill, which reads their pages.
-    pub(super) fn leaf_fill(&self) -> Result<Vec<LeafFill>, Failure> {
-        Ok(self.store.leaf_fill()?)
+        }
     }
 
     /// Adds a client to those that wait; their flush begins when the current one is done.
@@ -136,7 +170,7 @@ impl DriveBackend {
     fn background(&mut self, now: VirtualNanos) -> Result<(), Failure> {
         // An interval ends at its time, not an operation later.
         self.clock.advance_to(now);
-        while let Some(task) = self.store.due() {
+        while let Some(task) = self.store.due()? {
             let begins = self.background_done.max(now);
             self.store.pump(task)?;
             self.background_done = VirtualNanos(self.drive.serve(Nanos(begins.0)).done.0);
@@ -145,11 +179,11 @@ impl DriveBackend {
     }
 }
 
-impl Backend for DriveBackend {
-    type Store = Store;
+impl<S: Hosted> Backend for DriveBackend<S> {
+    type Store = S;
     type Counters = DriveCounters;
 
-    fn store(&self) -> &Store {
+    fn store(&self) -> &S {
         &self.store
     }
 
@@ -235,7 +269,7 @@ impl Backend for DriveBackend {
 
     fn reached(&self) -> (ClassBytes, u64) {
         let written = match self.drive.compression() {
-            None => self.store.stats().written,
+            None => Counted::stats(&self.store).written,
             Some(compression) => {
                 let [log, page, extra] = compression.stored;
                 ClassBytes { log, page, extra }

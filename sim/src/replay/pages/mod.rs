@@ -5,6 +5,7 @@ mod forecast;
 mod options;
 mod plan;
 mod report;
+mod together;
 
 use std::path::Path;
 
@@ -16,18 +17,19 @@ use self::forecast::Planned;
 use self::plan::PagePlan;
 use self::report::{Material, On};
 use super::config::ReplayConfig;
-use super::error::ReplayError;
+use super::error::{Failure, ReplayError};
 use super::file;
 use super::look::Looked;
 use super::measured::DriveRun;
 use super::progress::Progress;
 use super::target::AskedDrive;
-use super::virtual_time;
+use super::virtual_time::{self, Backend as _};
 use crate::predict::{self, DeviceParams};
 use crate::report::ReplayReport;
 
 pub(super) use forecast::{check, forecast, pace};
 pub(super) use plan::LeafCounts;
+pub(super) use together::on_drives;
 
 /// Replays on a simulated drive.
 pub(super) fn on_drive(
@@ -48,7 +50,7 @@ pub(super) fn on_drive(
     let outcome = run.map_err(|e| e.on(&name))?;
     // Read the counters first: what follows must not be counted.
     backend::check_counters(&outcome.after.stats, &outcome.after.device.flash)?;
-    let leaves = backend.leaf_fill().map_err(|e| e.on(&name))?;
+    let leaves = (backend.store().leaf_fill()).map_err(|e| Failure::from(e).on(&name))?;
     drop(backend);
     let predicted = predicts(config, outcome.done_ops, &looked)
         .then(|| planned.predict(config, &looked, asked));
