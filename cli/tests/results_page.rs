@@ -61,6 +61,19 @@ fn a_page_answers_to_clicks_and_a_link_keeps_its_view() {
     );
     assert_eq!(found["links"], 4, "{found}");
     assert_eq!(found["count"], "4 of 4 runs");
+    // The keys go through the dots, and tell which one is chosen.
+    assert_eq!(found["chart"], "plot");
+    let walked: Vec<&str> = (found["walked"].as_array().expect("a list").iter())
+        .map(|said| said.as_str().expect("text"))
+        .collect();
+    let [last, first, second, again, up] = walked[..] else {
+        panic!("{found}");
+    };
+    assert!(last.contains("cache: 40%") && first.contains("cache: 5%"));
+    assert!(first != second && again == first && up != first);
+    assert_eq!((&found["chosen"], &found["tabs"]), (&1.into(), &0.into()));
+    let opened = found["opened"][0].as_str().expect("an address");
+    assert!(opened.starts_with("o/runs/") && folder.join(opened).is_file());
     assert!(
         found["front"].as_u64() >= Some(1) && found["line"].as_u64() >= Some(1),
         "{found}"

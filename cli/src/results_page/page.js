@@ -107,8 +107,51 @@ function draw(state) {
     width: Math.max(320, Math.min(1240, document.body.clientWidth - 32)), height: fy ? undefined : 460,
     ...(c && { color: { legend: true, label: c, ...(named.get(c).numeric ? {} : { scheme: "observable10" }) } }) });
   $("plot").replaceChildren(chart);
+  begin(chart, points);
   $("count").textContent = `${points.length} of ${rows.length} runs`;
   return points;
+}
+
+// The walk by keys: from left to right and from bottom to top, facet by facet.
+let walk = { stops: [], orders: {}, at: null };
+
+function begin(chart, points) {
+  // Thousands of links would be thousands of stops of the Tab key.
+  chart.querySelectorAll("a").forEach((link) => link.setAttribute("tabindex", "-1"));
+  walk = { stops: [...chart.querySelectorAll('[aria-label="dot"]')[0]?.querySelectorAll("circle") ?? []], orders: {}, at: null, points };
+  $("chosen").textContent = "";
+}
+
+// The dots in the order of an axis, made when a key first asks for it.
+function order(axis) {
+  if (!walk.orders[axis]) {
+    const facets = new Map();
+    const place = (circle) => {
+      const facet = circle.closest("g");
+      if (!facets.has(facet)) facets.set(facet, facets.size);
+      const [x, y] = [circle.cx.baseVal.value, -circle.cy.baseVal.value];
+      return { circle, key: [facets.get(facet), ...(axis === "x" ? [x, y] : [y, x])] };
+    };
+    const compare = (a, b) => a.key[0] - b.key[0] || a.key[1] - b.key[1] || a.key[2] - b.key[2];
+    walk.orders[axis] = walk.stops.map(place).sort(compare).map((stop) => stop.circle);
+  }
+  return walk.orders[axis];
+}
+
+const STEPS = { ArrowRight: ["x", 1], ArrowLeft: ["x", -1], ArrowUp: ["y", 1], ArrowDown: ["y", -1], Home: ["x", -Infinity], End: ["x", Infinity] };
+
+function key(event) {
+  if (event.key === "Enter" && walk.at && DATA.base !== null) {
+    open(report(walk.points[walk.at.__data__]), "_blank");
+  }
+  const [axis, step] = STEPS[event.key] ?? [];
+  if (!axis || !walk.stops.length) return;
+  event.preventDefault();
+  const stops = order(axis), from = walk.at ? stops.indexOf(walk.at) : step > 0 ? -1 : stops.length;
+  walk.at?.classList.remove("chosen");
+  walk.at = stops[Math.max(0, Math.min(stops.length - 1, from + step))];
+  walk.at.classList.add("chosen");
+  $("chosen").textContent = said(walk.points[walk.at.__data__]).replaceAll("\n", ", ");
 }
 
 function fill(points, state) {
@@ -201,6 +244,7 @@ function build() {
   }
   $("controls").addEventListener("change", change);
   $("controls").addEventListener("submit", (event) => event.preventDefault());
+  $("plot").addEventListener("keydown", key);
   $("svg").addEventListener("click", svg);
   $("csv").addEventListener("click", () => csv(read()));
   addEventListener("hashchange", show);

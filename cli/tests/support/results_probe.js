@@ -9,6 +9,21 @@
     document.querySelectorAll('#plot svg a[*|href]').length;
   found.rows = $("table").tBodies[0].rows.length;
   found.count = $("count").textContent;
+  // By keys: to the first dot, one further, and into its report.
+  const press = (key) => $("plot").dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+  $("plot").focus();
+  found.chart = document.activeElement.id;
+  found.walked = ["End", "Home", "ArrowRight", "ArrowLeft", "ArrowUp"].map((key) => {
+    press(key);
+    return $("chosen").textContent;
+  });
+  found.chosen = document.querySelectorAll("#plot circle.chosen").length;
+  const opened = [], usual = window.open;
+  window.open = (address) => opened.push(address);
+  press("Enter");
+  window.open = usual;
+  found.opened = opened;
+  found.tabs = [...document.querySelectorAll("#plot a")].filter((link) => link.getAttribute("tabindex") !== "-1").length;
   $("p").click();
   found.front = document.querySelectorAll('#plot svg [aria-description="on the Pareto front"] circle').length;
   found.line = document.querySelectorAll('#plot svg [aria-description="Pareto front"] path').length;
