@@ -100,7 +100,7 @@ pub(crate) struct CheckArgs {
     /// look whether the invariant holds after it. It must imply the protocol's own invariants, too.
     /// Exit status 1 with the state, the step and the conjunct if not. With --mutations, each seeded
     /// bug must break it, unless it is one of liveness or of what clients are told. For WalRecovery,
-    /// PageShadowing and SurrogateBuffer
+    /// PageShadowing, SurrogateBuffer and LeafBuffering
     #[arg(long, conflicts_with_all = [
         "graph", "record", "save_test", "against_engine", "mutate", "ghosts", "checker", "budget",
         "to_oracle", "walks",
