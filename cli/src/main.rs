@@ -57,6 +57,7 @@ mod repair_cmd;
 mod replay_cmd;
 mod replay_config;
 mod replay_early;
+mod replay_together_cmd;
 mod reproduce;
 mod results_page;
 mod rows;
@@ -138,6 +139,7 @@ fn run(parsed: Option<Parsed>) -> Result<(), Failure> {
         Command::Oracle(args) => oracle_cmd::run(&args),
         Command::Completions(args) => completions(&args),
         Command::CrashWriter(args) => crash_writer_cmd::run(&args),
+        Command::ReplayTogether(args) => replay_together_cmd::run(&args),
     }
 }
 

@@ -106,7 +106,7 @@ fn write(report: &ReplayReport, outputs: &Outputs, again: &str) -> Result<(), Fa
 }
 
 /// Checks `--strict`: fails if the run never reached what its figures are about.
-fn check_reached(report: &ReplayReport) -> Result<(), Failure> {
+pub(crate) fn check_reached(report: &ReplayReport) -> Result<(), Failure> {
     if report.device.gc_reached == Some(false) {
         return Err(Failure::not_reached(
             "--strict: garbage collection was never reached; expected a longer trace or a \

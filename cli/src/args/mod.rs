@@ -33,7 +33,7 @@ pub(crate) use promises::PromisesArgs;
 pub(crate) use replay::{Before, CleaningArg, LoggingArg, NodeSplitArg, ReplayArgs, Reset, Tables};
 pub(crate) use small::{
     CompletionsArgs, CrashWriterArgs, DevicesArgs, ImportArgs, InfoArgs, LayoutArgs, LayoutOrder,
-    ServeArgs, TreesArgs, VerifyArgs,
+    ServeArgs, TogetherArgs, TreesArgs, VerifyArgs,
 };
 pub(crate) use sweep::{Extent, Listed, SweepArgs, swept};
 
@@ -118,6 +118,9 @@ pub(crate) enum Command {
     /// Write until killed (used by the crash test).
     #[command(hide = true)]
     CrashWriter(CrashWriterArgs),
+    /// Replay on several drives with one run of the tree (used by `sweep`).
+    #[command(hide = true)]
+    ReplayTogether(TogetherArgs),
 }
 
 /// Subcommands of `treering trace`.

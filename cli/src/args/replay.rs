@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Command, FromArgMatches as _, ValueEnum};
 use treering_engine::node::LayoutChoice;
 use treering_engine::{LogPacking, Nanos, PageStoreKind};
 use treering_sim::predict::{Effort, Method, Model};
@@ -37,6 +37,13 @@ impl EffortName {
 }
 
 impl ReplayArgs {
+    /// The arguments after `treering replay`.
+    pub(crate) fn of(arguments: &[String]) -> Result<ReplayArgs, clap::Error> {
+        let command = ReplayArgs::augment_args(Command::new("replay")).no_binary_name(true);
+        let matches = command.try_get_matches_from(arguments)?;
+        ReplayArgs::from_arg_matches(&matches)
+    }
+
     /// How to predict.
     pub(crate) fn method(&self) -> Method {
         Method {

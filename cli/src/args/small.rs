@@ -216,3 +216,11 @@ pub(crate) struct CrashWriterArgs {
     #[arg(long, default_value_t = 1)]
     pub(crate) first: u64,
 }
+
+/// Flags of `treering replay-together`.
+#[derive(Debug, Args)]
+pub(crate) struct TogetherArgs {
+    /// JSON file: a list of objects with `json`, where the report goes, and `arguments`, those of
+    /// `treering replay`
+    pub(crate) list: PathBuf,
+}

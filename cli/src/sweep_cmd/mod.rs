@@ -10,11 +10,13 @@
 //!                    └──table──▶ results.csv, results.parquet, treering.sweep/1
 //! ```
 //!
-//! Each run is a process, so that a run that fails, or takes too much memory, ends alone. The table
+//! A run is a process, so that one that fails, or takes too much memory, ends alone. Runs that differ
+//! only in the drive share a process and a run of the tree ([`jobs`]). The table
 //! is made of the files of DIR and nothing else, so it does not matter which call of the command
 //! has run what.
 
 mod columnar;
+mod jobs;
 mod plan;
 mod points;
 mod pool;

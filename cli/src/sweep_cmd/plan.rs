@@ -15,7 +15,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use treering_sim::replay::{Preload, ReplayConfig, Statistics, Stop, Tree};
+use treering_sim::replay::{Preload, ReplayConfig, Statistics, Stop, Target, Tree};
 use treering_sim::report::{PREDICT_SCHEMA, SCHEMA};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
@@ -34,6 +34,43 @@ pub(crate) struct Run {
     /// Runs with the same name share the statistics of their trace; `None` without predictions.
     pub(super) statistics: Option<String>,
     pub(super) trace_bytes: u64,
+    /// With which others it may share a run of the tree, if with any.
+    pub(super) together: Option<Together>,
+}
+
+/// What runs have in common that differ in the drive only, so that the tree may run once for all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Together {
+    /// 32 hexadecimal digits.
+    pub(super) tree: String,
+    /// The codec of a drive that compresses.
+    pub(super) codec: Option<String>,
+}
+
+impl Together {
+    /// `rest` is what decides the result besides the configuration.
+    fn of(config: &ReplayConfig, rest: &str) -> Option<Together> {
+        let Tree::Pages(_) = &config.tree else {
+            return None;
+        };
+        let asked = config.target.drive()?;
+        // A store that fills another drive is another store. Sizes are rounded by profiles.
+        let fitted = |_| [1_000, 100_003, 10_000_019].map(|n| asked.profile.fitted_blocks(n));
+        let size = asked.capacity_bytes.ok_or(()).map_err(fitted);
+        let codec = match &config.target {
+            Target::Csd { profile, .. } => Some(format!("{} {}", profile.codec, profile.level)),
+            _ => None,
+        };
+        let one = ReplayConfig {
+            target: Target::builtin("ssd")?,
+            daily_bytes: None,
+            ..config.clone()
+        };
+        Some(Together {
+            tree: hash(&format!("{rest} {size:?} {one:?}")),
+            codec,
+        })
+    }
 }
 
 /// The runs of a study.
@@ -123,7 +160,7 @@ impl Run {
             let config = replay_config::of(&args)?;
             Ok((args.strict, config))
         });
-        let (refused, statistics) = match config {
+        let (refused, statistics, together) = match config {
             Ok((strict, config)) => {
                 let config = stripped(config);
                 let preload = match &config.preload {
@@ -131,13 +168,15 @@ impl Run {
                     _ => None,
                 };
                 let loaded = preload.as_ref().map(|content| &content.name);
-                let _ = write!(text, " {strict} {loaded:?} {config:?}");
+                let _ = write!(text, " {strict} {loaded:?}");
+                let together = Together::of(&config, &text);
+                let _ = write!(text, " {config:?}");
                 let shared = statistics(&config, &trace, preload.as_ref());
-                (None, config.predict.then_some(shared))
+                (None, config.predict.then_some(shared), together)
             }
             Err(failure) => {
                 let _ = write!(text, " {:?}", point.settings);
-                (Some(failure), None)
+                (Some(failure), None, None)
             }
         };
         Ok(Run {
@@ -146,6 +185,7 @@ impl Run {
             refused,
             statistics,
             trace_bytes: trace.bytes,
+            together,
         })
     }
 }

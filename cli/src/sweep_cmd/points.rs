@@ -8,8 +8,6 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use clap::{Args as _, Command, FromArgMatches as _};
-
 use crate::args::{Listed, ReplayArgs, swept};
 use crate::devices_cmd;
 use crate::failure::{self, Failure};
@@ -110,11 +108,7 @@ pub(crate) fn check(flag: &str, value: &str) -> Result<(), String> {
 }
 
 fn parse(arguments: &[String]) -> Result<ReplayArgs, Failure> {
-    let command = ReplayArgs::augment_args(Command::new("replay")).no_binary_name(true);
-    let parsed = command.try_get_matches_from(arguments);
-    parsed
-        .and_then(|matches| ReplayArgs::from_arg_matches(&matches))
-        .map_err(|error| failure::clap(&error))
+    ReplayArgs::of(arguments).map_err(|error| failure::clap(&error))
 }
 
 impl Point {

@@ -35,8 +35,8 @@ const MEASURE: Duration = Duration::from_millis(50);
 /// A process to run.
 #[derive(Debug)]
 pub(super) struct Job {
-    /// The caller's number of it.
-    pub(super) run: usize,
+    /// The caller's numbers of what it runs.
+    pub(super) runs: Vec<usize>,
     pub(super) arguments: Vec<OsString>,
     /// Jobs of the same group are taken to need the same memory.
     pub(super) group: String,
@@ -47,7 +47,7 @@ pub(super) struct Job {
 /// How a process ended.
 #[derive(Debug)]
 pub(super) struct Ended {
-    pub(super) run: usize,
+    pub(super) runs: Vec<usize>,
     /// The exit status, or what ended it.
     pub(super) status: Result<u8, String>,
     /// Its last line on stderr.
@@ -198,9 +198,8 @@ impl Pool {
                 peak_bytes: running.peak,
             };
             let said = last_line(&mut running.stderr);
-            let run = running.job.run;
             let how = Ended {
-                run,
+                runs: running.job.runs,
                 status,
                 said,
                 cost,
@@ -269,7 +268,7 @@ mod tests {
 
     fn job(group: &str) -> Job {
         Job {
-            run: 0,
+            runs: vec![0],
             arguments: Vec::new(),
             group: group.into(),
             guess: guess(1000, true),

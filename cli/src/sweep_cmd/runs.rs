@@ -224,7 +224,8 @@ impl Folder {
         Ok(Outcome::Failed(failed))
     }
 
-    fn write_whole(&self, path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    /// Writes a file, completely or not at all.
+    pub(super) fn write_whole(&self, path: &Path, bytes: &[u8]) -> Result<(), Failure> {
         output::write_with(path, |out| {
             out.write_all(bytes)
                 .map_err(|e| Failure::file(&path.display().to_string(), &e))

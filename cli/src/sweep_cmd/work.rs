@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 use super::columnar;
+use super::jobs::{self, Jobs, group};
 use super::plan::{Plan, Run};
 use super::points::Point;
 use super::pool::{self, Ended, Job, Limits};
@@ -13,15 +14,6 @@ use super::table::{Result as Row, State, Table};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::progress::Progress;
-
-/// Flags of `replay` that `predict` does not take: they are about runs.
-const OF_RUNS: [&str; 5] = [
-    "contention-split",
-    "daily",
-    "no-predict",
-    "strict",
-    "timing",
-];
 
 /// Time between two tables while runs are going on.
 const STREAM: Duration = Duration::from_secs(5);
@@ -113,51 +105,52 @@ impl<'a> Work<'a> {
                 None => missing.push(at),
             }
         }
-        let jobs: Vec<Job> = missing.iter().map(|at| self.job(kind, *at)).collect();
-        let mut limits = self.limits.clone();
-        let mut told = Told::new(kind, jobs.len());
+        let mut told = Told::new(kind, missing.len());
         let mut streamed = Streamed::new();
+        let jobs = self.jobs().together(kind, &missing)?;
+        let mut left = self.run_jobs(kind, jobs, (&mut told, &mut streamed))?;
+        left.sort_unstable();
+        let jobs = self.jobs().alone(kind, &left);
+        self.run_jobs(kind, jobs, (&mut told, &mut streamed))?;
+        Ok(())
+    }
+
+    /// Runs processes; returns the runs that must be run alone.
+    fn run_jobs(
+        &mut self,
+        kind: Kind,
+        jobs: Vec<Job>,
+        (told, streamed): (&mut Told, &mut Streamed),
+    ) -> Result<Vec<usize>, Failure> {
+        let mut limits = self.limits.clone();
+        let mut left = Vec::new();
         let ran = pool::run(jobs, &mut limits, &mut |ended| {
-            self.end(kind, ended)?;
-            told.one_more();
+            told.more(self.end(kind, ended, &mut left)?);
             streamed.write(|| self.write().map(drop))
         });
         self.limits.peaks = limits.peaks;
-        ran
+        ran.map(|()| left)
     }
 
-    fn job(&self, kind: Kind, at: usize) -> Job {
-        let run = &self.plan.runs[at];
-        let left_out: &[&str] = match kind {
-            Kind::Replay => &[],
-            Kind::Predict => &OF_RUNS,
+    fn jobs(&self) -> Jobs<'_> {
+        Jobs {
+            plan: self.plan,
+            folder: &self.folder,
+            shared: &self.shared,
+            at_a_time: self.limits.jobs,
+        }
+    }
+
+    /// Takes the results of a process; returns how many. Runs that shared it and have no report are
+    /// left.
+    fn end(&mut self, kind: Kind, ended: Ended, left: &mut Vec<usize>) -> Result<u64, Failure> {
+        let [run] = ended.runs[..] else {
+            return self.end_together(kind, &ended, left);
         };
-        let mut words = vec![kind.command().into()];
-        words.push("--json".into());
-        words.push(self.folder.part(kind, &run.hash).into_os_string());
-        if let Some(name) = &run.statistics
-            && self.shared.get(name.as_str()).is_some_and(|runs| *runs > 1)
-        {
-            words.push("--statistics".into());
-            words.push(self.folder.statistics(name).into_os_string());
-            words.push("--save-statistics".into());
-        }
-        let flags = run.point.arguments(left_out);
-        words.extend(flags.into_iter().map(Into::into));
-        Job {
-            run: at,
-            arguments: words,
-            group: group(kind, run),
-            guess: pool::guess(run.trace_bytes, has_tree(run)),
-        }
-    }
-
-    /// Takes the result of a process.
-    fn end(&mut self, kind: Kind, ended: Ended) -> Result<(), Failure> {
-        let hash = &self.plan.runs[ended.run].hash;
+        let hash = &self.plan.runs[run].hash;
         let outcome = match ended.status {
             // It was stopped together with this process; there is nothing to record.
-            Ok(130 | 143) if is_stopped_soon() => return Ok(()),
+            Ok(130 | 143) if is_stopped_soon() => return Ok(1),
             Ok(0) => match self.folder.take(kind, hash)? {
                 Some(outcome) => outcome,
                 None => self.fail(kind, hash, 3, "the run wrote no whole report".into())?,
@@ -176,13 +169,46 @@ impl<'a> Work<'a> {
             }
             Err(how) => self.fail(kind, hash, 3, how)?,
         };
-        let row = Row::of(kind, &outcome);
+        self.know(kind, run, &outcome, ended.cost);
+        Ok(1)
+    }
+
+    /// Takes the reports that runs of one process have made. Whatever happened to the others, they
+    /// are run alone, which tells what is wrong with them.
+    fn end_together(
+        &mut self,
+        kind: Kind,
+        ended: &Ended,
+        left: &mut Vec<usize>,
+    ) -> Result<u64, Failure> {
+        let cost = Cost {
+            seconds: ended.cost.seconds / ended.runs.len() as f64,
+            ..ended.cost
+        };
+        if let Some(first) = ended.runs.first() {
+            // That it stays would be harmless.
+            let _ = std::fs::remove_file(jobs::list(&self.folder, &self.plan.runs[*first]));
+        }
+        let mut taken = 0;
+        for &run in &ended.runs {
+            match self.folder.take(kind, &self.plan.runs[run].hash)? {
+                Some(outcome) => {
+                    self.know(kind, run, &outcome, cost);
+                    taken += 1;
+                }
+                None => left.push(run),
+            }
+        }
+        Ok(taken)
+    }
+
+    fn know(&mut self, kind: Kind, run: usize, outcome: &Outcome, cost: Cost) {
         self.new += 1;
         if kind == Kind::Replay {
-            self.costs.insert(hash.clone(), ended.cost);
+            let hash = self.plan.runs[run].hash.clone();
+            self.costs.insert(hash, cost);
         }
-        self.results(kind).insert(ended.run, row);
-        Ok(())
+        self.results(kind).insert(run, Row::of(kind, outcome));
     }
 
     fn fail(&self, kind: Kind, hash: &str, status: u8, why: String) -> Result<Outcome, Failure> {
@@ -266,17 +292,6 @@ fn is_stopped_soon() -> bool {
     interrupt::stopped().is_some()
 }
 
-/// Runs of a group need about the same memory.
-fn group(kind: Kind, run: &Run) -> String {
-    let (command, has_tree) = (kind.command(), has_tree(run));
-    format!("{command} {has_tree} {}", run.point.trace)
-}
-
-/// Whether a tree runs, and not the drive alone.
-fn has_tree(run: &Run) -> bool {
-    run.point.get("tree") != Some("none")
-}
-
 /// Tells the progress: as a bar on a terminal, else as a line now and then.
 struct Told {
     what: &'static str,
@@ -306,10 +321,14 @@ impl Told {
         }
     }
 
-    fn one_more(&mut self) {
-        self.done += 1;
+    fn more(&mut self, runs: u64) {
+        self.done += runs;
         self.bar.tell(self.what, self.done, self.all);
-        if !self.bar.is_shown() && self.last.elapsed() >= REPORT && self.done < self.all {
+        if !self.bar.is_shown()
+            && self.last.elapsed() >= REPORT
+            && 0 < self.done
+            && self.done < self.all
+        {
             self.last = Instant::now();
             let each = self.began.elapsed().as_secs_f64() / self.done as f64;
             let left = each * (self.all - self.done) as f64;
