@@ -1,8 +1,10 @@
-//! `treering gen`.
+//! `treering gen`, and the traces that studies generate.
+
+use std::path::Path;
 
 use treering_traces::format::Encoding;
 use treering_traces::generate::{GenParams, Workload, build};
-use treering_traces::{Op, Writer};
+use treering_traces::{Header, Op, Writer};
 
 use crate::args::GenArgs;
 use crate::failure::Failure;
@@ -13,7 +15,6 @@ use crate::progress::Progress;
 /// Generates the trace and writes it.
 pub(crate) fn run(args: &GenArgs) -> Result<(), Failure> {
     let params = params(args)?;
-    params.check()?;
     output::check_target("--output", &args.output)?;
     if output::makes_file(&args.output) {
         output::check_room(
@@ -22,24 +23,7 @@ pub(crate) fn run(args: &GenArgs) -> Result<(), Failure> {
             params.least_bytes(Encoding::of(&args.output)?),
         )?;
     }
-    let (header, mut source) = build(&params)?;
-    let total = header.ops;
-    let mut writer = Writer::create(&args.output, header)?;
-    let mut progress = Progress::new();
-    let mut op = Op::default();
-    while source.next_op(&mut op)? {
-        writer.write(&op)?;
-        if writer.ops() & 0xfff == 0 {
-            let done = writer.ops();
-            progress.tell("generating", done, total);
-            let output = args.output.display();
-            interrupt::check(|| {
-                format!("{done} of {total} operations were generated; {output} was not written")
-            })?;
-        }
-    }
-    let header = writer.finish()?;
-    drop(progress);
+    let header = write(&params, &args.output)?;
     let summary = format!(
         "{}: {}, {} operations, {} of them warm-up\n",
         args.output.display(),
@@ -50,7 +34,41 @@ pub(crate) fn run(args: &GenArgs) -> Result<(), Failure> {
     output::say(summary.as_bytes())
 }
 
-fn params(args: &GenArgs) -> Result<GenParams, Failure> {
+/// Writes the trace of these parameters, completely or not at all.
+///
+/// # Errors
+/// If the file cannot be written, or a signal stops it.
+pub(crate) fn write(params: &GenParams, path: &Path) -> Result<Header, Failure> {
+    let (header, mut source) = build(params)?;
+    let total = header.ops;
+    let mut writer = Writer::create(path, header)?;
+    let mut progress = Progress::new();
+    let mut op = Op::default();
+    while source.next_op(&mut op)? {
+        writer.write(&op)?;
+        if writer.ops() & 0xfff == 0 {
+            let done = writer.ops();
+            progress.tell("generating", done, total);
+            let output = path.display();
+            interrupt::check(|| {
+                format!("{done} of {total} operations were generated; {output} was not written")
+            })?;
+        }
+    }
+    Ok(writer.finish()?)
+}
+
+/// The parameters of these flags, checked.
+///
+/// # Errors
+/// If they do not fit together.
+pub(crate) fn params(args: &GenArgs) -> Result<GenParams, Failure> {
+    let params = unchecked(args)?;
+    params.check()?;
+    Ok(params)
+}
+
+fn unchecked(args: &GenArgs) -> Result<GenParams, Failure> {
     let workload: Workload = args.workload.parse()?;
     let defaults = GenParams::new(workload, args.records);
     let mut params = GenParams {
@@ -68,6 +86,7 @@ fn params(args: &GenArgs) -> Result<GenParams, Failure> {
             None => defaults.order,
         },
         key_size: args.key_size,
+        density: args.density,
         value_size: args.value_size,
         zeros: args.zeros,
         seed: args.seed,

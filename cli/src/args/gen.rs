@@ -60,6 +60,10 @@ pub(crate) struct GenArgs {
     /// Key length in bytes [default: 16; mixgraph 48]
     #[arg(long, value_name = "N", value_parser = units::small_size)]
     pub(crate) key_size: Option<u32>,
+    /// Share of the numbers from the smallest to the largest key that are keys: 1 is 0, 1, 2 and
+    /// so on [default: keys are spread over all numbers of their length]
+    #[arg(long, value_name = "SHARE", value_parser = units::share)]
+    pub(crate) density: Option<f64>,
     /// Value length in bytes, or MIN-MAX for uniformly distributed lengths [default: 100]
     #[arg(long, value_name = "N|MIN-MAX", value_parser = value_size)]
     pub(crate) value_size: Option<treering_traces::generate::ValueSize>,

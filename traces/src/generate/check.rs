@@ -1,6 +1,6 @@
 //! Checks of generator parameters.
 
-use super::keys::key_space;
+use super::keys::{key_space, stride_at};
 use super::mix::Mix;
 use super::params::{GenParams, Workload};
 use crate::TraceError;
@@ -88,6 +88,20 @@ impl GenParams {
                     Self::MAX_KEY_SIZE
                 ),
             ));
+        }
+        if let Some(density) = self.density {
+            if !(density > 0.0 && density <= 1.0) {
+                return Err(TraceError::parameter(
+                    "density",
+                    format!("expected a share above 0, up to 1, found {density}"),
+                ));
+            }
+            if needed.saturating_mul(stride_at(density)) > key_space(size) {
+                return Err(TraceError::parameter(
+                    "density",
+                    format!("{needed} keys of {size} bytes are denser than {density}"),
+                ));
+            }
         }
         Ok(())
     }

@@ -9,7 +9,7 @@
 //!
 //! so keys ascend with p, are distinct, and are spread over the whole key space with irregular
 //! gaps. Longer keys continue with hashed bytes. Shorter ones use 2^(8·size) instead of 2^64, which
-//! must be enough for M records.
+//! must be enough for M records. With a density d, the stride is ⌊1/d⌋.
 
 use super::params::{GenParams, ValueSize, Workload};
 use super::pareto::Pareto;
@@ -22,6 +22,12 @@ pub(crate) fn key_space(key_size: u32) -> u64 {
     } else {
         1 << (8 * key_size)
     }
+}
+
+/// Numbers from one key to the next, at this density.
+pub(crate) fn stride_at(density: f64) -> u64 {
+    // So that 0.1, which is a little more than a tenth, is every tenth number.
+    ((1.0 + 1e-9) / density).floor().max(1.0) as u64
 }
 
 /// Makes keys and value lengths from positions.
@@ -58,7 +64,10 @@ impl Keys {
         };
         Keys {
             key_size: params.key_bytes() as usize,
-            stride: key_space(params.key_bytes()) / positions,
+            stride: match params.density {
+                Some(density) => stride_at(density),
+                None => key_space(params.key_bytes()) / positions,
+            },
             jitter_key: derive(params.seed, 1),
             value_key: derive(params.seed, 2),
             values,
@@ -111,6 +120,31 @@ impl Keys {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn at_a_density_every_so_manieth_number_is_a_key() {
+        for (density, stride) in [(1.0, 1), (0.5, 2), (0.33, 3), (0.1, 10)] {
+            let params = GenParams {
+                density: Some(density),
+                key_size: Some(4),
+                ..GenParams::new(Workload::Uniform, 1000)
+            };
+            let keys = Keys::new(&params, 1000);
+            let number = |position| {
+                let mut key = Vec::new();
+                keys.fill(position, &mut key);
+                u64::from(u32::from_be_bytes(key.try_into().expect("four bytes")))
+            };
+            for position in [0, 1, 999] {
+                let range = position * stride..(position + 1) * stride;
+                assert!(
+                    range.contains(&number(position)),
+                    "{density}: {}",
+                    number(position)
+                );
+            }
+        }
+    }
 
     proptest! {
         #[test]

@@ -259,6 +259,9 @@ pub struct GenParams {
     pub order: Order,
     /// Key length in bytes. Default: 16; `mixgraph` 48.
     pub key_size: Option<u32>,
+    /// Share of the numbers between the smallest and the largest key that are keys: 1, 1/2, 1/3 and
+    /// so on, rounded up to one of these. Default: keys are spread over all numbers of their length.
+    pub density: Option<f64>,
     /// Value lengths. Default: 100; `mixgraph` its Pareto distribution.
     pub value_size: Option<ValueSize>,
     /// Share of a value's bytes that are zero, 0 to 1. Default: 0.5 (B⁻-tree §4.1).
@@ -320,6 +323,7 @@ impl GenParams {
                 _ => Order::default(),
             },
             key_size: None,
+            density: None,
             value_size: None,
             zeros: 0.5,
             seed: 0,
@@ -395,6 +399,7 @@ impl GenParams {
         flag("shift-every", self.shift_every.map(|n| n.to_string()));
         flag("order", Some(self.order.name().to_string()));
         flag("key-size", Some(self.key_bytes().to_string()));
+        flag("density", share(self.density));
         match (self.value_size, self.workload) {
             (None, Workload::Mixgraph) => {}
             (size, _) => flag(
