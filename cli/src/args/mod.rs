@@ -35,7 +35,7 @@ pub(crate) use small::{
     CompletionsArgs, CrashWriterArgs, DevicesArgs, ImportArgs, InfoArgs, LayoutArgs, LayoutOrder,
     ServeArgs, TogetherArgs, TreesArgs, VerifyArgs,
 };
-pub(crate) use sweep::{Extent, Listed, SweepArgs, swept};
+pub(crate) use sweep::{Changes, Extent, Listed, SweepArgs, swept};
 
 /// Replay traces through write-optimised B-trees on simulated devices.
 #[derive(Debug, Parser)]

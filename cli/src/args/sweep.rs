@@ -36,7 +36,8 @@ const EXAMPLES: &str = "EXAMPLES:\n  \
     own. The results are DIR/results.csv, \
     DIR/results.parquet and DIR/runs. The same command goes on where it was stopped or killed; with \
     more values, only the new combinations are run. Failed runs are listed in the table. The exit \
-    status is then 3 if one could not run, else 4 if --strict failed, else 2.\n\
+    status is then 3 if one could not run, else 4 if --strict failed, else 2. It is 1 if all could \
+    run, and a claim of the study does not hold that is not listed as differing.\n\
     Studies, columns and files: docs/SWEEP.md. Glossary: docs/GLOSSARY.md";
 
 /// What is done with the points.
@@ -59,6 +60,19 @@ pub(crate) struct Listed {
     pub(crate) values: Vec<String>,
 }
 
+/// How a study is changed from the command line.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Changes {
+    /// The study's own small version.
+    pub(crate) small: bool,
+    /// Factor of the records and operations of generated traces.
+    pub(crate) scale: Option<f64>,
+    /// Other values.
+    pub(crate) set: Vec<Listed>,
+    /// Points with another value of these parameters are left out.
+    pub(crate) only: Vec<Listed>,
+}
+
 /// Flags of `treering sweep`.
 #[derive(Clone, Debug)]
 pub(crate) struct SweepArgs {
@@ -76,6 +90,10 @@ pub(crate) struct SweepArgs {
     /// Number of seeds of each point.
     pub(crate) repetitions: Option<u64>,
     pub(crate) dry_run: bool,
+    /// How a study is changed.
+    pub(crate) changes: Changes,
+    /// The page whose tables are rewritten.
+    pub(crate) into: Option<PathBuf>,
     pub(crate) json: Option<PathBuf>,
     pub(crate) html: Option<PathBuf>,
     /// A value that is not UTF-8, with its flag.
@@ -244,7 +262,44 @@ fn own() -> Vec<Arg> {
         .value_parser(units::ordinal),
         flag("dry-run", "List the combinations and which of them are done; run nothing")
             .action(ArgAction::SetTrue),
+        flag("small", "Study: run its small version").action(ArgAction::SetTrue),
+        flag("scale", "Study: multiply records and operations of the traces that it generates")
+            .value_name("X")
+            .value_parser(factor),
+        flag("set", "Study: other values of a flag, or of a setting of its generated traces")
+            .value_name("NAME=VALUE,...")
+            .value_parser(assigned)
+            .action(ArgAction::Append),
+        flag("only", "Study: leave out points that have other values of this parameter")
+            .value_name("NAME=VALUE,...")
+            .value_parser(assigned)
+            .action(ArgAction::Append),
+        flag(
+            "into",
+            "Study: rewrite its tables between their marks in this page, and its pictures beside it",
+        )
+        .value_name("PAGE.md")
+        .value_parser(value_parser!(PathBuf)),
     ]
+}
+
+/// Parses `NAME=VALUE,…`.
+fn assigned(text: &str) -> Result<Listed, String> {
+    match text.split_once('=') {
+        Some((flag, values)) if !flag.is_empty() && !values.is_empty() => Ok(Listed {
+            flag: flag.to_owned(),
+            values: split(values),
+        }),
+        _ => Err("expected NAME=VALUE, or NAME=VALUE,VALUE".into()),
+    }
+}
+
+/// Parses a factor above 0.
+fn factor(text: &str) -> Result<f64, String> {
+    let factor: Option<f64> = text.parse().ok();
+    factor
+        .filter(|factor| factor.is_finite() && *factor > 0.0)
+        .ok_or_else(|| "expected a number above 0".into())
 }
 
 impl FromArgMatches for SweepArgs {
@@ -254,6 +309,14 @@ impl FromArgMatches for SweepArgs {
             Some(best) => Extent::PredictFirst(*best),
             None if matches.get_flag("predict-only") => Extent::Predict,
             None => Extent::Replay,
+        };
+        let all = |id| {
+            matches
+                .get_many(id)
+                .into_iter()
+                .flatten()
+                .cloned()
+                .collect()
         };
         Ok(SweepArgs {
             inputs: matches
@@ -272,6 +335,13 @@ impl FromArgMatches for SweepArgs {
             extent,
             repetitions: matches.get_one("repetitions").copied(),
             dry_run: matches.get_flag("dry-run"),
+            changes: Changes {
+                small: matches.get_flag("small"),
+                scale: matches.get_one("scale").copied(),
+                set: all("set"),
+                only: all("only"),
+            },
+            into: matches.get_one("into").cloned(),
             json: matches.get_one("json").cloned(),
             html: matches.get_one("html").cloned(),
             not_text,

@@ -7,21 +7,28 @@
 //!                    ▲                                                ▼
 //!                    └── reports ◀── processes of this program ◀──pool── what is missing
 //!                    │
-//!                    └──table──▶ results.csv, results.parquet, treering.sweep/1
+//!                    ├──table──▶ results.csv, results.parquet, treering.sweep/1
+//!                    └──found──▶ tables, pictures and claims of the study ──document──▶ its page
 //! ```
 //!
 //! A run is a process, so that one that fails, or takes too much memory, ends alone. Runs that differ
-//! only in the drive share a process and a run of the tree ([`jobs`]). The table
-//! is made of the files of DIR and nothing else, so it does not matter which call of the command
-//! has run what.
+//! only in the drive share a process and a run of the tree ([`jobs`]). The table is made of the files
+//! of DIR and nothing else, so it does not matter which call of the command has run what.
 
+mod changes;
+mod claims;
 mod columnar;
+mod document;
+mod file;
+mod found;
+mod generated;
 mod jobs;
 mod plan;
 mod points;
 mod pool;
 mod report;
 mod runs;
+mod shown;
 mod study;
 mod table;
 mod work;
@@ -33,31 +40,45 @@ pub(crate) use points::{Point, check};
 pub(crate) use runs::{Folder, Kind, Outcome};
 pub(crate) use work::Work;
 
-use crate::args::{Extent, SweepArgs};
+use document::Made;
+use found::Found;
+use generated::Placed;
+use study::Whole;
+
+use crate::args::{Changes, Extent, SweepArgs};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::{self, Documents, Output};
 
-/// Sweeps, and writes the table.
+/// Sweeps, and writes the table and what the study makes of it.
 pub(crate) fn run(args: &SweepArgs) -> Result<(), Failure> {
-    let (study, base) = study::of(args)?;
+    let whole = study::of(args)?;
     let out = absolute(&args.out)?;
     let documents = documents(args)?;
-    if let Some(base) = base.filter(|base| !base.as_os_str().is_empty()) {
-        // Paths in a study start from its folder, and runs get them as they are written, so that
-        // reports do not depend on where the command was started.
-        std::env::set_current_dir(base)
-            .map_err(|e| Failure::file(&base.display().to_string(), &e))?;
-    }
-    let points = study.points();
-    if points.is_empty() {
+    let fill = args.into.as_deref().map(absolute).transpose()?;
+    if fill.is_some() && whole.shown.is_empty() {
         return Err(Failure::usage(
-            "exclude: leaves no point; expected at least one",
+            "--into: expected a study with tables, charts or claims",
         ));
     }
+    if fill.is_some() && args.changes != Changes::default() {
+        return Err(Failure::usage(
+            "--into: expected the whole study, found --small, --scale, --set or --only",
+        ));
+    }
+    if !whole.base.as_os_str().is_empty() {
+        // Paths in a study start from its folder, and runs get them as they are written, so that
+        // reports do not depend on where the command was started.
+        std::env::set_current_dir(&whole.base)
+            .map_err(|e| Failure::file(&whole.base.display().to_string(), &e))?;
+    }
+    let generated = whole.generated.iter();
+    let generated = generated.map(|trace| Placed::new(trace, whole.scale, &out));
+    let generated: Vec<Placed> = generated.collect::<Result<_, _>>()?;
+    let (parts, points) = points_of(&whole, &generated)?;
     let parameters = points::varied(&points);
-    let plan = Plan::of(points)?;
-    if plan.duplicates > 0 {
+    let plan = Plan::with(points.clone(), &generated)?;
+    if plan.duplicates > 0 && whole.parts.len() == 1 {
         output::warn(&format!(
             "{} of the points are the same runs as earlier ones, and are left out",
             plan.duplicates
@@ -71,8 +92,106 @@ pub(crate) fn run(args: &SweepArgs) -> Result<(), Failure> {
     output::check_room(&format!("--out {}", args.out.display()), &out, 1 << 20)?;
     let mut work = Work::new(&plan, parameters, folder);
     work.limit(args.jobs, args.memory);
-    let swept = sweep(&mut work, args.extent);
-    finish(swept, &work, args, &documents)
+    let swept = make(&work, &generated).and_then(|()| sweep(&mut work, args.extent));
+    let making = Making {
+        whole: &whole,
+        parts: &parts,
+        points: &points,
+        fill,
+        is_small: args.changes.small,
+    };
+    finish(swept, &work, args, &documents, &making)
+}
+
+/// The points of all parts, and the part of each.
+fn points_of<'a>(
+    whole: &'a Whole,
+    generated: &[Placed],
+) -> Result<(Vec<&'a str>, Vec<Point>), Failure> {
+    let (mut parts, mut points) = (Vec::new(), Vec::new());
+    for part in &whole.parts {
+        for mut point in part.points() {
+            let trace = generated.iter().find(|trace| trace.name == point.trace);
+            point.file = trace.map(|trace| trace.path.to_string_lossy().into_owned());
+            parts.push(part.name.as_str());
+            points.push(point);
+        }
+    }
+    match points.is_empty() {
+        true => Err(Failure::usage(
+            "exclude: leaves no point; expected at least one",
+        )),
+        false => Ok((parts, points)),
+    }
+}
+
+/// Writes the generated traces that a run needs.
+fn make(work: &Work, generated: &[Placed]) -> Result<(), Failure> {
+    for trace in generated {
+        let runs = work.plan.runs.iter();
+        let mut needed = runs.filter(|run| run.point.trace == trace.name);
+        if needed.any(|run| work.known(Kind::Replay, run).is_none()) {
+            trace.make()?;
+        }
+    }
+    Ok(())
+}
+
+/// What the study makes of its results.
+struct Making<'a> {
+    whole: &'a Whole,
+    /// The part of each point.
+    parts: &'a [&'a str],
+    points: &'a [Point],
+    /// The page to fill in.
+    fill: Option<PathBuf>,
+    is_small: bool,
+}
+
+impl Making<'_> {
+    fn made(&self, work: &Work) -> Result<Made, Failure> {
+        let runs: Vec<_> = (work.plan.runs.iter())
+            .map(|run| match work.known(Kind::Replay, run) {
+                Some(Outcome::Done(report)) => Some(report),
+                _ => None,
+            })
+            .collect();
+        let places = work.plan.places.iter().enumerate();
+        let found = places.map(|(i, at)| Found {
+            part: self.parts[i],
+            point: &self.points[i],
+            report: runs[*at].as_deref(),
+        });
+        let found: Vec<Found> = found.collect();
+        Made::of(&self.whole.shown, &found, self.is_small)
+    }
+
+    /// Makes and writes it.
+    fn write(&self, work: &Work) -> Result<Made, Failure> {
+        let made = self.made(work)?;
+        if !self.whole.shown.is_empty() {
+            work.write_file("tables.md", made.text().as_bytes())?;
+            made.save(&work.folder())?;
+        }
+        if let Some(page) = &self.fill {
+            made.fill(page)?;
+        }
+        Ok(made)
+    }
+
+    /// The failure of the sweep if a claim needs the study to be changed.
+    fn failure(&self, made: &Made) -> Option<Failure> {
+        let wrong: Vec<&claims::Judged> = made.claims.iter().filter(|it| it.is_wrong()).collect();
+        let first = wrong.first()?;
+        Some(Failure::found(format!(
+            "{} of {} claims need attention, first {}: {} ({})",
+            wrong.len(),
+            made.claims.len(),
+            first.name,
+            first.verdict_in_words(),
+            first.measured
+        )))
+    }
 }
 
 /// Runs what is missing.
@@ -105,13 +224,18 @@ fn finish(
     work: &Work,
     args: &SweepArgs,
     documents: &Documents,
+    making: &Making,
 ) -> Result<(), Failure> {
     if interrupt::stopped().is_some() {
         interrupt::take_over();
     }
     let has_parquet = work.write()?;
     let complete = swept.is_ok() && interrupt::stopped().is_none();
-    report::write(work, complete, documents.json.as_ref())?;
+    let made = match complete && args.extent == Extent::Replay && work.failure().is_none() {
+        true => making.write(work)?,
+        false => Made::default(),
+    };
+    report::write(work, complete, &made.claims, documents.json.as_ref())?;
     if let Some(html) = &documents.html {
         let out = absolute(&args.out)?;
         html.write(report::page(work, html, &out).as_bytes())?;
@@ -127,9 +251,10 @@ fn finish(
         );
     }
     if ![&documents.json, &documents.html].contains(&&Some(Output::Stdout)) {
-        report::say(work, &args.out)?;
+        report::say(work, &made.claims, &args.out)?;
     }
-    work.failure().map_or(Ok(()), Err)
+    let failure = work.failure().or_else(|| making.failure(&made));
+    failure.map_or(Ok(()), Err)
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, Failure> {

@@ -9,7 +9,7 @@
 //! So `4KiB` and `4096` are one run, a renamed trace has the results of the old name, and a changed
 //! device profile is a new run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Read;
@@ -19,6 +19,7 @@ use treering_sim::replay::{Preload, ReplayConfig, Statistics, Stop, Target, Tree
 use treering_sim::report::{PREDICT_SCHEMA, SCHEMA};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
+use super::generated::Placed;
 use super::points::Point;
 use crate::failure::Failure;
 use crate::replay_config;
@@ -79,6 +80,8 @@ pub(crate) struct Plan {
     pub(crate) runs: Vec<Run>,
     /// Number of points that were left out because an earlier one is the same run.
     pub(super) duplicates: usize,
+    /// The run of each point, by its place in `runs`.
+    pub(super) places: Vec<usize>,
 }
 
 /// The content of a file.
@@ -111,9 +114,9 @@ impl Content {
     }
 }
 
-/// Files that were read once.
+/// Files that were read once, and those that are generated later.
 #[derive(Default)]
-struct Contents(BTreeMap<PathBuf, Content>);
+struct Contents(BTreeMap<PathBuf, Content>, BTreeSet<PathBuf>);
 
 impl Contents {
     fn of(&mut self, path: &Path) -> Result<Content, Failure> {
@@ -132,15 +135,33 @@ impl Plan {
     /// # Errors
     /// If a trace cannot be read.
     pub(crate) fn of(points: Vec<Point>) -> Result<Plan, Failure> {
+        Plan::with(points, &[])
+    }
+
+    /// The same with traces that may not be there yet.
+    ///
+    /// # Errors
+    /// If another trace cannot be read.
+    pub(super) fn with(points: Vec<Point>, generated: &[Placed]) -> Result<Plan, Failure> {
         let (mut plan, mut contents) = (Plan::default(), Contents::default());
-        let mut seen = std::collections::BTreeSet::new();
+        for trace in generated {
+            let content = Content {
+                bytes: trace.least_bytes(),
+                name: trace.command(),
+            };
+            contents.0.insert(trace.path.clone(), content);
+            contents.1.insert(trace.path.clone());
+        }
+        let mut seen = BTreeMap::new();
         for point in points {
             let run = Run::of(point, &mut contents)?;
-            if seen.insert(run.hash.clone()) {
-                plan.runs.push(run);
-            } else {
-                plan.duplicates += 1;
+            let next = plan.runs.len();
+            let at = *seen.entry(run.hash.clone()).or_insert(next);
+            match at == next {
+                true => plan.runs.push(run),
+                false => plan.duplicates += 1,
             }
+            plan.places.push(at);
         }
         Ok(plan)
     }
@@ -148,9 +169,12 @@ impl Plan {
 
 impl Run {
     fn of(point: Point, contents: &mut Contents) -> Result<Run, Failure> {
-        let trace = contents.of(Path::new(&point.trace))?;
-        // Refuses what is no trace before anything is run.
-        treering_traces::open(&point.trace)?;
+        let path = Path::new(point.path());
+        let trace = contents.of(path)?;
+        if !contents.1.contains(path) {
+            // Refuses what is no trace before anything is run.
+            treering_traces::open(path)?;
+        }
         let mut text = format!(
             "{} {SCHEMA} {PREDICT_SCHEMA} {}",
             env!("CARGO_PKG_VERSION"),

@@ -37,6 +37,8 @@ impl Axis {
 /// What to run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Study {
+    /// The name of this part of a study; empty if the study has no parts.
+    pub(super) name: String,
     /// The traces, as paths from where the study is; none if an axis or each point of the list
     /// names its own.
     pub(super) traces: Vec<String>,
@@ -48,6 +50,8 @@ pub(super) struct Study {
     pub(super) list: Vec<Vec<Setting>>,
     /// Points that have, of each of these flags, one of the values are left out.
     pub(super) exclude: Vec<Vec<Listed>>,
+    /// Points that have one of these flags, but none of its values, are left out.
+    pub(super) only: Vec<Listed>,
     /// Number of seeds of each point.
     pub(super) repetitions: u64,
 }
@@ -56,6 +60,8 @@ pub(super) struct Study {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Point {
     pub(crate) trace: String,
+    /// The file of a generated trace; `None` if the trace is its own path.
+    pub(super) file: Option<String>,
     /// By flag, without dashes.
     pub(super) settings: BTreeMap<String, String>,
 }
@@ -116,8 +122,14 @@ impl Point {
     pub(crate) fn of(trace: &str) -> Point {
         Point {
             trace: trace.to_owned(),
+            file: None,
             settings: BTreeMap::new(),
         }
+    }
+
+    /// The path of the trace.
+    pub(super) fn path(&self) -> &str {
+        self.file.as_deref().unwrap_or(&self.trace)
     }
 
     /// Sets a flag.
@@ -166,7 +178,7 @@ impl Point {
                 _ => words.push(format!("--{flag}={value}")),
             }
         }
-        words.extend(["--".into(), self.trace.clone()]);
+        words.extend(["--".into(), self.path().to_owned()]);
         words
     }
 
@@ -208,6 +220,11 @@ impl Study {
             tree.or_insert_with(default_tree);
         }
         points.retain(|point| !self.exclude.iter().any(|part| matches(point, part)));
+        let fits = |point: &Point, list: &Listed| {
+            let value = point.get(&list.flag);
+            value.is_none_or(|value| list.values.iter().any(|other| other == value))
+        };
+        points.retain(|point| self.only.iter().all(|list| fits(point, list)));
         match self.repetitions {
             1 => points,
             n => points.iter().flat_map(|point| seeds(point, n)).collect(),

@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::claims::Judged;
 use super::points;
 use super::runs::{Kind, Outcome};
 use super::work::Work;
@@ -33,12 +34,20 @@ struct Document<'a> {
     failed: usize,
     /// Number of points that were left out because an earlier one is the same run.
     duplicates: usize,
+    /// The claims of the study, judged.
+    #[serde(skip_serializing_if = "<[Judged]>::is_empty")]
+    claims: &'a [Judged],
     /// The rows of the table, without what they do not have.
     rows: Vec<Value>,
 }
 
 /// Writes `treering.sweep/1`, if asked.
-pub(super) fn write(work: &Work, complete: bool, json: Option<&Output>) -> Result<(), Failure> {
+pub(super) fn write(
+    work: &Work,
+    complete: bool,
+    claims: &[Judged],
+    json: Option<&Output>,
+) -> Result<(), Failure> {
     let Some(json) = json else { return Ok(()) };
     let document = Document {
         schema: SCHEMA,
@@ -48,6 +57,7 @@ pub(super) fn write(work: &Work, complete: bool, json: Option<&Output>) -> Resul
         runs: work.plan.runs.len(),
         failed: work.failed().count(),
         duplicates: work.plan.duplicates,
+        claims,
         rows: work.table().json(),
     };
     json.write(&output::json(&document)?)
@@ -81,8 +91,8 @@ fn fixed<'a>(work: &Work<'a>) -> BTreeMap<&'a str, &'a str> {
         .collect()
 }
 
-/// Says how many runs there are and where the results are, and lists failed runs.
-pub(super) fn say(work: &Work, out: &Path) -> Result<(), Failure> {
+/// Says how many runs there are and where the results are, and lists failed runs and claims.
+pub(super) fn say(work: &Work, claims: &[Judged], out: &Path) -> Result<(), Failure> {
     let failed = work.failed().count();
     let mut text = format!(
         "{} runs, {failed} failed; {} new reports\n",
@@ -91,6 +101,10 @@ pub(super) fn say(work: &Work, out: &Path) -> Result<(), Failure> {
     );
     for (point, row) in work.failed() {
         text += &format!("  {}: {}\n", point.said(&work.parameters), row.reason);
+    }
+    for claim in claims {
+        let (verdict, measured) = (claim.verdict_in_words(), &claim.measured);
+        text += &format!("  claim {}: {verdict} ({measured})\n", claim.name);
     }
     text += &format!("{}\n", out.join("results.csv").display());
     output::say(text.as_bytes())

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::columnar;
@@ -254,6 +255,16 @@ impl<'a> Work<'a> {
         }
         self.folder.write_costs(&self.costs)?;
         Ok(parquet.is_some())
+    }
+
+    /// The folder of the results.
+    pub(super) fn folder(&self) -> PathBuf {
+        self.folder.file("")
+    }
+
+    /// Writes a file of the results.
+    pub(super) fn write_file(&self, name: &str, bytes: &[u8]) -> Result<(), Failure> {
+        self.folder.write(name, bytes)
     }
 
     /// The failed runs, each with its point.

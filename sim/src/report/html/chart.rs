@@ -65,8 +65,9 @@ pub struct Picture<'a> {
 }
 
 impl Picture<'_> {
-    /// Draws a stand-alone chart: legend above, no marks. `height` includes one row of legend.
-    pub(super) fn alone(&self) -> String {
+    /// Draws a stand-alone chart as SVG: legend above, no marks. `height` includes one row of legend.
+    #[must_use]
+    pub fn alone(&self) -> String {
         let first_row = if self.names.is_empty() {
             0
         } else {
