@@ -235,6 +235,11 @@ fn adapted(line: &str, small: bool) -> String {
     let end = line.find(" | ").or(line.find(" > ")).unwrap_or(line.len());
     let rest = line.split_off(end);
     let mut words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+    // Studies take minutes, and their small versions are tested in studies.rs.
+    let is_study = |word: &String| word.starts_with("studies/") && word.ends_with(".toml");
+    if has(&words, "sweep") && words.iter().any(is_study) && !has(&words, "--dry-run") {
+        words.push("--dry-run".into());
+    }
     for (command, flag, value, _) in SMALLER {
         let at = words.iter().position(|word| word == flag);
         if let (true, Some(at)) = (has(&words, command), at) {

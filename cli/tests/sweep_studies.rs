@@ -270,17 +270,3 @@ fn a_point_that_is_there_twice_is_run_once() {
     assert!(said.contains("1 of the points are the same runs"), "{said}");
     assert_eq!(values(&rows(&folder.join("o")), "page"), ["4096", "8KiB"]);
 }
-
-#[test]
-fn the_study_that_comes_along_runs() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let study = Path::new(env!("CARGO_MANIFEST_DIR")).join("../studies/trees-on-drives.toml");
-    let study = study.to_str().expect("text");
-    ok(folder.path(), &["sweep", study, "--out", "o"]);
-    let found = rows(&folder.path().join("o"));
-    assert_eq!(found.len(), 20);
-    for row in &found {
-        assert_eq!(row["state"], "replayed");
-        assert!(!row["wa.device.total"].is_empty(), "{row:?}");
-    }
-}

@@ -30,6 +30,8 @@ const EXAMPLES: &str = "EXAMPLES:\n  \
     treering sweep zipf.trz --tree btree,bf --cache 5%,20% --out caches\n  \
     treering sweep zipf.trz vm.trz --store in-place,cow,shadow --out stores --jobs 2\n  \
     treering sweep studies/trees-on-drives.toml --out trees-on-drives --dry-run\n  \
+    treering sweep studies/bminus.toml --small --out bminus-small\n  \
+    treering sweep studies/bminus.toml --set records=10k --only page=8KiB --out bminus-10k\n  \
     treering sweep zipf.trz --device ssd,csd --op 7%,28% --predict-only --out drives\n  \
     treering sweep zipf.trz --cache 1%,5%,20% --page 4KiB,8KiB --predict-first 2 --out best\n\n\
     Every flag with a value takes a list. Every combination is replayed, each in a process of its \
