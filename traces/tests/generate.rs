@@ -472,6 +472,14 @@ fn invalid_parameters_are_refused_by_name() {
     refused(YcsbA, &|p| p.writes = Some(0.5), "writes");
     refused(Zipf, &|p| p.scans = Some(1.1), "scans");
     refused(Zipf, &|p| p.max_scan = Some(0), "max-scan");
+    refused(Zipf, &|p| p.density = Some(0.0), "density");
+    refused(Zipf, &|p| p.density = Some(1.5), "density");
+    refused(Zipf, &|p| p.density = Some(f64::NAN), "density");
+    refused(
+        Zipf,
+        &|p| (p.key_size, p.density, p.records) = (Some(2), Some(0.5), 40_000),
+        "density",
+    );
     refused(Zipf, &|p| p.hot_ops = Some(0.5), "hot-ops");
     refused(Hotspot, &|p| p.hot_keys = Some(2.0), "hot-keys");
     refused(Hotspot, &|p| p.shift_every = Some(9), "shift-every");

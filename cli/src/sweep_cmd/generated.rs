@@ -87,9 +87,8 @@ impl Placed {
     pub(super) fn new(it: &Generated, scale: f64, out: &Path) -> Result<Placed, Failure> {
         let told = |e: Failure| Failure::usage(format!("generate {}: {}", it.name, e.message));
         let mut params = it.params().map_err(told)?;
-        let scaled = |count: u64| ((count as f64 * scale).round() as u64).max(1);
-        params.records = scaled(params.records);
-        params.ops = params.ops.map(scaled);
+        params.records = times(params.records, scale);
+        params.ops = params.ops.map(|ops| times(ops, scale));
         params.check().map_err(|e| told(e.into()))?;
         let simple = |c: char| match c {
             c if c.is_ascii_alphanumeric() || c == '.' => c.to_ascii_lowercase(),
@@ -128,6 +127,10 @@ impl Placed {
         output::check_room("--out", folder, self.least_bytes())?;
         gen_cmd::write(&self.params, &self.path).map(drop)
     }
+}
+
+fn times(count: u64, scale: f64) -> u64 {
+    ((count as f64 * scale).round() as u64).max(1)
 }
 
 /// Sets a setting of all of them, if it is one.
