@@ -187,6 +187,15 @@ fn a_page_is_filled_in_and_claims_are_judged() {
         page += &format!("<!-- {name} -->\nstale\n<!-- end -->\n\nProse.\n");
     }
     write(folder, "p.md", &page);
+    write(folder, "q.md", &page.replace("claims", "promises"));
+    let output = treering(folder, &words("sweep s.toml --out o --into q.md"));
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("<!-- claims -->"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(!folder.join("o").exists(), "nothing is run");
     let said = ok(
         folder,
         &words("sweep s.toml --out o --into p.md --json s.json"),

@@ -1,6 +1,7 @@
 //! The tables and pictures of a study, and its page.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::path::Path;
 
 use treering_sim::report::html::{Curve, Lines, Scale, bar_picture};
@@ -66,17 +67,7 @@ impl Made {
         let name = path.display().to_string();
         let mut page = std::fs::read_to_string(path).map_err(|e| Failure::file(&name, &e))?;
         for (table, text) in &self.tables {
-            let mark = format!("<!-- {table} -->\n");
-            let place = page.find(&mark).and_then(|at| {
-                let from = at + mark.len();
-                let end = page[from..].find("<!-- end -->")?;
-                Some(from..from + end)
-            });
-            let place = place.ok_or_else(|| {
-                Failure::usage(format!(
-                    "{name}: expected <!-- {table} --> and <!-- end --> on lines of their own"
-                ))
-            })?;
+            let place = place(&page, table).ok_or_else(|| no_place(&name, table))?;
             page.replace_range(place, text);
         }
         write(path, page.as_bytes())?;
@@ -91,6 +82,38 @@ impl Made {
         self.pictures
             .iter()
             .try_for_each(|(name, svg)| write(&folder.join(format!("{name}.svg")), svg.as_bytes()))
+    }
+}
+
+/// The place of a table in a page, between its marks.
+fn place(page: &str, table: &str) -> Option<Range<usize>> {
+    let mark = format!("<!-- {table} -->\n");
+    let from = page.find(&mark)? + mark.len();
+    let end = page[from..].find("<!-- end -->")?;
+    Some(from..from + end)
+}
+
+fn no_place(page: &str, table: &str) -> Failure {
+    Failure::usage(format!(
+        "{page}: expected <!-- {table} --> and <!-- end --> on lines of their own"
+    ))
+}
+
+/// Checks that a page has a place for each table, so that a mistake is found before anything is run.
+///
+/// # Errors
+/// If it has not, or cannot be read.
+pub(super) fn check_page(path: &Path, shown: &Shown) -> Result<(), Failure> {
+    let name = path.display().to_string();
+    let page = std::fs::read_to_string(path).map_err(|e| Failure::file(&name, &e))?;
+    let tables = shown.tables.iter().map(|table| table.name.as_str());
+    let claims = (!shown.claims.is_empty()).then_some("claims");
+    match tables
+        .chain(claims)
+        .find(|table| place(&page, table).is_none())
+    {
+        None => Ok(()),
+        Some(table) => Err(no_place(&name, table)),
     }
 }
 

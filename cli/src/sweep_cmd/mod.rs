@@ -66,6 +66,9 @@ pub(crate) fn run(args: &SweepArgs) -> Result<(), Failure> {
             "--into: expected the whole study, found --small, --scale, --set or --only",
         ));
     }
+    if let Some(page) = &fill {
+        document::check_page(page, &whole.shown)?;
+    }
     if !whole.base.as_os_str().is_empty() {
         // Paths in a study start from its folder, and runs get them as they are written, so that
         // reports do not depend on where the command was started.
