@@ -4,7 +4,9 @@
 (* a page of each layout takes, and what the log says.  The steps are in   *)
 (* LeafLayout.                                                             *)
 (*                                                                         *)
-(*  - A *general* page takes any record, as long as its bytes fit.         *)
+(*  - A *general* page takes any record, as long as its bytes fit.  There  *)
+(*    may be several general layouts, in which records take more or less   *)
+(*    (B-Trees Are Back §5.1).                                             *)
 (*  - A *dense* page has a place for each key, from its lower fence on: as *)
 (*    many as fit if all values have one length.  It has no place for a    *)
 (*    key further on, and takes no value of another length; but each       *)
@@ -23,6 +25,7 @@ CONSTANTS
     KeySize,    \* the bytes that a record takes beside its value, in a general page
     Fence,      \* the bytes that the lower fence takes from the places of a dense page
     Few,        \* a dense page with so many records, or fewer, is nearly empty
+    Generals,   \* the general layouts: "general", and perhaps "other"
     Choices,    \* whether dense pages are made: what the options of a life may say
     Absent,     \* the value of a key that does not exist; deleting writes it
     Pending,    \* the result of a read that has not happened yet
@@ -30,6 +33,22 @@ CONSTANTS
 
 (* The bytes of a value.                                                   *)
 Length(v) == 1
+
+(* What the fences cost.  A page stores them, and does not store in each   *)
+(* record what they have in common: so a general page has more or less     *)
+(* room for records, and they take more or less, depending on its fences.  *)
+(* And a page with so many records may have an index of them.  By default  *)
+(* all that costs nothing.                                                 *)
+RoomIn(layout, lower, upper, records) == Room
+RecordBytes(layout, lower, upper) == KeySize
+
+(* The fence between two neighbours: it may be shorter than the right key, *)
+(* and so lie before it.                                                   *)
+Separator(left, right) == right
+
+(* A split at the median, with so many keys on the left, may be made near  *)
+(* it, where the fence is shorter.                                         *)
+Near(keys, n) == n
 
 VARIABLES
     call,       \* what each client is waiting for, and how far it is
@@ -90,7 +109,10 @@ Page(layout, lower, upper, len, map, lsn) ==
 Gone == Page("none", 0, 0, 0, Nothing, 0)
 Lost == Page("lost", 0, 0, 0, Nothing, 0)
 
-IsThere(page) == page.layout \in {"general", "dense"}
+Layouts == Generals \cup {"dense"}
+
+IsThere(page)   == page.layout \in Layouts
+IsGeneral(page) == page.layout \in Generals
 
 Covers(page, k) == IsThere(page) /\ page.lower <= k /\ k < page.upper
 
@@ -100,13 +122,17 @@ KeysIn(map) == {k \in Keys : map[k] # Absent}
 Smallest(keys) == CHOOSE k \in keys : \A other \in keys : k <= other
 Nth(keys, n)   == CHOOSE k \in keys : Cardinality({other \in keys : other < k}) = n
 
-RECURSIVE Bytes(_, _)
-(* The bytes of these records in a general page.                           *)
-Bytes(map, keys) ==
+RECURSIVE Bytes(_, _, _)
+(* The bytes of these records, of which each takes so many beside its      *)
+(* value.                                                                  *)
+Bytes(map, keys, beside) ==
     IF keys = {} THEN 0
-    ELSE LET k == Smallest(keys) IN KeySize + Length(map[k]) + Bytes(map, keys \ {k})
+    ELSE LET k == Smallest(keys) IN beside + Length(map[k]) + Bytes(map, keys \ {k}, beside)
 
-FitsGeneral(map) == Bytes(map, KeysIn(map)) <= Room
+(* Records fit a page with one of the general layouts and these fences.    *)
+FitsGeneral(layout, map, lower, upper) ==
+    Bytes(map, KeysIn(map), RecordBytes(layout, lower, upper))
+        <= RoomIn(layout, lower, upper, Cardinality(KeysIn(map)))
 
 (* The number of places of a dense page with this lower fence, for values  *)
 (* of this length.  (Beside them there is room for an upper fence, and for *)
@@ -117,6 +143,10 @@ Places(lower, len) == (IF lower = Least THEN Room ELSE Room - Fence) \div len
 (* The first key, from this lower fence on, that has no place any more.    *)
 EndOfPlaces(lower, len) == lower + Places(lower, len)
 
+(* Where a page is split so that its left side can become dense: there the *)
+(* places are counted without knowing the upper fence.                     *)
+EndOfPartition(lower, len) == EndOfPlaces(lower, len)
+
 LengthIn(map) == IF KeysIn(map) = {} THEN 0 ELSE Length(map[Smallest(KeysIn(map))])
 
 (* All values have one length, and all keys a place.  A page without a     *)
@@ -126,7 +156,8 @@ FitsDense(map, lower) ==
     /\ \A k \in KeysIn(map) :
           Length(map[k]) = LengthIn(map) /\ k < EndOfPlaces(lower, LengthIn(map))
 
-Fits(layout, map, lower) == IF layout = "dense" THEN FitsDense(map, lower) ELSE FitsGeneral(map)
+Fits(layout, map, lower, upper) ==
+    IF layout = "dense" THEN FitsDense(map, lower) ELSE FitsGeneral(layout, map, lower, upper)
 
 HasPlace(page, k) == k < EndOfPlaces(page.lower, page.len)
 
@@ -146,7 +177,9 @@ Takes(page, k, v) ==
          [] page.layout = "dense" ->
               /\ Length(v) = page.len \/ Bug = "cuts-value"
               /\ HasPlace(page, k) \/ Bug = "place-wraps"
-         [] OTHER -> FitsGeneral(With(page.map, k, v)) \/ Bug = "overfills"
+         [] OTHER ->
+              \/ FitsGeneral(page.layout, With(page.map, k, v), page.lower, page.upper)
+              \/ Bug = "overfills"
 
 (* Where the record goes, and what of it.                                  *)
 PlaceOf(page, k) ==
@@ -164,7 +197,7 @@ Put(page, k, v) ==
 (* Conversion, with the same records.  PageMut::relayout.                  *)
 CanBe(page, layout) ==
     /\ IsThere(page)
-    /\ page.layout = layout \/ Fits(layout, page.map, page.lower)
+    /\ page.layout = layout \/ Fits(layout, page.map, page.lower, page.upper)
        \/ Bug = "conversion-drops-record"
 
 (* The records that a dense page has places for, of the first one's length.*)
@@ -184,16 +217,28 @@ Relaid(page, layout) ==
 (* The two sides of a split.  PageMut::truncate_to, PageMut::build.        *)
 Truncated(page, at) == [page EXCEPT !.upper = at, !.map = Below(@, at)]
 
-CanBeBuilt(layout, map, lower) == Fits(layout, map, lower)
+CanBeBuilt(layout, map, lower, upper) == Fits(layout, map, lower, upper)
 
 Built(layout, map, lower, upper) ==
     Page(layout, lower, upper, IF layout = "dense" THEN LengthIn(map) ELSE 0, map, 0)
+
+(* A merge: a page takes the records and the upper fence of its right      *)
+(* neighbour.  A dense page must be converted first.  PageMut::absorb.     *)
+Together(map, other) == [k \in Keys |-> IF other[k] = Absent THEN map[k] ELSE other[k]]
+
+CanAbsorb(page, map, at, upper) ==
+    /\ IsGeneral(page)
+    /\ page.upper = at
+    /\ FitsGeneral(page.layout, Together(page.map, map), page.lower, upper)
+
+Absorbed(page, map, upper) == [page EXCEPT !.upper = upper, !.map = Together(@, map)]
 
 -----------------------------------------------------------------------------
 (* The log.                                                                *)
 
 (* A put or delete of `key` in `page`; a relayout of `page`; a split of    *)
-(* `page` at `key`, with what `right` is built of.                         *)
+(* `page` at `key`, with what `right` is built of; a merge of `page` with  *)
+(* `right`, whose lower fence is `key`, with what it had.                  *)
 Entry(is, page, key, value, layout, right, upper, map) ==
     [is |-> is, page |-> page, key |-> key, value |-> value, layout |-> layout,
      right |-> right, upper |-> upper, map |-> map]
@@ -205,14 +250,15 @@ RelayoutOf(p, layout) == Entry("relayout", p, 0, Absent, layout, 0, 0, Nothing)
 SplitOf(p, at, layout, right, upper, map) ==
     Entry("split", p, at, Absent, layout, right, upper, map)
 
-Layouts == {"general", "dense"}
+MergeOf(p, at, right, upper, map) == Entry("merge", p, at, Absent, "none", right, upper, map)
 
-Record == [is : {"put", "relayout", "split"}, page : Pages, key : Nat, value : Contents,
+Record == [is : {"put", "relayout", "split", "merge"}, page : Pages, key : Nat, value : Contents,
            layout : Layouts \cup {"none"}, right : Pages \cup {0}, upper : Nat,
            map : [Keys -> Contents \cup {Cut}]]
 
 Builds(record, p) == record.is = "split" /\ record.right = p
-Names(record, p)  == record.page = p \/ Builds(record, p)
+Ends(record, p)   == record.is = "merge" /\ record.right = p
+Names(record, p)  == record.page = p \/ Builds(record, p) \/ Ends(record, p)
 
 Last(lsns) == CHOOSE n \in lsns : \A m \in lsns : m <= n
 
@@ -223,15 +269,17 @@ ValueAt(k, n) ==
 
 (* A page's layout after the first n records: the log alone says it.       *)
 LayoutAt(p, n) ==
-    LET changes == {m \in 1..n : Builds(log[m], p) \/ (log[m].is = "relayout" /\ log[m].page = p)}
+    LET changes == {m \in 1..n : Builds(log[m], p) \/ Ends(log[m], p)
+                                  \/ (log[m].is = "relayout" /\ log[m].page = p)}
     IN IF changes # {} THEN log[Last(changes)].layout
        ELSE IF p = 1 THEN "general" ELSE "none"
 
 RECURSIVE OwnerFrom(_, _, _, _)
 OwnerFrom(p, k, m, n) ==
     IF m > n THEN p
-    ELSE OwnerFrom(IF log[m].is = "split" /\ log[m].page = p /\ k >= log[m].key
-                   THEN log[m].right ELSE p, k, m + 1, n)
+    ELSE OwnerFrom(CASE log[m].is = "split" /\ log[m].page = p /\ k >= log[m].key -> log[m].right
+                     [] Ends(log[m], p) -> log[m].page
+                     [] OTHER -> p, k, m + 1, n)
 
 (* The page of a key after the first n records.  The index, which recovery *)
 (* has by a protocol of its own (IndexSnapshot), is no variable here.      *)
@@ -239,8 +287,12 @@ Owner(k, n) == OwnerFrom(1, k, 1, n)
 
 Splits == {n \in 1..Len(log) : log[n].is = "split"}
 
-(* The page that the next split makes.                                     *)
+(* The page that the next split makes.  Numbers are not given again; a     *)
+(* page that was merged away, and its place, are those of IndexSnapshot.   *)
 Fresh == Cardinality(Splits) + 2
+
+(* A crash cannot undo that the page was merged away.                      *)
+HasEnded(p) == \E n \in 1..durable : Ends(log[n], p)
 
 -----------------------------------------------------------------------------
 Leaf == [layout : Layouts \cup {"none", "lost"}, lower : Nat, upper : Nat, len : Nat,

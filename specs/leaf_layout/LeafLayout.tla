@@ -24,12 +24,17 @@
 (*     dense right page may have fewer places than the page that is split  *)
 (*     (RemedyInv).                                                        *)
 (*                                                                         *)
-(* Left out: the index (IndexSnapshot) and merges (there), which convert   *)
-(* the left page before it absorbs the other; the log's blocks, epochs and *)
-(* the checkpoint's steps (WalRecovery, RedoLog); failed flushes; several  *)
-(* general layouts, of which a leaf may have one or another by how it is   *)
-(* used (engine/src/node/adapt.rs): to the log these are conversions, too; *)
-(* semi-dense pages, whose room is in bytes and whose keys have places.    *)
+(*  7. A dense page is converted before it absorbs its right neighbour in  *)
+(*     a merge, by a record of its own (RecoverInv).                       *)
+(*  8. Which of several general layouts a page has depends on how it is    *)
+(*     used (engine/src/node/adapt.rs), so it may be any one; but only if  *)
+(*     all its records fit, also in the right page of a split (FitInv).    *)
+(*                                                                         *)
+(* Left out: the index, and the place of a page that was merged away       *)
+(* (IndexSnapshot); when pages are merged (engine/src/trees/notes.rs); the *)
+(* log's blocks, epochs and the checkpoint's steps (WalRecovery, RedoLog); *)
+(* failed flushes; semi-dense pages, whose room is in bytes and whose keys *)
+(* have places.                                                            *)
 (***************************************************************************)
 EXTENDS LayoutState
 
@@ -37,6 +42,8 @@ EXTENDS LayoutState
 MayGet(c, k)      == TRUE
 MayWrite(c, k, v) == TRUE
 MayLayOut(n)      == TRUE
+MayAdapt(n)       == TRUE
+MayMerge(n)       == TRUE
 MayCrash(n)       == TRUE
 MayRestart(n)     == TRUE
 
@@ -48,10 +55,27 @@ MayRestart(n)     == TRUE
 ToLayout(layout) == [is |-> "relayout", layout |-> layout, at |-> 0]
 SplitAt(k, right) == [is |-> "split", layout |-> right, at |-> k]
 
+(* The fence before the key that so many are smaller than.                 *)
+Before(keys, n) == Separator(Nth(keys, n - 1), Nth(keys, n))
+
+(* So many records are left of the boundary at which the bytes on both     *)
+(* sides differ least.                                                     *)
+ByteMedian(page) ==
+    LET keys     == KeysIn(page.map)
+        count    == Cardinality(keys)
+        below(n) == Bytes(page.map, {k \in keys : Cardinality({l \in keys : l < k}) < n},
+                          RecordBytes(page.layout, page.lower, page.upper))
+        half     == Smallest({n \in 0..(count - 1) : 2 * below(n + 1) > below(count)})
+        closer   == IF below(count) - 2 * below(half) <= 2 * below(half + 1) - below(count)
+                    THEN half ELSE half + 1
+    IN CASE closer < 1 -> 1 [] closer > count - 1 -> count - 1 [] OTHER -> closer
+
 (* At the median.  PageRef::choose_separator.                              *)
 Middle(page) ==
     LET keys == KeysIn(page.map)
-    IN IF Cardinality(keys) < 2 THEN 0 ELSE Nth(keys, Cardinality(keys) \div 2)
+    IN CASE Cardinality(keys) < 2  -> 0
+         [] page.layout = "dense" -> Before(keys, Near(keys, Cardinality(keys) \div 2))
+         [] OTHER                  -> Before(keys, Near(keys, ByteMedian(page)))
 
 (* A dense page, so that the right page can be dense, too, or else         *)
 (* general: at the median, or at the first key behind it where that is so. *)
@@ -60,12 +84,13 @@ Middle(page) ==
 SplitOfDense(page) ==
     LET keys  == KeysIn(page.map)
         right(i)        == From(page.map, Nth(keys, i))
-        fits(layout, i) == Fits(layout, right(i), Nth(keys, i))
-        possible == {i \in (Cardinality(keys) \div 2)..(Cardinality(keys) - 1) :
+        fits(layout, i) == Fits(layout, right(i), Before(keys, i), page.upper)
+        middle   == Near(keys, Cardinality(keys) \div 2)
+        possible == {i \in middle..(Cardinality(keys) - 1) :
                         i > 0 /\ (fits("dense", i) \/ fits("general", i))}
         first == Smallest(possible)
     IN IF possible = {} \/ Bug = "split-unfit" THEN SplitAt(Middle(page), "dense")
-       ELSE SplitAt(Nth(keys, first), IF fits("dense", first) THEN "dense" ELSE "general")
+       ELSE SplitAt(Before(keys, first), IF fits("dense", first) THEN "dense" ELSE "general")
 
 (* Partition detection: before the first record that cannot be dense, or   *)
 (* where the places end before it, if half of the records or more can.     *)
@@ -73,36 +98,45 @@ SplitOfDense(page) ==
 Partition(page) ==
     LET keys  == KeysIn(page.map)
         len   == LengthIn(page.map)
-        end   == EndOfPlaces(page.lower, len)
+        end   == EndOfPartition(page.lower, len)
         other == {k \in keys : Length(page.map[k]) # len \/ k >= end}
         first == Smallest(other)
         left  == Cardinality({k \in keys : k < first})
     IN IF Cardinality(keys) < 2 \/ other = {} THEN 0
        ELSE IF left = 0 \/ left < Cardinality(keys) \div 2 THEN 0
-       ELSE IF end <= first THEN end ELSE first
+       ELSE IF end <= first THEN end ELSE Before(keys, left)
 
 (* The record is like the first one, and the page can be dense.            *)
 ShouldBeDense(page, v) ==
     /\ allows
+    /\ page.layout = "general"
     /\ KeysIn(page.map) # {}
     /\ Length(v) = LengthIn(page.map)
     /\ CanBe(page, "dense")
 
 RemedyForGeneral(page, v) ==
     IF ShouldBeDense(page, v) THEN ToLayout("dense")
-    ELSE IF allows /\ Partition(page) # 0 THEN SplitAt(Partition(page), "general")
-    ELSE SplitAt(Middle(page), "general")
+    ELSE IF allows /\ Partition(page) # 0 THEN SplitAt(Partition(page), page.layout)
+    ELSE SplitAt(Middle(page), page.layout)
 
+FitsBack(map, page) == FitsGeneral("general", map, page.lower, page.upper)
+
+(* The records fit as they are, and with the new one, which may replace a  *)
+(* longer one.                                                             *)
 WouldFit(page, k, v) ==
-    FitsGeneral(With(page.map, k, v)) \/ Bug = "conversion-drops-record"
+    \/ /\ FitsBack(page.map, page) \/ Bug = "forgets-the-old"
+       /\ FitsBack(With(page.map, k, v), page)
+    \/ Bug = "conversion-drops-record"
+
+IsNearlyEmpty(page) == Cardinality(KeysIn(page.map)) <= Few
 
 (* The paper converts a nearly empty page back, and does not ask whether   *)
 (* the record will fit.                                                    *)
 RemedyForDense(page, k, v) ==
     LET end == EndOfPlaces(page.lower, page.len)
     IN IF end < page.upper /\ k >= end
-       THEN IF /\ Cardinality(KeysIn(page.map)) <= Few
-               /\ WouldFit(page, k, v) \/ (Bug = "converts-in-vain" /\ FitsGeneral(page.map))
+       THEN IF /\ IsNearlyEmpty(page)
+               /\ WouldFit(page, k, v) \/ (Bug = "converts-in-vain" /\ FitsBack(page.map, page))
             THEN ToLayout("general")
             ELSE SplitAt(end, "general")
        ELSE IF WouldFit(page, k, v) THEN ToLayout("general")
@@ -168,20 +202,31 @@ LayOut(c) ==
                /\ call' = call
     /\ UNCHANGED <<asked, durable, redoStart, allows, leafDev, recoveryVars>>
 
+(* The layouts that the right page may get: that of the remedy, or, if     *)
+(* that is a general one, another that its records fit.                    *)
+(* LayoutChoice::remedy.                                                   *)
+RightLayouts(page, remedy) ==
+    {remedy.layout} \cup
+    {layout \in Generals :
+        /\ remedy.layout \in Generals /\ IsGeneral(page)
+        /\ \/ FitsGeneral(layout, From(page.map, remedy.at), remedy.at, page.upper)
+           \/ Bug = "suits-unfit"}
+
 (* Or it is split: one log record for both pages.  BTree::divide_at.       *)
 Divide(c) ==
     /\ IsCalled(c)
     /\ ~IsTaken(c)
     /\ RemedyOf(c).is = "split"
     /\ Fresh \in Pages
-    /\ LET p     == LeafOf(c)
+    /\ \E layout \in RightLayouts(leaf[LeafOf(c)], RemedyOf(c)) :
+       LET p     == LeafOf(c)
            n     == Len(log) + 1
            at    == RemedyOf(c).at
            moved == From(leaf[p].map, at)
            told  == IF Bug = "split-logs-too-little" /\ KeysIn(moved) # {}
                     THEN With(moved, Smallest(KeysIn(moved)), Absent) ELSE moved
-           right == Built(RemedyOf(c).layout, moved, at, leaf[p].upper)
-       IN /\ log' = Append(log, SplitOf(p, at, RemedyOf(c).layout, Fresh, leaf[p].upper, told))
+           right == Built(layout, moved, at, leaf[p].upper)
+       IN /\ log' = Append(log, SplitOf(p, at, layout, Fresh, leaf[p].upper, told))
           /\ leaf' = [leaf EXCEPT ![p] = Stamped(Truncated(@, at), n),
                                   ![Fresh] = Stamped(right, n)]
     /\ UNCHANGED <<call, asked, durable, redoStart, allows, leafDev, recoveryVars>>
@@ -214,6 +259,68 @@ AnswerGet(c) ==
     /\ UNCHANGED <<asked, logVars, leaf, allows, leafDev, recoveryVars>>
 
 -----------------------------------------------------------------------------
+(* Conversions and merges that no write asks for.                          *)
+
+(* A page is converted, under its latch: one log record.                   *)
+Converts(p, layout) ==
+    LET n == Len(log) + 1
+    IN /\ log' = Append(log, RelayoutOf(p, layout))
+       /\ leaf' = [leaf EXCEPT ![p] = Stamped(Relaid(@, layout), n)]
+       /\ UNCHANGED <<call, asked, durable, redoStart, allows, leafDev, recoveryVars>>
+
+(* The page is in the index.  After recovery, memory may have others.      *)
+IsLive(p) == IsThere(leaf[p]) /\ Owner(leaf[p].lower, Len(log)) = p
+
+(* A page gets another general layout, which suits its keys and its use    *)
+(* better, if its records fit.  BTree::adapt, BTree::count_use_of.         *)
+Adapt(p) ==
+    /\ phase = "up"
+    /\ MayAdapt(Len(log))
+    /\ IsLive(p) /\ IsGeneral(leaf[p])
+    /\ \E layout \in Generals \ {leaf[p].layout} :
+          /\ FitsGeneral(layout, leaf[p].map, leaf[p].lower, leaf[p].upper)
+          /\ Converts(p, layout)
+
+(* Pages that are neighbours.                                              *)
+AreNeighbours(p, q) ==
+    IsLive(p) /\ leaf[p].upper < Top /\ Owner(leaf[p].upper, Len(log)) = q
+
+(* The records of both fit the left page, if that has this layout.         *)
+FitTogether(layout, p, q) ==
+    FitsGeneral(layout, Together(leaf[p].map, leaf[q].map), leaf[p].lower, leaf[q].upper)
+
+(* A dense page is to absorb its right neighbour, and is converted first.  *)
+(* BTree::merge_right.                                                     *)
+Prepare(p) ==
+    /\ phase = "up"
+    /\ MayMerge(Len(log))
+    /\ leaf[p].layout = "dense"
+    /\ CanBe(leaf[p], "general")
+    /\ \E q \in Pages : AreNeighbours(p, q) /\ FitTogether("general", p, q)
+    /\ Converts(p, "general")
+
+(* A page absorbs its right neighbour, under both latches: one log record. *)
+(* BTree::merge_right.                                                     *)
+Merge(p) ==
+    /\ phase = "up"
+    /\ MayMerge(Len(log))
+    /\ IsGeneral(leaf[p]) \/ (Bug = "merge-not-prepared" /\ leaf[p].layout = "dense")
+    /\ \E q \in Pages :
+          LET n     == Len(log) + 1
+              moved == leaf[q].map
+              told  == IF Bug = "merge-logs-too-little" /\ KeysIn(moved) # {}
+                       THEN With(moved, Smallest(KeysIn(moved)), Absent) ELSE moved
+          IN /\ AreNeighbours(p, q)
+             /\ FitTogether(IF IsGeneral(leaf[p]) THEN leaf[p].layout ELSE "general", p, q)
+                \/ Bug = "merge-unfit"
+             /\ log' = Append(log, MergeOf(p, leaf[q].lower, q, leaf[q].upper, told))
+             /\ leaf' = [leaf EXCEPT
+                    ![p] = Stamped(Absorbed(IF IsGeneral(@) THEN @ ELSE Relaid(@, "general"),
+                                            moved, leaf[q].upper), n),
+                    ![q] = Gone]
+    /\ UNCHANGED <<call, asked, durable, redoStart, allows, leafDev, recoveryVars>>
+
+-----------------------------------------------------------------------------
 (* Log, pages and checkpoint.                                              *)
 
 DeviceFlush == leafDev' = Flushed(leafDev, {})
@@ -238,9 +345,9 @@ WritePage(p) ==
     /\ UNCHANGED <<call, asked, logVars, leaf, allows, recoveryVars>>
 
 (* Where redo may begin: before the first change that no page on the       *)
-(* device has.                                                             *)
+(* device has.  A page that was merged away needs none.                    *)
 IsMissing(n) ==
-    /\ \E p \in Pages : Names(log[n], p) /\ Stored(p).lsn < n
+    /\ \E p \in Pages : Names(log[n], p) /\ Stored(p).lsn < n /\ ~HasEnded(p)
     /\ ~(log[n].is = "relayout" /\ Bug = "checkpoint-forgets-relayouts")
 
 Swept ==
@@ -304,30 +411,35 @@ RedonePut(page, k, v) ==
 
 RedoneBuild(record) ==
     LET layout == IF Bug = "redo-builds-general" THEN "general" ELSE record.layout
-    IN IF CanBeBuilt(layout, record.map, record.key)
+    IN IF CanBeBuilt(layout, record.map, record.key, record.upper)
        THEN Built(layout, record.map, record.key, record.upper) ELSE Lost
 
 (* What a record makes of a page that it names.                            *)
 Changed(p, page, record) ==
     CASE Builds(record, p)      -> RedoneBuild(record)
+      [] Ends(record, p)        -> Gone
       [] record.is = "put"      -> RedonePut(page, record.key, record.value)
       [] record.is = "relayout" ->
            IF CanBe(page, record.layout) THEN Relaid(page, record.layout) ELSE Lost
+      [] record.is = "merge" ->
+           IF CanAbsorb(page, record.map, record.key, record.upper)
+           THEN Absorbed(page, record.map, record.upper) ELSE Lost
       [] OTHER ->
            IF Covers(page, record.key) THEN Truncated(page, record.key) ELSE Lost
 
 (* A record is redone on a page that it names, unless the page has it.     *)
-(* A lost page comes back only if it is built anew.                        *)
+(* A lost page comes back only if it is built anew; one that is merged     *)
+(* away is forgotten, whatever it is.                                      *)
 (* engine/src/store/recovery.rs, Redo::apply_to_page.                      *)
 Redone(p, page, n) ==
     LET record == log[n]
         after  == Changed(p, page, record)
     IN IF \/ ~Names(record, p)
-          \/ page = Lost /\ ~Builds(record, p)
+          \/ page = Lost /\ ~Builds(record, p) /\ ~Ends(record, p)
           \/ page.lsn >= n /\ Bug # "redo-ignores-page-lsn"
           \/ record.is = "relayout" /\ Bug = "redo-skips-relayouts"
        THEN page
-       ELSE IF after = Lost THEN Lost ELSE Stamped(after, n)
+       ELSE IF after \in {Lost, Gone} THEN after ELSE Stamped(after, n)
 
 RECURSIVE RedoneFrom(_, _, _, _)
 (* A page after redo of the records from m to n.                           *)
@@ -358,7 +470,7 @@ Next ==
           \/ CallWrite(c) \/ ChangeLeaf(c) \/ LayOut(c) \/ Divide(c) \/ Acknowledge(c)
           \/ CallGet(c) \/ ReadLeaf(c) \/ AnswerGet(c)
     \/ CommitLog
-    \/ \E p \in Pages : WritePage(p)
+    \/ \E p \in Pages : WritePage(p) \/ Adapt(p) \/ Prepare(p) \/ Merge(p)
     \/ Checkpoint
     \/ Crash \/ Restart \/ RedoRecord \/ FinishRedo
 
@@ -396,7 +508,8 @@ LayoutInv ==
 (* The records of each page fit its layout.                                *)
 FitInv ==
     \A p \in Pages :
-        CASE leaf[p].layout = "general" -> FitsGeneral(leaf[p].map)
+        CASE IsGeneral(leaf[p]) ->
+               FitsGeneral(leaf[p].layout, leaf[p].map, leaf[p].lower, leaf[p].upper)
           [] leaf[p].layout = "dense" ->
                \A k \in KeysIn(leaf[p].map) :
                    Length(leaf[p].map[k]) = leaf[p].len /\ HasPlace(leaf[p], k)
@@ -410,9 +523,9 @@ MemoryInv ==
             IN Covers(page, k) /\ page.map[k] = ValueAt(k, Len(log))
 
 (* Whatever a crash leaves of a page has all changes before the redo       *)
-(* start.                                                                  *)
+(* start, unless the page was merged away.                                 *)
 RedoStartInv ==
-    \A p \in Pages : \A image \in Survivors(leafDev[p]) :
+    \A p \in Pages : ~HasEnded(p) => \A image \in Survivors(leafDev[p]) :
         \A n \in (image.lsn + 1)..redoStart : ~Names(log[n], p)
 
 (* What redo of the first n records makes of what a crash may leave of     *)
@@ -429,8 +542,8 @@ RecoverInv ==
 
 (* ... and each page gets the layout that it had.                          *)
 RepeatedInv ==
-    \A n \in durable..Len(log), p \in Pages : \A page \in AfterRedo(p, n) :
-        page.layout = LayoutAt(p, n)
+    \A n \in durable..Len(log), p \in Pages :
+        LayoutAt(p, n) # "none" => \A page \in AfterRedo(p, n) : page.layout = LayoutAt(p, n)
 
 (* So every store opens.                                                   *)
 DamagedInv == phase # "damaged"
@@ -445,9 +558,11 @@ Refusals ==
         /\ ~Takes(leaf[refusal[1]], refusal[2], refusal[3])}
 
 IsPossible(page, remedy) ==
-    IF remedy.is = "relayout" THEN Fits(remedy.layout, page.map, page.lower)
+    IF remedy.is = "relayout" THEN Fits(remedy.layout, page.map, page.lower, page.upper)
     ELSE /\ page.lower < remedy.at /\ remedy.at < page.upper
-         /\ Fits(remedy.layout, From(page.map, remedy.at), remedy.at)
+         /\ Fits(remedy.layout, From(page.map, remedy.at), remedy.at, page.upper)
+         /\ page.layout = "dense"
+            \/ FitsGeneral(page.layout, Below(page.map, remedy.at), page.lower, remedy.at)
 
 RemedyInv ==
     phase = "up" => \A refusal \in Refusals :

@@ -9,13 +9,28 @@ CONSTANTS
     Writers,        \* the clients that write
     Readers,        \* the clients that get, and the keys that they get
     ReadKeys,
-    MaxLog,         \* a conversion is logged only if the log is shorter
+    MaxLog,         \* a conversion or merge is logged only if the log is shorter
+    Adapts,         \* whether pages get another general layout by their use
+    Merges,         \* whether pages are merged
     MaxCrashes,     \* crashes and restarts together
     MaxRestarts     \* only this many of the first may be restarts
 
 (* With 10 bytes for a page and 2 for a key, a general page takes two      *)
 (* records, and a dense one three long or five short.                      *)
 MCLength(v) == IF v \in Shorts THEN 2 ELSE 3
+
+(* Fences of one byte, of which two neighbours have one in common: a page  *)
+(* has less room, and its records take less.  In the other general layout  *)
+(* they take two bytes more.  Splits are made before the median.           *)
+FenceBytes(k) == IF k \in {Least, Top} THEN 0 ELSE 1
+
+MCRoomIn(layout, lower, upper, records) == Room - FenceBytes(lower) - FenceBytes(upper)
+
+MCRecordBytes(layout, lower, upper) ==
+    KeySize + (IF layout = "other" THEN 2 ELSE 0)
+            - (IF FenceBytes(lower) + FenceBytes(upper) = 2 THEN 1 ELSE 0)
+
+MCNear(keys, n) == IF n > 1 THEN n - 1 ELSE n
 
 MCMayGet(c, k) == c \in Readers /\ k \in ReadKeys
 
@@ -26,6 +41,10 @@ MCMayWrite(c, k, v) ==
     /\ 10 * (asked + 1) + k \in Plan
 
 MCMayLayOut(n) == n < MaxLog
+
+MCMayAdapt(n) == Adapts /\ n < MaxLog
+
+MCMayMerge(n) == Merges /\ n < MaxLog
 
 MCMayCrash(n) == n < MaxCrashes
 

@@ -26,6 +26,10 @@ mod index_snapshot_room;
 pub mod leaf_buffering;
 mod leaf_buffering_room;
 #[allow(clippy::duplicate_mod)] // On purpose, as the story says.
+#[path = "leaf_layout/mod.rs"]
+pub mod leaf_layout;
+mod leaf_layout_room;
+#[allow(clippy::duplicate_mod)] // On purpose, as the story says.
 #[path = "mini_page/mod.rs"]
 pub mod mini_page;
 mod mini_page_room;

@@ -76,14 +76,16 @@ impl LeafLayout {
 
     fn fit_inv(&self, s: &State) -> bool {
         let in_place = |leaf: &Leaf| {
-            let mut records = self.keys.iter().zip(leaf.map);
+            let mut records = self.keys.iter().zip(leaf.map.iter().copied());
             records.all(|(key, value)| {
                 let fits = || self.length(value) == leaf.len && self.has_place(leaf, *key);
                 value == ABSENT || fits()
             })
         };
         s.leaf.iter().all(|leaf| match leaf.layout {
-            Layout::General => self.fits_general(&leaf.map),
+            Layout::General | Layout::Other => {
+                self.fits_general(leaf.layout, &leaf.map, leaf.fences())
+            }
             Layout::Dense => in_place(leaf),
             Layout::None | Layout::Lost => true,
         })
@@ -105,10 +107,12 @@ impl LeafLayout {
 
     fn redo_start_inv(&self, s: &State) -> bool {
         self.all_pages().all(|p| {
-            s.images(p).iter().all(|image| {
+            let mut images = s.images(p).iter();
+            let has_all = images.all(|image| {
                 let mut before = s.first(s.redo_start);
                 before.all(|(n, record)| n <= image.lsn || !record.names(p))
-            })
+            });
+            has_all || s.has_ended(p)
         })
     }
 
@@ -119,9 +123,10 @@ impl LeafLayout {
 
     fn recover_inv(&self, s: &State) -> bool {
         (s.durable..=s.log_len).all(|n| {
+            let owners: Vec<u8> = self.keys.iter().map(|key| s.owner(*key, n)).collect();
             self.all_pages().all(|p| {
                 let keys = self.keys.iter().copied().enumerate();
-                let mut mine = keys.filter(|(_, key)| s.owner(*key, n) == p).peekable();
+                let mut mine = keys.filter(|(k, _)| owners[*k] == p).peekable();
                 if mine.peek().is_none() {
                     return true;
                 }
@@ -138,7 +143,8 @@ impl LeafLayout {
             self.all_pages().all(|p| {
                 let layout = s.layout_at(p, n);
                 let mut images = s.images(p).iter();
-                images.all(|image| self.redone_up_to(s, p, image, n).layout == layout)
+                layout == Layout::None
+                    || images.all(|image| self.redone_up_to(s, p, image, n).layout == layout)
             })
         })
     }
@@ -164,10 +170,14 @@ impl LeafLayout {
     fn remedy_inv(&self, s: &State) -> bool {
         self.of_refusals(s, |leaf, key, value| {
             match self.remedy(s.allows, leaf, key, value) {
-                Remedy::Relayout(layout) => self.fits(layout, &leaf.map, leaf.lower),
+                Remedy::Relayout(layout) => self.fits(layout, &leaf.map, leaf.fences()),
                 Remedy::Split(at, layout) => {
-                    let inside = leaf.lower < at && at < leaf.upper;
-                    inside && self.fits(layout, &self.sides(&leaf.map, at).1, at)
+                    let (below, from) = self.sides(&leaf.map, at);
+                    let left = || self.fits_general(leaf.layout, &below, (leaf.lower, at));
+                    leaf.lower < at
+                        && at < leaf.upper
+                        && self.fits(layout, &from, (at, leaf.upper))
+                        && (leaf.layout == Layout::Dense || left())
                 }
             }
         })
@@ -205,7 +215,7 @@ impl LeafLayout {
         splits(s).all(|(n, record)| {
             let k = self.keys.iter().position(|key| *key == record.key);
             let moves = k.is_some_and(|k| record.map[k] != ABSENT);
-            s.layout_at(record.page, n) != Layout::General || moves
+            !s.layout_at(record.page, n).is_general() || moves
         })
     }
 }

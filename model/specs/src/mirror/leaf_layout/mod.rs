@@ -3,27 +3,36 @@
 //!
 //! ```text
 //! state.rs       the variables, and what follows from the log (LayoutState.tla)
-//! pages.rs       what a page takes, and what to do with one that refuses a record
+//! sizes.rs       what a page takes, in bytes and places
+//! pages.rs       whether a page takes a record, and what to do with one that refuses it
 //! steps.rs       the actions (LeafLayout.tla)
 //! invariants.rs  the invariants
 //! values.rs      a state as TLA+ values
+//! unbounded.rs   the judge of a recording
+//! situation.rs   what a step depends on
 //! ```
 
 mod invariants;
 mod pages;
+mod situation;
+pub mod sizes;
 mod state;
 mod steps;
+pub mod unbounded;
 mod values;
 
+use std::sync::Arc;
+
 use self::invariants::INVARIANTS;
+use self::sizes::{Bounded, Sizes};
 pub use self::state::{Call, Is, Layout, Leaf, Phase, Record, State};
 use super::leaf_layout_room as room;
 use super::{Mirror, bounded, count, listed, model, named, subset};
 use crate::{Config, ConfigError, Value};
-use room::{CLIENTS, KEYS, LOG, N, PAGES, Set, WRITES};
+use room::{CLIENTS, KEYS, LOG, N, PAGES, Set, V, WRITES};
 
 /// A step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr, strum::VariantNames)]
 pub enum Action {
     /// A client calls the next write, of this key.
     CallWrite(u8, u8),
@@ -31,8 +40,14 @@ pub enum Action {
     ChangeLeaf(u8),
     /// The leaf of a write refuses it, and is converted.
     LayOut(u8),
-    /// The leaf of a write refuses it, and is split.
-    Divide(u8),
+    /// The leaf of a write refuses it, and is split. The right page gets this layout.
+    Divide(u8, Layout),
+    /// A page gets another general layout.
+    Adapt(u8, Layout),
+    /// A dense page is converted, to absorb its right neighbour.
+    Prepare(u8),
+    /// A page absorbs its right neighbour.
+    Merge(u8),
     /// A write is durable, and its client is told.
     Acknowledge(u8),
     /// A client calls a get of a key.
@@ -59,6 +74,9 @@ pub enum Action {
     /// Redo is complete. If a page of the index is lost, the store does not open.
     FinishRedo,
 }
+
+/// The names of all actions.
+pub const LABELS: &[&str] = <Action as strum::VariantNames>::VARIANTS;
 
 /// The seeded bugs. See the configurations of the same names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString)]
@@ -98,6 +116,16 @@ pub enum Bug {
     Overfills,
     /// A page is converted back whether or not the new record will fit.
     ConvertsInVain,
+    /// A page is converted back although the record that is replaced is too long for that.
+    ForgetsTheOld,
+    /// The right page of a split gets a layout that its records may not fit.
+    SuitsUnfit,
+    /// A dense page absorbs its neighbour, and its conversion is not logged.
+    MergeNotPrepared,
+    /// A page absorbs a neighbour whose records do not fit.
+    MergeUnfit,
+    /// The record of a merge lacks a record that moves.
+    MergeLogsTooLittle,
     /// The redo start moves past conversions that no page on the device has.
     CheckpointForgetsRelayouts,
     /// The redo start moves before the pages are durable.
@@ -116,12 +144,14 @@ pub struct LeafLayout {
     clients: Vec<Value>,
     /// In ascending order.
     keys: Vec<N>,
-    values: N,
+    values: V,
     pages: u8,
-    room: N,
-    key_size: N,
-    fence: N,
-    few: usize,
+    /// What pages take.
+    sizes: Arc<dyn Sizes>,
+    /// The bytes of each write's value.
+    lengths: Vec<N>,
+    /// The general layouts.
+    generals: Vec<Layout>,
     /// Whether dense pages are made, as the options of a life may say.
     choices: Vec<bool>,
     absent: Value,
@@ -130,11 +160,12 @@ pub struct LeafLayout {
     /// For each write, the set of its keys.
     plan: [Set; WRITES],
     deletes: Set,
-    shorts: Set,
     writers: Set,
     readers: Set,
     read_keys: Set,
     max_log: N,
+    adapts: bool,
+    merges: bool,
     max_crashes: N,
     max_restarts: N,
     invariants: Vec<&'static str>,
@@ -159,7 +190,8 @@ fn plan(config: &Config, keys: &[N]) -> Result<[Set; WRITES], ConfigError> {
     let mut plan = [0; WRITES];
     for member in numbers(config, "Plan", WRITES * KEYS)? {
         let key = keys.iter().position(|key| *key == member % 10);
-        let write = usize::from(member / 10).checked_sub(1);
+        let write = (member / 10) as usize;
+        let write = write.checked_sub(1);
         let keys = write.and_then(|write| plan.get_mut(write));
         let (Some(keys), Some(key)) = (keys, key) else {
             return Err(config.wrong("Plan", "expected 10 n + k for the n-th write and key k"));
@@ -169,10 +201,25 @@ fn plan(config: &Config, keys: &[N]) -> Result<[Set; WRITES], ConfigError> {
     Ok(plan)
 }
 
+/// The general layouts (`Generals`).
+fn generals(config: &Config) -> Result<Vec<Layout>, ConfigError> {
+    let members = config.members("Generals", Layout::GENERALS.len())?;
+    let layout = |member: &Value| {
+        let mut all = Layout::GENERALS.into_iter();
+        let known = all.find(|layout| Value::variant(*layout) == *member);
+        known.ok_or_else(|| config.wrong("Generals", "expected \"general\" or \"other\""))
+    };
+    members.iter().map(layout).collect()
+}
+
 impl LeafLayout {
     fn initial(&self) -> State {
-        let (least, most) = (self.keys[0], self.keys[self.keys.len() - 1]);
-        State::initial(least, most + 1, self.choices.contains(&true))
+        State::initial(self.keys[0], self.top(), self.choices.contains(&true))
+    }
+
+    /// `Top`: behind the last key.
+    fn top(&self) -> N {
+        self.keys[self.keys.len() - 1] + 1
     }
 }
 
@@ -187,6 +234,8 @@ impl Mirror for LeafLayout {
                 "MayGet",
                 "MayWrite",
                 "MayLayOut",
+                "MayAdapt",
+                "MayMerge",
                 "MayCrash",
                 "MayRestart",
             ],
@@ -204,26 +253,37 @@ impl Mirror for LeafLayout {
         };
         // Each split, and each write, is one record more.
         let most = LOG - WRITES - PAGES + 1;
+        let shorts: Set = subset(config, "Shorts", &writes)?;
+        let lengths = (0..values).map(|write| if shorts >> write & 1 == 1 { 2 } else { 3 });
+        let sizes = Bounded {
+            least: keys[0],
+            top: keys[keys.len() - 1] + 1,
+            room: N::from(config.int("Room", u8::MAX)?),
+            key_size: N::from(config.int("KeySize", u8::MAX)?),
+            fence: N::from(config.int("Fence", u8::MAX)?),
+            few: config.int("Few", u8::MAX)?.into(),
+            fenced: config.overrides.contains_key("RoomIn"),
+        };
         Ok(Self {
             plan: plan(config, &keys)?,
-            values: values as N,
+            values: values as V,
             pages: pages as u8,
-            room: config.int("Room", u8::MAX)?,
-            key_size: config.int("KeySize", u8::MAX)?,
-            fence: config.int("Fence", u8::MAX)?,
-            few: config.int("Few", u8::MAX)?.into(),
+            sizes: Arc::new(sizes),
+            lengths: lengths.collect(),
+            generals: generals(config)?,
             choices: choices.iter().map(choice).collect::<Result<_, _>>()?,
             absent: config.constant_value("Absent")?.clone(),
             pending: config.constant_value("Pending")?.clone(),
             bug: named(config, "Bug")?,
             deletes: subset(config, "Deletes", &writes)?,
-            shorts: subset(config, "Shorts", &writes)?,
             writers: subset(config, "Writers", &clients)?,
             readers: subset(config, "Readers", &clients)?,
             read_keys: subset(config, "ReadKeys", &named_keys)?,
-            max_log: config.int("MaxLog", most as u8)?,
-            max_crashes: config.int("MaxCrashes", u8::MAX)?,
-            max_restarts: config.int("MaxRestarts", u8::MAX)?,
+            max_log: N::from(config.int("MaxLog", most as u8)?),
+            adapts: config.bool("Adapts")?,
+            merges: config.bool("Merges")?,
+            max_crashes: N::from(config.int("MaxCrashes", u8::MAX)?),
+            max_restarts: N::from(config.int("MaxRestarts", u8::MAX)?),
             invariants: listed(config, &INVARIANTS)?,
             clients,
             keys,

@@ -1,6 +1,7 @@
 //! What a page takes, what a change makes of it, and what to do with one that refuses a record.
 
 use super::room::{KEYS, N};
+use super::sizes::Fences;
 use super::state::{ABSENT, CUT, Content, Layout, Leaf, Map, Record, State, count};
 use super::{Bug, LeafLayout};
 
@@ -24,26 +25,25 @@ impl LeafLayout {
     pub(super) fn length(&self, value: Content) -> N {
         match value {
             CUT => 3,
-            _ if self.shorts >> (value - 1) & 1 == 1 => 2,
-            _ => 3,
+            _ => self.lengths[value as usize - 1],
         }
     }
 
-    pub(super) fn fits_general(&self, map: &Map) -> bool {
+    /// `Bytes` of all records of a map.
+    fn bytes(&self, map: &Map, beside: N) -> usize {
         let bytes = self
             .keys_in(map)
-            .map(|(k, _)| self.key_size + self.length(map[k]));
-        bytes.sum::<N>() <= self.room
+            .map(|(k, _)| beside as usize + self.length(map[k]) as usize);
+        bytes.sum()
     }
 
-    /// `Places`: the number of places of a dense page.
-    fn places(&self, lower: N, len: N) -> N {
-        let fence = if lower == self.keys[0] { 0 } else { self.fence };
-        (self.room - fence) / len
+    pub(super) fn fits_general(&self, layout: Layout, map: &Map, fences: Fences) -> bool {
+        let beside = self.sizes.beside(layout, fences);
+        self.bytes(map, beside) <= self.sizes.room(layout, fences, count(map)) as usize
     }
 
     fn end_of_places(&self, lower: N, len: N) -> N {
-        lower + self.places(lower, len)
+        lower + self.sizes.places(lower, len)
     }
 
     fn length_in(&self, map: &Map) -> N {
@@ -61,10 +61,10 @@ impl LeafLayout {
         count(map) > 0 && self.keys_in(map).all(|at| self.is_like(map, lower, at))
     }
 
-    pub(super) fn fits(&self, layout: Layout, map: &Map, lower: N) -> bool {
+    pub(super) fn fits(&self, layout: Layout, map: &Map, fences: Fences) -> bool {
         match layout {
-            Layout::Dense => self.fits_dense(map, lower),
-            _ => self.fits_general(map),
+            Layout::Dense => self.fits_dense(map, fences.0),
+            _ => self.fits_general(layout, map, fences),
         }
     }
 
@@ -110,7 +110,10 @@ impl LeafLayout {
                 (self.length(value) == page.len || self.bug == Bug::CutsValue)
                     && (self.has_place(page, key) || self.bug == Bug::PlaceWraps)
             }
-            _ => self.fits_general(&self.with(&page.map, key, value)) || self.bug == Bug::Overfills,
+            layout => {
+                let with = self.with(&page.map, key, value);
+                self.fits_general(layout, &with, page.fences()) || self.bug == Bug::Overfills
+            }
         };
         page.covers(key) && fits()
     }
@@ -122,7 +125,7 @@ impl LeafLayout {
             return *page;
         }
         let place = match dense && self.bug == Bug::PlaceWraps {
-            true => page.lower + (key - page.lower) % self.places(page.lower, page.len),
+            true => page.lower + (key - page.lower) % self.sizes.places(page.lower, page.len),
             false => key,
         };
         let cuts = dense && self.bug == Bug::CutsValue && value != ABSENT;
@@ -135,7 +138,7 @@ impl LeafLayout {
     }
 
     pub(super) fn can_be(&self, page: &Leaf, layout: Layout) -> bool {
-        let fits = page.layout == layout || self.fits(layout, &page.map, page.lower);
+        let fits = page.layout == layout || self.fits(layout, &page.map, page.fences());
         page.is_there() && (fits || self.bug == Bug::ConversionDropsRecord)
     }
 
@@ -186,23 +189,66 @@ impl LeafLayout {
         }
     }
 
-    /// `Middle`: where a page is split at the median. 0 if it has too few records.
-    fn middle(&self, page: &Leaf) -> N {
-        match count(&page.map) {
-            0 | 1 => 0,
-            n => self.keys_in(&page.map).nth(n / 2).map_or(0, |(_, key)| key),
+    /// `Near`: the number of records left of a split at the median.
+    fn near(&self, map: &Map, n: usize) -> usize {
+        let keys: Vec<N> = self.keys_in(map).map(|(_, key)| key).collect();
+        self.sizes.near(&keys, n)
+    }
+
+    /// `Before`: the fence before the key that `n` keys of a map are smaller than.
+    fn before(&self, map: &Map, n: usize) -> N {
+        let mut keys = self.keys_in(map).map(|(_, key)| key).skip(n - 1);
+        match (keys.next(), keys.next()) {
+            (Some(left), Some(right)) => self.sizes.separator(left, right),
+            _ => 0,
         }
+    }
+
+    /// `ByteMedian`: the number of records left of the boundary at which the bytes on both sides
+    /// differ least.
+    fn byte_median(&self, page: &Leaf) -> usize {
+        let beside = self.sizes.beside(page.layout, page.fences()) as usize;
+        let of = |(k, _): (usize, N)| beside + self.length(page.map[k]) as usize;
+        let total: usize = self.keys_in(&page.map).map(of).sum();
+        let mut left = 0;
+        for (n, record) in self.keys_in(&page.map).enumerate() {
+            let more = left + of(record);
+            if 2 * more > total {
+                let closer = if total - 2 * left <= 2 * more - total {
+                    n
+                } else {
+                    n + 1
+                };
+                return closer.clamp(1, count(&page.map) - 1);
+            }
+            left = more;
+        }
+        count(&page.map) - 1
+    }
+
+    /// `Middle`: where a page is split at the median. 0 if it has too few records.
+    pub(super) fn middle(&self, page: &Leaf) -> N {
+        let median = match count(&page.map) {
+            0 | 1 => return 0,
+            n if page.layout == Layout::Dense => n / 2,
+            _ => self.byte_median(page),
+        };
+        self.before(&page.map, self.near(&page.map, median))
     }
 
     /// `SplitOfDense`: where a dense page is split so that both sides fit.
     fn split_of_dense(&self, page: &Leaf) -> Remedy {
         let records = count(&page.map);
-        let keys = self.keys_in(&page.map).map(|(_, key)| key);
-        let behind = keys.skip((records / 2).max(1));
-        let mut splits = behind.flat_map(|key| [(key, Layout::Dense), (key, Layout::General)]);
-        let possible = splits.find(|(key, layout)| {
-            let right = self.sides(&page.map, *key).1;
-            self.fits(*layout, &right, *key)
+        let middle = if records > 1 {
+            self.near(&page.map, records / 2)
+        } else {
+            0
+        };
+        let behind = (middle.max(1)..records).map(|n| self.before(&page.map, n));
+        let mut splits = behind.flat_map(|at| [(at, Layout::Dense), (at, Layout::General)]);
+        let possible = splits.find(|(at, layout)| {
+            let right = self.sides(&page.map, *at).1;
+            self.fits(*layout, &right, (*at, page.upper))
         });
         match possible {
             Some((key, layout)) if self.bug != Bug::SplitUnfit => Remedy::Split(key, layout),
@@ -213,19 +259,38 @@ impl LeafLayout {
     /// `Partition`: where a page is split so that its left side can become dense. 0 if it cannot.
     fn partition(&self, page: &Leaf) -> N {
         let records = count(&page.map);
-        let like = |at: &(usize, N)| self.is_like(&page.map, page.lower, *at);
+        let len = self.length_in(&page.map);
+        let like = |(k, key): &(usize, N)| {
+            let end = || self.sizes.end_of_partition(page.lower, len);
+            self.length(page.map[*k]) == len && *key < end()
+        };
         let mut keys = self.keys_in(&page.map).enumerate();
         match keys.find(|(_, at)| !like(at)) {
             Some((left, (_, first))) if records > 1 && left > 0 && left >= records / 2 => {
-                first.min(self.end_of_places(page.lower, self.length_in(&page.map)))
+                let len = self.length_in(&page.map);
+                match self.sizes.end_of_partition(page.lower, len) {
+                    end if end <= first => end,
+                    _ => self.before(&page.map, left),
+                }
             }
             _ => 0,
         }
     }
 
+    /// `FitsBack`.
+    fn fits_back(&self, map: &Map, page: &Leaf) -> bool {
+        self.fits_general(Layout::General, map, page.fences())
+    }
+
     fn would_fit(&self, page: &Leaf, key: N, value: Content) -> bool {
-        let with = self.with(&page.map, key, value);
-        self.fits_general(&with) || self.bug == Bug::ConversionDropsRecord
+        let old = self.fits_back(&page.map, page) || self.bug == Bug::ForgetsTheOld;
+        let new = || self.fits_back(&self.with(&page.map, key, value), page);
+        old && new() || self.bug == Bug::ConversionDropsRecord
+    }
+
+    fn is_nearly_empty(&self, page: &Leaf) -> bool {
+        let records = count(&page.map);
+        self.sizes.is_nearly_empty(records, page.len, page.fences())
     }
 
     /// `Remedy`, in a life whose options allow dense pages or not.
@@ -234,12 +299,13 @@ impl LeafLayout {
             return self.remedy_for_dense(page, key, value);
         }
         let alike = count(&page.map) > 0 && self.length(value) == self.length_in(&page.map);
-        if allows && alike && self.can_be(page, Layout::Dense) {
+        let may = allows && page.layout == Layout::General;
+        if may && alike && self.can_be(page, Layout::Dense) {
             return Remedy::Relayout(Layout::Dense);
         }
         match self.partition(page) {
-            at if allows && at > 0 => Remedy::Split(at, Layout::General),
-            _ => Remedy::Split(self.middle(page), Layout::General),
+            at if allows && at > 0 => Remedy::Split(at, page.layout),
+            _ => Remedy::Split(self.middle(page), page.layout),
         }
     }
 
@@ -247,8 +313,8 @@ impl LeafLayout {
         let end = self.end_of_places(page.lower, page.len);
         let would_fit = self.would_fit(page, key, value);
         if end < page.upper && key >= end {
-            let in_vain = self.bug == Bug::ConvertsInVain && self.fits_general(&page.map);
-            return match count(&page.map) <= self.few && (would_fit || in_vain) {
+            let in_vain = self.bug == Bug::ConvertsInVain && self.fits_back(&page.map, page);
+            return match self.is_nearly_empty(page) && (would_fit || in_vain) {
                 true => Remedy::Relayout(Layout::General),
                 false => Remedy::Split(end, Layout::General),
             };
@@ -256,6 +322,43 @@ impl LeafLayout {
         match would_fit {
             true => Remedy::Relayout(Layout::General),
             false => self.split_of_dense(page),
+        }
+    }
+
+    /// `RightLayouts`: the layouts that the right page of a split may get.
+    pub(super) fn right_layouts(&self, page: &Leaf, at: N, layout: Layout) -> Vec<Layout> {
+        let general = layout.is_general() && page.layout.is_general();
+        let right = self.sides(&page.map, at).1;
+        let suits = |other: Layout| {
+            let fits = || self.fits_general(other, &right, (at, page.upper));
+            general && (fits() || self.bug == Bug::SuitsUnfit)
+        };
+        let all = self.generals.iter().copied();
+        let others = all.filter(|other| *other != layout && suits(*other));
+        std::iter::once(layout).chain(others).collect()
+    }
+
+    /// `Together`: the records of two pages.
+    pub(super) fn together(map: &Map, other: &Map) -> Map {
+        Map(std::array::from_fn(|k| {
+            if other[k] == ABSENT { map[k] } else { other[k] }
+        }))
+    }
+
+    /// `CanAbsorb`: whether a page can take the records and the upper fence of its neighbour.
+    fn can_absorb(&self, page: &Leaf, record: &Record) -> bool {
+        let both = Self::together(&page.map, &record.map);
+        page.layout.is_general()
+            && page.upper == record.key
+            && self.fits_general(page.layout, &both, (page.lower, record.upper))
+    }
+
+    /// `Absorbed`.
+    pub(super) fn absorbed(page: &Leaf, map: &Map, upper: N) -> Leaf {
+        Leaf {
+            upper,
+            map: Self::together(&page.map, map),
+            ..*page
         }
     }
 
@@ -287,30 +390,34 @@ impl LeafLayout {
                 } else {
                     record.layout
                 };
-                match self.fits(layout, &record.map, record.key) {
+                match self.fits(layout, &record.map, (record.key, record.upper)) {
                     true => self.built(layout, record.map, record.key, record.upper),
                     false => Leaf::lost(),
                 }
             }
+            _ if record.ends(p) => Leaf::default(),
             Is::Put => self.redone_put(s, page, record.key, record.value),
             Is::Relayout if self.can_be(page, record.layout) => self.relaid(page, record.layout),
             Is::Split if page.covers(record.key) => self.truncated(page, record.key),
-            Is::Relayout | Is::Split => Leaf::lost(),
+            Is::Merge if self.can_absorb(page, record) => {
+                Self::absorbed(page, &record.map, record.upper)
+            }
+            Is::Relayout | Is::Split | Is::Merge => Leaf::lost(),
         }
     }
 
     /// `Redone`: a page after redo of record `n`.
     pub(super) fn redone(&self, s: &State, p: u8, page: &Leaf, n: N) -> Leaf {
         use super::state::Is;
-        let record = &s.log[usize::from(n) - 1];
+        let record = &s.log[n as usize - 1];
         let has = page.lsn >= n && self.bug != Bug::RedoIgnoresPageLsn;
         let skips = record.is == Is::Relayout && self.bug == Bug::RedoSkipsRelayouts;
-        let lost = *page == Leaf::lost() && !record.builds(p);
+        let lost = *page == Leaf::lost() && !record.builds(p) && !record.ends(p);
         if !record.names(p) || lost || has || skips {
             return *page;
         }
         match self.changed(s, p, page, record) {
-            lost if lost == Leaf::lost() => lost,
+            gone if !gone.is_there() => gone,
             after => after.stamped(n),
         }
     }

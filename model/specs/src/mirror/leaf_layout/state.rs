@@ -4,19 +4,43 @@
 //! are default, so that equal states are equal bytes. Clients and keys are numbered from 0, in the
 //! order of the keys; pages, values and LSNs from 1. Fences are keys themselves.
 
-use super::super::Phase as Ended;
+use std::ops::{Deref, DerefMut};
+
 use super::super::wal_recovery::Versions;
-use super::room::{CLIENTS, KEYS, LOG, N, PAGES, VERSIONS};
+use super::room::{CLIENTS, KEYS, LOG, N, PAGES, V, VERSIONS};
+use super::sizes::Fences;
+use crate::mirror::Phase as Ended;
 
 /// A value: 0 is `Absent`.
-pub(super) type Content = N;
+pub(super) type Content = V;
 pub(super) const ABSENT: Content = 0;
-pub(super) const PENDING: Content = N::MAX;
+pub(super) const PENDING: Content = V::MAX;
 /// What is left of a value that was cut.
-pub(super) const CUT: Content = N::MAX - 1;
+pub(super) const CUT: Content = V::MAX - 1;
 
-/// The records of a page.
-pub(super) type Map = [Content; KEYS];
+/// The records of a page: the value of each key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Map(pub(super) [Content; KEYS]);
+
+impl Default for Map {
+    fn default() -> Self {
+        Map([ABSENT; KEYS])
+    }
+}
+
+impl Deref for Map {
+    type Target = [Content; KEYS];
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl DerefMut for Map {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
+    }
+}
 
 /// The layout of a page, or that there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, strum::IntoStaticStr)]
@@ -29,8 +53,19 @@ pub enum Layout {
     Lost,
     /// Any records, as long as their bytes fit.
     General,
+    /// The same in another way, in which records take more or less.
+    Other,
     /// A place for each key from the lower fence on, for values of one length.
     Dense,
+}
+
+impl Layout {
+    /// The general layouts that a page may have, all of them.
+    pub(super) const GENERALS: [Layout; 2] = [Layout::General, Layout::Other];
+
+    pub(super) fn is_general(self) -> bool {
+        Layout::GENERALS.contains(&self)
+    }
 }
 
 /// A leaf page. The default is `Gone`.
@@ -55,7 +90,11 @@ impl Leaf {
     }
 
     pub(super) fn is_there(&self) -> bool {
-        matches!(self.layout, Layout::General | Layout::Dense)
+        self.layout.is_general() || self.layout == Layout::Dense
+    }
+
+    pub(super) fn fences(&self) -> Fences {
+        (self.lower, self.upper)
     }
 
     /// Whether the page covers a key (`Covers`).
@@ -85,6 +124,8 @@ pub enum Is {
     Relayout,
     /// A split.
     Split,
+    /// A merge.
+    Merge,
 }
 
 /// A record of the log (`Entry`).
@@ -92,11 +133,12 @@ pub enum Is {
 pub struct Record {
     pub(super) is: Is,
     pub(super) page: u8,
-    /// The key of a put; where a split is made. 0 if there is none.
+    /// The key of a put; where a split is made; the lower fence of the page that a merge ends. 0 if
+    /// there is none.
     pub(super) key: N,
     pub(super) value: Content,
     pub(super) layout: Layout,
-    /// The page that a split makes. 0 if there is none.
+    /// The page that a split makes, or that a merge ends. 0 if there is none.
     pub(super) right: u8,
     pub(super) upper: N,
     pub(super) map: Map,
@@ -108,9 +150,14 @@ impl Record {
         self.is == Is::Split && self.right == page
     }
 
+    /// Whether the page is merged away (`Ends`).
+    pub(super) fn ends(&self, page: u8) -> bool {
+        self.is == Is::Merge && self.right == page
+    }
+
     /// Whether the record changes the page (`Names`).
     pub(super) fn names(&self, page: u8) -> bool {
-        self.page == page || self.builds(page)
+        self.page == page || self.builds(page) || self.ends(page)
     }
 }
 
@@ -202,7 +249,8 @@ impl State {
 
     /// The log's first `n` records, with their LSNs.
     pub(super) fn first(&self, n: N) -> impl DoubleEndedIterator<Item = (N, &Record)> {
-        (1..=n).zip(&self.log[..usize::from(n)])
+        let records = self.log[..n as usize].iter().enumerate();
+        records.map(|(i, record)| (i as N + 1, record))
     }
 
     pub(super) fn page(&self, page: u8) -> &Leaf {
@@ -223,7 +271,7 @@ impl State {
     }
 
     pub(super) fn append(&mut self, record: Record) -> N {
-        self.log[usize::from(self.log_len)] = record;
+        self.log[self.log_len as usize] = record;
         self.log_len += 1;
         self.log_len
     }
@@ -238,7 +286,8 @@ impl State {
     /// `LayoutAt`: a page's layout after the first `n` records.
     pub(super) fn layout_at(&self, page: u8, n: N) -> Layout {
         let mut records = self.first(n).rev().map(|(_, record)| record);
-        let last = records.find(|r| r.builds(page) || r.is == Is::Relayout && r.page == page);
+        let last = records
+            .find(|r| r.builds(page) || r.ends(page) || r.is == Is::Relayout && r.page == page);
         match last {
             Some(record) => record.layout,
             None if page == 1 => Layout::General,
@@ -250,8 +299,24 @@ impl State {
     pub(super) fn owner(&self, key: N, n: N) -> u8 {
         self.first(n).fold(1, |page, (_, record)| {
             let moves = record.is == Is::Split && record.page == page && key >= record.key;
-            if moves { record.right } else { page }
+            match moves {
+                true => record.right,
+                false if record.ends(page) => record.page,
+                false => page,
+            }
         })
+    }
+
+    /// `HasEnded`: a crash cannot undo that the page was merged away.
+    pub(super) fn has_ended(&self, page: u8) -> bool {
+        self.first(self.durable)
+            .any(|(_, record)| record.ends(page))
+    }
+
+    /// `IsLive`: the page is in the index.
+    pub(super) fn is_live(&self, page: u8) -> bool {
+        let leaf = self.page(page);
+        leaf.is_there() && self.owner(leaf.lower, self.log_len) == page
     }
 
     /// `Fresh`: the page that the next split makes.

@@ -3,12 +3,12 @@
 //! [`LeafLayout::enabled`] contains the guards, [`LeafLayout::take`] the effects. An action is taken
 //! only if it is enabled.
 
-use super::super::Phase as Ended;
 use super::super::wal_recovery::Versions;
 use super::pages::Remedy;
 use super::room::{N, Set};
-use super::state::{ABSENT, Call, Content, Is, Leaf, PENDING, Phase, Record, State, UP};
+use super::state::{ABSENT, Call, Content, Is, Layout, Leaf, PENDING, Phase, Record, State, UP};
 use super::{Action, Bug, LeafLayout};
+use crate::mirror::Phase as Ended;
 
 fn has(set: Set, member: u8) -> bool {
     set.checked_shr(member.into()).unwrap_or(0) & 1 == 1
@@ -16,28 +16,38 @@ fn has(set: Set, member: u8) -> bool {
 
 impl LeafLayout {
     pub(super) fn enabled(&self, s: &State, actions: &mut Vec<Action>) {
+        self.enabled_but_crashes(s, actions);
+        self.ends(s, actions);
+    }
+
+    pub(super) fn enabled_but_crashes(&self, s: &State, actions: &mut Vec<Action>) {
         for c in 0..self.clients.len() as u8 {
             self.client_steps(s, c, actions);
         }
         if s.is_up() && s.durable < s.log_len {
             actions.push(Action::CommitLog);
         }
-        let dirty = |p: &u8| {
-            let leaf = s.page(*p);
-            let may = leaf.lsn <= s.durable || self.bug == Bug::PageBeforeLog;
-            may && leaf.is_there() && s.images(*p).last() != Some(leaf)
-        };
-        actions.extend((1..=self.pages).filter(dirty).map(Action::WritePage));
+        let dirty = (1..=self.pages).filter(|p| self.may_write(s, *p));
+        actions.extend(dirty.map(Action::WritePage));
+        if s.is_up() {
+            (1..=self.pages).for_each(|p| self.page_steps(s, p, actions));
+        }
         if s.is_up() && s.redo_start < self.swept(s) {
             actions.push(Action::Checkpoint);
         }
-        self.ends(s, actions);
         if s.recovers() {
             self.recovery_steps(s, actions);
         }
     }
 
-    fn client_steps(&self, s: &State, c: u8, actions: &mut Vec<Action>) {
+    /// Whether a page is dirty, and the log durable up to its last change.
+    pub(super) fn may_write(&self, s: &State, p: u8) -> bool {
+        let leaf = s.page(p);
+        let may = leaf.lsn <= s.durable || self.bug == Bug::PageBeforeLog;
+        may && leaf.is_there() && s.images(p).last() != Some(leaf)
+    }
+
+    pub(super) fn client_steps(&self, s: &State, c: u8, actions: &mut Vec<Action>) {
         match s.call[usize::from(c)] {
             Call::Idle if s.is_up() => self.calls(s, c, actions),
             Call::Write { key, value, lsn: 0 } if s.is_up() => {
@@ -48,7 +58,11 @@ impl LeafLayout {
                         Remedy::Relayout(_) if s.log_len >= self.max_log => return,
                         Remedy::Relayout(_) => Action::LayOut(c),
                         Remedy::Split(..) if s.fresh() > self.pages => return,
-                        Remedy::Split(..) => Action::Divide(c),
+                        Remedy::Split(at, layout) => {
+                            let layouts = self.right_layouts(leaf, at, layout).into_iter();
+                            actions.extend(layouts.map(|layout| Action::Divide(c, layout)));
+                            return;
+                        }
                     },
                 });
             }
@@ -63,10 +77,58 @@ impl LeafLayout {
         }
     }
 
+    /// Conversions and merges that no write asks for.
+    pub(super) fn page_steps(&self, s: &State, p: u8, actions: &mut Vec<Action>) {
+        let leaf = s.page(p);
+        let may = s.log_len < self.max_log && s.is_live(p);
+        if may && self.adapts && leaf.layout.is_general() {
+            let fits = |layout| self.fits_general(layout, &leaf.map, leaf.fences());
+            let others = self.generals.iter().copied();
+            let others = others.filter(|layout| *layout != leaf.layout && fits(*layout));
+            actions.extend(others.map(|layout| Action::Adapt(p, layout)));
+        }
+        if !may || !self.merges {
+            return;
+        }
+        if leaf.layout == Layout::Dense
+            && self.can_be(leaf, Layout::General)
+            && self.fit_together(s, Layout::General, p)
+        {
+            actions.push(Action::Prepare(p));
+        }
+        let unprepared = self.bug == Bug::MergeNotPrepared && leaf.layout == Layout::Dense;
+        let layout = if unprepared {
+            Layout::General
+        } else {
+            leaf.layout
+        };
+        if layout.is_general()
+            && self.right_neighbour(s, p).is_some()
+            && (self.fit_together(s, layout, p) || self.bug == Bug::MergeUnfit)
+        {
+            actions.push(Action::Merge(p));
+        }
+    }
+
+    /// The page to the right of a live one (`AreNeighbours`).
+    pub(super) fn right_neighbour(&self, s: &State, p: u8) -> Option<u8> {
+        let upper = s.page(p).upper;
+        (upper < self.top()).then(|| s.owner(upper, s.log_len))
+    }
+
+    /// `FitTogether`, with the right neighbour.
+    fn fit_together(&self, s: &State, layout: Layout, p: u8) -> bool {
+        self.right_neighbour(s, p).is_some_and(|q| {
+            let (left, right) = (s.page(p), s.page(q));
+            let both = Self::together(&left.map, &right.map);
+            self.fits_general(layout, &both, (left.lower, right.upper))
+        })
+    }
+
     fn calls(&self, s: &State, c: u8, actions: &mut Vec<Action>) {
         let keys = 0..self.keys.len() as u8;
-        if has(self.writers, c) && s.asked < self.values {
-            let plan = self.plan[usize::from(s.asked)];
+        if has(self.writers, c) && s.asked < N::from(self.values) {
+            let plan = self.plan[s.asked as usize];
             let may = keys.clone().filter(|k| has(plan, *k));
             actions.extend(may.map(|k| Action::CallWrite(c, k)));
         }
@@ -91,7 +153,7 @@ impl LeafLayout {
         }
     }
 
-    fn recovery_steps(&self, s: &State, actions: &mut Vec<Action>) {
+    pub(super) fn recovery_steps(&self, s: &State, actions: &mut Vec<Action>) {
         if s.redone < s.log_len {
             actions.push(Action::RedoRecord);
         }
@@ -101,18 +163,18 @@ impl LeafLayout {
     }
 
     /// The page of a key, given by its number, the key, and the leaf.
-    fn leaf_of<'a>(&self, s: &'a State, key: u8) -> (u8, N, &'a Leaf) {
+    pub(super) fn leaf_of<'a>(&self, s: &'a State, key: u8) -> (u8, N, &'a Leaf) {
         let key = self.keys[usize::from(key)];
         let page = s.owner(key, s.log_len);
         (page, key, s.page(page))
     }
 
     /// `Swept`: the latest position from which redo may begin.
-    fn swept(&self, s: &State) -> N {
+    pub(super) fn swept(&self, s: &State) -> N {
         let stored = |p: u8| s.images(p).last().map_or(0, |image| image.lsn);
         let missing = |n: N, record: &Record| {
             let forgets = self.bug == Bug::CheckpointForgetsRelayouts;
-            let lacks = |p| record.names(p) && stored(p) < n;
+            let lacks = |p| record.names(p) && stored(p) < n && !s.has_ended(p);
             (1..=self.pages).any(lacks) && !(forgets && record.is == Is::Relayout)
         };
         let durable = s.first(s.durable);
@@ -125,15 +187,18 @@ impl LeafLayout {
         match action {
             Action::CallWrite(c, key) => {
                 s.asked += 1;
-                let value = match has(self.deletes, s.asked - 1) {
+                let value = match has(self.deletes, (s.asked - 1) as u8) {
                     true => ABSENT,
-                    false => s.asked,
+                    false => s.asked as Content,
                 };
                 s.call[usize::from(c)] = Call::Write { key, value, lsn: 0 };
             }
             Action::ChangeLeaf(c) => self.change_leaf(s, c),
             Action::LayOut(c) => self.lay_out(s, c),
-            Action::Divide(c) => self.divide(s, c),
+            Action::Divide(c, layout) => self.divide(s, c, layout),
+            Action::Adapt(p, layout) => self.converts(s, p, layout),
+            Action::Prepare(p) => self.converts(s, p, Layout::General),
+            Action::Merge(p) => self.merge(s, p),
             Action::Acknowledge(c) | Action::AnswerGet(c) => s.call[usize::from(c)] = Call::Idle,
             Action::CallGet(c, key) => {
                 s.call[usize::from(c)] = Call::Get { key, got: PENDING };
@@ -237,11 +302,50 @@ impl LeafLayout {
         };
     }
 
-    fn divide(&self, s: &mut State, c: u8) {
+    /// `Converts`.
+    fn converts(&self, s: &mut State, p: u8, layout: Layout) {
+        let other = self.relaid(s.page(p), layout);
+        let n = s.append(Record {
+            is: Is::Relayout,
+            page: p,
+            layout,
+            ..Record::default()
+        });
+        *s.page_mut(p) = other.stamped(n);
+    }
+
+    fn merge(&self, s: &mut State, p: u8) {
+        let Some(q) = self.right_neighbour(s, p) else {
+            return;
+        };
+        let (left, right) = (*s.page(p), *s.page(q));
+        let too_little = self.bug == Bug::MergeLogsTooLittle;
+        let n = s.append(Record {
+            is: Is::Merge,
+            page: p,
+            key: right.lower,
+            right: q,
+            upper: right.upper,
+            map: if too_little {
+                self.without_first(&right.map)
+            } else {
+                right.map
+            },
+            ..Record::default()
+        });
+        let left = match left.layout.is_general() {
+            true => left,
+            false => self.relaid(&left, Layout::General),
+        };
+        *s.page_mut(p) = Self::absorbed(&left, &right.map, right.upper).stamped(n);
+        *s.page_mut(q) = Leaf::default();
+    }
+
+    fn divide(&self, s: &mut State, c: u8, layout: Layout) {
         let Some((page, key, leaf, value)) = self.write_of(s, c) else {
             return;
         };
-        let Remedy::Split(at, layout) = self.remedy(s.allows, &leaf, key, value) else {
+        let Remedy::Split(at, _) = self.remedy(s.allows, &leaf, key, value) else {
             return;
         };
         let moved = self.sides(&leaf.map, at).1;
@@ -284,9 +388,9 @@ fn wait(call: &mut Call, n: N) {
 }
 
 /// Ends a life, with `n` records in the log: memory is lost, and the pages are read again.
-fn end(s: &mut State, n: N, how: Ended, allows: bool) {
+pub(super) fn end(s: &mut State, n: N, how: Ended, allows: bool) {
     s.leaf = s.leaf_dev.map(|place| place.newest());
-    s.log[usize::from(n)..].fill(Record::default());
+    s.log[n as usize..].fill(Record::default());
     s.log_len = n;
     s.call.fill(Call::Idle);
     s.allows = allows;
