@@ -12,11 +12,12 @@ use treering_specs::check::suite::SuiteError;
 use treering_specs::conformance::cover::{self, Cover};
 use treering_specs::conformance::refused::Refusal;
 use treering_specs::conformance::situations::{self, Situations};
-use treering_specs::conformance::{cow, leaf, lodge, mini, redo, ring, shadow, snapshot};
+use treering_specs::conformance::{cow, layout, leaf, lodge, mini, redo, ring, shadow, snapshot};
 use treering_specs::mirror::circular_buffer::CircularBuffer;
 use treering_specs::mirror::copy_on_write::CopyOnWrite;
 use treering_specs::mirror::index_snapshot::IndexSnapshot;
 use treering_specs::mirror::leaf_buffering::LeafBuffering;
+use treering_specs::mirror::leaf_layout::LeafLayout;
 use treering_specs::mirror::mini_page::MiniPage;
 use treering_specs::mirror::page_shadowing::PageShadowing;
 use treering_specs::mirror::redo_log::RedoLog;
@@ -29,11 +30,12 @@ use crate::output::{self, Output, say};
 use crate::specs::specs_folder;
 
 /// The specs whose code the engine contains.
-const WITH_ENGINE: [&str; 9] = [
+const WITH_ENGINE: [&str; 10] = [
     CircularBuffer::SPEC,
     CopyOnWrite::SPEC,
     IndexSnapshot::SPEC,
     LeafBuffering::SPEC,
+    LeafLayout::SPEC,
     MiniPage::SPEC,
     PageShadowing::SPEC,
     RedoLog::SPEC,
@@ -72,10 +74,11 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
         if !(args.specs.is_empty() || args.specs.iter().any(|name| name == spec)) {
             continue;
         }
-        let model = (models.iter()).find(|model| model.spec == spec && model.name == "smoke");
-        let model = model
-            .ok_or_else(|| Failure::cannot_run(format!("the smoke model of {spec} is missing")))?;
-        let outcome = against(spec, model, args.budget.map(Duration::from_nanos))?;
+        let budget = args.budget.map(Duration::from_nanos);
+        let outcome = match spec == LeafLayout::SPEC {
+            true => against_layouts(&models, budget)?,
+            false => against(spec, named(&models, spec, "smoke")?, budget)?,
+        };
         if json != Some(Output::Stdout) {
             say(outcome.text.as_bytes())?;
         }
@@ -93,6 +96,27 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
         }))?)?;
     }
     failed.map_or(Ok(()), Err)
+}
+
+fn named<'m>(
+    models: &'m [BoundedModel],
+    spec: &str,
+    name: &str,
+) -> Result<&'m BoundedModel, Failure> {
+    let mut of = models.iter().filter(|model| model.spec == spec);
+    let missing = || Failure::cannot_run(format!("the {name} model of {spec} is missing"));
+    of.find(|model| model.name == name).ok_or_else(missing)
+}
+
+/// The steps of `LeafLayout` are those of several small models.
+fn against_layouts(models: &[BoundedModel], budget: Option<Duration>) -> Result<Outcome, Failure> {
+    let spec = LeafLayout::SPEC;
+    let mirrors = layout::cover::MODELS.map(|name| mirror(named(models, spec, name)?));
+    let mirrors: Vec<LeafLayout> = mirrors.into_iter().collect::<Result<_, _>>()?;
+    let cover = layout::cover::run(&mirrors, SEED, budget.unwrap_or(EPISODES));
+    let cover = cover.map_err(|e| failure::engine("a store", e))?;
+    let never = cover.never(&[]);
+    Ok(heard(spec, &cover, never, layout::cover::why_not))
 }
 
 fn against(spec: &str, model: &BoundedModel, budget: Option<Duration>) -> Result<Outcome, Failure> {

@@ -17,8 +17,9 @@
 //!
 //! A store with page shadowing has a protocol of its own, `specs/page_shadowing`, with its own
 //! events ([`Shadow`]). So has the copy-on-write store, `specs/copy_on_write` ([`Cow`]), the log's
-//! blocks, `specs/redo_log` ([`Redo`]), and the structure of the tree with the snapshot of its
-//! index, `specs/index_snapshot` ([`Snapshot`]).
+//! blocks, `specs/redo_log` ([`Redo`]), the structure of the tree with the snapshot of its index,
+//! `specs/index_snapshot` ([`Snapshot`]), and the layouts of leaves, `specs/leaf_layout`
+//! ([`Leaf`]).
 //!
 //! An observer is called under the latch or lock that orders the event among those that it could
 //! race with. So the order of calls is an order in which things happened. The observer must not
@@ -33,9 +34,11 @@
 //!
 //! Without an observer, the cost is one branch on a field that is never written.
 
+mod leaf;
 mod redo;
 mod snapshot;
 
+pub use self::leaf::{Leaf, record_sum};
 pub use self::redo::Redo;
 pub use self::snapshot::{Snapshot, chain_sum, fence_name};
 use crate::sync::Arc;
@@ -203,6 +206,8 @@ pub enum Event {
     Redo(Redo),
     /// A step of the tree's structure, or of the index snapshot.
     Snapshot(Snapshot),
+    /// A step of a leaf's layout.
+    Leaf(Leaf),
 }
 
 /// One step of a store with page shadowing.
@@ -292,8 +297,10 @@ pub enum Shadow {
 /// | event | action of the spec | emitted |
 /// |---|---|---|
 /// | [`WritesImage`](Cow::WritesImage) | `WriteImage` | before the write |
-/// | [`WritesTable`](Cow::WritesTable) | `NameImage`, `WriteTable`, part of `FreePage` | before the write, after the flush that precedes it |
-/// | [`TableWritten`](Cow::TableWritten) | `FinishTable` | after the flush, before the places left are trimmed |
+/// | [`WritesTable`](Cow::WritesTable) | `NameImage`, `WriteTable`, part of `FreePage` | before the
+/// write, after the flush that precedes it |
+/// | [`TableWritten`](Cow::TableWritten) | `FinishTable` | after the flush, before the places left
+/// are trimmed |
 ///
 /// They are reported under the store's write lock. The chunks of a snapshot share its places:
 /// [`Snapshot::WritesChunk`] is `WriteSnapshot`. The superblock's steps are those of [`Event`].

@@ -207,6 +207,22 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("dense-split-unfit", "store_layouts"),
     // The right side of a split gets the layout that suits the leaf, also if it does not fit.
     ("adaptive-split-unfit", "store_layouts"),
+    // A conversion is not logged; or does not raise the leaf's LSN; or loses a record.
+    ("relayout-not-logged", "mirror"),
+    ("relayout-keeps-lsn", "mirror"),
+    ("conversion-drops-record", "mirror"),
+    // A dense leaf absorbs its neighbour, and its conversion is not logged.
+    ("merge-not-prepared", "mirror"),
+    // The log record of a split has the layout of the left leaf, or redo builds the right one in
+    // the general layout.
+    ("split-logs-its-layout", "mirror"),
+    ("redo-builds-general", "mirror"),
+    // A dense leaf that is nearly empty is split behind its places; a partition ends before them.
+    ("dense-never-back", "mirror"),
+    ("partition-leaves-places", "mirror"),
+    // A delete does not free the place. A value that is too long is cut.
+    ("dense-delete-keeps-bit", "mirror"),
+    ("dense-cuts-value", "mirror"),
     // A leaf is split because of writers that waited long ago.
     ("contention-never-forgotten", "store_contention"),
     // The log record of a split lacks the record at the separator.

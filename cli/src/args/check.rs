@@ -62,13 +62,15 @@ pub(crate) struct CheckArgs {
     pub(crate) mutations: bool,
     /// Compare the engine with the mirror's small model. WalRecovery and CircularBuffer: drive the
     /// engine (log, pages, checkpoint and recovery; the ring) along every labelled edge that it can
-    /// take. LeafBuffering, SurrogateBuffer, MiniPage, PageShadowing, CopyOnWrite and RedoLog:
-    /// record episodes of the engine, and count in how many of the situations in which the graph's
-    /// edges begin the engine took the step. A situation is what the step depends on: the call, the
-    /// buffer, the leaf and the kind of word (LeafBuffering, SurrogateBuffer); the call and the
-    /// state of the mini-page, record and leaf (MiniPage); what is known about a page, in memory
-    /// and on the device (PageShadowing, CopyOnWrite); or the call, the blocks written, and why the
-    /// log ends where it does (RedoLog)
+    /// take. LeafBuffering, SurrogateBuffer, MiniPage, PageShadowing, CopyOnWrite, RedoLog,
+    /// IndexSnapshot and LeafLayout: record episodes of the engine, and count in how many of the
+    /// situations in which the graph's edges begin the engine took the step. A situation is what
+    /// the step depends on: the call, the buffer, the leaf and the kind of word (LeafBuffering,
+    /// SurrogateBuffer); the call and the state of the mini-page, record and leaf (MiniPage); what
+    /// is known about a page, in memory and on the device (PageShadowing, CopyOnWrite); the call,
+    /// the blocks written, and why the log ends where it does (RedoLog); the change of the
+    /// structure and the step of the checkpoint (IndexSnapshot); or the layout of a leaf, and why
+    /// it refuses a write (LeafLayout, in six small models together)
     #[arg(long, conflicts_with_all = ["only", "graph", "mutations", "record", "save_test"])]
     pub(crate) against_engine: bool,
     /// Make mutants of the protocols by machine: drop a condition, forget an assignment, and so on.

@@ -37,9 +37,10 @@ use crate::units;
     states that a power cut could leave, all of them or a sample, and from damage to pages and \
     their logs), concurrent (threads, judged for linearizability), events (the engine's protocol \
     steps, judged by the mirror of WalRecovery, and for pages in place the tree and the snapshot of \
-    its index by that of IndexSnapshot; those of shadowed pages by that of PageShadowing, and with \
-    them the blocks of their redo log by that of RedoLog; those of bf by the mirrors of MiniPage \
-    and CircularBuffer), damage (bit rot, lost and misdirected writes).\n\n\
+    its index by that of IndexSnapshot, and its leaves by that of LeafLayout; those of shadowed \
+    pages by that of PageShadowing, and with them the blocks of their redo log by that of RedoLog; \
+    those of bf by the mirrors of MiniPage and CircularBuffer), damage (bit rot, lost and \
+    misdirected writes).\n\n\
     An engine's name can be followed by options, each after a slash: per-commit, grouped, closes \
     (close the store when it is dropped), cramped (hardly any room), long-flush, file (on a \
     simulated file system that may write less than asked), 8k to 64k (page size); in persistent \

@@ -1,5 +1,5 @@
-//! Mode `events` on stores whose blocks are judged: shadowed pages, the redo log, and the tree with
-//! the snapshot of its index.
+//! Mode `events` on stores whose blocks are judged: shadowed pages, the redo log, the tree with the
+//! snapshot of its index, and the layouts of its leaves.
 
 use std::cell::OnceCell;
 use std::fmt::Debug;
@@ -8,7 +8,7 @@ use std::time::Instant;
 use treering_engine::Result as EngineResult;
 use treering_oracle::Engine;
 use treering_specs::conformance::refused::{Refusal, Report};
-use treering_specs::conformance::{Budget, Variant, redo, shadow, snapshot};
+use treering_specs::conformance::{Budget, Variant, layout, redo, shadow, snapshot};
 
 use super::judged::Judged;
 
@@ -18,6 +18,7 @@ pub(super) struct Stores {
     shadows: OnceCell<Vec<shadow::Setup>>,
     logs: OnceCell<Vec<redo::Setup>>,
     tree: OnceCell<snapshot::Setup>,
+    leaves: OnceCell<Vec<layout::Setup>>,
 }
 
 /// Returns the kept value, building it first if necessary.
@@ -107,4 +108,23 @@ pub(super) fn of_tree(
         Some(n) => format!("{part}, the episode of seed {seed}, which loses a write in {n}"),
     };
     Ok(Some(Judged::new(part, snapshot::taken(), report, what)))
+}
+
+/// Runs episodes of leaves that change their layout, if the store has its pages in place: what a
+/// page is on the device is read from its place.
+///
+/// # Errors
+/// As [`of_pages`].
+pub(super) fn of_leaves(
+    variant: Variant,
+    (seed, budget): (u64, Budget),
+    stores: &Stores,
+) -> EngineResult<Option<Judged>> {
+    if variant != Variant::InPlace {
+        return Ok(None);
+    }
+    let began = Instant::now();
+    let setups = kept(&stores.leaves, layout::setups)?;
+    let report = layout::run_on(setups, seed, budget.less(began.elapsed()))?;
+    Ok(Some(judged("leaf layouts", layout::taken(), report)))
 }

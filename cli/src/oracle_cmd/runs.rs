@@ -420,7 +420,12 @@ fn by_events(engine: &dyn Engine, plan: &Plan, stores: &Kept, row: &mut Row) {
         return;
     }
     if let Some(variant) = block_events::shadows(engine) {
-        by_events_of_blocks(variant, (plan.seed, half(budget)), &stores.blocks, row);
+        by_events_of_blocks(
+            variant,
+            (plan.seed, part_of(budget, 2)),
+            &stores.blocks,
+            row,
+        );
         row.elapsed = began.elapsed();
         return;
     }
@@ -432,8 +437,8 @@ fn by_events(engine: &dyn Engine, plan: &Plan, stores: &Kept, row: &mut Row) {
     let Some(variant) = variant(engine) else {
         return;
     };
-    let both = variant == Variant::InPlace;
-    let part = if both { half(budget) } else { budget };
+    let in_place = variant == Variant::InPlace;
+    let part = if in_place { part_of(budget, 3) } else { budget };
     let report =
         block_events::kept(&stores.setups, || events::setups(variant)).and_then(|setups| {
             let budget = part.less(began.elapsed());
@@ -478,6 +483,11 @@ fn by_events(engine: &dyn Engine, plan: &Plan, stores: &Kept, row: &mut Row) {
         note_judged(row, judged);
         row.elapsed = began.elapsed();
     }
+    if row.finding.is_none() {
+        let judged = block_events::of_leaves(variant, (plan.seed, part), &stores.blocks);
+        note_judged(row, judged);
+        row.elapsed = began.elapsed();
+    }
 }
 
 /// Adds what a part has done, if there is such a part.
@@ -494,8 +504,8 @@ fn note_judged(row: &mut Row, judged: treering_engine::Result<Option<Judged>>) {
     }
 }
 
-/// The budget of one of two parts: half of the time.
-fn half(budget: Budget) -> Budget {
+/// The budget of one of `parts`: its share of the time.
+fn part_of(budget: Budget, parts: u32) -> Budget {
     match budget {
         Budget::Within {
             episodes,
@@ -503,8 +513,8 @@ fn half(budget: Budget) -> Budget {
             at_most,
         } => Budget::Within {
             episodes,
-            begins_for: begins_for / 2,
-            at_most: at_most / 2,
+            begins_for: begins_for / parts,
+            at_most: at_most / parts,
         },
         other => other,
     }
@@ -513,7 +523,7 @@ fn half(budget: Budget) -> Budget {
 /// Runs an equal number of episodes for mini-pages over leaves in this store and for the ring
 /// alone.
 fn by_events_of_bf(store: PageStoreKind, seed: u64, budget: Budget, row: &mut Row) {
-    let part = half(budget);
+    let part = part_of(budget, 2);
     let report = mini::run_mixed(store, seed, part);
     let actions = [&mini::ALONE[..], &mini::TOGETHER].concat();
     note_tally(row, "mini-pages", &report.tally, &actions);

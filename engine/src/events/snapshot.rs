@@ -2,6 +2,7 @@
 
 use crc32fast::Hasher;
 
+use crate::options::PageLayout;
 use crate::types::{Lsn, PageId};
 
 /// One step of the tree's structure, or of the snapshot of its index.
@@ -57,6 +58,8 @@ pub enum Snapshot {
         right: PageId,
         /// The new leaf's fence.
         fence: u32,
+        /// The new leaf's layout.
+        layout: PageLayout,
     },
     /// The record of a merge is in the log buffer. No leaf has changed yet.
     Merges {

@@ -122,7 +122,8 @@ impl LayoutChoice {
         let record = Some((key, value_len));
         match beyond.filter(|first| key >= &first[..]) {
             Some(separator) => {
-                if page.is_three_quarters_free() && can_be(page, self.general(), record) {
+                let may = page.is_three_quarters_free() && !mutation::on("dense-never-back");
+                if may && can_be(page, self.general(), record) {
                     return Some(Remedy::Relayout(self.general()));
                 }
                 Some(Remedy::Split(SplitPlan {
@@ -222,6 +223,7 @@ fn partition(page: &PageRef<'_>) -> Option<SplitPlan> {
             // lies before that point, split before the next key. Both sides fit if the separator is
             // no longer than the first key on the right ([`SplitPlan`]).
             let end = (places.end()).filter(|end| *end <= &key[..] && end.len() <= key.len());
+            let end = end.filter(|_| !mutation::on("partition-leaves-places"));
             let separator = match end {
                 Some(end) => end.to_vec(),
                 None => key.get(..=common_prefix(&last, &key))?.to_vec(),

@@ -39,6 +39,7 @@ use super::envelope::Fences;
 use super::envelope::{put_at, u16_at, u32_at};
 use super::limit::{Refused, limits};
 use super::suffix::Suffix;
+use crate::mutation;
 use crate::options::PageLayout;
 
 /// Where each field of the header begins.
@@ -535,7 +536,9 @@ pub(super) fn delete<D: DenseFormat>(bytes: &mut [u8], key: &[u8], track: &mut i
         return false;
     };
     let count = page.count().saturating_sub(1) as u16;
-    D::remove(bytes, place, track);
+    if !mutation::on("dense-delete-keeps-bit") {
+        D::remove(bytes, place, track);
+    }
     track.mark(put_at(bytes, header::COUNT, count.to_le_bytes()));
     true
 }

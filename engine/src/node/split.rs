@@ -12,6 +12,7 @@ use super::format::{Format, LeafFormat};
 use super::image::Image;
 use super::limit::Refused;
 use super::view::PageRef;
+use crate::mutation;
 use crate::options::PageLayout;
 use crate::types::PageId;
 
@@ -348,7 +349,10 @@ impl PageMut<'_> {
         };
         let (size, id, lsn) = (page.page_size(), page.page_id(), page.lsn());
         let prefix = page.prefix();
-        let records = (page.iter()).map(|(suffix, value)| ([prefix, &suffix].concat(), value));
+        let dropped = usize::from(mutation::on("conversion-drops-record"));
+        let kept = page.count().saturating_sub(dropped);
+        let records =
+            (page.iter().take(kept)).map(|(suffix, value)| ([prefix, &suffix].concat(), value));
         let bytes = by_layout!(layout, F => {
             let mut image = Image::<F>::new(size, id, lsn, fences)?;
             for (key, value) in records {

@@ -57,7 +57,7 @@ use std::ops::Range;
 
 use crate::cache::{Fix, WriteGuard};
 use crate::error::{Error, Result};
-use crate::events::Event;
+use crate::events::{Event, Leaf};
 use crate::index::Index;
 use crate::layout::Slot;
 use crate::mutation;
@@ -383,6 +383,7 @@ impl<'a> Redo<'a> {
             Ok(()) => {
                 leaf.changed(lsn);
                 self.pager.volume.tell(|| Event::PageRedone { page, lsn });
+                (self.pager.volume).tell(|| Event::Leaf(Leaf::of(&leaf.view())));
                 self.report.changes_redone += 1;
                 Some(leaf)
             }
@@ -425,6 +426,10 @@ impl<'a> Redo<'a> {
                 self.pager.create(page, self.pager.spare()?)?
             }
             Err(e) => return Err(e),
+        };
+        let layout = match mutation::on("redo-builds-general") {
+            true => PageLayout::Hints,
+            false => layout,
         };
         let built = leaf.edit().build(layout, page, lower, upper, lsn, records);
         Ok(self.stamp(page, leaf, lsn, built))

@@ -17,6 +17,7 @@
 
 use std::ops::Range;
 
+use crate::mutation;
 use crate::node::change::Track;
 use crate::node::dense::{DenseFormat, header, need};
 use crate::node::envelope::u16_at;
@@ -147,6 +148,10 @@ impl DenseFormat for FullyDense {
         track: &mut impl Track,
     ) -> Result<(), Refused> {
         let range = Self::range(bytes, place);
+        let value = match mutation::on("dense-cuts-value") {
+            true => value.get(..range.len()).unwrap_or(value),
+            false => value,
+        };
         if value.len() != range.len() {
             return Err(Refused::Unfit);
         }

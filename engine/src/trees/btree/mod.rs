@@ -31,7 +31,7 @@ mod smo;
 
 use crate::cache::{Fix, ReadGuard, WriteGuard};
 use crate::error::{Error, Result};
-use crate::events::{Event, Snapshot};
+use crate::events::{Event, Leaf, Snapshot};
 use crate::index::Index;
 use crate::kv::Visitor;
 use crate::mutation;
@@ -178,6 +178,7 @@ impl BTree {
     fn changed(&self, leaf: &mut WriteGuard<'_>, page: PageId, lsn: Lsn) {
         leaf.changed(lsn);
         self.pager.volume.tell(|| Event::PageChanged { page, lsn });
+        (self.pager.volume).tell(|| Event::Leaf(Leaf::of(&leaf.view())));
     }
 
     /// Latches the leaf that covers `key` for reading.
@@ -376,6 +377,8 @@ impl BTree {
                 Ok(Some(Attempt::Done(lsn)))
             }
             Err(Refused::NoSpace | Refused::Unfit) => {
+                let refuses = Leaf::Refuses { page };
+                self.pager.volume.tell(|| Event::Leaf(refuses));
                 let spare = match spare {
                     Some(spare) => Some(spare),
                     None => self.pager.spare_under_latch()?,

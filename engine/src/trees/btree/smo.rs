@@ -12,7 +12,7 @@ use super::log_room::Room;
 use super::{Attempt, BTree, Keep};
 use crate::cache::WriteGuard;
 use crate::error::{Error, Result};
-use crate::events::{Event, Snapshot, fence_name};
+use crate::events::{Event, Leaf, Snapshot, fence_name};
 use crate::mutation;
 use crate::node::{PageLayout, Refused, Remedy, SplitPlan, records};
 use crate::pager::Spare;
@@ -123,9 +123,17 @@ impl BTree {
         let Some(_room) = self.room(0) else {
             return Ok(false);
         };
+        let before = leaf.view().lsn();
         (leaf.edit().relayout(layout)).map_err(|refused| self.impossible(page, &refused))?;
+        if mutation::on("relayout-not-logged") {
+            self.changed(leaf, page, before);
+            return Ok(true);
+        }
         let lsn = self.append(&Record::Relayout { page, layout })?;
-        self.changed(leaf, page, lsn);
+        let converts = Leaf::Converts { lsn, page, layout };
+        self.pager.volume.tell(|| Event::Leaf(converts));
+        let keeps = mutation::on("relayout-keeps-lsn");
+        self.changed(leaf, page, if keeps { before } else { lsn });
         Ok(true)
     }
 
@@ -157,8 +165,13 @@ impl BTree {
                 return Err(e);
             }
         };
+        let own = mutation::on("split-logs-its-layout");
         let lsn = self.append(&Record::Split {
-            layout: plan.right,
+            layout: if own {
+                left.view().layout()
+            } else {
+                plan.right
+            },
             left: left_id,
             right: right_id,
             separator: &plan.separator,
@@ -170,6 +183,7 @@ impl BTree {
             left: left_id,
             right: right_id,
             fence: fence_name(&plan.separator),
+            layout: plan.right,
         });
         left.edit()
             .split_into(&mut right.edit(), right_id, plan)
@@ -223,6 +237,10 @@ impl BTree {
             return Ok(Merge::NotWanted);
         }
         let general = self.choice.general();
+        if mutation::on("merge-not-prepared") && left.view().can_be(general) {
+            let converted = left.edit().relayout(general);
+            converted.map_err(|refused| self.impossible(left_id, &refused))?;
+        }
         if left.view().layout().is_dense()
             && !(left.view().can_be(general) && self.lay_out(left_id, &mut left, general)?)
         {

@@ -60,7 +60,9 @@ impl Judge {
             Heard::Crashed(survey) => self.left_claim(Some(survey), done),
             Heard::Restarted(_) => Err("the end of a process is no step of the spec".into()),
             Heard::Engine(event) => self.engine_claim(entry, *event, done),
-            Heard::Log(_) | Heard::Tree(_) => Err("the spec has no such event".into()),
+            Heard::Log(_) | Heard::Tree(_) | Heard::Leaf(_) => {
+                Err("the spec has no such event".into())
+            }
         }
     }
 
@@ -188,7 +190,8 @@ impl Judge {
             | Event::Shadow(_)
             | Event::Cow(_)
             | Event::Redo(_)
-            | Event::Snapshot(_) => return Err("the spec has no such event".into()),
+            | Event::Snapshot(_)
+            | Event::Leaf(_) => return Err("the spec has no such event".into()),
         })
     }
 

@@ -86,6 +86,7 @@ pub mod episode;
 mod fate;
 pub mod finding;
 pub mod judge;
+pub mod layout;
 pub mod leaf;
 pub mod lodge;
 pub mod mini;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use treering_engine::device::{CrashDevice, Image};
-use treering_engine::events::{Cow, Event, Observer, Redo, Shadow, Snapshot};
+use treering_engine::events::{Cow, Event, Leaf, Observer, Redo, Shadow, Snapshot};
 use treering_engine::sync::Mutex;
 use treering_engine::{Error, LogPacking, Survey};
 
@@ -38,6 +38,21 @@ pub enum Heard {
     Log(LogUse),
     /// What the users of a store whose index snapshot is judged do.
     Tree(TreeUse),
+    /// What the users of a store whose leaves' layouts are judged do.
+    Leaf(LeafUse),
+}
+
+/// What clients and owners of a store do, in terms of its leaves' layouts.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LeafUse {
+    /// The store is opened. Its options allow dense leaves, or do not.
+    Opens(bool),
+    /// The value of the write that the next event calls has so many bytes.
+    Sized(u64),
+    /// A get returned this value, by its digest; 0 stands for `Absent`.
+    Got(u64),
+    /// A call returned this error.
+    Failed(String),
 }
 
 /// What clients and owners of a store do, in terms of its tree.
@@ -160,6 +175,10 @@ impl Heard {
             Heard::Tree(TreeUse::Scanned(_)) => "Scanned",
             Heard::Tree(TreeUse::Loses) => "Loses",
             Heard::Log(LogUse::Refused(_)) => "Refused",
+            Heard::Leaf(LeafUse::Opens(_)) => "Opens",
+            Heard::Leaf(LeafUse::Sized(_)) => "Sized",
+            Heard::Leaf(LeafUse::Got(_)) => "Got",
+            Heard::Leaf(LeafUse::Failed(_)) => "Failed",
             Heard::Engine(event) => engine_kind(event),
         }
     }
@@ -200,6 +219,9 @@ fn engine_kind(event: &Event) -> &'static str {
         Event::Cow(Cow::TableWritten) => "TableWritten",
         Event::Redo(event) => redo_kind(event),
         Event::Snapshot(event) => snapshot_kind(event),
+        Event::Leaf(Leaf::Refuses { .. }) => "Refuses",
+        Event::Leaf(Leaf::Converts { .. }) => "Converts",
+        Event::Leaf(Leaf::Has { .. }) => "Has",
     }
 }
 
@@ -303,6 +325,7 @@ enum Part {
     CopyOnWrite,
     Log,
     Tree,
+    Layouts,
 }
 
 impl Part {
@@ -318,7 +341,11 @@ impl Part {
             Event::Snapshot(Snapshot::WritesChunk { .. }) => {
                 matches!(self, Part::CopyOnWrite | Part::Tree)
             }
+            Event::Snapshot(
+                Snapshot::Splits { .. } | Snapshot::Merges { .. } | Snapshot::Restored { .. },
+            ) => matches!(self, Part::Tree | Part::Layouts),
             Event::Snapshot(_) => self == Part::Tree,
+            Event::Leaf(_) => self == Part::Layouts,
             Event::PageChanged { .. }
             | Event::PageCopied { .. }
             | Event::PageWriting { .. }
@@ -368,6 +395,14 @@ impl Recorder {
     pub(crate) fn of_tree() -> Recorder {
         let recorder = Recorder::default();
         recorder.state.lock().part = Part::Tree;
+        recorder
+    }
+
+    /// A recorder that also records [`Event::Leaf`], splits and merges, and flushes of the device.
+    #[must_use]
+    pub(crate) fn of_layouts() -> Recorder {
+        let recorder = Recorder::default();
+        recorder.state.lock().part = Part::Layouts;
         recorder
     }
 
@@ -447,6 +482,11 @@ impl Recorder {
     pub fn sprung(&self) -> Option<Image> {
         let mut state = self.state.lock();
         state.image.take().inspect(|_| state.trap = None)
+    }
+
+    /// Whether the trap has sprung.
+    pub(crate) fn is_sprung(&self) -> bool {
+        self.state.lock().image.is_some()
     }
 
     /// Removes the trap.

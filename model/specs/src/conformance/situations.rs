@@ -32,13 +32,9 @@ pub struct Cover<Episode, Refusal> {
     pub refusal: Option<(Episode, Box<Refusal>)>,
 }
 
-impl<Episode, Refusal> Cover<Episode, Refusal> {
-    /// The situations of a model, none covered yet.
-    pub(super) fn of<M: Mirror>(
-        mirror: &M,
-        situations: impl Fn(&M::State, &M::Action, &M::State) -> Vec<String>,
-    ) -> Self {
-        let mut cover = Self {
+impl<Episode, Refusal> Default for Cover<Episode, Refusal> {
+    fn default() -> Self {
+        Self {
             states: 0,
             edges: 0,
             all: Situations::new(),
@@ -46,7 +42,27 @@ impl<Episode, Refusal> Cover<Episode, Refusal> {
             beyond: 0,
             events: 0,
             refusal: None,
-        };
+        }
+    }
+}
+
+impl<Episode, Refusal> Cover<Episode, Refusal> {
+    /// The situations of a model, none covered yet.
+    pub(super) fn of<M: Mirror>(
+        mirror: &M,
+        situations: impl Fn(&M::State, &M::Action, &M::State) -> Vec<String>,
+    ) -> Self {
+        let mut cover = Self::default();
+        cover.add(mirror, situations);
+        cover
+    }
+
+    /// Adds the situations of a further model.
+    pub(super) fn add<M: Mirror>(
+        &mut self,
+        mirror: &M,
+        situations: impl Fn(&M::State, &M::Action, &M::State) -> Vec<String>,
+    ) {
         let mut known = FxHashSet::default();
         let mut pending = VecDeque::from(mirror.init_states());
         known.extend(pending.iter().cloned());
@@ -60,16 +76,15 @@ impl<Episode, Refusal> Cover<Episode, Refusal> {
                 };
                 let label = M::label(&action);
                 let met = situations(&at, &action, &next);
-                cover.all.entry(label).or_default().extend(met);
+                self.all.entry(label).or_default().extend(met);
                 edges.insert((label, next.clone()));
                 if known.insert(next.clone()) {
                     pending.push_back(next);
                 }
             }
-            cover.edges += edges.len();
+            self.edges += edges.len();
         }
-        cover.states = known.len();
-        cover
+        self.states += known.len();
     }
 
     /// Actions that never occurred, except those that the engine does not have.

@@ -42,7 +42,9 @@ impl Judge {
                 Ok(())
             }
             Heard::Engine(event) => self.engine(entry.client, *event),
-            Heard::Log(_) | Heard::Tree(_) => Err("the spec has no such event".into()),
+            Heard::Log(_) | Heard::Tree(_) | Heard::Leaf(_) => {
+                Err("the spec has no such event".into())
+            }
         }
     }
 
@@ -111,9 +113,11 @@ impl Judge {
             | Event::SuperblockWriting { .. }
             | Event::SuperblockFlushed { .. }
             | Event::LogTruncated { .. } => self.checkpoint(event),
-            Event::Shadow(_) | Event::Cow(_) | Event::Redo(_) | Event::Snapshot(_) => {
-                self.stutter("the protocol of a part of the store")
-            }
+            Event::Shadow(_)
+            | Event::Cow(_)
+            | Event::Redo(_)
+            | Event::Snapshot(_)
+            | Event::Leaf(_) => self.stutter("the protocol of a part of the store"),
             Event::RecoveryBegins { .. }
             | Event::RecordRead { .. }
             | Event::PageRedone { .. }

@@ -368,6 +368,7 @@ impl<'a> Judge<'a> {
                 left,
                 right,
                 fence,
+                ..
             } => {
                 let fence = self.setup.fence(fence)?;
                 self.take(Action::AppendSplit(slot(left)?, fence, slot(right)?))?;
