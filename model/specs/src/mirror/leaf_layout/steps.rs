@@ -187,7 +187,7 @@ impl LeafLayout {
         match action {
             Action::CallWrite(c, key) => {
                 s.asked += 1;
-                let value = match has(self.deletes, (s.asked - 1) as u8) {
+                let value = match self.deletes >> (s.asked - 1) & 1 == 1 {
                     true => ABSENT,
                     false => s.asked as Content,
                 };
