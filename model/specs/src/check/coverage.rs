@@ -1,13 +1,13 @@
 //! Parts of a spec that no run has reached.
 //!
 //! TLC's coverage report names lines of the spec. Lines that only a seeded bug enables should not
-//! be reached. Any other action that is never taken is a mistake in the model. Any other line may
-//! need larger bounds than the model's.
+//! be reached. Any other action that no small model of its spec takes is a mistake in the models. Any
+//! other line may need larger bounds than the model's.
 
 use std::fs;
 use std::path::Path;
 
-use super::configs::BoundedModel;
+use super::configs::{BoundedModel, Lane};
 use super::mirrors;
 use super::run::library;
 use super::suite::NeverTaken;
@@ -92,6 +92,22 @@ fn mentions(lines: &[&str], action: &str, helper: &str) -> Option<bool> {
         .filter(|at| lines[*at].split(|c| !is_name(c)).any(|word| word == helper))
         .map(|at| is_switched(lines, at + 1))
         .min()
+}
+
+/// Whether a small model never takes the action, and another small one of the spec does, by its
+/// mirror: a switch of the models may be on in one and off in the other.
+pub(super) fn is_taken_elsewhere(models: &[BoundedModel], never: &NeverTaken) -> bool {
+    let small = || {
+        let of_spec = models.iter().filter(|model| model.spec == never.spec);
+        of_spec.filter(|model| model.lane == Lane::Smoke && mirrors::is_mirrored(&model.spec))
+    };
+    let takes = |model: &BoundedModel| {
+        let mirror = mirrors::open(&model.spec, &model.config);
+        let labels = mirror.and_then(|mirror| mirror.labels());
+        labels.is_ok_and(|labels| labels.contains(&*never.action))
+    };
+    small().any(|model| model.name == never.model)
+        && small().any(|model| model.name != never.model && takes(model))
 }
 
 /// The actions that the smoke model takes and the full one does not. Uses the mirrors, whose graphs
