@@ -9,8 +9,8 @@ mod together;
 
 use std::path::Path;
 
-use treering_engine::Options;
 use treering_engine::device::FileOptions;
+use treering_engine::{LeafFill, Options};
 
 use self::backend::DriveBackend;
 use self::forecast::Planned;
@@ -20,10 +20,12 @@ use super::config::ReplayConfig;
 use super::error::{Failure, ReplayError};
 use super::file;
 use super::look::Looked;
+use super::measure::Outcome;
 use super::measured::DriveRun;
 use super::progress::Progress;
 use super::target::AskedDrive;
 use super::virtual_time::{self, Backend as _};
+use crate::drive::DriveCounters;
 use crate::predict::{self, DeviceParams};
 use crate::report::ReplayReport;
 
@@ -52,22 +54,37 @@ pub(super) fn on_drive(
     backend::check_counters(&outcome.after.stats, &outcome.after.device.flash)?;
     let leaves = (backend.store().leaf_fill()).map_err(|e| Failure::from(e).on(&name))?;
     drop(backend);
-    let predicted = predicts(config, outcome.done_ops, &looked)
-        .then(|| planned.predict(config, &looked, asked));
+    Ok(reported(
+        (config, asked),
+        &looked,
+        &planned,
+        (outcome, leaves),
+    ))
+}
+
+/// The report of a run on a simulated drive, with its prediction.
+fn reported(
+    (config, asked): (&ReplayConfig, AskedDrive<'_>),
+    looked: &Looked,
+    planned: &Planned,
+    (outcome, leaves): (Outcome<DriveCounters>, Vec<LeafFill>),
+) -> ReplayReport {
+    let predicted =
+        predicts(config, outcome.done_ops, looked).then(|| planned.predict(config, looked, asked));
     let on = On::Drive(Box::new(DriveRun {
-        drive: &**drive,
+        drive: &*planned.drive,
         asked,
         before: outcome.before.device,
         after: outcome.after.device,
     }));
     let material = Material {
         config,
-        looked: &looked,
-        plan,
+        looked,
+        plan: &planned.plan,
         leaves,
         prediction: predicted,
     };
-    Ok(report::report(material, outcome, on))
+    report::report(material, outcome, on)
 }
 
 /// Replays on a real file.

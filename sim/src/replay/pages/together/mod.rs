@@ -32,7 +32,7 @@ mod tape;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use treering_engine::Options;
+use treering_engine::{LeafFill, Options};
 use treering_traces::OpKind;
 
 use self::play::{OfTape, Played};
@@ -41,14 +41,12 @@ use self::tape::Tape;
 use super::backend::{self, DriveBackend};
 use super::forecast::Planned;
 use super::plan::LeafCounts;
-use super::report::{self, Material, On};
 use crate::clock::VirtualClock;
 use crate::drive::DriveCounters;
 use crate::replay::config::ReplayConfig;
 use crate::replay::error::{Failure, ReplayError};
 use crate::replay::look::{Looked, look_through};
 use crate::replay::measure::Outcome;
-use crate::replay::measured::DriveRun;
 use crate::replay::progress::Progress;
 use crate::replay::target::AskedDrive;
 use crate::replay::virtual_time::{Backend, OfTrace, Run};
@@ -101,23 +99,8 @@ pub(in crate::replay) fn on_drives(
     for (&at, outcome) in members.iter().zip(ran.outcomes) {
         let Some(outcome) = outcome else { continue };
         backend::check_counters(&outcome.after.stats, &outcome.after.device.flash)?;
-        let ((config, drive), planned) = (asked[at], &planned[at]);
-        let predicted = super::predicts(config, outcome.done_ops, &looked)
-            .then(|| planned.predict(config, &looked, drive));
-        let on = On::Drive(Box::new(DriveRun {
-            drive: &*planned.drive,
-            asked: drive,
-            before: outcome.before.device,
-            after: outcome.after.device,
-        }));
-        let material = Material {
-            config,
-            looked: &looked,
-            plan: &planned.plan,
-            leaves: ran.leaves.clone(),
-            prediction: predicted,
-        };
-        reports[at] = Some(report::report(material, outcome, on));
+        let ran = (outcome, ran.leaves.clone());
+        reports[at] = Some(super::reported(asked[at], &looked, &planned[at], ran));
     }
     Ok(reports)
 }
@@ -133,7 +116,7 @@ fn may_follow(one: &Planned, lead: &Planned) -> bool {
 /// What came out: the outcome of each drive that has come to the end, and the leaves.
 struct Ran {
     outcomes: Vec<Option<Outcome<DriveCounters>>>,
-    leaves: Vec<treering_engine::LeafFill>,
+    leaves: Vec<LeafFill>,
 }
 
 /// Runs the first, and lets the others follow.
