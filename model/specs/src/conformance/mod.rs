@@ -90,6 +90,7 @@ pub mod layout;
 pub mod leaf;
 pub mod lodge;
 pub mod mini;
+mod mortal;
 mod paged;
 pub mod persistent;
 mod power;

@@ -8,11 +8,11 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use treering_engine::device::{CrashDevice, Image};
 use treering_engine::{Kv, Lsn, PageId, Result, Store, Task};
 
 use super::judge::{Entry, Heard, Judge, Refusal};
 use super::setup::{Leaves, SLOTS, Setup, digest, value_of};
+use crate::conformance::mortal::{End, Mortal};
 use crate::conformance::record::{self, LeafUse, Recorder, on_behalf_of};
 use crate::conformance::refused::Tally;
 use treering_oracle::deadline::Deadline;
@@ -38,18 +38,6 @@ enum Client {
     Waits(Lsn),
 }
 
-/// How a life ends.
-enum End {
-    /// A power failure, after which the device holds this.
-    Power(Image),
-    /// The process is killed in the middle of a request, and the device holds this.
-    Killed(Image),
-    /// The process ends between two requests.
-    Process,
-    /// A call fails, which it should not.
-    Failure,
-}
-
 /// What a life does.
 #[derive(Clone, Copy, Debug)]
 struct Habits {
@@ -66,15 +54,11 @@ struct Habits {
 /// A store and its clients.
 struct Episode<'a> {
     setup: &'a Setup,
-    rng: Random,
-    device: Arc<CrashDevice>,
-    recorder: Arc<Recorder>,
+    life: Mortal,
     clients: [Client; CLIENTS as usize],
     habits: Habits,
     /// The usual length of values, and the number of keys that are used.
     usual: (usize, u8),
-    /// Whether the trap that is set kills the process.
-    kills: bool,
 }
 
 /// Runs the episode of a seed and judges it.
@@ -108,9 +92,11 @@ fn judged<'a>(
 ) -> Result<(Judge<'a>, Option<Box<Refusal>>)> {
     let mut episode = Episode {
         setup,
-        rng: Random::new(seed),
-        device: setup.device(),
-        recorder: Arc::new(Recorder::of_layouts()),
+        life: Mortal::new(
+            Random::new(seed),
+            setup.device(),
+            Arc::new(Recorder::of_layouts()),
+        ),
         clients: Default::default(),
         habits: Habits {
             keys: (0, setup.keys.len() as u8),
@@ -119,7 +105,6 @@ fn judged<'a>(
             deletes: 2,
         },
         usual: (setup.lengths[0], setup.keys.len() as u8),
-        kills: false,
     };
     episode.choose_usual();
     let mut judge = Judge::new(CLIENTS, setup);
@@ -135,7 +120,7 @@ fn judged<'a>(
 impl Episode<'_> {
     fn run(&mut self, until: &Deadline, hear: &mut Hear<'_>) -> Result<Option<Box<Refusal>>> {
         // The store at rest is one whose process has ended.
-        let found = Arc::new(self.setup.look(&self.device)?);
+        let found = Arc::new(self.setup.look(&self.life.device)?);
         let mut entries = vec![Entry {
             client: None,
             heard: Heard::Restarted(found),
@@ -145,12 +130,12 @@ impl Episode<'_> {
                 Ok(store) => self.live(store, life == 0, until),
                 Err(end) => end,
             };
-            let heard = self.recorder.take().into_iter();
+            let failure = matches!(end, End::Failed);
+            let heard = self.life.recorder.take().into_iter();
             entries.extend(heard.map(|entry| Entry {
                 client: entry.client,
                 heard: Heard::Said(entry.heard),
             }));
-            let failure = matches!(end, End::Failure);
             if !failure {
                 entries.push(self.bury(end)?);
             }
@@ -164,62 +149,26 @@ impl Episode<'_> {
     }
 
     fn hear(&self, client: Option<u8>, what: LeafUse) {
-        self.recorder.hear(client, record::Heard::Leaf(what));
-    }
-
-    /// Decides when this life ends, unless it ends by itself: within so many events, or requests.
-    fn set_fate(&mut self, events: u64, requests: u64) {
-        let (n, seed) = (self.rng.below(events), self.rng.word());
-        self.kills = false;
-        match self.rng.below(8) {
-            0..=2 => self.recorder.set_trap(n, self.device.clone(), seed),
-            3 | 4 => {
-                self.kills = true;
-                self.recorder.set_kill(n, self.device.clone());
-            }
-            5 => self.device.cut_power_in(self.rng.below(requests)),
-            _ => {}
-        }
-    }
-
-    /// What has ended this life, if anything has.
-    fn ended(&mut self) -> Option<End> {
-        if let Some(image) = self.recorder.sprung() {
-            return Some(match self.kills {
-                true => End::Killed(image),
-                false => End::Power(image),
-            });
-        }
-        if !self.device.power_is_cut() {
-            return None;
-        }
-        self.recorder.clear_trap();
-        let image = self.recorder.cut_power(&self.device, self.rng.word());
-        Some(End::Power(image))
+        self.life.recorder.hear(client, record::Heard::Leaf(what));
     }
 
     /// Opens the store, with one or the other options. A life may end meanwhile.
     fn open(&mut self, again: bool) -> std::result::Result<Store, End> {
-        let dense = !self.rng.one_in(4);
+        let dense = !self.life.rng.one_in(4);
         self.hear(None, LeafUse::Opens(dense));
-        if again && self.rng.one_in(3) {
-            self.set_fate(120, 60);
+        if again && self.life.rng.one_in(3) {
+            self.life.set_fate(120, 60);
         }
-        let opened = self.setup.open(&self.device, &self.recorder, dense);
-        if let Some(end) = self.ended() {
-            if let Ok(store) = opened {
-                store.abandon();
-            }
-            return Err(end);
-        }
-        self.recorder.clear_trap();
-        self.device.cut_power_in(u64::MAX);
+        let opened = self
+            .setup
+            .open(&self.life.device, &self.life.recorder, dense);
+        let opened = self.life.opened(opened)?;
         opened.map_err(|e| self.fails(&e))
     }
 
     fn fails(&self, error: &treering_engine::Error) -> End {
         self.hear(None, LeafUse::Failed(error.to_string()));
-        End::Failure
+        End::Failed
     }
 
     /// Chooses what this life does.
@@ -228,10 +177,10 @@ impl Episode<'_> {
         self.habits = Habits {
             // Keys in a row make a leaf dense; all of them are in several leaves.
             keys: [(0, all), (5, 19), (5, 19), (0, 17), (5, 17), (all - 7, all)]
-                [self.rng.below(6) as usize],
+                [self.life.rng.below(6) as usize],
             len,
-            others: [3, 20, 100, 1000][self.rng.below(4) as usize],
-            deletes: [0, 1, 3, 10][self.rng.below(4) as usize],
+            others: [3, 20, 100, 1000][self.life.rng.below(4) as usize],
+            deletes: [0, 1, 3, 10][self.life.rng.below(4) as usize],
         };
     }
 
@@ -239,7 +188,7 @@ impl Episode<'_> {
     /// dense is the last one.
     fn choose_usual(&mut self) {
         let all = self.setup.keys.len() as u8;
-        let most = if all == 24 && self.rng.one_in(2) {
+        let most = if all == 24 && self.life.rng.one_in(2) {
             19
         } else {
             all
@@ -257,7 +206,7 @@ impl Episode<'_> {
         let puts = |keys: &[u8]| keys.iter().map(|k| (*k, Some(first))).collect::<Vec<_>>();
         match self.setup.keys.len() {
             24 if first > 0 => Vec::new(),
-            24 if self.rng.one_in(2) => {
+            24 if self.life.rng.one_in(2) => {
                 let mut all = puts(&[0, 1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 18]);
                 all.push((10, Some(other)));
                 all
@@ -285,7 +234,7 @@ impl Episode<'_> {
             if let Client::Waits(lsn) = std::mem::take(&mut self.clients[0]) {
                 on_behalf_of(0, || store.sync(lsn))?;
             }
-            if self.recorder.is_sprung() || self.device.power_is_cut() {
+            if self.life.recorder.is_sprung() || self.life.device.power_is_cut() {
                 break;
             }
         }
@@ -294,18 +243,18 @@ impl Episode<'_> {
 
     fn length(&mut self) -> usize {
         let lengths = self.setup.lengths;
-        lengths[self.rng.below(lengths.len() as u64) as usize]
+        lengths[self.life.rng.below(lengths.len() as u64) as usize]
     }
 
     /// Runs a life from the opening to its end.
     fn live(&mut self, store: Store, first: bool, until: &Deadline) -> End {
-        self.set_fate(900, 300);
-        let steps = [STEPS / 6, STEPS][self.rng.below(2) as usize];
-        let len = match self.rng.one_in(2) {
+        self.life.set_fate(900, 300);
+        let steps = [STEPS / 6, STEPS][self.life.rng.below(2) as usize];
+        let len = match self.life.rng.one_in(2) {
             true => self.length(),
             false => self.usual.0,
         };
-        let begins = first && !self.rng.one_in(3);
+        let begins = first && !self.life.rng.one_in(3);
         for n in 0..steps {
             if n % 40 == 0 {
                 self.choose_habits(len);
@@ -317,51 +266,22 @@ impl Episode<'_> {
                 (true, 0) => self.begin(&store),
                 _ => self.step(&store),
             };
-            if let Some(end) = self.ended() {
+            if let Some(end) = self.life.ended() {
                 return end;
             }
             if let Err(e) = done {
                 return self.fails(&e);
             }
         }
-        self.end(store)
-    }
-
-    /// The process ends between two requests, in order or not, or the power fails.
-    fn end(&mut self, store: Store) -> End {
-        let choice = self.rng.below(8);
-        let closed = match choice {
-            0 | 1 => store.close(),
-            _ => {
-                drop(store);
-                Ok(())
-            }
-        };
-        if let Some(end) = self.ended() {
-            return end;
-        }
-        self.recorder.clear_trap();
-        if let Err(e) = closed {
-            return self.fails(&e);
-        }
-        match choice {
-            0..=4 => End::Process,
-            _ => End::Power(self.recorder.cut_power(&self.device, self.rng.word())),
-        }
+        let ended = self.life.end(store);
+        ended.unwrap_or_else(|e| self.fails(&e))
     }
 
     /// Replaces the device with what the end of a life has left, and records that.
     fn bury(&mut self, end: End) -> Result<Entry> {
         self.clients = Default::default();
-        let power = matches!(end, End::Power(_));
-        match end {
-            End::Power(image) | End::Killed(image) => {
-                self.device = Arc::new(CrashDevice::from_image(image));
-            }
-            // A power cut that lies ahead does not come.
-            End::Process | End::Failure => self.device.cut_power_in(u64::MAX),
-        }
-        let found = Arc::new(self.setup.look(&self.device)?);
+        let power = self.life.bury(end);
+        let found = Arc::new(self.setup.look(&self.life.device)?);
         Ok(Entry {
             client: None,
             heard: match power {
@@ -373,19 +293,19 @@ impl Episode<'_> {
 
     /// One random step.
     fn step(&mut self, store: &Store) -> Result<()> {
-        match self.rng.below(24) {
+        match self.life.rng.below(24) {
             0..=2 => {
-                let page = PageId(self.rng.below(SLOTS / 8));
+                let page = PageId(self.life.rng.below(SLOTS / 8));
                 store.write_back_page(page).map(drop)
             }
             3 => store.pump(Task::FlushLog).map(drop),
             4 => store.pump(Task::Merge).map(drop),
             5 => store.pump(Task::WriteBack).map(drop),
-            6 if self.rng.one_in(3) => store.pump(Task::Checkpoint).map(drop),
-            7 if self.rng.one_in(6) => store.checkpoint().map(drop),
+            6 if self.life.rng.one_in(3) => store.pump(Task::Checkpoint).map(drop),
+            7 if self.life.rng.one_in(6) => store.checkpoint().map(drop),
             8 if self.setup.leaves != Leaves::Hints => self.scan(store),
             _ => {
-                let c = self.rng.below(u64::from(CLIENTS)) as u8;
+                let c = self.life.rng.below(u64::from(CLIENTS)) as u8;
                 self.client_step(store, c)
             }
         }
@@ -393,14 +313,14 @@ impl Episode<'_> {
 
     fn client_step(&mut self, store: &Store, c: u8) -> Result<()> {
         let (first, end) = self.habits.keys;
-        let k = first + self.rng.below(u64::from(end - first)) as u8;
+        let k = first + self.life.rng.below(u64::from(end - first)) as u8;
         match std::mem::take(&mut self.clients[usize::from(c)]) {
-            Client::Idle => match self.rng.below(16) {
+            Client::Idle => match self.life.rng.below(16) {
                 0 | 1 => self.get(store, c, k),
                 n if n < 2 + self.habits.deletes => self.delete(store, c, k),
                 _ => self.put(store, c, k),
             },
-            Client::Waits(lsn) if self.rng.one_in(2) => on_behalf_of(c, || store.sync(lsn)),
+            Client::Waits(lsn) if self.life.rng.one_in(2) => on_behalf_of(c, || store.sync(lsn)),
             waits @ Client::Waits(_) => {
                 self.clients[usize::from(c)] = waits;
                 Ok(())
@@ -413,7 +333,7 @@ impl Episode<'_> {
     }
 
     fn put(&mut self, store: &Store, c: u8, k: u8) -> Result<()> {
-        let len = match self.rng.one_in(self.habits.others) {
+        let len = match self.life.rng.one_in(self.habits.others) {
             true => self.length(),
             false => self.habits.len,
         };
@@ -422,7 +342,7 @@ impl Episode<'_> {
 
     fn put_sized(&mut self, store: &Store, (c, k): (u8, u8), len: usize) -> Result<()> {
         self.hear(Some(c), LeafUse::Sized(len as u64));
-        let version = self.recorder.call_write(c, k, false);
+        let version = self.life.recorder.call_write(c, k, false);
         let value = value_of(version, len as u64);
         let lsn = on_behalf_of(c, || store.put(&self.key(k), &value))?;
         self.clients[usize::from(c)] = Client::Waits(lsn);
@@ -434,14 +354,14 @@ impl Episode<'_> {
         if !store.get(&self.key(k), &mut Vec::new())? {
             return Ok(());
         }
-        self.recorder.call_write(c, k, true);
+        self.life.recorder.call_write(c, k, true);
         let lsn = on_behalf_of(c, || store.delete(&self.key(k)))?;
         self.clients[usize::from(c)] = Client::Waits(lsn);
         Ok(())
     }
 
     fn get(&mut self, store: &Store, c: u8, k: u8) -> Result<()> {
-        self.recorder.hear(Some(c), record::Heard::CallGet(k));
+        self.life.recorder.hear(Some(c), record::Heard::CallGet(k));
         let mut bytes = Vec::new();
         let found = on_behalf_of(c, || store.get(&self.key(k), &mut bytes))?;
         let value = if found { digest(&bytes) } else { 0 };
@@ -451,7 +371,7 @@ impl Episode<'_> {
 
     /// Scans all keys, some times, so that leaves are used for scans. What is read is not judged.
     fn scan(&mut self, store: &Store) -> Result<()> {
-        for _ in 0..1 + self.rng.below(12) {
+        for _ in 0..1 + self.life.rng.below(12) {
             store.scan(&[], &mut |_, _| ControlFlow::Continue(()))?;
         }
         Ok(())

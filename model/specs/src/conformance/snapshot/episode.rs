@@ -9,12 +9,12 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use treering_engine::device::{CrashDevice, Image};
 use treering_engine::{Kv, Lsn, PageId, Progress, Result, Store, Task};
 
 use super::drive::Ear;
 use super::judge::{Entry, Heard, Judge, Refusal};
 use super::setup::{KEYS, SLOTS, Setup, bound, key, key_of, value_of};
+use crate::conformance::mortal::{End, Mortal};
 use crate::conformance::record::{self, Recorder, TreeUse, on_behalf_of};
 use crate::conformance::refused::Tally;
 use treering_oracle::deadline::Deadline;
@@ -46,31 +46,15 @@ enum Client {
     },
 }
 
-/// How a life ends.
-enum End {
-    /// A power failure, after which the device holds this.
-    Power(Image),
-    /// The process is killed in the middle of a request, and the device holds this.
-    Killed(Image),
-    /// The process ends between two requests.
-    Process,
-    /// A store reports damage.
-    Damage,
-}
-
 /// A store and its clients.
 struct Episode<'a> {
     setup: &'a Setup,
-    rng: Random,
-    device: Arc<CrashDevice>,
-    recorder: Arc<Recorder>,
+    life: Mortal,
     ear: Arc<Ear>,
     clients: [Client; CLIENTS as usize],
     losses: Option<u64>,
     /// This life reads and writes the first so many keys.
     keys: u8,
-    /// Whether the trap that is set kills the process.
-    kills: bool,
 }
 
 /// Runs the episode of a seed and judges it. If `losses` is given, the device loses one in so many
@@ -116,14 +100,11 @@ fn judged<'a>(
     let ear = Ear::new(recorder.clone(), device.clone(), rng.word(), losses);
     let mut episode = Episode {
         setup,
-        rng,
-        device,
-        recorder,
+        life: Mortal::new(rng, device, recorder),
         ear,
         clients: Default::default(),
         losses,
         keys: KEYS,
-        kills: false,
     };
     let mut judge = Judge::new(CLIENTS, setup);
     if situations {
@@ -145,7 +126,7 @@ fn said(heard: record::Heard, client: Option<u8>) -> Entry {
 impl Episode<'_> {
     fn run(&mut self, until: &Deadline, hear: &mut Hear<'_>) -> Result<Option<Box<Refusal>>> {
         // The store at rest is one whose process has ended.
-        let found = Arc::new(self.setup.look(&self.device)?);
+        let found = Arc::new(self.setup.look(&self.life.device)?);
         let mut entries = vec![Entry {
             client: None,
             heard: Heard::Restarted(found),
@@ -155,9 +136,9 @@ impl Episode<'_> {
                 Ok(store) => self.live(store, until),
                 Err(end) => end,
             };
-            let heard = self.recorder.take().into_iter();
+            let damage = matches!(end, End::Failed);
+            let heard = self.life.recorder.take().into_iter();
             entries.extend(heard.map(|entry| said(entry.heard, entry.client)));
-            let damage = matches!(end, End::Damage);
             if !damage {
                 entries.push(self.bury(end)?);
             }
@@ -171,127 +152,60 @@ impl Episode<'_> {
     }
 
     fn hear(&self, client: Option<u8>, what: TreeUse) {
-        self.recorder.hear(client, record::Heard::Tree(what));
-    }
-
-    /// Decides when this life ends, unless it ends by itself: within so many events, or requests.
-    fn set_fate(&mut self, events: u64, requests: u64) {
-        let (n, seed) = (self.rng.below(events), self.rng.word());
-        self.kills = false;
-        match self.rng.below(8) {
-            0..=2 => self.recorder.set_trap(n, self.device.clone(), seed),
-            3 | 4 => {
-                self.kills = true;
-                self.recorder.set_kill(n, self.device.clone());
-            }
-            5 => self.device.cut_power_in(self.rng.below(requests)),
-            _ => {}
-        }
-    }
-
-    /// What has ended this life, if anything has.
-    fn ended(&mut self) -> Option<End> {
-        if let Some(image) = self.recorder.sprung() {
-            return Some(match self.kills {
-                true => End::Killed(image),
-                false => End::Power(image),
-            });
-        }
-        if !self.device.power_is_cut() {
-            return None;
-        }
-        self.recorder.clear_trap();
-        let image = self.recorder.cut_power(&self.device, self.rng.word());
-        Some(End::Power(image))
+        self.life.recorder.hear(client, record::Heard::Tree(what));
     }
 
     /// Opens the store. That may fail, or a life may end meanwhile.
     fn open(&mut self, again: bool) -> std::result::Result<Store, End> {
-        let (recorder, device) = (self.recorder.clone(), self.device.clone());
-        self.ear = Ear::new(recorder, device, self.rng.word(), self.losses);
+        let (recorder, device) = (self.life.recorder.clone(), self.life.device.clone());
+        self.ear = Ear::new(recorder, device, self.life.rng.word(), self.losses);
         self.hear(None, TreeUse::Opens);
-        if again && self.rng.one_in(3) {
-            self.set_fate(90, 60);
+        if again && self.life.rng.one_in(3) {
+            self.life.set_fate(90, 60);
         }
         let opened = self.setup.open(self.ear.drive.clone(), self.ear.clone());
-        if let Some(end) = self.ended() {
-            if let Ok(store) = opened {
-                store.abandon();
-            }
-            return Err(end);
-        }
-        self.recorder.clear_trap();
-        self.device.cut_power_in(u64::MAX);
-        opened.map_err(|e| {
-            self.hear(None, TreeUse::Damaged(e.to_string()));
-            End::Damage
-        })
+        let opened = self.life.opened(opened)?;
+        opened.map_err(|e| self.fails(&e))
+    }
+
+    fn fails(&self, error: &treering_engine::Error) -> End {
+        self.hear(None, TreeUse::Damaged(error.to_string()));
+        End::Failed
     }
 
     /// Runs a life from the opening to its end.
     fn live(&mut self, store: Store, until: &Deadline) -> End {
         store.abandon_on_drop();
-        self.set_fate(500, 300);
-        let steps = [STEPS / 6, STEPS][self.rng.below(2) as usize];
+        self.life.set_fate(500, 300);
+        let steps = [STEPS / 6, STEPS][self.life.rng.below(2) as usize];
         // With few keys, leaves become empty, and are merged.
-        self.keys = [4, 10, KEYS, KEYS][self.rng.below(4) as usize];
+        self.keys = [4, 10, KEYS, KEYS][self.life.rng.below(4) as usize];
         // Some lives add more than they delete.
-        let grows = !self.rng.one_in(3);
+        let grows = !self.life.rng.one_in(3);
         for _ in 0..steps {
             if until.is_over() {
                 break;
             }
-            let done = match self.rng.below(12) {
+            let done = match self.life.rng.below(12) {
                 0 => self.checkpoint(&store, grows),
                 _ => self.step(&store, grows),
             };
-            if let Some(end) = self.ended() {
+            if let Some(end) = self.life.ended() {
                 return end;
             }
             if let Err(e) = done {
-                self.hear(None, TreeUse::Damaged(e.to_string()));
-                return End::Damage;
+                return self.fails(&e);
             }
         }
-        self.end(store)
-    }
-
-    /// The process ends between two requests, in order or not, or the power fails.
-    fn end(&mut self, store: Store) -> End {
-        let choice = self.rng.below(8);
-        let closed = match choice {
-            0 | 1 => store.close(),
-            _ => {
-                drop(store);
-                Ok(())
-            }
-        };
-        if let Some(end) = self.ended() {
-            return end;
-        }
-        self.recorder.clear_trap();
-        if let Err(e) = closed {
-            self.hear(None, TreeUse::Damaged(e.to_string()));
-            return End::Damage;
-        }
-        match choice {
-            0..=4 => End::Process,
-            _ => End::Power(self.recorder.cut_power(&self.device, self.rng.word())),
-        }
+        let ended = self.life.end(store);
+        ended.unwrap_or_else(|e| self.fails(&e))
     }
 
     /// Replaces the device with what the end of a life has left, and records that.
     fn bury(&mut self, end: End) -> Result<Entry> {
         self.clients = Default::default();
-        let power = matches!(end, End::Power(_));
-        match end {
-            End::Power(image) | End::Killed(image) => {
-                self.device = Arc::new(CrashDevice::from_image(image));
-            }
-            // A power cut that lies ahead does not come.
-            End::Process | End::Damage => self.device.cut_power_in(u64::MAX),
-        }
-        let found = Arc::new(self.setup.look(&self.device)?);
+        let power = self.life.bury(end);
+        let found = Arc::new(self.setup.look(&self.life.device)?);
         Ok(Entry {
             client: None,
             heard: match power {
@@ -303,8 +217,8 @@ impl Episode<'_> {
 
     /// A checkpoint, or some steps of one, in turns with everything else.
     fn checkpoint(&mut self, store: &Store, grows: bool) -> Result<()> {
-        let whole = !self.rng.one_in(4);
-        let pumps = 1 + self.rng.below(3);
+        let whole = !self.life.rng.one_in(4);
+        let pumps = 1 + self.life.rng.below(3);
         let ear = self.ear.clone();
         let mut failed = None;
         let done = ear.in_turns(
@@ -318,8 +232,8 @@ impl Episode<'_> {
                 Ok(())
             },
             || {
-                for _ in 0..self.rng.below(6) {
-                    if failed.is_none() && !self.device.power_is_cut() {
+                for _ in 0..self.life.rng.below(6) {
+                    if failed.is_none() && !self.life.device.power_is_cut() {
                         failed = self.step(store, grows).err();
                     }
                 }
@@ -333,9 +247,9 @@ impl Episode<'_> {
 
     /// One random step.
     fn step(&mut self, store: &Store, grows: bool) -> Result<()> {
-        match self.rng.below(24) {
+        match self.life.rng.below(24) {
             0..=3 => {
-                let page = PageId(self.rng.below(SLOTS as u64 / 2));
+                let page = PageId(self.life.rng.below(SLOTS as u64 / 2));
                 store.write_back_page(page).map(drop)
             }
             4 => store.pump(Task::FlushLog).map(drop),
@@ -343,16 +257,16 @@ impl Episode<'_> {
             // Frees the pages that were merged away.
             6 => store.pump(Task::WriteBack).map(drop),
             _ => {
-                let c = self.rng.below(u64::from(CLIENTS)) as u8;
+                let c = self.life.rng.below(u64::from(CLIENTS)) as u8;
                 self.client_step(store, c, grows)
             }
         }
     }
 
     fn client_step(&mut self, store: &Store, c: u8, grows: bool) -> Result<()> {
-        let k = 1 + self.rng.below(self.keys.into()) as u8;
+        let k = 1 + self.life.rng.below(self.keys.into()) as u8;
         match std::mem::take(&mut self.clients[usize::from(c)]) {
-            Client::Idle => match self.rng.below(16) {
+            Client::Idle => match self.life.rng.below(16) {
                 0..=2 => self.get(store, c, k),
                 3 => {
                     self.scan(c);
@@ -361,7 +275,7 @@ impl Episode<'_> {
                 n if n < if grows { 7 } else { 12 } => self.delete(store, c, k),
                 _ => self.put(store, c, k),
             },
-            Client::Waits(lsn) if self.rng.one_in(2) => on_behalf_of(c, || store.sync(lsn)),
+            Client::Waits(lsn) if self.life.rng.one_in(2) => on_behalf_of(c, || store.sync(lsn)),
             Client::Scans { back, at, rows } => self.fetch(store, c, (back, at, rows)),
             waits @ Client::Waits(_) => {
                 self.clients[usize::from(c)] = waits;
@@ -371,7 +285,7 @@ impl Episode<'_> {
     }
 
     fn put(&mut self, store: &Store, c: u8, k: u8) -> Result<()> {
-        let version = self.recorder.call_write(c, k, false);
+        let version = self.life.recorder.call_write(c, k, false);
         let mut bytes = Vec::new();
         value_of(&mut bytes, version);
         let lsn = on_behalf_of(c, || store.put(&key(k), &bytes))?;
@@ -384,28 +298,29 @@ impl Episode<'_> {
         if !store.get(&key(k), &mut Vec::new())? {
             return Ok(());
         }
-        self.recorder.call_write(c, k, true);
+        self.life.recorder.call_write(c, k, true);
         let lsn = on_behalf_of(c, || store.delete(&key(k)))?;
         self.clients[usize::from(c)] = Client::Waits(lsn);
         Ok(())
     }
 
     fn get(&mut self, store: &Store, c: u8, k: u8) -> Result<()> {
-        self.recorder.hear(Some(c), record::Heard::CallGet(k));
+        self.life.recorder.hear(Some(c), record::Heard::CallGet(k));
         let mut bytes = Vec::new();
         let found = on_behalf_of(c, || store.get(&key(k), &mut bytes))?;
         let version = match found {
             true => value::version(&bytes).unwrap_or(u64::MAX),
             false => 0,
         };
-        self.recorder
+        self.life
+            .recorder
             .hear(Some(c), record::Heard::Answered(version));
         Ok(())
     }
 
     /// A client begins a scan of all keys.
     fn scan(&mut self, c: u8) {
-        let back = self.rng.one_in(2);
+        let back = self.life.rng.one_in(2);
         self.hear(Some(c), TreeUse::Scans(back));
         self.clients[usize::from(c)] = Client::Scans {
             back,
@@ -417,7 +332,7 @@ impl Episode<'_> {
     /// A client's scan fetches a few records.
     fn fetch(&mut self, store: &Store, c: u8, of: (bool, u8, Vec<(u8, u64)>)) -> Result<()> {
         let (back, mut at, mut rows) = of;
-        let most = [1, 2, 5, 99][self.rng.below(4) as usize];
+        let most = [1, 2, 5, 99][self.life.rng.below(4) as usize];
         self.hear(Some(c), TreeUse::Fetches(most as u64));
         let mut fetched = Vec::new();
         let mut visit = |key: &[u8], bytes: &[u8]| {
