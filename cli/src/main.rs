@@ -50,6 +50,7 @@ mod new_store;
 mod oracle_cmd;
 mod output;
 mod predict_cmd;
+mod predict_together_cmd;
 mod program;
 mod progress;
 mod promises_cmd;
@@ -140,6 +141,7 @@ fn run(parsed: Option<Parsed>) -> Result<(), Failure> {
         Command::Completions(args) => completions(&args),
         Command::CrashWriter(args) => crash_writer_cmd::run(&args),
         Command::ReplayTogether(args) => replay_together_cmd::run(&args),
+        Command::PredictTogether(args) => predict_together_cmd::run(&args),
     }
 }
 

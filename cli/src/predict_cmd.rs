@@ -34,6 +34,19 @@ pub(crate) fn run(args: &PredictArgs, again: &str) -> Result<(), Failure> {
     write(&report, &outputs)
 }
 
+/// The configuration, if there is only one.
+///
+/// # Errors
+/// If a flag is refused, or there are several configurations.
+pub(crate) fn config(args: &PredictArgs) -> Result<ReplayConfig, Failure> {
+    check(args)?;
+    let configs: [ReplayConfig; 1] = configs(args)?
+        .try_into()
+        .map_err(|_| Failure::usage("expected one configuration, found a list"))?;
+    let [config] = configs;
+    Ok(config)
+}
+
 /// Refuses flags that have no meaning without a run, and values given twice.
 fn check(args: &PredictArgs) -> Result<(), Failure> {
     if let Some(flag) = &args.of_runs {

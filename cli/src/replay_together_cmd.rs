@@ -1,7 +1,7 @@
 //! `treering replay-together`: replays that differ only in the drive, with one run of the tree. A
 //! sweep starts it; nobody else has to.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use treering_sim::replay;
@@ -13,13 +13,38 @@ use crate::output;
 use crate::replay_cmd;
 use crate::replay_config;
 
-/// A replay of the list.
+/// A run of the list.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Member {
     /// Where its report goes.
     pub(crate) json: PathBuf,
-    /// The arguments of `treering replay`, without outputs.
+    /// The arguments of its command, without outputs.
     pub(crate) arguments: Vec<String>,
+}
+
+impl Member {
+    /// Writes its report, completely or not at all.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub(crate) fn write(&self, report: &impl Serialize) -> Result<(), Failure> {
+        let bytes = output::json(report)?;
+        output::write_with(&self.json, |out| {
+            out.write_all(&bytes)
+                .map_err(|e| Failure::file(&self.json.display().to_string(), &e))
+        })
+    }
+}
+
+/// The runs of a list.
+///
+/// # Errors
+/// If it cannot be read.
+pub(crate) fn members(list: &Path) -> Result<Vec<Member>, Failure> {
+    let name = list.display().to_string();
+    let text = std::fs::read(list).map_err(|e| Failure::file(&name, &e))?;
+    serde_json::from_slice(&text)
+        .map_err(|e| Failure::usage(format!("{name}: {e}; expected a list of runs")))
 }
 
 /// Replays the list. A replay that must be run alone has no report; nor has one that has not reached
@@ -28,10 +53,7 @@ pub(crate) struct Member {
 /// # Errors
 /// If the list cannot be read, or the replay fails.
 pub(crate) fn run(args: &TogetherArgs) -> Result<(), Failure> {
-    let name = args.list.display().to_string();
-    let text = std::fs::read(&args.list).map_err(|e| Failure::file(&name, &e))?;
-    let members: Vec<Member> = serde_json::from_slice(&text)
-        .map_err(|e| Failure::usage(format!("{name}: {e}; expected a list of replays")))?;
+    let members = members(&args.list)?;
     let parsed: Result<Vec<ReplayArgs>, Failure> = (members.iter())
         .map(|member| ReplayArgs::of(&member.arguments).map_err(|e| failure::clap(&e)))
         .collect();
@@ -46,11 +68,7 @@ pub(crate) fn run(args: &TogetherArgs) -> Result<(), Failure> {
         if args.strict && replay_cmd::check_reached(&report).is_err() {
             continue;
         }
-        let bytes = output::json(&report)?;
-        output::write_with(&member.json, |out| {
-            out.write_all(&bytes)
-                .map_err(|e| Failure::file(&member.json.display().to_string(), &e))
-        })?;
+        member.write(&report)?;
     }
     Ok(())
 }

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use treering_engine::{PmTreeKind, TreeSpec};
+use treering_engine::{Nanos, PmTreeKind, TreeSpec};
 use treering_sim::predict::Model;
 use treering_sim::replay::{
     Acknowledge, Oversize, Precondition, Preload, ReplayConfig, ReplayError, Size, Target, Tree,
-    forecast, run,
+    forecast, forecast_each, run,
 };
 use treering_sim::report::{PredictReport, html, predict};
 use treering_traces::generate::{GenParams, ValueSize, Workload};
@@ -247,7 +247,7 @@ fn page_sizes_share_a_pass_unless_keys_do_not_fit_some_of_them() {
 }
 
 #[test]
-fn rows_come_in_the_order_of_the_request_and_are_told_one_by_one() {
+fn rows_come_in_the_order_of_the_request_and_are_told_store_by_store() {
     let folder = tempfile::tempdir().expect("a folder");
     let trace = zipf(folder.path(), 120);
     let of = |(page_size, share)| {
@@ -262,7 +262,8 @@ fn rows_come_in_the_order_of_the_request_and_are_told_one_by_one() {
         told.push((report.configurations.len(), report.complete));
     });
     let report = report.expect("predictions");
-    assert_eq!(told, [(1, false), (2, false), (3, false), (4, true)]);
+    // Both caches of pages of 8 KiB have the minimum of frames: that is one store.
+    assert_eq!(told, [(1, false), (2, false), (4, true)]);
     let of = |name: &str| -> Vec<u64> {
         let options = report.configurations.iter().map(|run| &run.options[name]);
         options.filter_map(Value::as_u64).collect()
@@ -350,4 +351,125 @@ fn bad_configurations_fail_as_in_replays() {
         refused,
         Err(ReplayError::Setting { flag: "device", .. })
     ));
+}
+
+/// Predicts all together, in both ways, and each alone; nothing may differ.
+fn same_as_alone(configs: &[ReplayConfig]) {
+    let all = predicted(configs);
+    let mut each: Vec<Option<PredictReport>> = vec![None; configs.len()];
+    forecast_each(configs, &mut |_| {}, &mut |at, report| {
+        assert!(each[at].replace(report).is_none(), "told twice");
+    })
+    .expect("predictions");
+    for ((config, run), each) in configs.iter().zip(&all.configurations).zip(each) {
+        let alone = predicted(std::slice::from_ref(config));
+        let what = format!("{} on {}", config.tree.name(), config.target.name());
+        assert_eq!(json(run), json(&alone.configurations[0]), "{what}");
+        let each = each.unwrap_or_else(|| panic!("{what}: no report"));
+        assert_eq!(json(&each), json(&alone), "{what}");
+    }
+}
+
+/// A configuration on each of several drives.
+fn on_drives(
+    config: &ReplayConfig,
+    drives: &[(&str, f64, &str)],
+    capacity: Option<u64>,
+) -> Vec<ReplayConfig> {
+    let of = |(device, spare, gc): &(&str, f64, &str)| {
+        let mut target = Target::builtin(device).expect("a built-in device");
+        let flash = target.flash_mut().expect("it has flash");
+        (flash.over_provisioning, flash.gc) = (*spare, (*gc).into());
+        *target.capacity_mut().expect("it is simulated") = capacity;
+        ReplayConfig {
+            target,
+            ..config.clone()
+        }
+    };
+    drives.iter().map(of).collect()
+}
+
+const DRIVES: [(&str, f64, &str); 5] = [
+    ("ssd", 0.07, "greedy"),
+    ("csd", 0.07, "greedy"),
+    ("ssd", 0.28, "fifo"),
+    ("csd", 0.28, "fifo"),
+    ("ssd", 0.5, "cost-benefit"),
+];
+
+#[test]
+fn drives_that_share_a_played_store_are_predicted_as_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = zipf(folder.path(), 120);
+    let interval = |ns| Acknowledge::Interval(Nanos(ns));
+    for tree in ["btree+in-place", "bf+cow", "bminus+shadow"] {
+        let mut all = Vec::new();
+        for (share, clients, acknowledge) in [
+            (0.1, 1, Acknowledge::Deferred),
+            (0.4, 1, Acknowledge::Deferred),
+            (0.1, 3, interval(300_000)),
+            (0.1, 3, Acknowledge::Commit),
+        ] {
+            let mut config = config(&trace, tree, "ssd");
+            config.cache = Size::Share(share);
+            (config.clients, config.acknowledge) = (clients, acknowledge);
+            for capacity in [None, Some(64 << 20)] {
+                all.extend(on_drives(&config, &DRIVES, capacity));
+            }
+        }
+        same_as_alone(&all);
+    }
+}
+
+/// On the smallest drive of each group there are too few places for all that the store would keep.
+#[test]
+fn drives_without_room_are_predicted_as_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // Values of 6,000 bytes take blocks of their own while there is room.
+    let mut params = GenParams::new(Workload::Uniform, 300);
+    params.ops = Some(3_000);
+    params.value_size = Some(ValueSize::fixed(6_000));
+    params.writes = Some(1.0);
+    let trace = support::traces::generated(folder.path(), "long", &params);
+    for tree in ["btree+cow(table=checkpoint)", "bf+in-place"] {
+        let mut all = Vec::new();
+        let config = config(&trace, tree, "ssd");
+        let fits = |bytes: u64| {
+            let config = on_drives(&config, &DRIVES[..1], Some(bytes));
+            forecast(&config, &mut |_| {}, &mut |_| {}).is_ok()
+        };
+        let least = (1..64).map(|mib| mib << 20).find(|bytes| fits(*bytes));
+        let least = least.expect("a capacity that is large enough");
+        for more in [0, 4096, 1 << 16, 1 << 20, 64 << 20] {
+            all.extend(on_drives(&config, &DRIVES, Some(least + more)));
+        }
+        same_as_alone(&all);
+    }
+}
+
+#[test]
+fn what_cannot_be_predicted_has_no_report_and_does_not_stop_the_others() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = zipf(folder.path(), 120);
+    let good = config(&trace, "btree", "ssd");
+    let too_small = on_drives(&good, &DRIVES[..1], Some(1 << 20)).remove(0);
+    let no_clients = ReplayConfig {
+        clients: 0,
+        ..good.clone()
+    };
+    let misfit = ReplayConfig {
+        target: Target::builtin("pm").expect("a built-in device"),
+        ..good.clone()
+    };
+    let mut told = Vec::new();
+    let configs = [too_small, good.clone(), no_clients, misfit, good];
+    forecast_each(&configs, &mut |_| {}, &mut |at, _| told.push(at)).expect("predictions");
+    assert_eq!(told, [1, 4]);
+    for config in &configs[..1] {
+        let alone = forecast(std::slice::from_ref(config), &mut |_| {}, &mut |_| {});
+        assert!(
+            matches!(alone, Err(ReplayError::Setting { .. })),
+            "{alone:?}"
+        );
+    }
 }

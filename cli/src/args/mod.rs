@@ -121,6 +121,9 @@ pub(crate) enum Command {
     /// Replay on several drives with one run of the tree (used by `sweep`).
     #[command(hide = true)]
     ReplayTogether(TogetherArgs),
+    /// Predict many configurations in one process (used by `sweep`).
+    #[command(hide = true)]
+    PredictTogether(TogetherArgs),
 }
 
 /// Subcommands of `treering trace`.

@@ -58,6 +58,15 @@ pub(crate) struct PredictArgs {
     pub(crate) twice: Option<(String, OsString)>,
 }
 
+impl PredictArgs {
+    /// The arguments after `treering predict`.
+    pub(crate) fn of(arguments: &[String]) -> Result<PredictArgs, clap::Error> {
+        let command = PredictArgs::augment_args(Command::new("predict")).no_binary_name(true);
+        let matches = command.try_get_matches_from(arguments)?;
+        PredictArgs::from_arg_matches(&matches)
+    }
+}
+
 impl Args for PredictArgs {
     fn augment_args(command: Command) -> Command {
         let mut command = ReplayArgs::augment_args(command);

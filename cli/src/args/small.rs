@@ -217,10 +217,10 @@ pub(crate) struct CrashWriterArgs {
     pub(crate) first: u64,
 }
 
-/// Flags of `treering replay-together`.
+/// Flags of `treering replay-together` and `treering predict-together`.
 #[derive(Debug, Args)]
 pub(crate) struct TogetherArgs {
     /// JSON file: a list of objects with `json`, where the report goes, and `arguments`, those of
-    /// `treering replay`
+    /// `treering replay` or `treering predict`
     pub(crate) list: PathBuf,
 }

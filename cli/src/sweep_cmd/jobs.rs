@@ -1,7 +1,9 @@
-//! The processes of a sweep: one for each run, or one for several that differ only in the drive.
+//! The processes of a sweep: one for each run, or one for several.
 //!
-//! The latter run the tree once (`treering replay-together`,
-//! [`treering_sim::replay::run_together`]). The reports are the same. Runs whose report such a
+//! Replays that differ only in the drive run the tree once (`treering replay-together`,
+//! [`treering_sim::replay::run_together`]). Predictions from the same statistics read these once, and
+//! play a store once for all its drives (`treering predict-together`,
+//! [`treering_sim::replay::forecast_each`]). The reports are the same. Runs whose report such a
 //! process did not make are run alone.
 
 use std::collections::BTreeMap;
@@ -23,8 +25,10 @@ const OF_RUNS: [&str; 5] = [
     "timing",
 ];
 
-/// The most runs of one process: all their drives are in memory together.
+/// The most replays of one process: all their drives are in memory together.
 const MOST: usize = 16;
+/// The most predictions of one process: when a sweep is killed, those of the running ones are lost.
+const MOST_PREDICTED: usize = 256;
 /// Processes for each that may run at a time, before runs share one: at the end of a sweep, none
 /// should wait for long.
 const ROUNDS: usize = 2;
@@ -45,15 +49,15 @@ impl Jobs<'_> {
         runs.iter().map(|at| self.one(kind, *at)).collect()
     }
 
-    /// Processes for all runs. Those of one tree on several drives share one.
+    /// Processes for all runs. Several share one where that saves work.
     ///
     /// # Errors
     /// If a list of runs cannot be written.
     pub(super) fn together(&self, kind: Kind, runs: &[usize]) -> Result<Vec<Job>, Failure> {
-        if kind == Kind::Predict {
-            return Ok(self.alone(kind, runs));
-        }
-        let mut parts = groups(self.plan, runs);
+        let mut parts = match kind {
+            Kind::Replay => groups(self.plan, runs),
+            Kind::Predict => predicted_together(self.plan, runs),
+        };
         let wanted = ROUNDS * self.at_a_time;
         while parts.len() < wanted && halve(&mut parts) {}
         parts.iter().map(|part| self.job(kind, part)).collect()
@@ -63,28 +67,36 @@ impl Jobs<'_> {
         let [first, _, ..] = part else {
             return Ok(self.one(kind, part[0]));
         };
-        let members: Option<Vec<Member>> = part.iter().map(|at| self.member(*at)).collect();
+        let members: Option<Vec<Member>> = part.iter().map(|at| self.member(kind, *at)).collect();
         let Some(members) = members else {
             // A path that is no text cannot be in the list.
             return Ok(self.one(kind, *first));
         };
         let run = &self.plan.runs[*first];
-        let list = list(self.folder, run);
+        let list = list(self.folder, kind, run);
         self.folder.write_whole(&list, &output::json(&members)?)?;
-        let guess = pool::guess(run.trace_bytes, true);
+        let one = pool::guess(run.trace_bytes, has_tree(run));
+        let (command, group, guess) = match kind {
+            Kind::Replay => (
+                "replay-together",
+                format!("{} drives, {}", part.len(), run.point.trace),
+                one / 2 * (part.len() as u64 + 1),
+            ),
+            Kind::Predict => ("predict-together", group(kind, run), one),
+        };
         Ok(Job {
             runs: part.to_vec(),
-            arguments: vec!["replay-together".into(), list.into_os_string()],
-            group: format!("{} drives, {}", part.len(), run.point.trace),
-            guess: guess / 2 * (part.len() as u64 + 1),
+            arguments: vec![command.into(), list.into_os_string()],
+            group,
+            guess,
         })
     }
 
-    fn member(&self, at: usize) -> Option<Member> {
+    fn member(&self, kind: Kind, at: usize) -> Option<Member> {
         let run = &self.plan.runs[at];
         let mut arguments = self.statistics(run)?;
-        arguments.extend(run.point.arguments(&[]));
-        let json = self.folder.part(Kind::Replay, &run.hash);
+        arguments.extend(run.point.arguments(left_out(kind)));
+        let json = self.folder.part(kind, &run.hash);
         Some(Member { json, arguments })
     }
 
@@ -106,16 +118,12 @@ impl Jobs<'_> {
 
     fn one(&self, kind: Kind, at: usize) -> Job {
         let run = &self.plan.runs[at];
-        let left_out: &[&str] = match kind {
-            Kind::Replay => &[],
-            Kind::Predict => &OF_RUNS,
-        };
         let mut words = vec![kind.command().into()];
         words.push("--json".into());
         words.push(self.folder.part(kind, &run.hash).into_os_string());
         let statistics = self.statistics(run).unwrap_or_default();
         words.extend(statistics.into_iter().map(Into::into));
-        let flags = run.point.arguments(left_out);
+        let flags = run.point.arguments(left_out(kind));
         words.extend(flags.into_iter().map(Into::into));
         Job {
             runs: vec![at],
@@ -126,9 +134,48 @@ impl Jobs<'_> {
     }
 }
 
+/// Flags of `replay` that the command does not take.
+fn left_out(kind: Kind) -> &'static [&'static str] {
+    match kind {
+        Kind::Replay => &[],
+        Kind::Predict => &OF_RUNS,
+    }
+}
+
 /// The list of runs for a process whose first run is this one. It is a temporary file.
-pub(super) fn list(folder: &Folder, first: &Run) -> PathBuf {
-    folder.part(Kind::Replay, &format!("{}-together", first.hash))
+pub(super) fn list(folder: &Folder, kind: Kind, first: &Run) -> PathBuf {
+    folder.part(kind, &format!("{}-together", first.hash))
+}
+
+/// Predictions that share a process: those from the same statistics. Those of one store follow one
+/// another, so that most of its drives are in one process.
+fn predicted_together(plan: &Plan, runs: &[usize]) -> Vec<Vec<usize>> {
+    let mut firsts: BTreeMap<(Option<&str>, Option<&str>), usize> = BTreeMap::new();
+    let mut by_statistics: BTreeMap<&str, Vec<(usize, usize)>> = BTreeMap::new();
+    let mut parts = Vec::new();
+    for &at in runs {
+        let run = &plan.runs[at];
+        let Some(statistics) = run.statistics.as_deref() else {
+            parts.push(vec![at]);
+            continue;
+        };
+        let store = run
+            .together
+            .as_ref()
+            .map(|together| together.store.as_str());
+        let first = *firsts.entry((Some(statistics), store)).or_insert(at);
+        by_statistics
+            .entry(statistics)
+            .or_default()
+            .push((first, at));
+    }
+    for (_, mut runs) in by_statistics {
+        runs.sort_unstable();
+        let runs: Vec<usize> = runs.into_iter().map(|(_, at)| at).collect();
+        parts.extend(runs.chunks(MOST_PREDICTED).map(<[usize]>::to_vec));
+    }
+    parts.sort_by_key(|part| part[0]);
+    parts
 }
 
 /// Runs that may share a process, each group in the order of the plan, by its first. A drive without

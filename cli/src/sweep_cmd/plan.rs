@@ -44,6 +44,8 @@ pub(crate) struct Run {
 pub(super) struct Together {
     /// 32 hexadecimal digits.
     pub(super) tree: String,
+    /// The same for drives of any size.
+    pub(super) store: String,
     /// The codec of a drive that compresses.
     pub(super) codec: Option<String>,
 }
@@ -69,6 +71,7 @@ impl Together {
         };
         Some(Together {
             tree: hash(&format!("{rest} {size:?} {one:?}")),
+            store: hash(&format!("{rest} {one:?}")),
             codec,
         })
     }

@@ -188,7 +188,7 @@ impl<'a> Work<'a> {
         };
         if let Some(first) = ended.runs.first() {
             // That it stays would be harmless.
-            let _ = std::fs::remove_file(jobs::list(&self.folder, &self.plan.runs[*first]));
+            let _ = std::fs::remove_file(jobs::list(&self.folder, kind, &self.plan.runs[*first]));
         }
         let mut taken = 0;
         for &run in &ended.runs {

@@ -58,5 +58,5 @@ pub use flash::Effort;
 pub use log::Pace;
 pub use prediction::{HostWa, ModLogPrediction, Prediction};
 pub(crate) use store::blocks_per_place;
-pub use store::{predict, predict_by};
+pub use store::{predict, predict_by, predict_drives};
 pub use workload::{Span, Workload};

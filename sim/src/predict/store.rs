@@ -91,13 +91,36 @@ pub fn predict_by(
     device: &DeviceParams,
     pace: Option<&Pace>,
 ) -> Prediction {
+    let played = played(method, workload, options, &[(device, pace)]);
+    let prediction = played.and_then(|mut predictions| predictions.pop());
+    prediction.unwrap_or_else(|| independent(workload, options, device, pace))
+}
+
+/// As [`predict_by`] for each of several drives, in their order. Drives that show the tree the same
+/// share what is played of it, so many of them cost little more than their flash.
+#[must_use]
+pub fn predict_drives(
+    method: Method,
+    workload: &Workload,
+    options: &Options,
+    drives: &[(&DeviceParams, Option<&Pace>)],
+) -> Vec<Prediction> {
+    let each = |(device, pace): &(&DeviceParams, _)| independent(workload, options, device, *pace);
+    played(method, workload, options, drives).unwrap_or_else(|| drives.iter().map(each).collect())
+}
+
+/// Predictions by playing the tree, if that was asked for and can be done.
+fn played(
+    method: Method,
+    workload: &Workload,
+    options: &Options,
+    drives: &[(&DeviceParams, Option<&Pace>)],
+) -> Option<Vec<Prediction>> {
     if method.model == Model::Independent {
-        return independent(workload, options, device, pace);
+        return None;
     }
     let level = LeafLevel::kept(workload, options.page_size, options.leaf_layouts());
-    let run = (workload, &*level, options);
-    let played = super::played::predict(run, (device, pace), method.effort);
-    played.unwrap_or_else(|| independent(workload, options, device, pace))
+    super::played::predict((workload, &*level, options), drives, method.effort)
 }
 
 /// As [`predict`], from popularity alone: accesses to pages are taken for independent draws.

@@ -13,18 +13,22 @@
 //! depends on (trace, limit, warm-up, records loaded before it) force another pass only if they
 //! differ.
 //!
+//! Configurations with the same store on several drives are predicted together: the store is played
+//! once ([`crate::predict::predict_drives`]).
+//!
 //! Without a tree, the writes of the trace are read again for each configuration.
 //!
 //! Plan and prediction are those of a replay, so both show the same numbers.
 
+use treering_engine::node::LayoutChoice;
 use treering_traces::OpKind;
 
 use super::config::ReplayConfig;
 use super::direct::{self, Places};
 use super::error::{ReplayError, setting};
 use super::frame;
-use super::look::{Looked, look_again, look_through};
-use super::pages::{self, LeafCounts};
+use super::look::{Looked, check_clients, look_again, look_through};
+use super::pages::{self, Asked, LeafCounts};
 use super::persistent;
 use super::progress::Progress;
 use super::target::Place;
@@ -72,36 +76,85 @@ pub fn forecast(
     for config in configs {
         check(config)?;
     }
-    // From the smallest page on, because larger pages can share its pass.
-    let mut order: Vec<usize> = (0..configs.len()).collect();
-    order.sort_by_key(|i| configs[*i].tree.unit_bytes());
     let mut runs: Vec<Option<PredictedRun>> = vec![None; configs.len()];
     let mut report = PredictReport::default();
-    let mut pass: Option<Pass<'_>> = None;
-    for i in order {
-        let config = &configs[i];
-        if config.stop.is_set() {
-            return Ok(report);
+    let all = (0..configs.len()).collect();
+    predict_all(configs, all, progress, &mut |passes, pass, predicted| {
+        for (i, run) in predicted {
+            runs[i] = Some(run?);
         }
-        let mut current = match pass.take().filter(|pass| pass.suits(config)) {
-            Some(pass) => pass,
-            None => {
-                let pass = Pass::over(config, report.passes, progress)?;
-                report = pass.begin(report, configs.len());
-                pass
-            }
-        };
-        runs[i] = Some(current.predict(config)?);
-        pass = Some(current);
+        if report.passes == 0 {
+            report = pass.begin(pass.config, configs.len());
+        }
+        report.passes = passes;
         report.configurations = runs.iter().flatten().cloned().collect();
         report.complete = report.configurations.len() == configs.len();
         done(&report);
-    }
+        Ok(())
+    })?;
     Ok(report)
+}
+
+/// Predicts all configurations as [`forecast`] does, and makes a report of each one as if it were
+/// the only one. `done` gets its place in the list and its report. A configuration that cannot be
+/// predicted has none: [`forecast`] of it alone says why.
+///
+/// # Errors
+/// [`ReplayError`] if a trace cannot be read.
+pub fn forecast_each(
+    configs: &[ReplayConfig],
+    progress: &mut dyn FnMut(Progress),
+    done: &mut dyn FnMut(usize, PredictReport),
+) -> Result<(), ReplayError> {
+    let all = (0..configs.len()).filter(|i| check(&configs[*i]).is_ok());
+    let all = all.collect();
+    predict_all(configs, all, progress, &mut |_, pass, predicted| {
+        for (i, run) in predicted {
+            if let Ok(run) = run {
+                let mut report = pass.begin(&configs[i], 1);
+                report.configurations = vec![run];
+                report.complete = true;
+                done(i, report);
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Configurations that were predicted together, by their places in the list.
+type Predicted = Vec<(usize, Result<PredictedRun, ReplayError>)>;
+
+/// Predicts these configurations, and tells of each group that was predicted together: the number
+/// of passes so far, the pass, and the group.
+fn predict_all(
+    configs: &[ReplayConfig],
+    mut order: Vec<usize>,
+    progress: &mut dyn FnMut(Progress),
+    told: &mut dyn FnMut(u64, &Pass<'_>, Predicted) -> Result<(), ReplayError>,
+) -> Result<(), ReplayError> {
+    // From the smallest page on, because larger pages can share its pass.
+    order.sort_by_key(|i| configs[*i].tree.unit_bytes());
+    let mut passes = 0;
+    while let Some(first) = order.first() {
+        if configs[*first].stop.is_set() {
+            return Ok(());
+        }
+        let mut pass = Pass::over(&configs[*first], passes, progress)?;
+        passes += 1;
+        let (now, later) = order.into_iter().partition(|i| pass.suits(&configs[*i]));
+        order = later;
+        if !pass.predict_all(configs, now, &mut |pass, predicted| {
+            told(passes, pass, predicted)
+        })? {
+            return Ok(());
+        }
+    }
+    Ok(())
 }
 
 /// Checks what a replay checks when it opens a store, before the trace is read.
 fn check(config: &ReplayConfig) -> Result<(), ReplayError> {
+    check_clients(config)?;
     match (&config.tree, config.target.place()) {
         (Tree::Pages(options), Place::Drive(_)) => pages::check(config, options),
         (Tree::Pm(options), Place::Memory(profile, _)) => {
@@ -147,7 +200,7 @@ impl<'a> Pass<'a> {
 
     /// Whether a pass for this configuration would find the same.
     fn suits(&self, config: &ReplayConfig) -> bool {
-        let of = |c: &ReplayConfig| (c.limit, c.warmup, c.oversize, c.seed, c.clients);
+        let of = |c: &ReplayConfig| (c.limit, c.warmup, c.oversize, c.seed);
         let ours = self.config;
         let same_source = ours.trace == config.trace && ours.preload == config.preload;
         let (read_for, unit) = (ours.tree.unit_bytes(), config.tree.unit_bytes());
@@ -158,13 +211,10 @@ impl<'a> Pass<'a> {
             && (read_for == unit || (read_for < unit && is_whole))
     }
 
-    /// The report before its first configuration, or with another pass counted.
-    fn begin(&self, report: PredictReport, requested: usize) -> PredictReport {
-        if report.passes > 0 {
-            let passes = report.passes + 1;
-            return PredictReport { passes, ..report };
-        }
-        let (config, looked) = (self.config, &self.looked);
+    /// The report before its first configuration, for so many configurations with the options of
+    /// this one.
+    fn begin(&self, config: &ReplayConfig, requested: usize) -> PredictReport {
+        let looked = &self.looked;
         let measured = |kind| looked.workload.measured.of(kind);
         PredictReport {
             schema: crate::report::PREDICT_SCHEMA,
@@ -184,16 +234,72 @@ impl<'a> Pass<'a> {
             },
             passes: 1,
             requested: requested as u64,
-            ..report
+            ..PredictReport::default()
         }
     }
 
+    /// Predicts configurations that suit the pass, and tells of each group. Returns `false` if it
+    /// was stopped before the last.
+    fn predict_all(
+        &mut self,
+        configs: &[ReplayConfig],
+        mut order: Vec<usize>,
+        told: &mut dyn FnMut(&Pass<'_>, Predicted) -> Result<(), ReplayError>,
+    ) -> Result<bool, ReplayError> {
+        // Only one shape of leaves is grown at a time.
+        while let Some(first) = order.first() {
+            let shape = leaf_shape(&configs[*first]);
+            let (now, later) = order
+                .into_iter()
+                .partition(|i| leaf_shape(&configs[*i]) == shape);
+            order = later;
+            if !self.predict_shape(configs, now, told)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The same for configurations with the same shape of leaves.
+    fn predict_shape(
+        &mut self,
+        configs: &[ReplayConfig],
+        order: Vec<usize>,
+        told: &mut dyn FnMut(&Pass<'_>, Predicted) -> Result<(), ReplayError>,
+    ) -> Result<bool, ReplayError> {
+        let mut stores: Vec<Vec<(usize, Asked<'_>)>> = Vec::new();
+        for i in order {
+            let config = &configs[i];
+            if config.stop.is_set() {
+                return Ok(false);
+            }
+            let (Tree::Pages(options), Place::Drive(drive)) = (&config.tree, config.target.place())
+            else {
+                let run = self.predict(config);
+                told(self, vec![(i, run)])?;
+                continue;
+            };
+            match Asked::new((config, options), drive, &self.looked, &mut self.leaves) {
+                Err(e) => told(self, vec![(i, Err(e))])?,
+                Ok(asked) => put(&mut stores, (i, asked)),
+            }
+        }
+        for store in stores {
+            if store.iter().any(|(i, _)| configs[*i].stop.is_set()) {
+                return Ok(false);
+            }
+            let asked: Vec<&Asked<'_>> = store.iter().map(|(_, asked)| asked).collect();
+            let runs = pages::forecast(&asked, &self.looked);
+            let runs = runs.into_iter().map(|run| Ok(self.finished(run)));
+            told(self, store.iter().map(|(i, _)| *i).zip(runs).collect())?;
+        }
+        Ok(true)
+    }
+
+    /// Predicts a configuration without a store of pages.
     fn predict(&mut self, config: &ReplayConfig) -> Result<PredictedRun, ReplayError> {
         let looked = &self.looked;
-        let mut run = match (&config.tree, config.target.place()) {
-            (Tree::Pages(options), Place::Drive(asked)) => {
-                pages::forecast((config, options), asked, looked, &mut self.leaves)?
-            }
+        let run = match (&config.tree, config.target.place()) {
             (Tree::Direct, Place::Drive(asked)) => {
                 let places = match self.places.take() {
                     Some(places) => places,
@@ -206,11 +312,36 @@ impl<'a> Pass<'a> {
             }
             (tree, _) => return Err(tree.not_on(&config.target)),
         };
+        Ok(self.finished(run))
+    }
+
+    /// A run with what the pass says of all.
+    fn finished(&self, mut run: PredictedRun) -> PredictedRun {
+        let looked = &self.looked;
         run.user_bytes = looked.workload.measured.user_bytes;
         run.warnings.extend(frame::skipped(looked.skipped));
         if run.user_bytes == 0 {
             run.warnings.push(frame::NOTHING_WRITTEN.into());
         }
-        Ok(run)
+        run
+    }
+}
+
+/// What decides how leaves grow, of a tree of pages.
+fn leaf_shape(config: &ReplayConfig) -> Option<(usize, LayoutChoice)> {
+    match &config.tree {
+        Tree::Pages(options) => Some((options.page_size, options.leaf_layouts())),
+        Tree::Pm(_) | Tree::Direct => None,
+    }
+}
+
+/// Puts a configuration with the others that have its store.
+fn put<'a>(stores: &mut Vec<Vec<(usize, Asked<'a>)>>, new: (usize, Asked<'a>)) {
+    let has_it = |store: &&mut Vec<(usize, Asked<'_>)>| {
+        (store.first()).is_some_and(|(_, asked)| asked.has_store_of(&new.1))
+    };
+    match stores.iter_mut().find(has_it) {
+        Some(store) => store.push(new),
+        None => stores.push(vec![new]),
     }
 }

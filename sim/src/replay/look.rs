@@ -48,7 +48,7 @@ const MAX_VIRTUAL_CLIENTS: u32 = 1 << 20;
 /// Maximum number of clients on a file; each is a thread.
 const MAX_THREADS: u32 = 1024;
 
-fn check_clients(config: &ReplayConfig) -> Result<(), ReplayError> {
+pub(super) fn check_clients(config: &ReplayConfig) -> Result<(), ReplayError> {
     let most = match config.target {
         Target::File(..) => MAX_THREADS,
         _ => MAX_VIRTUAL_CLIENTS,

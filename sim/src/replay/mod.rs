@@ -62,7 +62,7 @@ pub use blocks::{BlockPrediction, BlockPredictor, block_wa};
 pub use config::{Acknowledge, ReplayConfig, Size};
 pub use error::ReplayError;
 pub use fit::Oversize;
-pub use forecast::forecast;
+pub use forecast::{forecast, forecast_each};
 pub use measured::{DriveRun, lifetime, unsteady_drive};
 pub use preload::Preload;
 pub use progress::{Progress, Unfit};

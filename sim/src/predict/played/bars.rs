@@ -13,6 +13,7 @@
 
 use super::Run;
 use crate::predict::estimate::{Bars, Error};
+use crate::predict::flash::Forecast;
 
 const LOG: Error = Error {
     constant: 0.003,
@@ -34,8 +35,14 @@ const PADS: f64 = 0.95;
 /// The share of the log's error by which the end of the log is off.
 const PADDING: f64 = 0.5;
 
-/// The bars of a run, on a drive that `compresses` or not. `hit_ratio` is that of a run without scans.
-pub(super) fn of(run: &Run, hit_ratio: Option<f64>, compresses: bool) -> Bars {
+/// The bars of a run on one of its drives, which `compresses` or not. `hit_ratio` is that of a run
+/// without scans.
+pub(super) fn of(
+    run: &Run,
+    flash: Option<&Forecast>,
+    hit_ratio: Option<f64>,
+    compresses: bool,
+) -> Bars {
     let counts = &run.counts;
     let sizes = Bars::sizes(compresses);
     let [log_bytes, page_bytes, extra_bytes] = counts.bytes.host;
@@ -55,7 +62,7 @@ pub(super) fn of(run: &Run, hit_ratio: Option<f64>, compresses: bool) -> Bars {
     let host_total = (log * log_bytes).hypot(page * (page_bytes + extra_bytes)) / all;
     let (mut device_gc, mut device_total) = (host_total, host_total);
     let mut nand_over_host = 0.0;
-    if let Some(flash) = &run.flash {
+    if let Some(flash) = flash {
         let moved = flash.gc_per_host / (1.0 + flash.gc_per_host);
         // A little more in use is more to move.
         device_gc = Bars::of_gc(flash, host_total + 2.0 * sizes);

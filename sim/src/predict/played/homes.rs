@@ -283,7 +283,7 @@ impl Homes {
     }
 
     fn write_copies(&mut self, pages: &[PageWrite], table: TablePersist, blocks: &mut Blocks<'_>) {
-        if self.places.left() < pages.len() as u64 && !self.held.is_empty() {
+        if !self.held.is_empty() && !self.places.has(pages.len() as u64) {
             self.write_table(blocks);
         }
         let per_page = self.regions.per_page;
@@ -378,8 +378,13 @@ impl Homes {
     }
 
     /// Whether there are places for a long value of `count` blocks.
-    pub(super) fn has_room_for(&self, count: u64) -> bool {
-        count.div_ceil(self.regions.per_place) <= self.places.left()
+    pub(super) fn has_room_for(&mut self, count: u64) -> bool {
+        self.places.has(count.div_ceil(self.regions.per_place))
+    }
+
+    /// Whether places were ever lacking; if not, a larger drive would have been written the same.
+    pub(super) fn lacked_room(&self) -> bool {
+        self.places.lacked()
     }
 
     /// Takes places for a long value of `count` blocks, and writes it.

@@ -81,6 +81,8 @@ pub(super) struct Places {
     /// All numbers from here on are free.
     fresh: u64,
     limit: u64,
+    /// Whether it ever mattered how many there are.
+    lacked: bool,
 }
 
 impl Places {
@@ -98,6 +100,7 @@ impl Places {
             return place;
         }
         self.fresh += 1;
+        self.lacked |= self.fresh > self.limit;
         (self.fresh - 1).min(self.limit.saturating_sub(1))
     }
 
@@ -105,8 +108,15 @@ impl Places {
         self.freed.push(Reverse(place));
     }
 
-    /// Free numbers.
-    pub(super) fn left(&self) -> u64 {
-        self.limit.saturating_sub(self.fresh) + self.freed.len() as u64
+    /// Whether so many numbers are free.
+    pub(super) fn has(&mut self, count: u64) -> bool {
+        let left = self.limit.saturating_sub(self.fresh) + self.freed.len() as u64;
+        self.lacked |= left < count;
+        left >= count
+    }
+
+    /// Whether numbers were ever lacking. If not, all would have been the same with more of them.
+    pub(super) fn lacked(&self) -> bool {
+        self.lacked
     }
 }

@@ -22,6 +22,7 @@
 //! | `homes` | in place, copy-on-write, shadowing: places, journal, table, snapshots | 12 B a page |
 //! | `fill`, `smo` | merges of sparse pages after deletes, and splits after these | 2 B a key |
 //! | `later` | trims that wait for a flush, places that wait for the log | 8 B a page |
+//! | `drives` | flash of drives below one store ([`super::flash`]) | 8 B a flash page |
 //! | `bf` | mini-pages in their ring ([`super::bf`]) | their record sets |
 //! | `bodies` | where records lie on their pages | 8 B a key |
 //! | `deltas` | segments that differ from a page's image | two bits a segment |
@@ -37,6 +38,7 @@ mod bodies_tests;
 mod btree;
 mod clients;
 mod deltas;
+mod drives;
 mod fill;
 mod frames;
 mod homes;
@@ -54,7 +56,7 @@ mod visits;
 
 use std::io;
 
-use treering_engine::{BLOCK_SIZE, BfShape, IoClass, Options, TablePersist};
+use treering_engine::{BLOCK_SIZE, BfShape, Options, TablePersist};
 use treering_traces::OpKind;
 
 use self::bf::BfTree;
@@ -63,6 +65,7 @@ pub(super) use self::blocks::{DeltaSizes, InUse, PageSize, StoredSizes};
 use self::bodies::Bodies;
 use self::clients::Clients;
 use self::deltas::Deltas;
+use self::drives::{Below, Drive};
 use self::frames::Frames;
 use self::homes::Homes;
 use self::layout::Regions;
@@ -76,9 +79,8 @@ use super::cache::CacheShape;
 use super::content;
 use super::device::{DeviceParams, DeviceWa};
 use super::estimate::Model;
-use super::flash::{Effort, Flash, FlashShape, Forecast};
+use super::flash::{Effort, Forecast};
 use super::leaf::LeafLevel;
-use super::log::Pace;
 use super::prediction::{HostWa, ModLogPrediction, Prediction};
 use super::workload::{Accesses, Event, Workload};
 
@@ -88,21 +90,27 @@ struct Run {
     mini_pages: Option<MiniPageCounts>,
     /// Turns of the clock hand in the measured part.
     turns: f64,
-    flash: Option<Forecast>,
     visits: Visits,
     rounds: Rounds,
     /// Pages of the sample, if not all pages were played.
     sampled: Option<f64>,
     /// Mean number of segments in a page's log block at the end.
     held_segments: f64,
+    /// Whether places were ever lacking on the drive.
+    lacked_room: bool,
 }
 
-/// Predicts a run of a tree of pages by playing it; `None` if the order of the accesses was lost.
+/// What a played run is of.
+type Played<'a> = (&'a Workload, &'a LeafLevel, &'a Options);
+
+/// Predicts runs of a tree of pages on each of the drives by playing it, once for all drives that
+/// show it the same; `None` if the order of the accesses was lost.
 pub(super) fn predict(
-    (workload, level, options): (&Workload, &LeafLevel, &Options),
-    (device, pace): (&DeviceParams, Option<&Pace>),
+    of: Played<'_>,
+    drives: &[Drive<'_>],
     effort: Effort,
-) -> Option<Prediction> {
+) -> Option<Vec<Prediction>> {
+    let (workload, level, options) = of;
     if workload.accesses.lost().is_some() {
         return None;
     }
@@ -110,8 +118,33 @@ pub(super) fn predict(
         true => 1,
         false => sample_of(level, options, effort),
     };
-    let run = play((workload, level, options), (device, pace), (sample, effort)).ok()?;
-    let weight = level.weight * sample as f64;
+    let scale = level.weight as u64 * sample;
+    let mut predictions = vec![None; drives.len()];
+    let mut groups = drives::groups(drives, options, scale);
+    while let Some(group) = groups.pop() {
+        let members: Vec<Drive<'_>> = group.iter().map(|at| drives[*at]).collect();
+        let mut below = Below::new(&members, scale, effort);
+        let run = play(of, members[0], &mut below, sample).ok()?;
+        if run.lacked_room && group.len() > 1 {
+            // Another drive might have had room.
+            groups.extend(group.into_iter().map(|at| vec![at]));
+            continue;
+        }
+        let weight = level.weight * sample as f64;
+        let flashes = below.forecasts();
+        for ((at, (device, _)), flash) in group.into_iter().zip(members).zip(flashes) {
+            predictions[at] = Some(prediction(of, (&run, weight), (device, flash.as_ref())));
+        }
+    }
+    predictions.into_iter().collect()
+}
+
+/// The prediction that a played run gives for one of its drives. Each page stands for `weight`.
+fn prediction(
+    (workload, level, options): Played<'_>,
+    (run, weight): (&Run, f64),
+    (device, flash): (&DeviceParams, Option<&Forecast>),
+) -> Prediction {
     let counts = &run.counts;
     let user = (workload.measured.user_bytes as f64).max(1.0);
     // The log is that of the whole run; pages are those of the sample.
@@ -133,10 +166,10 @@ pub(super) fn predict(
         }
         Some(mini) => mini.memory_hit_ratio(),
     };
-    Some(Prediction {
+    Prediction {
         estimated: workload.is_estimated(),
         overflow: counts.overflow * weight / user,
-        device: device_wa(run.flash.as_ref(), device, (host.total, weight), user),
+        device: device_wa(flash, device, (host.total, weight), user),
         host,
         stored: device.compression.map(|_| {
             let [log, page, extra] = counts.bytes.stored;
@@ -150,16 +183,17 @@ pub(super) fn predict(
         log_group_bytes: counts.redo.flushed as f64 / (counts.redo.flushes as f64).max(1.0),
         checkpoints: counts.checkpoints,
         mini_pages,
-        mod_log: mod_log(&run, options),
+        mod_log: mod_log(run, options),
         untried: Vec::new(),
         warnings: workload.estimated().into_iter().collect(),
         model: Model::Played,
         bars: Some(bars::of(
-            &run,
+            run,
+            flash,
             (workload.measured.of(OpKind::Scan) == 0).then_some(hit_ratio),
             device.compression.is_some(),
         )),
-    })
+    }
 }
 
 fn mod_log(run: &Run, options: &Options) -> Option<ModLogPrediction> {
@@ -195,44 +229,6 @@ fn device_wa(
     }
 }
 
-/// Seed of the samples.
-const SEED: u64 = 1;
-
-/// The flash below a store.
-struct Below(Option<Flash>);
-
-impl blocks::Flash for Below {
-    fn write(&mut self, lba: u64, class: IoClass, stored: u32) {
-        if let Some(flash) = &mut self.0 {
-            flash.write(lba, stored.min(BLOCK_SIZE as u32) as u16, class as u8);
-        }
-    }
-
-    fn trim(&mut self, lba: u64, blocks: u64) {
-        if let Some(flash) = &mut self.0 {
-            flash.trim(lba, blocks);
-        }
-    }
-
-    fn begin_measured(&mut self) {
-        if let Some(flash) = &mut self.0 {
-            flash.begin_measured();
-        }
-    }
-}
-
-/// Flash pages up to which the predicted stream goes through all of the drive: samples of so few
-/// blocks, of which some are written again and again, say little.
-const SMALL_DRIVE: u64 = 1 << 16;
-
-fn miniature(shape: &FlashShape, device: &DeviceParams, effort: Effort) -> Option<Flash> {
-    let flash = match shape.log_pages() <= SMALL_DRIVE {
-        true => Flash::sampled(shape, 1, SEED, device.before),
-        false => Flash::new(shape, effort, SEED, device.before),
-    };
-    flash.ok()
-}
-
 /// Least frames and pages in a sample: fewer would not behave like a large cache.
 const LEAST_FRAMES: u64 = 64;
 const LEAST_PAGES: u64 = 4096;
@@ -262,14 +258,15 @@ fn sample_of(level: &LeafLevel, options: &Options, effort: Effort) -> u64 {
     sample
 }
 
-/// Plays a tree of pages.
+/// Plays a tree of pages on a drive like this one, or on several.
 ///
 /// # Errors
 /// The list of accesses is in a file that cannot be read.
 fn play(
-    (workload, level, options): (&Workload, &LeafLevel, &Options),
-    (device, pace): (&DeviceParams, Option<&Pace>),
-    (sample, effort): (u64, Effort),
+    (workload, level, options): Played<'_>,
+    (device, pace): Drive<'_>,
+    below: &mut Below,
+    sample: u64,
 ) -> io::Result<Run> {
     let scale = level.weight as u64 * sample;
     let regions = Regions::new(options, device.capacity_blocks, scale);
@@ -281,13 +278,6 @@ fn play(
     let scaled = |count: f64| (count / scale as f64).round().max(1.0) as usize;
     let pages = level.starts.len().max(1);
     let frames = Frames::new(scaled(shape.frames), scaled(shape.batch), pages);
-    let flash = device.flash.map(|flash| flash.scaled(scale));
-    // The erase blocks of a sampled drive are smaller, even if all of that is played.
-    let scaled_pages = flash
-        .filter(|_| scale > 1)
-        .map(|flash| flash.pages_per_block);
-    let flash = flash.and_then(|flash| miniature(&flash, device, effort));
-    let mut below = Below(flash);
     let flushes_before =
         options.store.has_journal() || options.store.table() == Some(TablePersist::EachFlush);
     // Without a modification log, only a drive that compresses sees what is in the pages.
@@ -305,7 +295,7 @@ fn play(
         homes: Homes::new(options, regions, (pages, codec)),
         deltas,
         blocks: Blocks {
-            flash: &mut below,
+            flash: below,
             sizes: content::sizes(workload, level, options, device.compression.as_ref()),
             bytes: Bytes::default(),
         },
@@ -331,7 +321,7 @@ fn play(
         }
     };
     let (counts, turns, held_segments) = (tree.counts(), tree.turns(), tree.held_segments());
-    let rounds = tree.rounds();
+    let (rounds, lacked_room) = (tree.rounds(), tree.homes.lacked_room());
     let visits = tree.into_visits();
     Ok(Run {
         counts,
@@ -341,13 +331,7 @@ fn play(
         rounds,
         sampled: (scale > 1).then(|| pages as f64 / sample as f64),
         held_segments,
-        flash: below.0.map(|flash| {
-            let forecast = flash.forecast();
-            Forecast {
-                sampled_pages: forecast.sampled_pages.or(scaled_pages),
-                ..forecast
-            }
-        }),
+        lacked_room,
     })
 }
 

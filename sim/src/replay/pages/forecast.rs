@@ -40,64 +40,119 @@ impl Planned {
             .map_err(ReplayError::Drive)?;
         Ok(Planned { plan, drive })
     }
+}
 
-    /// Predicts the run from the trace's statistics.
-    pub(super) fn predict(
-        &self,
-        config: &ReplayConfig,
+/// Predicts runs of one store, each on another drive, from the trace's statistics.
+pub(super) fn predict_runs(
+    runs: &[(&ReplayConfig, AskedDrive<'_>, &Planned)],
+    looked: &Looked,
+) -> Vec<Prediction> {
+    let Some((config, _, first)) = runs.first() else {
+        return Vec::new();
+    };
+    let engine = &first.plan.engine;
+    let seen: Vec<(DeviceParams, Pace)> = (runs.iter())
+        .map(|(config, asked, planned)| seen(&*planned.drive, engine, (config, *asked)))
+        .collect();
+    let drives: Vec<(&DeviceParams, Option<&Pace>)> = seen
+        .iter()
+        .map(|(params, pace)| (params, Some(pace)))
+        .collect();
+    predict::predict_drives(config.method, &looked.workload, engine, &drives)
+}
+
+/// What a prediction knows of a drive.
+fn seen(
+    drive: &dyn SimDrive,
+    engine: &Options,
+    (config, asked): (&ReplayConfig, AskedDrive<'_>),
+) -> (DeviceParams, Pace) {
+    let params = DeviceParams {
+        before: before(asked.precondition),
+        ..drive.params()
+    };
+    let pace = pace(drive, engine, (config.clients, config.acknowledge));
+    (params, pace)
+}
+
+/// A configuration to predict, with its store planned. There is no drive, so many of them take
+/// little memory.
+pub(in crate::replay) struct Asked<'a> {
+    config: &'a ReplayConfig,
+    drive: AskedDrive<'a>,
+    plan: PagePlan,
+    params: DeviceParams,
+    pace: Pace,
+}
+
+impl<'a> Asked<'a> {
+    pub(in crate::replay) fn new(
+        (config, base): (&'a ReplayConfig, &Options),
+        asked: AskedDrive<'a>,
         looked: &Looked,
-        asked: AskedDrive<'_>,
-    ) -> Prediction {
-        let params = DeviceParams {
-            before: before(asked.precondition),
-            ..self.drive.params()
-        };
-        let engine = &self.plan.engine;
-        let pace = pace(&*self.drive, engine, (config.clients, config.acknowledge));
-        predict::predict_by(
-            config.method,
-            &looked.workload,
-            engine,
-            &params,
-            Some(&pace),
-        )
+        leaves: &mut LeafCounts,
+    ) -> Result<Asked<'a>, ReplayError> {
+        let Planned { plan, drive } = Planned::new((config, base), looked, asked, leaves)?;
+        let (params, pace) = seen(&*drive, &plan.engine, (config, asked));
+        Ok(Asked {
+            config,
+            drive: asked,
+            plan,
+            params,
+            pace,
+        })
+    }
+
+    /// Whether both ask for the same store, on one drive or another.
+    pub(in crate::replay) fn has_store_of(&self, other: &Asked<'_>) -> bool {
+        self.config.method == other.config.method && self.plan.engine == other.plan.engine
+    }
+
+    fn predicted(&self, prediction: Prediction, writes: bool) -> PredictedRun {
+        let (config, plan) = (self.config, &self.plan);
+        let mut warnings = plan.warnings.clone();
+        warnings.extend(prediction.warnings.iter().cloned());
+        PredictedRun {
+            options: options(
+                config,
+                (&plan.engine, plan.device_blocks),
+                Some(&self.drive),
+            ),
+            cache_share: match config.cache {
+                Size::Bytes(_) => None,
+                Size::Share(share) => Some(share),
+            },
+            // Without user bytes, amplification is undefined.
+            wa: writes.then(|| {
+                let side = report::predicted_side(&prediction, true);
+                with_bars(&side, prediction.bars.as_ref(), prediction.model)
+            }),
+            hit_ratio: Some(PredictedValue::new(
+                prediction.hit_ratio,
+                prediction.bars.and_then(|bars| bars.hit_ratio),
+                prediction.model,
+            )),
+            untried: prediction.untried.clone(),
+            warnings,
+            prediction: Some(prediction),
+            ..PredictedRun::default()
+        }
     }
 }
 
-/// Predicts one configuration without opening a store.
-pub(in crate::replay) fn forecast(
-    (config, base): (&ReplayConfig, &Options),
-    asked: AskedDrive<'_>,
-    looked: &Looked,
-    leaves: &mut LeafCounts,
-) -> Result<PredictedRun, ReplayError> {
-    let planned = Planned::new((config, base), looked, asked, leaves)?;
-    let prediction = planned.predict(config, looked, asked);
-    let plan = planned.plan;
+/// Predicts a store on one drive or several, without opening it.
+pub(in crate::replay) fn forecast(asked: &[&Asked<'_>], looked: &Looked) -> Vec<PredictedRun> {
+    let Some(first) = asked.first() else {
+        return Vec::new();
+    };
+    let drives: Vec<(&DeviceParams, Option<&Pace>)> =
+        asked.iter().map(|a| (&a.params, Some(&a.pace))).collect();
+    let (method, engine) = (first.config.method, &first.plan.engine);
+    let predictions = predict::predict_drives(method, &looked.workload, engine, &drives);
     let writes = looked.workload.measured.user_bytes > 0;
-    let mut warnings = plan.warnings;
-    warnings.extend(prediction.warnings.iter().cloned());
-    Ok(PredictedRun {
-        options: options(config, (&plan.engine, plan.device_blocks), Some(&asked)),
-        cache_share: match config.cache {
-            Size::Bytes(_) => None,
-            Size::Share(share) => Some(share),
-        },
-        // Without user bytes, amplification is undefined.
-        wa: writes.then(|| {
-            let side = report::predicted_side(&prediction, true);
-            with_bars(&side, prediction.bars.as_ref(), prediction.model)
-        }),
-        hit_ratio: Some(PredictedValue::new(
-            prediction.hit_ratio,
-            prediction.bars.and_then(|bars| bars.hit_ratio),
-            prediction.model,
-        )),
-        untried: prediction.untried.clone(),
-        warnings,
-        prediction: Some(prediction),
-        ..PredictedRun::default()
-    })
+    (asked.iter().zip(predictions))
+        .map(|(asked, prediction)| asked.predicted(prediction, writes))
+        .collect()
 }
 
 /// Checks the options of the tree as opening a store does. A cache that is a share of the data set

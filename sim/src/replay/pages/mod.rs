@@ -13,7 +13,7 @@ use treering_engine::device::FileOptions;
 use treering_engine::{LeafFill, Options};
 
 use self::backend::DriveBackend;
-use self::forecast::Planned;
+use self::forecast::{Planned, predict_runs};
 use self::plan::PagePlan;
 use self::report::{Material, On};
 use super::config::ReplayConfig;
@@ -26,10 +26,10 @@ use super::progress::Progress;
 use super::target::AskedDrive;
 use super::virtual_time::{self, Backend as _};
 use crate::drive::DriveCounters;
-use crate::predict::{self, DeviceParams};
+use crate::predict::{self, DeviceParams, Prediction};
 use crate::report::ReplayReport;
 
-pub(super) use forecast::{check, forecast, pace};
+pub(super) use forecast::{Asked, check, forecast, pace};
 pub(super) use plan::LeafCounts;
 pub(super) use together::on_drives;
 
@@ -54,11 +54,16 @@ pub(super) fn on_drive(
     backend::check_counters(&outcome.after.stats, &outcome.after.device.flash)?;
     let leaves = (backend.store().leaf_fill()).map_err(|e| Failure::from(e).on(&name))?;
     drop(backend);
+    let prediction = match predicts(config, outcome.done_ops, &looked) {
+        true => predict_runs(&[(config, asked, &planned)], &looked).pop(),
+        false => None,
+    };
     Ok(reported(
         (config, asked),
         &looked,
         &planned,
         (outcome, leaves),
+        prediction,
     ))
 }
 
@@ -68,9 +73,8 @@ fn reported(
     looked: &Looked,
     planned: &Planned,
     (outcome, leaves): (Outcome<DriveCounters>, Vec<LeafFill>),
+    prediction: Option<Prediction>,
 ) -> ReplayReport {
-    let predicted =
-        predicts(config, outcome.done_ops, looked).then(|| planned.predict(config, looked, asked));
     let on = On::Drive(Box::new(DriveRun {
         drive: &*planned.drive,
         asked,
@@ -82,7 +86,7 @@ fn reported(
         looked,
         plan: &planned.plan,
         leaves,
-        prediction: predicted,
+        prediction,
     };
     report::report(material, outcome, on)
 }

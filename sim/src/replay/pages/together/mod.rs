@@ -29,6 +29,7 @@ mod play;
 mod record;
 mod tape;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -39,10 +40,11 @@ use self::play::{OfTape, Played};
 use self::record::{Noted, Recorded};
 use self::tape::Tape;
 use super::backend::{self, DriveBackend};
-use super::forecast::Planned;
+use super::forecast::{Planned, predict_runs};
 use super::plan::LeafCounts;
 use crate::clock::VirtualClock;
 use crate::drive::DriveCounters;
+use crate::predict::Prediction;
 use crate::replay::config::ReplayConfig;
 use crate::replay::error::{Failure, ReplayError};
 use crate::replay::look::{Looked, look_through};
@@ -96,11 +98,24 @@ pub(in crate::replay) fn on_drives(
     let name = first.target.name();
     let ran = run(&runs, &looked, progress).map_err(|e| e.on(&name))?;
     let mut reports: Vec<Option<ReplayReport>> = asked.iter().map(|_| None).collect();
-    for (&at, outcome) in members.iter().zip(ran.outcomes) {
-        let Some(outcome) = outcome else { continue };
+    let ended: Vec<(usize, Outcome<DriveCounters>)> = (members.iter().zip(ran.outcomes))
+        .filter_map(|(at, outcome)| Some((*at, outcome?)))
+        .collect();
+    let to_predict: Vec<usize> = (ended.iter())
+        .filter(|(at, outcome)| super::predicts(asked[*at].0, outcome.done_ops, &looked))
+        .map(|(at, _)| *at)
+        .collect();
+    let of_runs: Vec<_> = (to_predict.iter())
+        .map(|&at| (asked[at].0, asked[at].1, &planned[at]))
+        .collect();
+    let predictions = predict_runs(&of_runs, &looked);
+    let mut predictions: BTreeMap<usize, Prediction> =
+        to_predict.into_iter().zip(predictions).collect();
+    for (at, outcome) in ended {
         backend::check_counters(&outcome.after.stats, &outcome.after.device.flash)?;
-        let ran = (outcome, ran.leaves.clone());
-        reports[at] = Some(super::reported(asked[at], &looked, &planned[at], ran));
+        let (ran, prediction) = ((outcome, ran.leaves.clone()), predictions.remove(&at));
+        let report = super::reported(asked[at], &looked, &planned[at], ran, prediction);
+        reports[at] = Some(report);
     }
     Ok(reports)
 }
