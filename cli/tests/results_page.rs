@@ -17,6 +17,7 @@ use support::{ok, treering, words};
 use sweeps::{place, rows, stderr};
 
 const PROBE: &str = include_str!("support/results_probe.js");
+const MANY: &str = include_str!("support/many_probe.js");
 
 /// Sweeps four points, with a page.
 fn swept(folder: &Path) {
@@ -27,7 +28,12 @@ fn swept(folder: &Path) {
 /// What the probe finds on the page.
 fn probed(browser: &Path, folder: &Path, dark: bool) -> Value {
     let page = std::fs::read_to_string(folder.join("page.html")).expect("a page");
-    let page = page.replace("</body>", &format!("<script>{PROBE}</script></body>"));
+    found(browser, folder, (&page, PROBE), dark)
+}
+
+/// What a script finds at the end of a page.
+fn found(browser: &Path, folder: &Path, (page, script): (&str, &str), dark: bool) -> Value {
+    let page = page.replace("</body>", &format!("<script>{script}</script></body>"));
     let probe = folder.join("probe.html");
     std::fs::write(&probe, page).expect("written");
     let view = View { width: 1000, dark };
@@ -103,6 +109,39 @@ fn a_page_answers_to_clicks_and_a_link_keeps_its_view() {
     assert_eq!(found["overflow"], 0, "{found}");
     let dark = probed(&browser, folder, true);
     assert_ne!(dark["background"], found["background"]);
+}
+
+/// Thousands of dots have no links of their own, which would take long to draw; a click and a hover
+/// do the same.
+#[test]
+fn many_dots_answer_to_clicks_too() {
+    let folder = place();
+    let folder = folder.path();
+    swept(folder);
+    let Some(browser) = browser::find() else {
+        return;
+    };
+    let page = std::fs::read_to_string(folder.join("page.html")).expect("a page");
+    let (before, rest) = page.split_once(r#"id="data">"#).expect("the data");
+    let (data, after) = rest.split_once("</script>").expect("their end");
+    let mut data: Value = serde_json::from_str(data).expect("JSON");
+    let rows = data["rows"].as_array().expect("rows").clone();
+    data["rows"] = vec![rows; 500].concat().into();
+    let page = format!(r#"{before}id="data">{data}</script>{after}"#);
+    let found = found(&browser, folder, (&page, MANY), false);
+    assert_eq!(
+        (&found["dots"], &found["links"], &found["count"]),
+        (&2000.into(), &0.into(), &"2000 of 2000 runs".into())
+    );
+    let opened = found["opened"].as_array().expect("addresses");
+    assert_eq!(opened.len(), 1, "{found}");
+    let opened = opened[0].as_str().expect("an address");
+    assert!(opened.starts_with("o/runs/") && folder.join(opened).is_file());
+    assert!(
+        (found["tip"].as_str())
+            .is_some_and(|tip| tip.contains("tree: ") && tip.contains("cache: ")),
+        "{found}"
+    );
 }
 
 #[test]

@@ -4,6 +4,7 @@ const $ = (id) => document.getElementById(id);
 const NONE = "";
 const RAW = Symbol("the row as it is in the table");
 const SHOWN = 200; // rows of the table below the chart
+const MANY = 1500; // dots that are drawn small, and without a link and a label each: keys tell the same
 const UNITS = { "": 1, "%": 0.01, b: 1, kib: 2 ** 10, mib: 2 ** 20, gib: 2 ** 30, tib: 2 ** 40, k: 1e3, m: 1e6, g: 1e9 };
 
 // A value for people: six figures are more than enough.
@@ -92,10 +93,13 @@ function draw(state) {
   const isLog = (axis, value) => !state["l" + axis] || !named.get(state[axis]).numeric || value > 0;
   const points = kept(state).filter((row) => row[x] != null && row[y] != null && isLog("x", row[x]) && isLog("y", row[y]));
   const facets = { ...(fx && { fx }), ...(fy && { fy }) };
+  const many = points.length > MANY;
   const link = DATA.base === null ? {} : { href: report, target: "_blank" };
-  const dots = Plot.dot(points, { x, y, ...(c && { stroke: c }), ...facets, r: points.length > 1500 ? 2 : 4, ...link,
-    ariaLabel: said });
-  const marks = [dots, Plot.tip(points, Plot.pointer({ x, y, ...facets, title: said }))];
+  const dots = Plot.dot(points, { x, y, ...(c && { stroke: c }), ...facets, r: many ? 2 : 4,
+    ...(many ? {} : { ...link, ariaLabel: said }) });
+  // The text is made when it is shown.
+  const tip = { title: (row) => row, format: { title: said } };
+  const marks = [dots, Plot.tip(points, Plot.pointer({ x, y, ...facets, ...tip }))];
   if (state.p && named.get(x).numeric && named.get(y).numeric) {
     const groups = d3.group(points, (row) => JSON.stringify([fx && row[fx], fy && row[fy]]));
     const front = [...groups.values()].flatMap((group) => pareto(group, x, y));
@@ -140,10 +144,18 @@ function order(axis) {
 
 const STEPS = { ArrowRight: ["x", 1], ArrowLeft: ["x", -1], ArrowUp: ["y", 1], ArrowDown: ["y", -1], Home: ["x", -Infinity], End: ["x", Infinity] };
 
+function follow(circle) {
+  const row = walk.points?.[circle?.__data__];
+  if (row && DATA.base !== null) open(report(row), "_blank");
+}
+
+// A dot without a link is followed all the same.
+function click(event) {
+  if (!event.target.closest("a") && walk.stops.includes(event.target)) follow(event.target);
+}
+
 function key(event) {
-  if (event.key === "Enter" && walk.at && DATA.base !== null) {
-    open(report(walk.points[walk.at.__data__]), "_blank");
-  }
+  if (event.key === "Enter") follow(walk.at);
   const [axis, step] = STEPS[event.key] ?? [];
   if (!axis || !walk.stops.length) return;
   event.preventDefault();
@@ -245,6 +257,7 @@ function build() {
   $("controls").addEventListener("change", change);
   $("controls").addEventListener("submit", (event) => event.preventDefault());
   $("plot").addEventListener("keydown", key);
+  $("plot").addEventListener("click", click);
   $("svg").addEventListener("click", svg);
   $("csv").addEventListener("click", () => csv(read()));
   addEventListener("hashchange", show);
