@@ -14,12 +14,15 @@
 //! the n-th request of a kind from now. The medium can also be full, like a thin volume or a file
 //! system: it then accepts writes to blocks that already hold data, and refuses all others.
 //!
+//! Trims are done at once, unless the device is told to take them for hints ([`Trims`]).
+//!
 //! The device can record its requests. Applied one by one to another device, they take it through
 //! every state that this device was in. So a program has to run only once, however many crashes are
 //! tried.
 
 use std::collections::BTreeMap;
 
+use super::hints::{Hints, Trims};
 use super::image::{Block, Image};
 use super::{BlockDevice, DeviceError, check_range, check_request};
 use crate::sync::Mutex;
@@ -139,6 +142,8 @@ struct State {
     power: Option<u64>,
     /// Whether writes to blocks that hold no data are refused.
     full: bool,
+    /// Trims, if they are taken for hints.
+    hints: Option<Hints>,
 }
 
 /// A small in-memory device with a volatile write cache, for simulating crashes.
@@ -191,6 +196,7 @@ impl CrashDevice {
             served: Vec::new(),
             power: None,
             full: false,
+            hints: None,
             durable,
         };
         CrashDevice {
@@ -305,6 +311,14 @@ impl CrashDevice {
     /// file system, after writing the blocks before it.
     pub fn set_full(&self, full: bool) {
         self.state.lock().full = full;
+    }
+
+    /// Sets what becomes of trims from here on. Trims that were to be done later are forgotten.
+    pub fn set_trims(&self, trims: Trims) {
+        self.state.lock().hints = match trims {
+            Trims::Done => None,
+            Trims::Hints(seed) => Some(Hints::new(seed)),
+        };
     }
 
     /// Returns the outcomes of requests since the last call, for each kind that occurred.
@@ -425,6 +439,15 @@ impl State {
         }
     }
 
+    fn trim(&mut self, blocks: std::ops::Range<u64>) {
+        if !blocks.is_empty() {
+            self.take(Request::Trim {
+                lba: Lba(blocks.start),
+                blocks: blocks.end - blocks.start,
+            });
+        }
+    }
+
     fn apply(&mut self, request: &Request) {
         self.requests += 1;
         match request {
@@ -446,6 +469,9 @@ impl State {
 
     fn write(&mut self, lba: Lba, blocks: &[Block], failed: bool) {
         self.writes += 1;
+        if let Some(hints) = &mut self.hints {
+            hints.written(lba.0..lba.0 + blocks.len() as u64);
+        }
         let done = match (failed, self.requests % 3) {
             (false, _) | (true, 0) => blocks.len(),
             (true, 1) => blocks.len() / 2,
@@ -535,7 +561,11 @@ impl BlockDevice for CrashDevice {
         if state.fails(RequestKind::Trim) {
             return Err(injected("trim", lba));
         }
-        state.take(Request::Trim { lba, blocks });
+        let now = match &mut state.hints {
+            None => lba.0..lba.0 + blocks,
+            Some(hints) => hints.take(lba.0..lba.0 + blocks),
+        };
+        state.trim(now);
         Ok(())
     }
 
@@ -543,6 +573,11 @@ impl BlockDevice for CrashDevice {
         let state = &mut *self.state.lock();
         state.draw_power(RequestKind::Flush, "flush", Lba(0))?;
         let failed = state.fails(RequestKind::Flush);
+        if let (Some(hints), false) = (&mut state.hints, failed) {
+            let due = hints.due();
+            due.into_iter()
+                .for_each(|block| state.trim(block..block + 1));
+        }
         state.take(Request::Flush { failed });
         if failed {
             Err(injected("flush", Lba(0)))

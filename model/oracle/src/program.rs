@@ -101,6 +101,9 @@ pub enum Op {
     /// From here on the medium has no space for blocks that hold nothing (`true`), or has space
     /// again (`false`).
     Starve(bool),
+    /// From here on the medium takes trims for hints (`true`): it may forget them, or do them later;
+    /// or it does them at once (`false`).
+    Hint(bool),
 }
 
 impl Op {
@@ -288,6 +291,8 @@ impl Program {
             Op::Fail(kind, n) => format!("fail-{} {n}", kind.name()),
             Op::Starve(true) => "no-space".into(),
             Op::Starve(false) => "space".into(),
+            Op::Hint(true) => "trims-are-hints".into(),
+            Op::Hint(false) => "trims-are-done".into(),
         }
     }
 
@@ -363,6 +368,8 @@ mod tests {
                 Op::Crash(Keep::Oldest),
                 Op::Crash(Keep::Seeded(7)),
                 Op::CutPower(3),
+                Op::Hint(true),
+                Op::Hint(false),
                 Op::SyncLast,
             ]
             .into_iter()

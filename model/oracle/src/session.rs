@@ -23,6 +23,7 @@ pub use tally::Tally;
 
 use std::sync::Arc;
 
+use treering_engine::device::Trims;
 use treering_engine::{Error, Kv, Lsn};
 
 use super::finding::{Check, Finding};
@@ -82,6 +83,8 @@ pub struct Session<'e> {
     failed_before: (u64, u64),
     /// Whether the medium has no space for blocks that hold nothing.
     starved: bool,
+    /// Whether the medium takes trims for hints.
+    hints: bool,
     /// Whether the store has refused a write because it was full, since it was opened.
     refused: bool,
     /// Whether a refused write is being retried after background work.
@@ -164,6 +167,7 @@ impl<'e> Session<'e> {
             armed: false,
             failed_before: (0, 0),
             starved: false,
+            hints: false,
             refused: false,
             trying: false,
             recorded: false,
@@ -320,6 +324,11 @@ impl<'e> Session<'e> {
                 self.starve(*starved);
                 Ok(())
             }
+            Op::Hint(hints) => {
+                self.hints = *hints;
+                self.take_trims(at as u64);
+                Ok(())
+            }
         }
     }
 
@@ -334,6 +343,18 @@ impl<'e> Session<'e> {
         if let Some(device) = self.place.medium().and_then(Medium::blocks) {
             device.set_full(starved);
             self.starved = starved;
+        }
+    }
+
+    /// Tells the medium what becomes of trims.
+    fn take_trims(&mut self, seed: u64) {
+        if let Some(device) = self.place.medium().and_then(Medium::blocks) {
+            device.set_trims(match self.hints {
+                true => Trims::Hints(seed),
+                false => Trims::Done,
+            });
+            let hints = "trims taken for hints";
+            (self.tally.reach).met(Area::Fault, hints, u64::from(self.hints));
         }
     }
 

@@ -280,8 +280,14 @@ impl Shape {
             None => load.take(usize::from(loads)).collect(),
             Some(seed) => built(load, &keys, engine, seed),
         };
+        // A third of the drives take trims for hints, which is no fault of theirs.
+        let hints = matches!(engine.disk(), DiskKind::Blocks(_))
+            && trouble.failures
+            && self.faults != Faults::None
+            && Random::part(self.salt, u64::MAX - 2).one_in(3);
+        let hints = hints.then_some(Op::Hint(true));
         Program {
-            ops: load.into_iter().chain(ops).collect(),
+            ops: load.into_iter().chain(hints).chain(ops).collect(),
             keys,
             crashes: Vec::new(),
         }

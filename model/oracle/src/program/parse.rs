@@ -125,8 +125,8 @@ struct Raw {
     op: Op,
 }
 
-const OPERATION: &str = "put, delete, write, get, scan, scan-back, sync, sync-last, pump, step, checkpoint, reopen, crash, cut-power, no-space, space, or fail- and \
-                         write, log-write, page-write, extra-write, flush, read or trim";
+const OPERATION: &str = "put, delete, write, get, scan, scan-back, sync, sync-last, pump, step, checkpoint, reopen, crash, cut-power, no-space, space, trims-are-hints, trims-are-done, or fail- \
+                         and write, log-write, page-write, extra-write, flush, read or trim";
 
 fn operation(first: &str, line: &mut Line) -> Result<Raw, ProgramError> {
     let mut keys = Vec::new();
@@ -215,6 +215,8 @@ fn operation(first: &str, line: &mut Line) -> Result<Raw, ProgramError> {
         "cut-power" => Op::CutPower(line.number()?),
         "no-space" => Op::Starve(true),
         "space" => Op::Starve(false),
+        "trims-are-hints" => Op::Hint(true),
+        "trims-are-done" => Op::Hint(false),
         other => match RequestKind::ALL.into_iter().find(|kind| {
             let name = other.strip_prefix("fail-");
             name == Some(kind.name())

@@ -64,8 +64,12 @@ pub fn fits(engine: &dyn Engine, program: &Program) -> Result<(), Unfit> {
 /// Why an operation is impossible on a kind of disk, if it is.
 fn beyond(op: &Op, disk: DiskKind) -> Option<&'static str> {
     match (op, disk) {
-        (Op::Crash(_) | Op::CutPower(_) | Op::Fail(..) | Op::Starve(_), DiskKind::Folder) => {
-            Some("the engine keeps its own files, which the oracle cannot crash or make fail")
+        (
+            Op::Crash(_) | Op::CutPower(_) | Op::Fail(..) | Op::Starve(_) | Op::Hint(_),
+            DiskKind::Folder,
+        ) => Some("the engine keeps its own files, which the oracle cannot crash or make fail"),
+        (Op::Hint(_), DiskKind::Pm(_)) => {
+            Some("the engine keeps its store in persistent memory, which knows no trims")
         }
         (Op::Fail(..) | Op::Starve(_), DiskKind::Pm(_)) => Some(
             "the engine keeps its store in persistent memory, where stores and fences cannot fail",

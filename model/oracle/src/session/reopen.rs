@@ -178,6 +178,7 @@ impl Session<'_> {
             self.armed = ahead.is_some_and(|ahead| !ahead.is_empty());
             self.place = Place::on(medium);
             self.starve(self.starved);
+            self.take_trims(self.openings);
             self.tally.crashes += 1;
         }
     }
