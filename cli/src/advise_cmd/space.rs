@@ -20,11 +20,14 @@ use crate::devices_cmd;
 use crate::failure::Failure;
 use crate::sweep_cmd::{Point, check};
 
-/// Settings of trees of pages that are tried together: large pages pay with a modification log
-/// only, and it pays with large pages.
-const TOGETHER: [(&str, &[&str]); 2] = [
+/// Settings that are tried together. Large pages pay with a modification log only, and it pays with
+/// large pages. With few slots in a buffer node, writes that trigger a flush are so many that it pays
+/// not to log them.
+const TOGETHER: [(&str, &[&str]); 4] = [
     ("page", &["4KiB", "8KiB", "16KiB"]),
     ("threshold", &["0", "2KiB"]),
+    ("nbatch", &["1", "2", "3", "4", "5", "6"]),
+    ("logging", &["conservative", "naive"]),
 ];
 
 /// Settings of trees of pages, in the order in which they are tried, each with its values.
@@ -40,8 +43,7 @@ const PAGES: [(&str, &[&str]); 5] = [
 const LAYOUTS: [(&str, &[&str]); 1] = [("layout", &["adaptive", "compact", "slotted"])];
 
 /// Settings of trees in persistent memory.
-const MEMORY: [(&str, &[&str]); 5] = [
-    ("nbatch", &["1", "2", "3", "4", "6"]),
+const MEMORY: [(&str, &[&str]); 4] = [
     ("t-node", &["1", "2", "4"]),
     ("t-split", &["14", "20", "26"]),
     ("slots", &["9", "19", "29"]),
@@ -225,7 +227,7 @@ fn takes(tree: &str, flag: &str) -> bool {
     match flag {
         "promote" | "copy-on-access" => name == "bf",
         "page" | "threshold" | "layout" => matches!(name, "btree" | "bf" | "bminus"),
-        "nbatch" => name == "ccl",
+        "nbatch" | "logging" => name == "ccl",
         "slots" | "t-node" | "t-split" => name == "lodge",
         _ => true,
     }
