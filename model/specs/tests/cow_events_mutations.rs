@@ -3,6 +3,8 @@
 //! whole process.
 #![cfg(any(treering_mutations, feature = "mutations"))]
 
+mod behaviour;
+
 use treering_specs::conformance::Budget;
 use treering_specs::conformance::cow::{Setup, Variant, run_on};
 
@@ -65,6 +67,8 @@ const BUGS: [Bug; 8] = [
 fn every_seeded_bug_of_the_store_is_refused_for_the_right_reason() {
     let setup = |variant| Setup::new(variant).unwrap();
     let (each, checkpoints) = (setup(Variant::Each), setup(Variant::Checkpoints));
+    let tlc = behaviour::tlc();
+    let mut wrong = Vec::new();
     for (bug, variant, expected) in BUGS {
         let setup = match variant {
             Variant::Each => &each,
@@ -84,5 +88,8 @@ fn every_seeded_bug_of_the_store_is_refused_for_the_right_reason() {
             expected.iter().any(|(k, w)| *k == kind && why.contains(w)),
             "{bug}: expected one of {expected:?}, found {kind}: {why}"
         );
+        let behaviour = &refusal.behaviour;
+        wrong.extend(behaviour::wrong(bug, behaviour, tlc.as_ref(), &[]));
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -7,6 +7,8 @@
 //! that a crash has torn. `tests/pm_crash.rs` of the engine has the test.
 #![cfg(any(treering_mutations, feature = "mutations"))]
 
+mod behaviour;
+
 use treering_specs::conformance::Budget;
 use treering_specs::conformance::leaf::run;
 
@@ -94,6 +96,8 @@ fn every_seeded_bug_of_the_tree_is_refused_for_the_right_reason() {
         ),
         ("pm-read-unvalidated", 2, &[("Got", "the answer")]),
     ];
+    let tlc = behaviour::tlc();
+    let mut wrong = Vec::new();
     for (bug, clients, refusals) in BUGS {
         assert!(treering_engine::choose_mutation(Some(bug)), "{bug}");
         let report = run(clients, 1, Budget::Episodes(400));
@@ -111,5 +115,10 @@ fn every_seeded_bug_of_the_tree_is_refused_for_the_right_reason() {
             refusals.iter().any(named),
             "{bug}: expected {refusals:?}; found {refusal}"
         );
+        // Episodes with threads do not repeat.
+        let none = if clients > 1 { &[bug][..] } else { &[] };
+        let behaviour = &refusal.behaviour;
+        wrong.extend(behaviour::wrong(bug, behaviour, tlc.as_ref(), none));
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

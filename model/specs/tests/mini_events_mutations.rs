@@ -2,6 +2,8 @@
 //! `mutations`, and a test binary of its own, because a bug is switched on for the whole process.
 #![cfg(any(treering_mutations, feature = "mutations"))]
 
+mod behaviour;
+
 use treering_specs::conformance::mini::run;
 
 #[test]
@@ -72,6 +74,8 @@ fn every_seeded_bug_of_the_tree_is_refused_for_the_right_reason() {
             &[("Kept", "the mini-page")],
         ),
     ];
+    let tlc = behaviour::tlc();
+    let mut wrong = Vec::new();
     for (bug, clients, refusals) in BUGS {
         assert!(treering_engine::choose_mutation(Some(bug)), "{bug}");
         let report = run(clients, 1, 500_000);
@@ -87,5 +91,8 @@ fn every_seeded_bug_of_the_tree_is_refused_for_the_right_reason() {
             refusals.iter().any(named),
             "{bug}: expected {refusals:?}; found {refusal}"
         );
+        let behaviour = &refusal.behaviour;
+        wrong.extend(behaviour::wrong(bug, behaviour, tlc.as_ref(), &[]));
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -2,6 +2,8 @@
 //! `mutations`, and a test binary of its own, because a bug is switched on for the whole process.
 #![cfg(any(treering_mutations, feature = "mutations"))]
 
+mod behaviour;
+
 use treering_specs::conformance::ring::{Heard, run};
 
 #[test]
@@ -18,6 +20,8 @@ fn every_seeded_bug_of_the_ring_is_refused_for_the_right_reason() {
             "nobody has evicted",
         ),
     ];
+    let tlc = behaviour::tlc();
+    let mut wrong = Vec::new();
     for (bug, event, why) in BUGS {
         assert!(treering_engine::choose_mutation(Some(bug)), "{bug}");
         let report = run(1, 1, 500_000);
@@ -27,6 +31,8 @@ fn every_seeded_bug_of_the_ring_is_refused_for_the_right_reason() {
             .refusal
             .unwrap_or_else(|| panic!("{bug} is accepted"));
         println!("{bug}: after {accepted} events: {refusal}");
+        let behaviour = &refusal.behaviour;
+        wrong.extend(behaviour::wrong(bug, behaviour, tlc.as_ref(), &[]));
         let Heard::Ring(heard) = refusal.heard else {
             panic!("{bug} is refused at {:?}", refusal.heard)
         };
@@ -35,4 +41,5 @@ fn every_seeded_bug_of_the_ring_is_refused_for_the_right_reason() {
             "{bug}: expected {event}, {why}; found {refusal}"
         );
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -3,6 +3,8 @@
 //! whole process.
 #![cfg(any(treering_mutations, feature = "mutations"))]
 
+mod behaviour;
+
 use treering_specs::conformance::Budget;
 use treering_specs::conformance::shadow::{Variant, run_on, setups};
 
@@ -36,6 +38,8 @@ fn every_seeded_bug_of_the_store_is_refused_for_the_right_reason() {
         ),
     ];
     let stores = setups(Variant::BMinus).unwrap();
+    let tlc = behaviour::tlc();
+    let mut wrong = Vec::new();
     for (bug, expected) in BUGS {
         assert!(treering_engine::choose_mutation(Some(bug)), "{bug}");
         let report = run_on(&stores, 1, Budget::Episodes(2000));
@@ -51,5 +55,8 @@ fn every_seeded_bug_of_the_store_is_refused_for_the_right_reason() {
             expected.iter().any(|(k, w)| *k == kind && why.contains(w)),
             "{bug}: expected one of {expected:?}, found {kind}: {why}"
         );
+        let behaviour = &refusal.behaviour;
+        wrong.extend(behaviour::wrong(bug, behaviour, tlc.as_ref(), &[]));
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -3,6 +3,8 @@
 //! because a bug is switched on for the whole process.
 #![cfg(any(treering_mutations, feature = "mutations"))]
 
+mod behaviour;
+
 use treering_specs::conformance::Budget;
 use treering_specs::conformance::snapshot::{Setup, run_losing_on, run_on};
 
@@ -69,6 +71,7 @@ fn every_seeded_bug_of_the_snapshot_is_refused_for_the_right_reason() {
         ("scan-back-skips-page", &[("Copies", "")]),
     ];
     let setup = Setup::new().unwrap();
+    let tlc = behaviour::tlc();
     let mut wrong = Vec::new();
     for (bug, expected) in BUGS {
         assert!(treering_engine::choose_mutation(Some(bug)), "{bug}");
@@ -90,6 +93,8 @@ fn every_seeded_bug_of_the_snapshot_is_refused_for_the_right_reason() {
                 "{bug}: expected one of {expected:?}, found {kind}: {why:.300}"
             ));
         }
+        let behaviour = &refusal.behaviour;
+        wrong.extend(behaviour::wrong(bug, behaviour, tlc.as_ref(), &[]));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -9,6 +9,9 @@
 //! content of the device must be one of the outcomes that the mirror allows (`power`). The other
 //! way round, [`cover`] leads the engine along the edges of the mirror's graph.
 //!
+//! What the other judges have in common is in [`led`]. An event that a mirror refuses is told as a
+//! TLA+ behaviour that TLC rejects ([`behaviour`], and [`tla`] for `WalRecovery`).
+//!
 //! # How the spec maps to the engine
 //!
 //! Each item names a part of the spec, then what it is in an episode of the engine:
@@ -78,6 +81,7 @@
 //! not an instance of the spec's `WriteBack`.
 
 mod at_rest;
+pub mod behaviour;
 pub mod case;
 mod claim;
 pub mod cover;
@@ -88,8 +92,10 @@ pub mod finding;
 pub mod judge;
 pub mod layout;
 pub mod leaf;
+pub mod led;
 pub mod lodge;
 pub mod mini;
+pub mod module;
 mod mortal;
 mod paged;
 pub mod persistent;

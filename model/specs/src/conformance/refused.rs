@@ -7,6 +7,7 @@ use std::fmt::{self, Debug, Display};
 use std::time::Instant;
 
 use super::Budget;
+use super::module::Module;
 use treering_oracle::deadline::Deadline;
 use treering_oracle::random::Random;
 use treering_oracle::{Check, Finding};
@@ -26,6 +27,9 @@ pub struct Refusal<Heard, Action> {
     pub state: String,
     /// The steps that the client could have taken.
     pub enabled: Vec<Action>,
+    /// The steps before the event, and what it claims, as a TLA+ behaviour that TLC rejects; or why
+    /// there is none.
+    pub behaviour: Result<Module, String>,
 }
 
 impl<Heard: Debug, Action: Debug> Refusal<Heard, Action> {

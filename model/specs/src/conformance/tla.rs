@@ -19,28 +19,13 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::path::Path;
 
 use super::judge::{Judge, Refusal, Step};
-use crate::check::output;
-use crate::check::run::library;
-use crate::check::tools::Tlc;
+use super::module::wrapped;
+pub use super::module::{Module, Verdict, check, check_with_tla_mc, write};
+use crate::Mirror;
 use crate::mirror::wide::wal_recovery::unbounded::Left;
 use crate::mirror::wide::wal_recovery::{Action, Call, State, WalRecovery};
-use crate::{Mirror, Value};
-
-/// The two files that TLC reads.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Module {
-    /// The name of the module and of its file.
-    pub name: &'static str,
-    /// The text of the module.
-    pub tla: String,
-    /// The text of the configuration.
-    pub cfg: String,
-    /// The number of events in it.
-    pub events: usize,
-}
 
 /// Writes the steps that a judge has recorded. The episode must have had a single thread: with
 /// several threads there may be steps that the spec does not have.
@@ -56,6 +41,7 @@ pub fn module(judge: &Judge) -> Option<Module> {
          INIT TraceInit\nNEXT Follow\nINVARIANTS EndInv NotAtEnd\nCHECK_DEADLOCK FALSE\n";
     Some(Module {
         name: "Recording",
+        spec: WalRecovery::SPEC,
         tla: text("Recording", judge, trace, &ending)?,
         cfg: cfg.to_owned() + &constants(judge),
         events: trace.len(),
@@ -100,29 +86,11 @@ pub fn refused(judge: &Judge, refusal: &Refusal) -> std::result::Result<Module, 
     let tla = text("Finding", judge, trace, &ending);
     Ok(Module {
         name: "Finding",
+        spec: WalRecovery::SPEC,
         tla: tla.ok_or("the episode has steps that the spec does not have")?,
         cfg: cfg + &constants(judge),
         events: trace.len(),
     })
-}
-
-/// The lines of a text as comments.
-fn wrapped(text: &str) -> Vec<String> {
-    const WIDTH: usize = 92;
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        // A star and a parenthesis would end the comment.
-        let word = word.replace("*)", "* )").replace("(*", "( *");
-        let last = lines.last_mut().expect("one at least");
-        if !last.is_empty() && last.len() + word.len() >= WIDTH {
-            lines.push(word);
-        } else {
-            let space = if last.is_empty() { "" } else { " " };
-            last.push_str(space);
-            last.push_str(&word);
-        }
-    }
-    lines.iter().map(|line| format!("\\* {line}")).collect()
 }
 
 /// The module of recorded steps, with its ending.
@@ -244,104 +212,6 @@ pub(super) fn outcome(left: &Left) -> String {
         pages.join(" @@ "),
         left.superblock + 1
     )
-}
-
-/// A checker's verdict on a recording.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// The recording is a behaviour of the spec, and its final state is the mirror's.
-    Accepted,
-    /// The checker cannot follow the recording to its end.
-    Refused,
-    /// As `Refused`, in front of the event with this number, from 1.
-    RefusedAt(usize),
-    /// The checker follows the recording to a different final state.
-    EndsElsewhere,
-    /// The checker gave another result, which is quoted.
-    Unclear(String),
-}
-
-/// Writes the module and its configuration to a folder.
-///
-/// # Errors
-/// The files cannot be written.
-pub fn write(module: &Module, folder: &Path) -> std::io::Result<()> {
-    let path = folder.join(format!("{}.tla", module.name));
-    std::fs::write(&path, &module.tla)?;
-    std::fs::write(path.with_extension("cfg"), &module.cfg)
-}
-
-/// Runs TLC on a recording.
-///
-/// # Errors
-/// The files cannot be written, or TLC cannot be started.
-pub fn check(module: &Module, tlc: &Tlc, specs: &Path) -> std::io::Result<Verdict> {
-    let folder = tempfile::tempdir()?;
-    write(module, folder.path())?;
-    let mut command = tlc.command(&library(specs), folder.path())?;
-    command
-        .current_dir(folder.path())
-        .args(["-workers", "1", "-metadir", "states", module.name]);
-    let output = command.output()?;
-    Ok(verdict(&String::from_utf8_lossy(&output.stdout)))
-}
-
-/// Runs `tla-mc` on a recording.
-///
-/// # Errors
-/// The files cannot be written, or `tla-mc` cannot be started.
-pub fn check_with_tla_mc(
-    module: &Module,
-    program: &Path,
-    specs: &Path,
-) -> std::io::Result<Verdict> {
-    let folder = tempfile::tempdir()?;
-    write(module, folder.path())?;
-    let program = std::path::absolute(program)?;
-    // It looks for modules in one folder.
-    for part in ["wal_recovery", "contract"] {
-        for entry in std::fs::read_dir(specs.join(part))? {
-            let path = entry?.path();
-            if path.extension().is_some_and(|e| e == "tla")
-                && let Some(name) = path.file_name()
-            {
-                std::fs::copy(&path, folder.path().join(name))?;
-            }
-        }
-    }
-    let output = std::process::Command::new(program)
-        .args(["-workers", "1", "-metadir", "states", "-config"])
-        .arg(format!("{}.cfg", module.name))
-        .arg(format!("{}.tla", module.name))
-        .current_dir(folder.path())
-        .output()?;
-    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    Ok(verdict(&said))
-}
-
-/// The verdict in a checker's output.
-fn verdict(said: &str) -> Verdict {
-    let found = output::read(said);
-    let at = |step: &crate::graph::Step| {
-        let mut state = step.state.iter();
-        match state.find(|(name, _)| name == "at") {
-            Some((_, Value::Int(at))) => usize::try_from(*at).ok(),
-            _ => None,
-        }
-    };
-    match found.violated.as_deref() {
-        Some("NotAtEnd") => Verdict::Accepted,
-        Some("EndInv") => Verdict::EndsElsewhere,
-        Some("deadlock") => match found.steps.last().and_then(at) {
-            Some(at) => Verdict::RefusedAt(at),
-            None => Verdict::Refused,
-        },
-        None if found.holds => Verdict::Refused,
-        _ => {
-            let last: Vec<&str> = said.lines().rev().take(40).collect();
-            Verdict::Unclear(last.into_iter().rev().collect::<Vec<_>>().join("\n"))
-        }
-    }
 }
 
 /// The actions that occur in a recording.

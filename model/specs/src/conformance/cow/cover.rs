@@ -9,6 +9,7 @@ use super::Variant;
 use super::episode::record;
 use super::judge::Refusal;
 use super::setup::Setup;
+use crate::conformance::led::Leads as _;
 use crate::conformance::situations::{self, Situations};
 use crate::mirror::copy_on_write::CopyOnWrite;
 use treering_oracle::random::Random;

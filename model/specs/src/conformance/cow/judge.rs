@@ -11,16 +11,12 @@ use treering_engine::{Lsn, PageId};
 
 use super::found::Found;
 use super::setup::Setup;
-use crate::Mirror;
+use crate::conformance::behaviour::Constants;
+use crate::conformance::led::{Leads, Notes, holds};
 use crate::conformance::paged;
 use crate::conformance::record;
-use crate::conformance::refused::{self, Accepted, Tally, same};
-use crate::conformance::situations::Situations;
+use crate::conformance::refused::{self, Accepted, same};
 use crate::mirror::wide::copy_on_write::{Action, Call, CopyOnWrite, Phase, State};
-use crate::value::state_text;
-
-/// The invariants are checked after every end, and each time after this many events.
-const CHECK_EVERY: u64 = 61;
 
 /// A recorded event.
 pub type Heard = paged::Heard<Found>;
@@ -65,9 +61,37 @@ pub struct Judge<'a> {
     /// The version of each value.
     versions: Vec<u64>,
     writes: u64,
-    before: Option<Box<State>>,
-    tally: Tally,
-    situations: Option<Situations>,
+    pub(super) notes: Notes<CopyOnWrite>,
+}
+
+impl Leads for Judge<'_> {
+    type Mirror = CopyOnWrite;
+    type Found = Found;
+
+    const CHECK_EVERY: u64 = 61;
+
+    fn led(&self) -> (&CopyOnWrite, &Box<State>, &Notes<CopyOnWrite>) {
+        (&self.mirror, &self.state, &self.notes)
+    }
+
+    fn led_mut(&mut self) -> (&mut CopyOnWrite, &mut Box<State>, &mut Notes<CopyOnWrite>) {
+        (&mut self.mirror, &mut self.state, &mut self.notes)
+    }
+
+    fn constants(&self) -> Constants {
+        self.constants_of_spec()
+    }
+
+    fn is_one_of_many(action: &Action) -> bool {
+        matches!(
+            action,
+            Action::CallGet(..) | Action::CallWrite(..) | Action::WriteImage(..)
+        )
+    }
+
+    fn accept(&mut self, client: Option<u8>, heard: &Heard) -> Accepted {
+        self.judge(client, heard)
+    }
 }
 
 impl<'a> Judge<'a> {
@@ -92,13 +116,11 @@ impl<'a> Judge<'a> {
             ahead: 0,
             versions: vec![0],
             writes: 0,
-            before: None,
-            tally: Tally::default(),
-            situations: None,
+            notes: Notes::default(),
         };
         let built = judge.build();
         built.expect("the prologue is of the mirror's own steps");
-        judge.tally = Tally::default();
+        judge.notes = Notes::default();
         judge
     }
 
@@ -155,69 +177,7 @@ impl<'a> Judge<'a> {
         self.take(Action::FinishCheckpoint)
     }
 
-    /// Notes the situations of steps from now on.
-    pub(crate) fn note_situations(&mut self) {
-        self.situations = Some(Situations::new());
-    }
-
-    /// The noted situations.
-    #[must_use]
-    pub fn situations(&self) -> Situations {
-        self.situations.clone().unwrap_or_default()
-    }
-
-    /// The counts of accepted events and steps.
-    #[must_use]
-    pub fn tally(&self) -> &Tally {
-        &self.tally
-    }
-
-    /// Judges the next entries.
-    ///
-    /// # Errors
-    /// The first entry that is refused.
-    pub(crate) fn hear(&mut self, entries: Vec<Entry>) -> Result<(), Box<Refusal>> {
-        for Entry { client, heard } in entries {
-            self.before = None;
-            if let Err(why) = self.accept(client, &heard).and_then(|()| self.check()) {
-                return Err(Box::new(self.refuse(client, heard, why)));
-            }
-            self.tally.heard += 1;
-        }
-        Ok(())
-    }
-
-    fn check(&self) -> Accepted {
-        if self.before.is_none() && !self.tally.heard.is_multiple_of(CHECK_EVERY) {
-            return Ok(());
-        }
-        match self.mirror.broken(&self.state) {
-            None => Ok(()),
-            Some(invariant) => Err(format!("it leads to a state that violates {invariant}")),
-        }
-    }
-
-    fn refuse(&self, client: Option<u8>, heard: Heard, why: String) -> Refusal {
-        let before = self.before.as_deref().unwrap_or(&self.state);
-        let many = |action: &Action| {
-            matches!(
-                action,
-                Action::CallGet(..) | Action::CallWrite(..) | Action::WriteImage(..)
-            )
-        };
-        let mut enabled = self.mirror.steps(before);
-        enabled.retain(|action| !many(action));
-        Refusal {
-            number: self.tally.heard + 1,
-            client,
-            heard,
-            why,
-            state: state_text(&self.mirror.variables(before)),
-            enabled,
-        }
-    }
-
-    fn accept(&mut self, client: Option<u8>, heard: &Heard) -> Accepted {
+    fn judge(&mut self, client: Option<u8>, heard: &Heard) -> Accepted {
         match heard {
             Heard::Said(record::Heard::Engine(event)) => self.engine(client, *event),
             Heard::Said(said) => self.client(client.ok_or("the event belongs to no client")?, said),
@@ -236,7 +196,7 @@ impl<'a> Judge<'a> {
         if self.life == Life::Failed {
             // A call that began after the failure is none of the mirror's.
             if matches!(said, record::Heard::Refused) && self.state.poisoned() {
-                self.try_step(Action::FailCall(c));
+                self.try_step(&Action::FailCall(c));
             }
             return Ok(());
         }
@@ -245,12 +205,18 @@ impl<'a> Judge<'a> {
             record::Heard::CallWrite { key, .. } => self.take(Action::CallWrite(c, *key, false)),
             record::Heard::Answered(version) => {
                 let got = self.state.got(c).ok_or("it has read nothing")?;
-                same("the version", *version, self.versions[got as usize])?;
+                let is = same("the version", *version, self.versions[got as usize]);
+                self.claim(is, || {
+                    // No value is 0: it stands for what nobody has written.
+                    let known = self.versions.iter().rposition(|known| known == version);
+                    holds(&format!("call[c{}].got = {}", c + 1, known.unwrap_or(0)))
+                })?;
                 self.take(Action::AnswerGet(c))
             }
             record::Heard::Refused => {
                 if matches!(self.state.call(c), Call::Write { lsn, .. } if lsn > 0) {
-                    return Err("nothing has failed that could lose the write".into());
+                    let why = "nothing has failed that could lose the write".into();
+                    return self.claim(Err(why), || format!("FailCall(c{})", c + 1));
                 }
                 // A page could not be read.
                 self.life = Life::Failed;
@@ -273,7 +239,9 @@ impl<'a> Judge<'a> {
             (Event::Cow(event), _) => self.cow(event),
             (Event::Snapshot(Snapshot::WritesChunk { number, slot, .. }), _) => {
                 let next = self.state.number() + 1;
-                same("the snapshot's number", number - self.ahead, next)?;
+                let number = number - self.ahead;
+                let is = same("the snapshot's number", number, next);
+                self.claim(is, || holds(&format!("super.number + 1 = {number}")))?;
                 self.take(Action::WriteSnapshot(slot as u8 + 1))
             }
             (_, Life::Failed) => Ok(()),
@@ -306,7 +274,7 @@ impl<'a> Judge<'a> {
             Cow::WritesImage { page, lsn, slot } => {
                 let p = self.page(page)?;
                 let lsn = self.number(p, lsn)?;
-                same("the page's LSN", Some(lsn), self.state.lsn_of(p))?;
+                self.same_lsn(p, lsn)?;
                 self.take(Action::WriteImage(p as u8, slot as u8 + 1))
             }
             Cow::WritesTable => {
@@ -315,13 +283,19 @@ impl<'a> Judge<'a> {
                     .slots_of_table()
                     .any(|slot| self.state.is_slot_unflushed(slot))
                 {
-                    return Err("it would name an image that is not durable".into());
+                    let why = "it would name an image that is not durable".into();
+                    return self.claim(Err(why), || {
+                        let new = r#"IF writing.at = "image" THEN {writing.slot} ELSE {}"#;
+                        let named = format!("NamedBy(table) \\cup {new}");
+                        holds(&format!("\\A s \\in {named} : Len(slotDev[s]) = 1"))
+                    });
                 }
-                if self.try_step(Action::NameImage) || self.try_step(Action::WriteTable) {
+                if self.try_step(&Action::NameImage) || self.try_step(&Action::WriteTable) {
                     return Ok(());
                 }
                 if self.mirror.is_table_dirty(&self.state) {
-                    return Err("neither NameImage nor WriteTable is enabled".into());
+                    let why = "neither NameImage nor WriteTable is enabled".into();
+                    return self.claim(Err(why), || "NameImage \\/ WriteTable".into());
                 }
                 self.blank = true;
                 Ok(())
@@ -329,7 +303,9 @@ impl<'a> Judge<'a> {
             Cow::TableWritten if std::mem::take(&mut self.blank) => Ok(()),
             Cow::TableWritten => {
                 if self.state.is_table_unflushed() {
-                    return Err("the table is not durable".into());
+                    return self.claim(Err("the table is not durable".into()), || {
+                        holds("\\A b \\in Blocks : Len(tableDev[b]) = 1")
+                    });
                 }
                 self.take(Action::FinishTable)
             }
@@ -352,18 +328,22 @@ impl<'a> Judge<'a> {
                     return Ok(());
                 };
                 let lsn = self.number(p, lsn)?;
-                same("the page's LSN", Some(lsn), self.state.lsn_of(p))
+                self.same_lsn(p, lsn)
             }
             Event::PageRead { page, lsn } => {
                 let c = client.ok_or("no client reads it")?;
                 let p = self.page(page)?;
                 let lsn = self.number(p, lsn)?;
-                same("the page's LSN", Some(lsn), self.state.lsn_of(p))?;
+                self.same_lsn(p, lsn)?;
                 match self.state.call(c) {
                     Call::Get { page, .. } if usize::from(page) == p => {
                         self.take(Action::ReadPage(c))
                     }
-                    other => Err(format!("client c{} does not get it: {other:?}", c + 1)),
+                    other => {
+                        let why = format!("client c{} does not get it: {other:?}", c + 1);
+                        let page = holds(&format!("call[c{}].key = p{}", c + 1, p + 1));
+                        self.claim(Err(why), || page)
+                    }
                 }
             }
             Event::Acknowledged { lsn } => self.acknowledged(client, lsn),
@@ -371,24 +351,28 @@ impl<'a> Judge<'a> {
                 let p = self.page(page)?;
                 let n = self.number(p, lsn)?;
                 same("the record's number", n, self.read + 1)?;
-                same("the record's page", Some(p), self.state.page_of_record(n))?;
+                let is = same("the record's page", Some(p), self.state.page_of_record(n));
+                self.claim(is, || holds(&format!("log[{n}].page = p{}", p + 1)))?;
                 self.read = n;
                 Ok(())
             }
             Event::PageRedone { page, lsn } => {
                 let p = self.page(page)?;
                 let n = self.number(p, lsn)?;
-                let redone = self.step(Action::RedoRecord, |mirror, s| mirror.try_redo(s, n));
-                redone
-                    .then_some(())
-                    .ok_or_else(|| format!("RedoRecord of {n} on page p{} is not enabled", p + 1))
+                let redone = self.step(&Action::RedoRecord, |mirror, s| mirror.try_redo(s, n));
+                let not = || format!("RedoRecord of {n} on page p{} is not enabled", p + 1);
+                self.claim(redone.then_some(()).ok_or_else(not), || {
+                    format!("RedoOnPage({n})")
+                })
             }
             Event::RedoEnds => {
-                same("the last record read", self.read, self.state.log_len())?;
+                let is = same("the last record read", self.read, self.state.log_len());
+                self.claim(is, || holds(&format!("Len(log) = {}", self.read)))?;
                 let before = self.state.clone();
                 let finished = self.mirror.try_finish_redo(&mut self.state);
-                finished.map_err(|(p, n)| format!("page p{} still lacks record {n}", p + 1))?;
-                self.took(Action::FinishRedo, Some(&before));
+                let lacks = |(p, n)| format!("page p{} still lacks record {n}", p + 1);
+                self.claim(finished.map_err(lacks), || "FinishRedoOfPages".into())?;
+                self.took(&Action::FinishRedo, Some(&before));
                 Ok(())
             }
             Event::CheckpointBegins { .. }
@@ -407,32 +391,33 @@ impl<'a> Judge<'a> {
                 if self.state.phase() == Phase::Clearing {
                     self.take(Action::Open)?;
                 }
-                same("its beginning", self.position(begin), self.state.log_len())?;
+                let begin = self.position(begin);
+                let is = same("its beginning", begin, self.state.log_len());
+                self.claim(is, || holds(&format!("Len(log) = {begin}")))?;
                 self.take(Action::BeginCheckpoint)
             }
             Event::PagesWritten { .. } => self.take(Action::PersistTable),
             Event::SuperblockWriting { redo_start, .. } => {
                 let snapshot = self.state.new_snapshot();
                 if self.state.is_slot_unflushed(snapshot) {
-                    return Err("its snapshot is not durable".into());
+                    return self.claim(Err("its snapshot is not durable".into()), || {
+                        holds("Len(slotDev[checkpoint.slot]) = 1")
+                    });
                 }
-                same(
-                    "the redo start",
-                    self.position(redo_start),
-                    self.state.begun(),
-                )?;
+                let redo_start = self.position(redo_start);
+                let is = same("the redo start", redo_start, self.state.begun());
+                self.claim(is, || holds(&format!("checkpoint.begin = {redo_start}")))?;
                 self.take(Action::WriteSuper)
             }
             Event::SuperblockFlushed { .. } => {
                 if self.state.is_super_unflushed() {
-                    return Err("the superblock is not durable".into());
+                    return self.claim(Err("the superblock is not durable".into()), || {
+                        holds("\\A i \\in SuperPlaces : Len(superDev[i]) = 1")
+                    });
                 }
                 self.take(Action::FinishCheckpoint)
             }
-            Event::LogTruncated { redo_start } => {
-                let recorded = self.state.redo_start();
-                same("the redo start", self.position(redo_start), recorded)
-            }
+            Event::LogTruncated { redo_start } => self.same_redo_start(redo_start),
             _ => Ok(()),
         }
     }
@@ -441,8 +426,14 @@ impl<'a> Judge<'a> {
         let c = client.ok_or("no client writes")?;
         let p = self.page(page)?;
         match self.state.call(c) {
-            Call::Write { page, .. } => same("the page", p, usize::from(page))?,
-            other => return Err(format!("client c{} does not write: {other:?}", c + 1)),
+            Call::Write { page, .. } => {
+                let is = same("the page", p, usize::from(page));
+                self.claim(is, || holds(&format!("call[c{}].key = p{}", c + 1, p + 1)))?;
+            }
+            other => {
+                let why = format!("client c{} does not write: {other:?}", c + 1);
+                return self.claim(Err(why), || format!("ChangePage(c{})", c + 1));
+            }
         }
         self.take(Action::ChangePage(c))?;
         let n = self.state.log_len();
@@ -471,52 +462,33 @@ impl<'a> Judge<'a> {
         }
         let durable = self.state.durable();
         if n > durable {
-            return Err(format!("{n} is reported durable, but only {durable} is"));
+            let why = format!("{n} is reported durable, but only {durable} is");
+            return self.claim(Err(why), || holds(&format!("{n} <= durable")));
         }
         Ok(())
     }
 
+    fn same_lsn(&self, p: usize, lsn: u64) -> Accepted {
+        let is = same("the page's LSN", Some(lsn), self.state.lsn_of(p));
+        self.claim(is, || {
+            holds(&format!(
+                "page[p{0}] # Gone /\\ page[p{0}].lsn = {lsn}",
+                p + 1
+            ))
+        })
+    }
+
+    /// The superblock's redo start.
+    pub(super) fn same_redo_start(&self, redo_start: Lsn) -> Accepted {
+        let redo_start = self.position(redo_start);
+        let is = same("the redo start", redo_start, self.state.redo_start());
+        self.claim(is, || holds(&format!("super.redo = {redo_start}")))
+    }
+
     // Requests to the mirror, and translations of numbers.
 
-    /// Keeps the state for the report of a later refusal.
-    pub(super) fn remember(&mut self) {
-        self.before = Some(self.state.clone());
-    }
-
-    pub(super) fn take(&mut self, action: Action) -> Accepted {
-        let may = self.try_step(action);
-        may.then_some(())
-            .ok_or_else(|| format!("{action:?} is not enabled"))
-    }
-
-    fn try_step(&mut self, action: Action) -> bool {
-        self.step(action, |mirror, s| mirror.try_take(s, action))
-    }
-
-    /// Takes a step through `by`, which returns whether it was enabled. `action` is its name.
-    pub(super) fn step(
-        &mut self,
-        action: Action,
-        by: impl FnOnce(&CopyOnWrite, &mut State) -> bool,
-    ) -> bool {
-        let before = self.situations.is_some().then(|| self.state.clone());
-        let may = by(&self.mirror, &mut self.state);
-        if may {
-            self.took(action, before.as_deref());
-        }
-        may
-    }
-
-    /// Records that the mirror has taken a step from `before`.
-    fn took(&mut self, action: Action, before: Option<&State>) {
-        let label = CopyOnWrite::label(&action);
-        self.tally.took(label);
-        if let Some(situations) = &mut self.situations
-            && let Some(before) = before
-        {
-            let met = self.mirror.situations(before, action, &self.state);
-            situations.entry(label).or_default().extend(met);
-        }
+    fn try_step(&mut self, action: &Action) -> bool {
+        self.step(action, |mirror, s| mirror.try_take(s, *action))
     }
 
     fn page(&self, page: PageId) -> Result<usize, String> {

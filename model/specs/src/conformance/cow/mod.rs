@@ -52,6 +52,7 @@ pub mod found;
 pub mod judge;
 mod power;
 pub mod setup;
+mod tla;
 
 use treering_engine::Result;
 

@@ -6,7 +6,8 @@ use treering_engine::Lsn;
 
 use super::found::{Found, FoundSuper, OnSlot};
 use super::judge::{Judge, Life};
-use crate::conformance::refused::{Accepted, same};
+use crate::conformance::led::{Leads as _, holds};
+use crate::conformance::refused::Accepted;
 use crate::mirror::wide::copy_on_write::Action;
 use crate::mirror::wide::copy_on_write::unbounded::{Left, SlotName, SuperName};
 
@@ -25,14 +26,15 @@ impl Judge<'_> {
         let n = self.log_end(found)?;
         let left = self.survivors(found)?;
         let crash = Action::Crash(n as _, 0);
-        if !self.step(crash, |mirror, s| mirror.try_crash(s, n, &left)) {
-            return Err(format!("Crash, with the log up to {n}, is not enabled"));
+        if !self.step(&crash, |mirror, s| mirror.try_crash(s, n, &left)) {
+            let why = format!("Crash, with the log up to {n}, is not enabled");
+            return self.claim(Err(why), || holds(&format!("{n} \\in durable..Len(log)")));
         }
         self.appended.retain(|_, m| *m <= n);
-        self.same_redo_start(found)
+        self.found_redo_start(found)
     }
 
-    fn same_redo_start(&self, found: &Found) -> Accepted {
+    fn found_redo_start(&self, found: &Found) -> Accepted {
         let Some(redo_start) = found.log.redo_start else {
             let why = found
                 .log
@@ -41,8 +43,7 @@ impl Judge<'_> {
                 .unwrap_or("no error was reported");
             return Err(format!("recovery does not begin: {why}"));
         };
-        let redo_start = self.position(redo_start);
-        same("the redo start", redo_start, self.state.redo_start())
+        self.same_redo_start(redo_start)
     }
 
     /// The last record that the log is left with. If there is none behind the redo start, all
@@ -69,7 +70,7 @@ impl Judge<'_> {
             let at = match at {
                 None if needed.contains(&slot) => {
                     let why = format!("slot {slot} holds {is:?}, which is none of {all:?}");
-                    return Err(why);
+                    return self.claim(Err(why), || self.slot_left(slot, *is));
                 }
                 None => all.len() - 1,
                 Some(at) => at,
@@ -82,19 +83,63 @@ impl Judge<'_> {
             both.all(|(found, slot)| *found == u64::from(*slot))
         };
         let at = tables.iter().rposition(is);
-        left.table.push(at.ok_or_else(|| {
+        let not = || {
             format!(
                 "the table is {:?}, which is none of {tables:?}",
                 found.table
             )
+        };
+        left.table.push(self.claim(at.ok_or_else(not), || {
+            let slots = found.table.iter().enumerate();
+            let slots = slots.map(|(p, slot)| format!("left[p{}] = {slot}", p + 1));
+            let slots: Vec<String> = slots.collect();
+            let versions = "\\E left \\in Survivors(tableDev[1]) :";
+            holds(&format!("{versions} {}", slots.join(" /\\ ")))
         })?);
         for (i, is) in found.supers.iter().enumerate() {
             let all: Vec<SuperName> = self.state.super_versions(i).collect();
             let at = all.iter().rposition(|name| self.is_super(*is, *name));
-            left.supers[i] =
-                at.ok_or_else(|| format!("superblock {i} is {is:?}, which is none of {all:?}"))?;
+            let not = || format!("superblock {i} is {is:?}, which is none of {all:?}");
+            left.supers[i] = self.claim(at.ok_or_else(not), || self.super_left(i, *is))?;
         }
         Ok(left)
+    }
+
+    /// What is claimed of a slot: that a crash may leave this.
+    fn slot_left(&self, slot: u8, is: OnSlot) -> String {
+        let is = match is {
+            OnSlot::Zeros => r#"left.is = "zeros""#.to_owned(),
+            OnSlot::Image(page, lsn) => {
+                let mut pages = self.setup.pages.iter();
+                let p = pages.position(|known| known.id == page).unwrap_or_default();
+                // No image has LSN 0: it stands for one that no record has.
+                let n = self.number(p, lsn).unwrap_or(0);
+                format!(
+                    r#"left.is = "image" /\ left.page = p{} /\ left.lsn = {n}"#,
+                    p + 1
+                )
+            }
+            OnSlot::Snapshot(number) => {
+                let number = number.saturating_sub(self.ahead);
+                format!(r#"left.is = "snapshot" /\ left.number = {number}"#)
+            }
+            OnSlot::Other => "FALSE".to_owned(),
+        };
+        holds(&format!("\\E left \\in Survivors(slotDev[{slot}]) : {is}"))
+    }
+
+    /// What is claimed of a superblock: that a crash may leave this.
+    fn super_left(&self, i: usize, is: Option<FoundSuper>) -> String {
+        let is = is.map(|found| {
+            let number = found.number.saturating_sub(self.ahead);
+            let redo = self.position(found.redo_start);
+            format!(
+                "left.number = {number} /\\ left.redo = {redo} /\\ left.snapshot = {}",
+                found.snapshot + 1
+            )
+        });
+        let is = is.unwrap_or_else(|| "FALSE".to_owned());
+        holds(&format!("\\E left \\in SuperSurvivors({i}) : {is}"))
     }
 
     fn is(&self, found: OnSlot, name: SlotName) -> bool {
@@ -130,12 +175,12 @@ impl Judge<'_> {
             None => self.state.log_len(),
         };
         let restart = Action::Restart(n as _);
-        if !self.step(restart, |mirror, s| mirror.try_restart(s, n)) {
-            return Err(format!("Restart, with the log up to {n}, is not enabled"));
+        if !self.step(&restart, |mirror, s| mirror.try_restart(s, n)) {
+            let why = format!("Restart, with the log up to {n}, is not enabled");
+            return self.claim(Err(why), || holds(&format!("{n} \\in durable..Len(log)")));
         }
         self.appended.retain(|_, m| *m <= n);
-        let redo_start = self.position(redo_start);
-        same("the redo start", redo_start, self.state.redo_start())?;
+        self.same_redo_start(redo_start)?;
         self.read = self.state.redo_start();
         self.life = Life::Runs;
         Ok(())

@@ -8,6 +8,7 @@ use treering_engine::Result;
 use super::episode::record;
 use super::judge::Refusal;
 use super::setup::setups;
+use crate::conformance::led::Leads as _;
 use crate::conformance::situations::{self, Situations};
 use crate::mirror::leaf_layout::LeafLayout;
 use treering_oracle::random::Random;

@@ -12,6 +12,8 @@ use treering_engine::{Kv, Lsn, PageId, Result, Store, Task};
 
 use super::judge::{Entry, Heard, Judge, Refusal};
 use super::setup::{Leaves, SLOTS, Setup, digest, value_of};
+use crate::conformance::behaviour::KEPT;
+use crate::conformance::led::{Leads as _, Recorded, told_again};
 use crate::conformance::mortal::{End, Mortal};
 use crate::conformance::record::{self, LeafUse, Recorder, on_behalf_of};
 use crate::conformance::refused::Tally;
@@ -75,20 +77,28 @@ pub(super) fn run_until(
     seed: u64,
     until: &Deadline,
 ) -> Result<(Tally, Option<Box<Refusal>>)> {
-    let (judge, refusal) = judged(setup, seed, until, false)?;
-    Ok((judge.tally().clone(), refusal))
+    told_again(judged(setup, seed, until, None)?, || record(setup, seed))
 }
 
 /// The judge of the episode of a seed, with the situations of all steps.
 pub(super) fn record(setup: &Setup, seed: u64) -> Result<(Judge<'_>, Option<Box<Refusal>>)> {
-    judged(setup, seed, &Deadline::never(), true)
+    judged(setup, seed, &Deadline::never(), Some(KEPT))
+}
+
+/// All steps of an episode as a behaviour of the spec. `None` if there is no step.
+///
+/// # Errors
+/// As [`run_episode`].
+pub fn recorded(setup: &Setup, seed: u64) -> Result<Option<Recorded>> {
+    let (judge, _) = judged(setup, seed, &Deadline::never(), Some(usize::MAX))?;
+    Ok(judge.recorded())
 }
 
 fn judged<'a>(
     setup: &'a Setup,
     seed: u64,
     until: &Deadline,
-    situations: bool,
+    steps: Option<usize>,
 ) -> Result<(Judge<'a>, Option<Box<Refusal>>)> {
     let mut episode = Episode {
         setup,
@@ -108,8 +118,8 @@ fn judged<'a>(
     };
     episode.choose_usual();
     let mut judge = Judge::new(CLIENTS, setup);
-    if situations {
-        judge.note_situations();
+    if let Some(steps) = steps {
+        judge.note(steps);
     }
     let refusal = episode.run(until, &mut |entries| {
         judge.hear(entries).map(|()| judge.is_over())

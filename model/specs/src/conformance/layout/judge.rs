@@ -12,17 +12,13 @@ use treering_engine::{Lsn, PageId};
 
 use super::found::Found;
 use super::setup::{Setup, digest, layout_of, value_of};
-use crate::Mirror;
+use crate::conformance::behaviour::Constants;
+use crate::conformance::led::{Leads, Notes, holds};
 use crate::conformance::paged;
 use crate::conformance::record::{self, LeafUse};
-use crate::conformance::refused::{self, Accepted, Tally, same};
-use crate::conformance::situations::Situations;
+use crate::conformance::refused::{self, Accepted, same};
 use crate::mirror::wide::leaf_layout::unbounded::LeafName;
 use crate::mirror::wide::leaf_layout::{Action, Call, Is, Layout, LeafLayout, State};
-use crate::value::state_text;
-
-/// The invariants are checked after every end, and each time after this many events.
-const CHECK_EVERY: u64 = 97;
 
 /// A recorded event.
 pub type Heard = paged::Heard<Found>;
@@ -65,9 +61,30 @@ pub struct Judge<'a> {
     sized: Option<u64>,
     /// Whether the options of the life that begins allow dense leaves.
     pub(super) allows: bool,
-    before: Option<Box<State>>,
-    pub(super) tally: Tally,
-    situations: Option<Situations>,
+    pub(super) notes: Notes<LeafLayout>,
+}
+
+impl Leads for Judge<'_> {
+    type Mirror = LeafLayout;
+    type Found = Found;
+
+    const CHECK_EVERY: u64 = 97;
+
+    fn led(&self) -> (&LeafLayout, &Box<State>, &Notes<LeafLayout>) {
+        (&self.mirror, &self.state, &self.notes)
+    }
+
+    fn led_mut(&mut self) -> (&mut LeafLayout, &mut Box<State>, &mut Notes<LeafLayout>) {
+        (&mut self.mirror, &mut self.state, &mut self.notes)
+    }
+
+    fn constants(&self) -> Constants {
+        self.constants_of_spec()
+    }
+
+    fn accept(&mut self, client: Option<u8>, heard: &Heard) -> Accepted {
+        self.judge(client, heard)
+    }
 }
 
 impl<'a> Judge<'a> {
@@ -103,27 +120,8 @@ impl<'a> Judge<'a> {
             appended: BTreeMap::new(),
             sized: None,
             allows: true,
-            before: None,
-            tally: Tally::default(),
-            situations: None,
+            notes: Notes::default(),
         }
-    }
-
-    /// Notes the situations of steps from now on.
-    pub(crate) fn note_situations(&mut self) {
-        self.situations = Some(Situations::new());
-    }
-
-    /// The noted situations.
-    #[must_use]
-    pub fn situations(&self) -> Situations {
-        self.situations.clone().unwrap_or_default()
-    }
-
-    /// The counts of accepted events and steps.
-    #[must_use]
-    pub fn tally(&self) -> &Tally {
-        &self.tally
     }
 
     /// Whether the mirror has no room for more, so that the episode is over.
@@ -131,44 +129,7 @@ impl<'a> Judge<'a> {
         self.state.is_nearly_full()
     }
 
-    /// Judges the next entries.
-    ///
-    /// # Errors
-    /// The first entry that is refused.
-    pub(crate) fn hear(&mut self, entries: Vec<Entry>) -> Result<(), Box<Refusal>> {
-        for Entry { client, heard } in entries {
-            self.before = None;
-            if let Err(why) = self.accept(client, &heard).and_then(|()| self.check()) {
-                return Err(Box::new(self.refuse(client, heard, why)));
-            }
-            self.tally.heard += 1;
-        }
-        Ok(())
-    }
-
-    fn check(&self) -> Accepted {
-        if self.before.is_none() && !self.tally.heard.is_multiple_of(CHECK_EVERY) {
-            return Ok(());
-        }
-        match self.mirror.broken(&self.state) {
-            None => Ok(()),
-            Some(invariant) => Err(format!("it leads to a state that violates {invariant}")),
-        }
-    }
-
-    fn refuse(&self, client: Option<u8>, heard: Heard, why: String) -> Refusal {
-        let before = self.before.as_deref().unwrap_or(&self.state);
-        Refusal {
-            number: self.tally.heard + 1,
-            client,
-            heard,
-            why,
-            state: state_text(&self.mirror.variables(before)),
-            enabled: self.mirror.steps(before),
-        }
-    }
-
-    fn accept(&mut self, client: Option<u8>, heard: &Heard) -> Accepted {
+    fn judge(&mut self, client: Option<u8>, heard: &Heard) -> Accepted {
         match heard {
             Heard::Crashed(found) => self.crashed(found),
             Heard::Restarted(found) => self.restarted(found),
@@ -204,7 +165,11 @@ impl<'a> Judge<'a> {
             }
             record::Heard::Leaf(LeafUse::Got(found)) => {
                 let got = self.state.got(c).ok_or("it has read nothing")?;
-                same("the value", *found, self.digest_of(got))?;
+                let is = same("the value", *found, self.digest_of(got));
+                self.claim(is, || {
+                    let value = self.value_with(*found);
+                    holds(&format!("call[c{}].got = {value}", c + 1))
+                })?;
                 self.take(Action::AnswerGet(c))
             }
             other => Err(format!("{other:?} is not an event of a client here")),
@@ -216,12 +181,9 @@ impl<'a> Judge<'a> {
         named: Action,
         by: impl FnOnce(&mut LeafLayout, &mut State) -> bool,
     ) -> Accepted {
-        let before = self.situations.is_some().then(|| self.state.clone());
-        if !by(&mut self.mirror, &mut self.state) {
-            return Err(format!("{named:?} is not enabled"));
-        }
-        self.took(named, before.as_deref());
-        Ok(())
+        let may = self.step(&named, by);
+        may.then_some(())
+            .ok_or_else(|| format!("{named:?} is not enabled"))
     }
 
     /// The digest of a value of the mirror; 0 for `Absent`.
@@ -243,7 +205,7 @@ impl<'a> Judge<'a> {
             return Ok(());
         };
         let p = self.page(page)?;
-        same("the page", p, self.mirror.page_of(&self.state, key))?;
+        self.same_leaf(c, p, key)?;
         self.same_lsn(p, lsn)?;
         self.take(Action::ReadLeaf(c))
     }
@@ -266,7 +228,8 @@ impl<'a> Judge<'a> {
         }
         let durable = self.state.durable();
         if n > durable {
-            return Err(format!("{n} is reported durable, but only {durable} is"));
+            let why = format!("{n} is reported durable, but only {durable} is");
+            return self.claim(Err(why), || holds(&format!("{n} <= durable")));
         }
         Ok(())
     }
@@ -276,7 +239,8 @@ impl<'a> Judge<'a> {
         if n <= self.state.durable() {
             return Ok(());
         }
-        same("the end of the log", n, self.state.log_len())?;
+        let is = same("the end of the log", n, self.state.log_len());
+        self.claim(is, || holds(&format!("Len(log) = {n}")))?;
         self.take(Action::CommitLog)
     }
 
@@ -293,7 +257,7 @@ impl<'a> Judge<'a> {
             }
             Event::Shadow(Shadow::DeviceFlushed) => {
                 self.mirror.flush(&mut self.state);
-                self.tally.took("(FlushDevice)");
+                self.notes.tally.took("(FlushDevice)");
                 Ok(())
             }
             Event::LogAppended { lsn, page } => {
@@ -341,10 +305,11 @@ impl<'a> Judge<'a> {
         }
         let c = client.ok_or("no client writes")?;
         let Call::Write { key, .. } = self.state.call(c) else {
-            return Err(format!("client c{} does not write", c + 1));
+            let why = format!("client c{} does not write", c + 1);
+            return self.claim(Err(why), || format!("ChangeLeaf(c{})", c + 1));
         };
         let p = self.page(page)?;
-        same("the page", p, self.mirror.page_of(&self.state, key))?;
+        self.same_leaf(c, p, key)?;
         self.take(Action::ChangeLeaf(c))?;
         self.appended.insert(lsn, self.state.log_len());
         Ok(())
@@ -356,7 +321,12 @@ impl<'a> Judge<'a> {
                 let p = self.page(page)?;
                 let refused = self.refused_write(client, p);
                 let taken = || format!("page {p} has room and a place for the write");
-                refused.map(drop).ok_or_else(taken)
+                self.claim(refused.map(drop).ok_or_else(taken), || {
+                    let c = client.map_or_else(|| "".into(), |c| format!("c{}", c + 1));
+                    holds(&format!(
+                        "IsCalled({c}) /\\ ~IsTaken({c}) /\\ LeafOf({c}) = {p}"
+                    ))
+                })
             }
             Leaf::Converts { lsn, page, layout } => {
                 let appended = self.appended_to.take();
@@ -386,7 +356,9 @@ impl<'a> Judge<'a> {
         };
         self.take(step)?;
         let is = self.mirror.page_now(&self.state, p).layout;
-        same("the layout", layout, is)
+        self.claim(same("the layout", layout, is), || {
+            holds(&format!("leaf[{p}].layout = \"{}\"", <&str>::from(layout)))
+        })
     }
 
     /// What a change has made of a page.
@@ -405,9 +377,27 @@ impl<'a> Judge<'a> {
                 None => return Ok(()),
             },
         };
-        same("the page's LSN", n, expected.lsn)?;
-        same("the layout", layout_of(layout), expected.layout)?;
-        same("the records", records as usize, expected.records.len())?;
+        let claim = |is: Accepted, claim: &dyn Fn() -> String| {
+            self.claim(is, || {
+                let page = match self.state.is_open() {
+                    true => self.page(page).map(|p| format!("leaf[{p}]")),
+                    false => self
+                        .page_named(page, n)
+                        .ok_or_else(String::new)
+                        .map(|p| format!("RedoneFrom({p}, Stored({p}), redoStart + 1, {n})")),
+                };
+                let page = page.unwrap_or_else(|_| "Lost".into());
+                holds(&format!("LET page == {page} IN {}", claim()))
+            })
+        };
+        let is = same("the page's LSN", n, expected.lsn);
+        claim(is, &|| format!("page.lsn = {n}"))?;
+        let is = same("the layout", layout_of(layout), expected.layout);
+        claim(is, &|| {
+            format!("page.layout = \"{}\"", <&str>::from(layout_of(layout)))
+        })?;
+        let is = same("the records", records as usize, expected.records.len());
+        claim(is, &|| format!("Cardinality(KeysIn(page.map)) = {records}"))?;
         let sums = expected.records.iter().map(|(key, value)| {
             let key = self.setup.pages.key(*key as u32);
             record_sum(&key, &self.bytes_of(*value))
@@ -428,7 +418,9 @@ impl<'a> Judge<'a> {
                 let p = self.page(left)?;
                 let may = self.refused_write(client, p) == Some(c);
                 let taken = || format!("page {p} does not refuse the write of c{}", c + 1);
-                may.then_some(()).ok_or_else(taken)?;
+                self.claim(may.then_some(()).ok_or_else(taken), || {
+                    format!("Divide(c{0}) /\\ LeafOf(c{0}) = {p}", c + 1)
+                })?;
                 self.take(Action::Divide(c, layout_of(layout)))?;
                 let n = self.state.log_len();
                 self.appended.insert(lsn, n);
@@ -443,7 +435,8 @@ impl<'a> Judge<'a> {
             } => {
                 let (p, q) = (self.page(left)?, self.page(right)?);
                 let neighbour = self.mirror.right_of(&self.state, p);
-                same("the right neighbour", Some(q), neighbour)?;
+                let is = same("the right neighbour", Some(q), neighbour);
+                self.claim(is, || holds(&format!("AreNeighbours({p}, {q})")))?;
                 self.take(Action::Merge(p))?;
                 let n = self.state.log_len();
                 self.appended.insert(lsn, n);
@@ -460,7 +453,17 @@ impl<'a> Judge<'a> {
         let name = fence_name(&self.setup.pages.fence(at as u32));
         match name == fence {
             true => Ok(()),
-            false => Err(format!("its fence is not that of {at:#x}")),
+            false => {
+                let why = format!("its fence is not that of {at:#x}");
+                let pages = &self.setup.pages;
+                let mut all = pages.least..=pages.top;
+                match all.find(|at| fence_name(&pages.fence(*at)) == fence) {
+                    Some(found) => {
+                        self.claim(Err(why), || holds(&format!("log[{n}].key = {found}")))
+                    }
+                    None => Err(why),
+                }
+            }
         }
     }
 
@@ -472,53 +475,39 @@ impl<'a> Judge<'a> {
         if n == self.state.redo_start() {
             return Ok(());
         }
-        let may = self.step(Action::Checkpoint, |mirror, s| mirror.try_checkpoint(s, n));
+        let may = self.step(&Action::Checkpoint, |mirror, s| mirror.try_checkpoint(s, n));
         let not = || format!("a page lacks a record before {n}, where redo is to begin");
-        may.then_some(()).ok_or_else(not)
+        self.claim(may.then_some(()).ok_or_else(not), || {
+            format!("CheckpointTo({n})")
+        })
     }
 
     // Requests to the mirror, and translations of numbers.
 
-    /// Keeps the state for the report of a later refusal.
-    pub(super) fn remember(&mut self) {
-        self.before = Some(self.state.clone());
-    }
-
-    pub(super) fn take(&mut self, action: Action) -> Accepted {
-        let may = self.step(action, |mirror, s| mirror.try_take(s, action));
-        may.then_some(())
-            .ok_or_else(|| format!("{action:?} is not enabled"))
-    }
-
-    /// Takes a step through `by`, which returns whether it was enabled. `action` is its name.
-    pub(super) fn step(
-        &mut self,
-        action: Action,
-        by: impl FnOnce(&LeafLayout, &mut State) -> bool,
-    ) -> bool {
-        let before = self.situations.is_some().then(|| self.state.clone());
-        let may = by(&self.mirror, &mut self.state);
-        if may {
-            self.took(action, before.as_deref());
-        }
-        may
-    }
-
-    /// Records that the mirror has taken a step from `before`.
-    fn took(&mut self, action: Action, before: Option<&State>) {
-        let label = LeafLayout::label(&action);
-        self.tally.took(label);
-        if let Some(situations) = &mut self.situations
-            && let Some(before) = before
-        {
-            let met = self.mirror.situations(before, action, &self.state);
-            situations.entry(label).or_default().extend(met);
-        }
-    }
-
     fn same_lsn(&self, p: u8, lsn: Lsn) -> Accepted {
-        let (engine, mirror) = (self.number(lsn)?, self.mirror.page_now(&self.state, p).lsn);
-        same("the page's LSN", engine, mirror)
+        let n = self.number(lsn)?;
+        let is = same(
+            "the page's LSN",
+            n,
+            self.mirror.page_now(&self.state, p).lsn,
+        );
+        self.claim(is, || holds(&format!("leaf[{p}].lsn = {n}")))
+    }
+
+    /// The page of a call's key.
+    fn same_leaf(&self, c: u8, p: u8, key: u8) -> Accepted {
+        let is = same("the page", p, self.mirror.page_of(&self.state, key));
+        self.claim(is, || holds(&format!("LeafOf(c{}) = {p}", c + 1)))
+    }
+
+    /// The value of the spec with this digest; what is left of one that was cut, if there is none.
+    pub(super) fn value_with(&self, found: u64) -> String {
+        let mut values = 0..=self.state.asked();
+        match values.find(|value| self.digest_of(*value) == found) {
+            Some(0) => "Absent".into(),
+            Some(value) => value.to_string(),
+            None => "Cut".into(),
+        }
     }
 
     /// The spec's number of a page.

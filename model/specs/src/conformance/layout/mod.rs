@@ -74,6 +74,7 @@ pub mod judge;
 mod pages;
 mod power;
 pub mod setup;
+mod tla;
 
 use treering_engine::Result;
 

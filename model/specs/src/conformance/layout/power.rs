@@ -7,6 +7,7 @@ use treering_engine::{Lsn, PageId};
 
 use super::found::{Found, FoundLeaf};
 use super::judge::Judge;
+use crate::conformance::led::{Leads as _, holds};
 use crate::conformance::refused::{Accepted, same};
 use crate::mirror::wide::leaf_layout::unbounded::LeafName;
 use crate::mirror::wide::leaf_layout::{Action, Is, Layout};
@@ -19,8 +20,9 @@ impl Judge<'_> {
         let n = self.log_end(found)?;
         let left = self.survivors(found, n)?;
         let crash = Action::Crash(n as _, 0, true);
-        if !self.step(crash, |mirror, s| mirror.try_crash(s, n, &left)) {
-            return Err(format!("Crash, with the log up to {n}, is not enabled"));
+        if !self.step(&crash, |mirror, s| mirror.try_crash(s, n, &left)) {
+            let why = format!("Crash, with the log up to {n}, is not enabled");
+            return self.claim(Err(why), || holds(&format!("{n} \\in durable..Len(log)")));
         }
         self.begins_to_recover(n);
         self.same_redo_start(found)
@@ -36,12 +38,17 @@ impl Judge<'_> {
             let newest = newest.unwrap_or_default();
             if !self.is_found(found, p, &newest) {
                 let is = self.found_of(found, p);
-                return Err(format!("page {p} is {is:?}, not {newest:?}"));
+                let why = format!("page {p} is {is:?}, not {newest:?}");
+                return self.claim(Err(why), || {
+                    let is = self.is_in_tla(is);
+                    holds(&format!("LET left == Stored({p}) IN {is}"))
+                });
             }
         }
         let mut ahead = self.state.clone();
         if !self.mirror.try_restart(&mut ahead, n) {
-            return Err(format!("Restart, with the log up to {n}, is not enabled"));
+            let why = format!("Restart, with the log up to {n}, is not enabled");
+            return self.claim(Err(why), || holds(&format!("{n} \\in durable..Len(log)")));
         }
         self.restarting = Some((n, ahead));
         Ok(())
@@ -54,7 +61,7 @@ impl Judge<'_> {
             return;
         };
         let restart = Action::Restart(n as _, true);
-        self.step(restart, |_, s| {
+        self.step(&restart, |_, s| {
             *s = *ahead;
             true
         });
@@ -100,8 +107,37 @@ impl Judge<'_> {
             let why = found.log.error.as_deref().unwrap_or("no error");
             return Err(format!("recovery does not begin: {why}"));
         };
-        let mirror = self.state.redo_start();
-        same("the redo start", self.position(redo_start), mirror)
+        self.same_redo(redo_start)
+    }
+
+    fn same_redo(&self, redo_start: Lsn) -> Accepted {
+        let n = self.position(redo_start);
+        let is = same("the redo start", n, self.state.redo_start());
+        self.claim(is, || holds(&format!("redoStart = {n}")))
+    }
+
+    /// What is claimed of the page `left` on the device.
+    fn is_in_tla(&self, found: Option<&FoundLeaf>) -> String {
+        let Some(leaf) = found else {
+            return "left = Gone".into();
+        };
+        // No fence, key or LSN is so large: it stands for one that the spec does not have.
+        let number = |n: Option<u32>| n.map_or("999999999".into(), |n| n.to_string());
+        let (lower, upper) = leaf.fences;
+        let lsn = self.number(leaf.lsn).ok().map(|n| n as u32);
+        let records = leaf.records.iter().map(|(key, value)| match key {
+            Some(key) => format!("left.map[{key}] = {}", self.value_with(*value)),
+            None => "FALSE".into(),
+        });
+        let parts = [
+            format!("left.layout = \"{}\"", <&str>::from(leaf.layout)),
+            format!("left.lower = {}", number(lower)),
+            format!("left.upper = {}", number(upper)),
+            format!("left.lsn = {}", number(lsn)),
+            format!("Cardinality(KeysIn(left.map)) = {}", leaf.records.len()),
+        ];
+        let parts: Vec<String> = parts.into_iter().chain(records).collect();
+        parts.join(" /\\ ")
     }
 
     /// The last record that the log is left with. If there is none behind the redo start, all
@@ -155,7 +191,10 @@ impl Judge<'_> {
                 let is = self.found_of(found, p);
                 format!("page {p} is {is:?}, which is none of {all:?}")
             };
-            at.or((!live).then_some(0)).ok_or_else(unknown)
+            self.claim(at.or((!live).then_some(0)).ok_or_else(unknown), || {
+                let is = self.is_in_tla(self.found_of(found, p));
+                holds(&format!("\\E left \\in Survivors(leafDev[{p}]) : {is}"))
+            })
         });
         left.collect()
     }
@@ -188,7 +227,7 @@ impl Judge<'_> {
             mirror.restore(ahead, p, &image);
             mirror.flush(ahead);
         }
-        self.tally.took("(RestorePage)");
+        self.notes.tally.took("(RestorePage)");
         Ok(())
     }
 
@@ -207,8 +246,7 @@ impl Judge<'_> {
                 self.restarts();
                 let allows = self.allows;
                 self.mirror.set_options(&mut self.state, allows);
-                let redo = self.state.redo_start();
-                same("the redo start", self.position(redo_start), redo)
+                self.same_redo(redo_start)
             }
             Event::RecordRead { lsn, page } => self.record_read(lsn, page),
             Event::PageRedone { page, lsn } => {
@@ -217,7 +255,14 @@ impl Judge<'_> {
                 let p = p.ok_or_else(|| format!("record {n} does not name {page}"))?;
                 let live = self.state.is_page_at(p, self.state.log_len());
                 if live && !self.to_redo.contains_key(&(p, n)) {
-                    return Err(format!("page {p} has record {n}"));
+                    let why = format!("page {p} has record {n}");
+                    let mut versions = self.mirror.versions(&self.state, p);
+                    let has = versions.next_back().is_some_and(|image| image.lsn >= n);
+                    // Other reasons than its image are not in the state any more.
+                    return match has {
+                        true => self.claim(Err(why), || holds(&format!("Stored({p}).lsn < {n}"))),
+                        false => Err(why),
+                    };
                 }
                 self.redone.insert((p, n));
                 Ok(())
@@ -230,7 +275,8 @@ impl Judge<'_> {
 
     fn record_read(&mut self, lsn: Lsn, page: PageId) -> Accepted {
         let n = self.number(lsn)?;
-        same("the record", n, self.state.redone() + 1)?;
+        let same_record = same("the record", n, self.state.redone() + 1);
+        self.claim(same_record, || holds(&format!("redone + 1 = {n}")))?;
         let (is, of, _, right) = self.state.record_of(n).ok_or("it has no record")?;
         same("the record's page", Some(of), self.page_named(page, n))?;
         let lsn_of = |judge: &Self, p: u8| judge.mirror.page_now(&judge.state, p).lsn;
@@ -248,13 +294,19 @@ impl Judge<'_> {
     }
 
     fn redo_ends(&mut self) -> Accepted {
-        same("the last record", self.state.redone(), self.state.log_len())?;
+        let redone = self.state.redone();
+        let is = same("the last record", redone, self.state.log_len());
+        self.claim(is, || {
+            holds(&format!("redone = Len(log) /\\ redone = {redone}"))
+        })?;
         let live = self.live_at(self.state.log_len());
         let mut lacking = self.to_redo.keys();
         let lacks = lacking.find(|(p, n)| live.contains(p) && !self.redone.contains(&(*p, *n)));
         if let Some((p, n)) = lacks {
             let kind = self.is(*n).map(<&str>::from);
-            return Err(format!("page {p} still lacks record {n}, a {kind:?}"));
+            let why = format!("page {p} still lacks record {n}, a {kind:?}");
+            let (p, n) = (*p, *n);
+            return self.claim(Err(why), || holds(&format!("leaf[{p}].lsn < {n}")));
         }
         self.take(Action::FinishRedo)
     }

@@ -5,8 +5,11 @@ use std::collections::BTreeMap;
 use treering_engine::device::{MemPm, PmImage};
 use treering_engine::pm_events::{Event, NodeImage, NodeSlot, SlotWords};
 
+use super::tla::is_exact;
 use super::words::LEAF;
 use crate::Mirror;
+use crate::conformance::behaviour::{InTla as _, KEPT};
+use crate::conformance::led::{Notes, Recorded, holds, told};
 use crate::conformance::persistent::words::{Layout, Raw, Use, Words};
 use crate::conformance::persistent::{self, Heard, episode};
 use crate::conformance::refused::{Accepted, Tally, same};
@@ -40,6 +43,8 @@ pub struct Judge {
     /// The spec's numbers of leaves.
     pub(super) leaves: BTreeMap<u64, u8>,
     pub(super) clients: u8,
+    /// Keys, and slots of a buffer node.
+    pub(super) sizes: (usize, usize),
     /// Whether the tree has no log, so that timestamps mean nothing.
     pub(super) unstamped: bool,
     /// The spec's number of each value.
@@ -54,8 +59,7 @@ pub struct Judge {
     pub(super) copied: Option<(u8, usize)>,
     /// The values that an outstanding get may have read.
     readable: BTreeMap<u8, Vec<N>>,
-    pub(super) tally: Tally,
-    pub(super) situations: Option<Situations>,
+    pub(super) notes: Notes<LeafBuffering>,
 }
 
 impl Judge {
@@ -76,6 +80,7 @@ impl Judge {
             leaves: BTreeMap::from([(layout.first_leaf(), 1)]),
             layout,
             clients,
+            sizes: (keys.into(), batch),
             unstamped: batch == 0,
             values: BTreeMap::new(),
             born: (0, 1),
@@ -83,8 +88,7 @@ impl Judge {
             new: BTreeMap::new(),
             copied: None,
             readable: BTreeMap::new(),
-            tally: Tally::default(),
-            situations: None,
+            notes: Notes::default(),
         };
         for is in Is::all() {
             if let Some(raw) = judge.on(image, is) {
@@ -108,13 +112,18 @@ impl Judge {
         let calls = |action: &Action| matches!(action, Action::CallGet(..) | Action::CallWrite(..));
         let mut enabled = self.mirror.steps(before);
         enabled.retain(|action| !calls(action));
+        let number = self.notes.tally.heard + 1;
+        let told = told(number, &why, heard);
+        let now = (&self.mirror, &self.state);
+        let behaviour = self.notes.finding(now, self.constants_of_spec(), &told);
         Box::new(Refusal {
-            number: self.tally.heard + 1,
+            number,
             client: Some(client),
             heard: heard.clone(),
             why,
             state: state_text(&variables),
             enabled,
+            behaviour,
         })
     }
 
@@ -163,7 +172,7 @@ impl Judge {
             Event::Erases { chunk, place } => {
                 let is = Is::Time(chunk_number(*chunk), *place as usize);
                 self.words.also(is, [0, 0]);
-                self.tally.took("(Erased)");
+                self.notes.tally.took("(Erased)");
                 Ok(())
             }
             Event::Appends {
@@ -203,7 +212,7 @@ impl Judge {
             Event::LetsGo { .. } => {
                 let w = self.worker(c, 0);
                 self.mirror.lets_go(&mut self.state, w);
-                self.tally.took("(LetsGo)");
+                self.notes.tally.took("(LetsGo)");
                 Ok(())
             }
             Event::MovesRecords {
@@ -285,11 +294,15 @@ impl Judge {
             self.take(Action::ReadKey(c), &[])?;
         } else if readable.contains(&value) {
             self.mirror.has_read(&mut self.state, c.into(), value);
-            self.tally.took("(HasRead)");
+            self.notes.tally.took("(HasRead)");
         } else {
-            return Err(format!(
+            let why = format!(
                 "the answer {value}: the key has {now:?} now, and had {readable:?} since the call"
-            ));
+            );
+            return self.notes.claim(Err(why), || {
+                let value = super::tla::content(value);
+                format!("ReadKey(c{0}) /\\ call'[c{0}].got = {value}", c + 1)
+            });
         }
         self.take(Action::AnswerGet(c), &[])
     }
@@ -313,19 +326,27 @@ impl Judge {
     }
 
     /// Notes a step that was taken, and what the engine stores in it.
+    #[allow(clippy::borrowed_box)] // States are large, and are kept in boxes.
     pub(super) fn took(
         &mut self,
         action: Action,
-        (free, before): (bool, &State),
+        (free, before): (bool, &Box<State>),
         raws: &[(Is, Raw)],
     ) -> Accepted {
         if !free {
-            return Err(format!("{action:?} is not enabled"));
+            self.state.clone_from(before);
+            let why = format!("{action:?} is not enabled");
+            return self
+                .notes
+                .claim(Err(why), || LeafBuffering::formula(&action));
         }
-        self.tally.took(LeafBuffering::label(&action));
-        if let Some(situations) = &mut self.situations {
-            let of_action = situations.entry(LeafBuffering::label(&action)).or_default();
-            of_action.extend(self.mirror.situations(before, action));
+        let mirror = &self.mirror;
+        let met = |before: &State| mirror.situations(before, action).into_iter().collect();
+        match is_exact(&action) {
+            true => {
+                self.notes.took(&action, (Some(before), &self.state), met);
+            }
+            false => self.notes.counted(&action, before, met),
         }
         let raw = |is| raws.iter().find(|(of, _)| *of == is).map(|(_, raw)| *raw);
         self.words.follow((before, &self.state), raw)
@@ -399,10 +420,34 @@ impl Judge {
             .into_iter()
             .map(|(k, v, b)| (k, v, bit(b)))
             .collect();
-        same("what is unflushed", unflushed, waiting)?;
+        let is = same("what is unflushed", &unflushed, &waiting);
+        self.notes.claim(is, || {
+            let slots = unflushed.iter().enumerate().map(|(i, (k, v, b))| {
+                let (v, b) = (super::tla::content(*v), bit((*b).into()));
+                format!(
+                    "slots[{}] = [key |-> {k}, value |-> {v}, bit |-> {b}]",
+                    i + 1
+                )
+            });
+            let count = format!("buffer[{l}].count = {}", unflushed.len());
+            let all: Vec<String> = std::iter::once(count).chain(slots).collect();
+            holds(&format!(
+                "LET slots == buffer[{l}].slots IN {}",
+                all.join(" /\\ ")
+            ))
+        })?;
         let cached: Vec<_> = cached.into_iter().map(|(k, v, _)| (k, v)).collect();
         if !self.mirror.caches(&mut self.state, l, &cached) {
-            return Err(format!("the cached {cached:?} are not what leaf {l} has"));
+            let why = format!("the cached {cached:?} are not what leaf {l} has");
+            return self.notes.claim(Err(why), || {
+                let all = cached.iter().map(|(k, v)| {
+                    let v = super::tla::content(*v);
+                    let leaf = format!("InLeaf(Visible, {l}, {k}) = {v}");
+                    format!("{leaf} /\\ {k} \\notin DOMAIN UnflushedKvs(buffer[{l}])")
+                });
+                let all: Vec<String> = all.collect();
+                holds(&all.join(" /\\ "))
+            });
         }
         Ok(())
     }
@@ -413,19 +458,27 @@ impl episode::Judge for Judge {
 
     fn hear(&mut self, client: u8, heard: &Heard) -> Result<(), Box<Refusal>> {
         let before = self.state.clone();
-        let judged = self.judge(client, heard).and_then(|()| {
-            let broken = self.mirror.broken(&self.state);
-            broken.map_or(Ok(()), |name| Err(format!("{name} does not hold after it")))
-        });
+        self.notes.hears();
+        let judged =
+            self.judge(client, heard)
+                .and_then(|()| match self.mirror.broken(&self.state) {
+                    None => Ok(()),
+                    Some(name) => self
+                        .notes
+                        .claim(Err(format!("{name} does not hold after it")), || {
+                            holds(name)
+                        }),
+                });
         if let Err(why) = judged {
             return Err(self.refuse_in(client, heard, (why, &before)));
         }
         self.note_readable();
-        self.tally.heard += 1;
+        self.notes.tally.heard += 1;
         Ok(())
     }
 
     fn check(&self, device: &MemPm) -> Accepted {
+        self.notes.claims_nothing();
         self.check_medium(device)
     }
 
@@ -438,20 +491,23 @@ impl episode::Judge for Judge {
     }
 
     fn learn(&mut self, other: &Judge) {
-        self.tally = other.tally.clone();
-        self.situations.clone_from(&other.situations);
+        self.notes.learn(&other.notes);
     }
 
     fn tally(&self) -> &Tally {
-        &self.tally
+        &self.notes.tally
+    }
+
+    fn recorded(&self) -> Option<Recorded> {
+        self.notes.recording(&self.mirror, self.constants_of_spec())
     }
 
     fn note_situations(&mut self) {
-        self.situations = Some(Situations::new());
+        self.notes.begin(KEPT);
     }
 
     fn situations(&self) -> Situations {
-        self.situations.clone().unwrap_or_default()
+        self.notes.situations()
     }
 }
 

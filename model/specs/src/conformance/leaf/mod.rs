@@ -63,6 +63,7 @@ pub mod cover;
 pub mod episode;
 pub mod judge;
 mod power;
+mod tla;
 mod words;
 mod writes;
 

@@ -7,6 +7,7 @@ use treering_engine::device::{MemPm, PmImage};
 
 use super::judge::{Judge, chunk_number, slots_of_leaf};
 use super::words::offset;
+use crate::conformance::led::holds;
 use crate::conformance::persistent::words::{Layout, Raw, Use, word};
 use crate::conformance::refused::{Accepted, same};
 use crate::mirror::wide::leaf_buffering::look::Is;
@@ -43,7 +44,14 @@ impl Judge {
         let listed: BTreeSet<u8> = children.into_iter().map(|(leaf, _)| leaf).collect();
         let meant = Is::all().filter(|is| self.is_meant(*is, &listed));
         let halves = |is| offset(&self.layout, is, |number| self.leaf_of(number));
-        self.words.check_medium(device, meant, halves)
+        let checked = self.words.check_medium(device, meant, halves);
+        checked.or_else(|(why, durable)| match durable {
+            // In the spec, the word is durable. Its addresses begin with 1.
+            Some(is) => self.notes.claim(Err(why), || {
+                holds(&format!("Len(pm[{}]) > 1", is.address() + 1))
+            }),
+            None => Err(why),
+        })
     }
 
     /// The leaves of a medium, in order of the list.
@@ -89,7 +97,7 @@ impl Judge {
             let (version, is_torn) = version.unwrap_or((0, false));
             if is_torn {
                 torn.insert(is);
-                self.tally.took("(Torn)");
+                self.notes.tally.took("(Torn)");
             }
             if self.state.next_dirty() == Some(is.address()) {
                 self.take(Action::Settle(version as u8), &[])?;
@@ -143,7 +151,7 @@ impl Judge {
                 } else {
                     "(NotStored)"
                 };
-                self.tally.took(what);
+                self.notes.tally.took(what);
             }
             self.words.goes_back(is, version, found);
         }

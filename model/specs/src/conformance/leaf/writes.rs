@@ -3,6 +3,7 @@
 use treering_engine::pm_events::{NodeImage, SlotWords};
 
 use super::judge::{Judge, Raws, chunk_number, of_leaf, slots_of_leaf};
+use crate::conformance::led::holds;
 use crate::conformance::persistent::words::{Raw, Use};
 use crate::conformance::refused::{Accepted, same};
 use crate::mirror::wide::leaf_buffering::look::Is;
@@ -16,7 +17,7 @@ impl Judge {
     pub(super) fn takes(&mut self, chunk: u32, word: u64, log: bool) -> Accepted {
         let k = chunk_number(chunk);
         let used = &mut self.uses[chunk as usize];
-        self.tally.took("(Takes)");
+        self.notes.tally.took("(Takes)");
         if !log {
             *used = Use::Leaves;
             self.words.also(Is::Chunk(k), [word, 0]);
@@ -31,7 +32,10 @@ impl Judge {
         }
         let before = self.state.clone();
         if !self.mirror.takes_chunk(&mut self.state, k) {
-            return Err(format!("chunk {k} is not free"));
+            self.state = before;
+            return self.notes.claim(Err(format!("chunk {k} is not free")), || {
+                holds(&format!("{k} \\in FreeChunks"))
+            });
         }
         let raw = |is| (is == Is::Chunk(k)).then_some([word, 0]);
         self.words.follow((&before, &self.state), raw)
@@ -121,7 +125,7 @@ impl Judge {
             true => (self.worker(c, 1), Some(merge)),
             false => (merge, None),
         };
-        self.tally.took("(Flush)");
+        self.notes.tally.took("(Flush)");
         if !self.mirror.flushes(&mut self.state, w, (l, beside)) {
             return Err(format!("another writer has leaf {l}"));
         }
@@ -130,7 +134,7 @@ impl Judge {
 
     pub(super) fn vain_deletes(&mut self, w: usize) {
         if self.mirror.without_vain_deletes(&mut self.state, w) {
-            self.tally.took("(VainDelete)");
+            self.notes.tally.took("(VainDelete)");
         }
     }
 
@@ -140,7 +144,10 @@ impl Judge {
         self.vain_deletes(w);
         let records = self.records(slots)?;
         let before = self.state.clone();
-        let taken = self.mirror.stores_records(&mut self.state, w, &records)?;
+        let taken = self.mirror.stores_records(&mut self.state, w, &records);
+        let taken = self
+            .notes
+            .claim(taken, || super::tla::stored(w, &records))?;
         self.filled.insert(w, (taken, 0));
         self.took(
             Action::StoreRecords(w as u8),
@@ -168,14 +175,18 @@ impl Judge {
         } else if self.words.last(Is::Stamp(l))[0] != stamp {
             if stamp != self.born.0 {
                 let last = self.words.last(Is::Stamp(l))[0];
-                return Err(format!("the timestamp is {stamp}: expected {last}"));
+                let why = format!("the timestamp is {stamp}: expected {last}");
+                return self.notes.claim(Err(why), || {
+                    let stamp = format!("pm'[StampOf({l})] # pm[StampOf({l})]");
+                    format!("({}) /\\ {stamp}", super::tla::header_steps(w))
+                });
             }
             let before = self.state.clone();
             self.mirror.stamps(&mut self.state, l, self.born.1);
             self.words
                 .follow((&before, &self.state), |_| Some([stamp, 0]))?;
             self.words.also(Is::Stamp(l), [stamp, 0]);
-            self.tally.took("(Born)");
+            self.notes.tally.took("(Born)");
         }
         let (slots, keys) = self.filled.remove(&w).unwrap_or_default();
         let before = self.state.clone();
@@ -193,7 +204,10 @@ impl Judge {
                 self.mirror.stores_merged(&mut self.state, w, slots);
                 Action::StoreMerged(w as u8)
             }
-            at => return Err(format!("the header is stored at {at:?}")),
+            at => {
+                let why = format!("the header is stored at {at:?}");
+                return self.notes.claim(Err(why), || super::tla::header_steps(w));
+            }
         };
         self.took(action, (true, &before), &raws)?;
         if at == At::New {
@@ -244,7 +258,7 @@ impl Judge {
             return Ok(());
         }
         if self.mirror.merges_later(&mut self.state, w) {
-            self.tally.took("(MergesLater)");
+            self.notes.tally.took("(MergesLater)");
         }
         self.take(Action::Finish(w as u8), &[])
     }
@@ -285,7 +299,7 @@ impl Judge {
             self.mirror
                 .stores_new_leaf(&mut self.state, w, (number, low), (&records, &stay))?;
         if !self.mirror.splits_alike(&before, w, (low, gains.1)) {
-            self.tally.took("(SplitTakesBatch)");
+            self.notes.tally.took("(SplitTakesBatch)");
         }
         self.filled.insert(w, gains);
         self.new.insert(w, words.to_vec());
@@ -369,9 +383,18 @@ impl Judge {
         let l = self.leaf(leaf)?;
         let keys: Result<Vec<u8>, String> = keys.iter().map(|key| self.key(*key)).collect();
         let before = self.state.clone();
-        let missing = self.mirror.replays(&mut self.state, l, &keys?);
+        let keys = keys?;
+        let missing = self.mirror.replays(&mut self.state, l, &keys);
         if !missing {
-            return Err("the leaf does not lack these keys".into());
+            self.state = before;
+            let why = "the leaf does not lack these keys".into();
+            return self.notes.claim(Err(why), || {
+                let keys: Vec<String> = keys.iter().map(u8::to_string).collect();
+                holds(&format!(
+                    "phase = \"recovery\" /\\ {{{}}} \\subseteq Missing",
+                    keys.join(", ")
+                ))
+            });
         }
         self.took(Action::Replay, (true, &before), &[])
     }

@@ -8,8 +8,11 @@ use treering_engine::pm_events::{Event, SlotWords};
 use treering_engine::{PmOptions, PmTreeKind};
 
 use super::episode::{CHUNKS, Episode};
+use super::tla::is_exact;
 use super::words::{LEAF, Logs, header_of};
 use crate::Mirror;
+use crate::conformance::behaviour::{InTla as _, KEPT};
+use crate::conformance::led::{Notes, Recorded, holds, told};
 use crate::conformance::persistent::words::{Layout, Raw, Use, Words};
 use crate::conformance::persistent::{self, Heard, episode};
 use crate::conformance::refused::{Accepted, Tally, same};
@@ -44,6 +47,8 @@ pub struct Judge {
     /// The spec's numbers of leaves.
     pub(super) leaves: BTreeMap<u64, u8>,
     pub(super) clients: u8,
+    /// Keys, and the greatest numbers of leaves of a flush and of pairs of a leaf.
+    pub(super) sizes: (usize, usize, usize),
     /// Slots of a node in this life.
     pub(super) slots: usize,
     /// The spec's number of each value.
@@ -58,8 +63,7 @@ pub struct Judge {
     pub(super) merging: BTreeMap<u8, u8>,
     /// The values that an outstanding get may have read.
     pub(super) readable: BTreeMap<u8, Vec<N>>,
-    pub(super) tally: Tally,
-    situations: Option<Situations>,
+    pub(super) notes: Notes<SurrogateBuffer>,
 }
 
 impl Judge {
@@ -88,6 +92,11 @@ impl Judge {
             layout,
             logs,
             clients: episode.clients,
+            sizes: (
+                episode.keys.into(),
+                episode.t_node.into(),
+                episode.t_split.into(),
+            ),
             slots: episode.slots.into(),
             values: BTreeMap::new(),
             floor: (0, None),
@@ -95,8 +104,7 @@ impl Judge {
             filled: BTreeMap::new(),
             merging: BTreeMap::new(),
             readable: BTreeMap::new(),
-            tally: Tally::default(),
-            situations: None,
+            notes: Notes::default(),
         };
         judge.floor.0 = judge.floor_on(image);
         for is in Is::all() {
@@ -117,13 +125,21 @@ impl Judge {
         let mut variables = self.mirror.variables(before);
         // Hundreds of words.
         variables.retain(|(name, _)| !["leaf", "log", "versions"].contains(name));
+        let number = self.notes.tally.heard + 1;
+        let told = told(number, &why, heard);
+        let now = (&self.mirror, &self.state);
+        let behaviour = match self.is_assumed() {
+            true => self.notes.finding(now, self.constants_of_spec(), &told),
+            false => Err("the spec assumes other sizes than this episode has".into()),
+        };
         Box::new(Refusal {
-            number: self.tally.heard + 1,
+            number,
             client: Some(client),
             heard: heard.clone(),
             why,
             state: state_text(&variables),
             enabled: self.mirror.steps(before),
+            behaviour,
         })
     }
 
@@ -254,11 +270,15 @@ impl Judge {
             self.take(Action::ReadKey(c), &[])?;
         } else if readable.contains(&value) {
             self.mirror.has_read(&mut self.state, c.into(), value);
-            self.tally.took("(HasRead)");
+            self.notes.tally.took("(HasRead)");
         } else {
-            return Err(format!(
+            let why = format!(
                 "the answer {value}: the key has {now:?} now, and had {readable:?} since the call"
-            ));
+            );
+            return self.notes.claim(Err(why), || {
+                let value = super::tla::content(value);
+                format!("ReadKey(c{0}) /\\ call'[c{0}].got = {value}", c + 1)
+            });
         }
         self.take(Action::AnswerGet(c), &[])
     }
@@ -274,6 +294,11 @@ impl Judge {
         }
     }
 
+    /// The number of puts that were asked for.
+    pub(super) fn writes(&self) -> usize {
+        self.values.len()
+    }
+
     /// Takes a step.
     pub(super) fn take(&mut self, action: Action, raws: &[(Is, Raw)]) -> Accepted {
         let before = self.state.clone();
@@ -282,21 +307,27 @@ impl Judge {
     }
 
     /// Notes a step that was taken, and what the engine stores in it.
+    #[allow(clippy::borrowed_box)] // States are large, and are kept in boxes.
     pub(super) fn took(
         &mut self,
         action: Action,
-        (free, before): (bool, &State),
+        (free, before): (bool, &Box<State>),
         raws: &[(Is, Raw)],
     ) -> Accepted {
         if !free {
-            return Err(format!("{action:?} is not enabled"));
+            self.state.clone_from(before);
+            let why = format!("{action:?} is not enabled");
+            return self
+                .notes
+                .claim(Err(why), || SurrogateBuffer::formula(&action));
         }
-        self.tally.took(SurrogateBuffer::label(&action));
-        if let Some(situations) = &mut self.situations {
-            let of_action = situations
-                .entry(SurrogateBuffer::label(&action))
-                .or_default();
-            of_action.extend(self.mirror.situations(before, action));
+        let mirror = &self.mirror;
+        let met = |before: &State| mirror.situations(before, action).into_iter().collect();
+        match is_exact(&action) {
+            true => {
+                self.notes.took(&action, (Some(before), &self.state), met);
+            }
+            false => self.notes.counted(&action, before, met),
         }
         self.follow(before, raws)
     }
@@ -362,11 +393,24 @@ impl Judge {
     /// The mirror's header is the engine's.
     pub(super) fn same_header(&self, l: u8, header: u64) -> Accepted {
         let (bits, use_n, stamp) = self.state.leaf_seen(l).header_parts();
-        same(
+        let told = header_of(header);
+        let is = same(
             "the header: bitmap, use_n, stamp",
-            header_of(header),
+            told,
             (bits, use_n, stamp.into()),
-        )
+        );
+        self.notes.claim(is, || {
+            let (bits, use_n, stamp) = told;
+            let places = (0..64)
+                .filter(|i| bits >> i & 1 == 1)
+                .map(|i| (i + 1).to_string());
+            let places: Vec<String> = places.collect();
+            let is = format!("use = {use_n} /\\ head.stamp = {stamp}");
+            holds(&format!(
+                "LET head == LeafNow({l})[Header] IN head.bits = {{{}}} /\\ head.{is}",
+                places.join(", ")
+            ))
+        })
     }
 
     /// A node: its leaves, how many keys they have, and its buffer.
@@ -391,7 +435,24 @@ impl Judge {
         }
         let known = of_mirror.pairs().iter();
         let known = known.map(|pair| (pair.parts(), self.state.log_of(pair)));
-        same("the buffer", told, known.collect())
+        self.notes
+            .claim(same("the buffer", &told, &known.collect()), || {
+                let pairs = told.iter().map(|((key, value, number), _)| {
+                    let value = super::tla::content(*value);
+                    format!(
+                        "\\E i \\in DOMAIN buffer : buffer[i].key = {key} /\\ \
+                     buffer[i].value = {value} /\\ buffer[i].number = {number}"
+                    )
+                });
+                let pairs = pairs.map(|pair| format!("({pair})"));
+                let count = format!("Len(buffer) = {}", told.len());
+                let all: Vec<String> = std::iter::once(count).chain(pairs).collect();
+                holds(&format!(
+                    "LET buffer == nodes[{}].buffer IN {}",
+                    n + 1,
+                    all.join(" /\\ ")
+                ))
+            })
     }
 
     /// The entry of a client's write is durable before its fence.
@@ -405,19 +466,27 @@ impl episode::Judge for Judge {
 
     fn hear(&mut self, client: u8, heard: &Heard) -> Result<(), Box<Refusal>> {
         let before = self.state.clone();
-        let judged = self.judge(client, heard).and_then(|()| {
-            let broken = self.mirror.broken(&self.state);
-            broken.map_or(Ok(()), |name| Err(format!("{name} does not hold after it")))
-        });
+        self.notes.hears();
+        let judged =
+            self.judge(client, heard)
+                .and_then(|()| match self.mirror.broken(&self.state) {
+                    None => Ok(()),
+                    Some(name) => self
+                        .notes
+                        .claim(Err(format!("{name} does not hold after it")), || {
+                            holds(name)
+                        }),
+                });
         if let Err(why) = judged {
             return Err(self.refuse_in(client, heard, (why, &before)));
         }
         self.note_readable();
-        self.tally.heard += 1;
+        self.notes.tally.heard += 1;
         Ok(())
     }
 
     fn check(&self, device: &MemPm) -> Accepted {
+        self.notes.claims_nothing();
         self.check_medium(device)?;
         self.check_recovery()
     }
@@ -432,19 +501,22 @@ impl episode::Judge for Judge {
     }
 
     fn learn(&mut self, other: &Judge) {
-        self.tally = other.tally.clone();
-        self.situations.clone_from(&other.situations);
+        self.notes.learn(&other.notes);
     }
 
     fn tally(&self) -> &Tally {
-        &self.tally
+        &self.notes.tally
+    }
+
+    fn recorded(&self) -> Option<Recorded> {
+        self.notes.recording(&self.mirror, self.constants_of_spec())
     }
 
     fn note_situations(&mut self) {
-        self.situations = Some(Situations::new());
+        self.notes.begin(KEPT);
     }
 
     fn situations(&self) -> Situations {
-        self.situations.clone().unwrap_or_default()
+        self.notes.situations()
     }
 }

@@ -64,6 +64,7 @@ pub mod cover;
 mod episode;
 mod judge;
 mod power;
+mod tla;
 mod words;
 mod writes;
 

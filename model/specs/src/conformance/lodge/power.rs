@@ -8,6 +8,7 @@ use treering_engine::pm_events::lodge::LodgeNode;
 
 use super::judge::{Judge, MANY_SLOTS};
 use super::words::{header_of, offset};
+use crate::conformance::led::holds;
 use crate::conformance::persistent::words::{FLOOR, Layout, Raw, Use, word};
 use crate::conformance::refused::{Accepted, same};
 use crate::mirror::wide::surrogate_buffer::Action;
@@ -51,7 +52,22 @@ impl Judge {
     /// Compares the medium with the mirror, see `Words::check_medium`.
     pub(super) fn check_medium(&self, device: &MemPm) -> Accepted {
         let meant = self.meant(&self.state.listed()).into_iter();
-        self.words.check_medium(device, meant, |is| self.halves(is))
+        let checked = self.words.check_medium(device, meant, |is| self.halves(is));
+        checked.or_else(|(why, durable)| match durable {
+            // In the spec, the word is durable.
+            Some(is) => self.notes.claim(Err(why), || {
+                let word = match is {
+                    Is::Header(l) => format!("leaf[{l}][Header]"),
+                    Is::Low(l) => format!("leaf[{l}][Low]"),
+                    Is::Next(l, n) => format!("leaf[{l}][Sibling({n})]"),
+                    Is::Slot(l, i) => format!("leaf[{l}][Slot({})]", i + 1),
+                    Is::Pair(log, at) => format!("log[{}][{}].pair", log + 1, at + 1),
+                    Is::Meta(log, at) => format!("log[{}][{}].meta", log + 1, at + 1),
+                };
+                holds(&format!("Len({word}) > 1"))
+            }),
+            None => Err(why),
+        })
     }
 
     /// `RecoverableInv` for some of the outcomes of a crash: the oldest version of each word, the
@@ -154,7 +170,7 @@ impl Judge {
             })?;
             if version.1 {
                 torn.insert(is);
-                self.tally.took("(Torn)");
+                self.notes.tally.took("(Torn)");
             }
             versions.insert(is, version.0);
         }
@@ -218,7 +234,7 @@ impl Judge {
                 )
             })?;
             if self.mirror.goes_back(&mut self.state, is, version) {
-                self.tally.took("(NotStored)");
+                self.notes.tally.took("(NotStored)");
                 // Two entries that delete a key may have the same pair, and have different numbers.
                 if let Is::Meta(log, at) = is
                     && let Some(c) = in_flight.get(&(log, at))
@@ -265,7 +281,7 @@ impl Judge {
                 return Err("a node without leaves".into());
             }
             self.mirror.splits_node(&mut self.state, n, count);
-            self.tally.took("(NodesBuilt)");
+            self.notes.tally.took("(NodesBuilt)");
         }
         self.mirror.opens_with(self.slots);
         nodes.iter().try_for_each(|node| self.same_node(node))?;
@@ -284,7 +300,7 @@ impl Judge {
                     "entry {number} of key {key} is below the log floor, and its leaf has it not"
                 ));
             }
-            self.tally.took("(BelowFloor)");
+            self.notes.tally.took("(BelowFloor)");
         }
         Ok(())
     }
@@ -293,11 +309,19 @@ impl Judge {
         let all = self.mirror.replayable(&self.state);
         let entry = all.iter().find(|(_, of, _)| u64::from(*of) == number);
         let Some((at, ..)) = entry else {
-            return Err(format!("entry {number} is not to be replayed"));
+            let why = format!("entry {number} is not to be replayed");
+            return self.notes.claim(Err(why), || {
+                holds(&format!("\\E at \\in ToReplay : NumberAt(at) = {number}"))
+            });
         };
         let before = self.state.clone();
-        if self.mirror.replays(&mut self.state, *at)? {
-            self.tally.took("(NoWait)");
+        let replayed = self.mirror.replays(&mut self.state, *at);
+        let waits = self.notes.claim(replayed, || {
+            let new = "\\E at \\in replayed' \\ replayed";
+            format!("ReplayEntry /\\ {new} : NumberAt(at) = {number}")
+        })?;
+        if waits {
+            self.notes.tally.took("(NoWait)");
         }
         let action = Action::ReplayEntry(at.0 as u8, at.1 as u8);
         self.took(action, (true, &before), &[])?;

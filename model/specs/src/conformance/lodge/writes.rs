@@ -19,7 +19,7 @@ impl Judge {
     /// A chunk gets another use. What a log had there counts until the directory says so.
     pub(super) fn takes(&mut self, chunk: u32, log: bool) {
         let used = &mut self.uses[chunk as usize];
-        self.tally.took("(Takes)");
+        self.notes.tally.took("(Takes)");
         if log && *used != Use::Log {
             // It is wiped, or was never used.
             self.forget_log(chunk as usize);
@@ -48,7 +48,7 @@ impl Judge {
     pub(super) fn erases(&mut self, chunk: u32, place: u64) -> Accepted {
         let at = self.logs.at(chunk, place);
         let (log, at) = at.ok_or("no log has this place")?;
-        self.tally.took("(Erased)");
+        self.notes.tally.took("(Erased)");
         if self.state.entry_seen(log, at).0 != 0 {
             self.mirror.empties(&mut self.state, (log, at));
         }
@@ -66,7 +66,7 @@ impl Judge {
             ));
         }
         self.floor.1 = Some(floor);
-        self.tally.took("(FloorRises)");
+        self.notes.tally.took("(FloorRises)");
         Ok(())
     }
 
@@ -107,8 +107,12 @@ impl Judge {
         }
         let before = self.state.clone();
         self.mirror.draws(&mut self.state, number as N);
-        if self.mirror.appends(&mut self.state, c, log)? {
-            self.tally.took("(NoWait)");
+        let appends = self.mirror.appends(&mut self.state, c, log);
+        let waits = self
+            .notes
+            .claim(appends, || format!("AppendEntry(c{})", c + 1))?;
+        if waits {
+            self.notes.tally.took("(NoWait)");
         }
         self.mirror.draws_after(&mut self.state, next as N);
         let raws = [
@@ -129,7 +133,7 @@ impl Judge {
         let todo: Result<Vec<u8>, String> = leaves.iter().map(|leaf| self.leaf(*leaf)).collect();
         let before = self.state.clone();
         if !self.mirror.starts_flush(&mut self.state, n, &todo?)? {
-            self.tally.took("(FlushChosen)");
+            self.notes.tally.took("(FlushChosen)");
         }
         self.took(Action::StartFlush(n as u8), (true, &before), &[])
     }
@@ -147,7 +151,7 @@ impl Judge {
         let before = self.state.clone();
         let (taken, splits) = self.mirror.writes_pairs(&mut self.state, n, &pairs)?;
         if splits {
-            self.tally.took("(SplitsOnce)");
+            self.notes.tally.took("(SplitsOnce)");
         }
         self.filled.insert(l, taken);
         let raws = slot_raws(l, slots);
@@ -181,7 +185,7 @@ impl Judge {
             .mirror
             .prepares_leaf(&mut self.state, n, ((l, low), &pairs))?;
         if !alike {
-            self.tally.took("(SplitsAt)");
+            self.notes.tally.took("(SplitsAt)");
         }
         let raw = |is: Is| match is {
             Is::Header(_) => [at(0), 0],
@@ -251,7 +255,7 @@ impl Judge {
             if nth == 0 {
                 self.took(Action::SplitNode(n as u8), (must, &before), &[])?;
             } else {
-                self.tally.took("(SplitsMore)");
+                self.notes.tally.took("(SplitsMore)");
             }
             n += 1;
         }
@@ -270,7 +274,7 @@ impl Judge {
         let taken = self
             .mirror
             .moves_pairs(&mut self.state, (right, l), &pairs)?;
-        self.tally.took("(MovesPairs)");
+        self.notes.tally.took("(MovesPairs)");
         self.filled.insert(l, taken);
         self.merging.insert(l, right);
         let spare = 1 - usize::from(self.state.leaf_seen(l).header_parts().1);
@@ -287,7 +291,7 @@ impl Judge {
         if !self.mirror.links_past(&mut self.state, (right, l), filled) {
             return Err("the leaves are not being merged".into());
         }
-        self.tally.took("(LinksPast)");
+        self.notes.tally.took("(LinksPast)");
         self.follow(&before, &[(Is::Header(l), [header, 0])])?;
         self.same_header(l, header)
     }
@@ -301,7 +305,7 @@ impl Judge {
         if !self.mirror.leaves_merged(&mut self.state, (right, l)) {
             return Err("the leaves are not being merged".into());
         }
-        self.tally.took("(LeavesMerged)");
+        self.notes.tally.took("(LeavesMerged)");
         self.follow(&before, &[])?;
         self.leaves.remove(&leaf);
         self.same_node(node)
@@ -313,7 +317,7 @@ impl Judge {
         if !self.mirror.nodes_merged(&mut self.state, n) {
             return Err("the nodes are locked".into());
         }
-        self.tally.took("(NodesMerged)");
+        self.notes.tally.took("(NodesMerged)");
         self.same_node(node)
     }
 }

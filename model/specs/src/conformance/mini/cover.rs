@@ -87,7 +87,7 @@ pub fn run(mirror: &MiniPage, seed: u64, limit: Duration) -> Cover {
         cover.refusal = refusal.map(|refusal| (episode, refusal));
         for (label, situations) in judge.situations() {
             let known = heard.entry(label).or_default();
-            known.extend(situations.iter().cloned());
+            known.extend(situations);
         }
     }
     cover.hear(heard);

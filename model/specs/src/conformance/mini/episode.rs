@@ -14,6 +14,7 @@ use treering_engine::{
 
 use super::judge::{Heard, Judge, Refusal};
 use super::scale::Scale;
+use crate::conformance::led::Recorded;
 use crate::conformance::recorder::{Recorder, work_for};
 use crate::conformance::refused::Tally;
 use crate::mirror::wide::mini_page::records::{ABSENT, Content};
@@ -258,6 +259,17 @@ pub(super) fn record(episode: &Episode) -> (Judge, Option<Box<Refusal>>) {
     let mut judge = Judge::new(episode.clients, episode.keys);
     judge.note_situations();
     judged(episode, judge, &Deadline::never())
+}
+
+/// The last steps of an episode as a behaviour of the spec.
+///
+/// # Panics
+/// As [`run_episode`].
+#[must_use]
+pub fn recorded(episode: &Episode, steps: usize) -> Option<Recorded> {
+    let mut judge = Judge::new(episode.clients, episode.keys);
+    judge.note_steps(steps);
+    judged(episode, judge, &Deadline::never()).0.recorded()
 }
 
 fn judged(episode: &Episode, mut judge: Judge, until: &Deadline) -> (Judge, Option<Box<Refusal>>) {

@@ -6,7 +6,10 @@ use treering_engine::PageId;
 use treering_engine::mini::events::{Event, LeafImage, MiniImage};
 
 use super::scale::{self, LEAF_CAPACITY, Row, SIZES, Scale};
+use super::tla;
 use crate::Mirror;
+use crate::conformance::behaviour::{InTla as _, KEPT};
+use crate::conformance::led::{Notes, Recorded, holds, told};
 use crate::conformance::refused::{self, Accepted, Tally, same};
 use crate::conformance::situations::Situations;
 use crate::mirror::wide::mini_page::records::{Content, Page};
@@ -73,9 +76,7 @@ pub struct Judge {
     pub(super) down: BTreeMap<u8, Down>,
     /// The additional client that the engine does not have.
     pub(super) nobody: u8,
-    pub(super) tally: Tally,
-    /// The situations in which each action was taken, if they are noted.
-    situations: Option<Situations>,
+    pub(super) notes: Notes<MiniPage>,
 }
 
 impl Judge {
@@ -91,6 +92,8 @@ impl Judge {
             SIZES.to_vec(),
             LEAF_CAPACITY,
         );
+        let mut notes = Notes::default();
+        notes.keep(KEPT);
         Self {
             state: mirror.first(),
             mirror,
@@ -99,26 +102,34 @@ impl Judge {
             merged: BTreeSet::new(),
             down: BTreeMap::new(),
             nobody: clients,
-            tally: Tally::default(),
-            situations: None,
+            notes,
         }
     }
 
     /// Notes the situations from now on.
     pub(super) fn note_situations(&mut self) {
-        self.situations = Some(Situations::new());
+        self.notes.note_situations();
+    }
+
+    /// Notes so many of the last steps from now on.
+    pub(super) fn note_steps(&mut self, steps: usize) {
+        self.notes.keep(steps);
+    }
+
+    /// The noted steps as a behaviour.
+    pub(super) fn recorded(&self) -> Option<Recorded> {
+        self.notes.recording(&self.mirror, self.constants_of_spec())
     }
 
     /// The situations in which each action was taken, as far as they were noted.
-    pub(super) fn situations(&self) -> impl Iterator<Item = (&'static str, &BTreeSet<String>)> {
-        let noted = self.situations.iter().flatten();
-        noted.map(|(label, situations)| (*label, situations))
+    pub(super) fn situations(&self) -> Situations {
+        self.notes.situations()
     }
 
     /// The counts of accepted events and steps.
     #[must_use]
     pub fn tally(&self) -> &Tally {
-        &self.tally
+        &self.notes.tally
     }
 
     /// Takes the steps of one event.
@@ -127,21 +138,34 @@ impl Judge {
     /// If the mirror has no such steps, or an invariant does not hold after them.
     pub(crate) fn hear(&mut self, client: u8, heard: Heard) -> Result<(), Box<Refusal>> {
         let before = self.state;
-        let judged = self.judge(client, &heard).and_then(|()| {
-            let broken = self.mirror.broken(&self.state);
-            broken.map_or(Ok(()), |name| Err(format!("{name} does not hold after it")))
-        });
+        self.notes.hears();
+        let judged =
+            self.judge(client, &heard)
+                .and_then(|()| match self.mirror.broken(&self.state) {
+                    None => Ok(()),
+                    Some(name) => self
+                        .notes
+                        .claim(Err(format!("{name} does not hold after it")), || {
+                            holds(name)
+                        }),
+                });
+        let number = self.notes.tally.heard + 1;
         judged.map_err(|why| {
+            let told = told(number, &why, &heard);
+            let now = Box::new(self.state);
+            let now = (&self.mirror, &now);
+            let behaviour = self.notes.finding(now, self.constants_of_spec(), &told);
             Box::new(Refusal {
-                number: self.tally.heard + 1,
+                number,
                 client: Some(client),
                 heard,
                 why,
                 state: state_text(&self.mirror.variables(&before)),
                 enabled: self.mirror.enabled(&before, client),
+                behaviour,
             })
         })?;
-        self.tally.heard += 1;
+        self.notes.tally.heard = number;
         Ok(())
     }
 
@@ -160,7 +184,12 @@ impl Judge {
             }
             Heard::Got(value) => {
                 match *self.call(c) {
-                    Call::Get { got, .. } => same("the answer", *value, got)?,
+                    Call::Get { got, .. } => {
+                        let is = same("the answer", *value, got);
+                        let value = tla::content(*value);
+                        let got = format!("call[c{}].got = {value}", c + 1);
+                        self.notes.claim(is, || holds(&got))?;
+                    }
                     _ => return Err("the client has no get outstanding".into()),
                 }
                 self.take(Action::Return(c))
@@ -171,7 +200,13 @@ impl Judge {
                     Some(down) => down.rows,
                     None => self.call(c).rows(),
                 };
-                same("the rows", rows, &found)?;
+                self.notes.claim(same("the rows", rows, &found), || {
+                    let rows = rows
+                        .iter()
+                        .map(|(key, value)| format!("<<{key}, {}>>", tla::content(*value)));
+                    let rows: Vec<String> = rows.collect();
+                    holds(&format!("call[c{}].rows = <<{}>>", c + 1, rows.join(", ")))
+                })?;
                 self.take(Action::Return(c))
             }
             Heard::Failed(why) => Err(format!("a store in memory should not fail: {why}")),
@@ -186,7 +221,7 @@ impl Judge {
                 self.settle(*page)?;
                 if self.mirror.is_valid(&self.state, c) {
                     // The change has not been reported yet.
-                    self.tally.took("(EarlyRestart)");
+                    self.notes.tally.took("(EarlyRestart)");
                     return Ok(());
                 }
                 self.take(Action::Restart(c))
@@ -221,7 +256,11 @@ impl Judge {
             Event::Full { page } => match self.step(c) {
                 Step::Loaded => self.declines(c, *page),
                 Step::Child => Ok(()),
-                other => Err(format!("the client needs no room, but is at {other:?}")),
+                other => {
+                    let why = format!("the client needs no room, but is at {other:?}");
+                    self.notes
+                        .claim(Err(why), || format!("Decline(c{})", c + 1))
+                }
             },
             Event::Written { page, mini } => {
                 self.upgrades(c, *page)?;
@@ -234,7 +273,7 @@ impl Judge {
                 self.arrives(c, *page)?;
                 let next = self.mirror.absent_already(&self.state, c);
                 self.state = next.ok_or("the mini-page does not know the key to be absent")?;
-                self.tally.took("(AbsentAlready)");
+                self.notes.tally.took("(AbsentAlready)");
                 Ok(())
             }
             Event::Scanned { page } => self.scans(c, *page),
@@ -285,12 +324,16 @@ impl Judge {
     /// If that has changed elsewhere, the spec's client restarts, and the engine's need not.
     pub(super) fn arrives(&mut self, c: u8, page: PageId) -> Accepted {
         self.settle(page)?;
-        same("what it does", self.step(c), Step::Child)?;
+        let is = same("what it does", self.step(c), Step::Child);
+        self.notes.claim(is, || format!("LockPage(c{})", c + 1))?;
         if !self.mirror.is_valid(&self.state, c) {
             self.restarts(c)?;
         }
         let found = self.mirror.client(&self.state, c).at();
-        same("the page of its key", self.number(page)?, found)?;
+        let p = self.number(page)?;
+        let is = same("the page of its key", p, found);
+        self.notes
+            .claim(is, || holds(&format!("at[c{}] = {p}", c + 1)))?;
         self.take(Action::LockPage(c))
     }
 
@@ -301,16 +344,27 @@ impl Judge {
             Step::Loaded => self.take(Action::Upgrade(c))?,
             Step::Child => self.arrives(c, page)?,
             Step::Promote | Step::Write => {}
-            other => return Err(format!("the client has no page, but is at {other:?}")),
+            other => {
+                let why = format!("the client has no page, but is at {other:?}");
+                return self
+                    .notes
+                    .claim(Err(why), || format!("Upgrade(c{})", c + 1));
+            }
         }
+        self.same_page(c, page)
+    }
+
+    fn same_page(&mut self, c: u8, page: PageId) -> Accepted {
         let at = self.mirror.client(&self.state, c).at();
-        same("the page", self.number(page)?, at)
+        let p = self.number(page)?;
+        self.notes.claim(same("the page", p, at), || {
+            holds(&format!("at[c{}] = {p}", c + 1))
+        })
     }
 
     fn declines(&mut self, c: u8, page: PageId) -> Accepted {
-        let at = self.mirror.client(&self.state, c).at();
+        self.same_page(c, page)?;
         let p = self.number(page)?;
-        same("the page", p, at)?;
         if let Call::Get { key, .. } = *self.call(c)
             && self.page(p).mini.mirror
         {
@@ -352,14 +406,14 @@ impl Judge {
         self.take(Action::ScanPage(c))?;
         let untouched = self.mirror.untouched(&before, &self.state, p);
         if untouched != self.state {
-            self.tally.took("(ScanLeavesBits)");
+            self.notes.tally.took("(ScanLeavesBits)");
             self.state = untouched;
         }
         if let Some(Down { before, mut rows }) = down {
             let found = self.call(c).rows().into_iter().rev();
             rows.extend(found.filter(|(key, _)| *key < before));
             self.goes_down(c, low, rows);
-            self.tally.took("(ScanDown)");
+            self.notes.tally.took("(ScanDown)");
         }
         Ok(())
     }
@@ -375,22 +429,27 @@ impl Judge {
 
     pub(super) fn take(&mut self, action: Action) -> Accepted {
         let next = self.mirror.after(&self.state, action);
-        let next = next.ok_or_else(|| format!("{action:?} is not enabled"))?;
-        let label = MiniPage::label(&action);
-        self.tally.took(label);
-        if let Some(situations) = &mut self.situations {
-            let situation = self.mirror.situation(&self.state, action);
-            situations.entry(label).or_default().insert(situation);
-        }
-        self.state = next;
+        let next = next.ok_or_else(|| format!("{action:?} is not enabled"));
+        let next = self.notes.claim(next, || MiniPage::formula(&action))?;
+        let before = std::mem::replace(&mut self.state, next);
+        let mirror = &self.mirror;
+        self.notes.took(
+            &action,
+            (Some(&Box::new(before)), &Box::new(self.state)),
+            |before| vec![mirror.situation(before, action)],
+        );
         Ok(())
     }
 
     /// Takes a step that the spec needs and the engine does not.
     pub(super) fn detour(&mut self, action: Action) -> Accepted {
         let next = self.mirror.after(&self.state, action);
-        self.state = next.ok_or_else(|| format!("{action:?}, on the way, is not enabled"))?;
-        self.tally.took("(detour)");
+        let next = next.ok_or_else(|| format!("{action:?}, on the way, is not enabled"));
+        let next = self.notes.claim(next, || MiniPage::formula(&action))?;
+        let before = std::mem::replace(&mut self.state, next);
+        let states = (&Box::new(before), &Box::new(self.state));
+        self.notes.passed(&action, states);
+        self.notes.tally.took("(detour)");
         Ok(())
     }
 
@@ -422,29 +481,38 @@ impl Judge {
         of: fn(Row) -> Row,
     ) -> Accepted {
         let p = self.number(page)?;
-        let engine = self.scale.told(told)?.into_iter().map(of);
-        let mirror = scale::rows(self.page(p)).into_iter().map(of);
-        same(
-            "the mini-page",
-            engine.collect::<Vec<_>>(),
-            mirror.collect(),
-        )?;
+        let engine: Vec<Row> = self.scale.told(told)?.into_iter().map(of).collect();
+        let mirror: Vec<Row> = scale::rows(self.page(p)).into_iter().map(of).collect();
+        let is = same("the mini-page", &engine, &mirror);
+        self.notes.claim(is, || {
+            let [told, known] = [&engine, &mirror].map(|rows| {
+                let rows = rows.iter().copied().map(without_bits);
+                rows.collect::<Vec<_>>()
+            });
+            tla::records(&format!("mini[{p}]"), &engine, told == known)
+        })?;
         let whole = told.is_some_and(|mini| mini.whole);
-        same("a mirror", whole, self.page(p).mini.mirror)?;
+        let is = same("a mirror", whole, self.page(p).mini.mirror);
+        self.notes.claim(is, || {
+            let not = if whole { "" } else { "~" };
+            holds(&format!("{not}mini[{p}].mirror"))
+        })?;
         if whole {
             return Ok(());
         }
-        same("its size", Scale::size(told)?, self.page(p).mini.size)
+        let size = Scale::size(told)?;
+        let is = same("its size", size, self.page(p).mini.size);
+        self.notes
+            .claim(is, || holds(&format!("mini[{p}].size = {size}")))
     }
 
     pub(super) fn same_leaf(&mut self, page: PageId, told: Option<&LeafImage>) -> Accepted {
         let p = self.number(page)?;
         let told = told.ok_or("the leaf could not be read")?;
-        same(
-            "the leaf",
-            self.scale.told_leaf(told)?,
-            scale::leaf(self.page(p)),
-        )
+        let engine = self.scale.told_leaf(told)?;
+        let is = same("the leaf", &engine, &scale::leaf(self.page(p)));
+        self.notes
+            .claim(is, || tla::leaf(p, &format!("leaf[{p}]"), &engine))
     }
 }
 

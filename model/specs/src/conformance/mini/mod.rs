@@ -73,6 +73,7 @@ pub mod episode;
 pub mod judge;
 mod pages;
 mod scale;
+mod tla;
 
 use episode::run_until;
 pub use episode::{Episode, run_episode};

@@ -6,6 +6,8 @@ use treering_engine::mini::events::{Cause, LeafImage, MiniImage};
 
 use super::judge::{Judge, without_bits};
 use super::scale::{self, LEAF_CAPACITY, SIZES};
+use super::tla;
+use crate::conformance::led::holds;
 use crate::conformance::refused::{Accepted, same};
 use crate::mirror::wide::mini_page::records::{Kind, Page};
 use crate::mirror::wide::mini_page::{Action, Bug, Call};
@@ -23,13 +25,25 @@ impl Judge {
         self.settle(page)?;
         let p = self.number(page)?;
         let dirty = is_dirty(self.page(p));
-        same("a dirty record", leaf.is_some(), dirty)?;
+        let is = same("a dirty record", leaf.is_some(), dirty);
+        self.notes.claim(is, || match leaf {
+            Some(_) => {
+                let dirty = r#"{"insert", "tombstone"}"#;
+                holds(&format!(
+                    "\\E k \\in Keys : mini[{p}].rec[k].kind \\in {dirty}"
+                ))
+            }
+            None => tla::clean(p),
+        })?;
         let mut cleaned = *self.page(p);
         cleaned.leaf = cleaned.merged(Bug::None);
         cleaned.mini.rec = cleaned.mini.rec.map(|record| record.cleaned());
         if let Some(leaf) = leaf {
             let told = self.scale.told_leaf(leaf)?;
-            same("the leaf", told, scale::leaf(&cleaned))?;
+            let is = same("the leaf", &told, &scale::leaf(&cleaned));
+            self.notes.claim(is, || {
+                tla::leaf(p, &format!("Merged(mini[{p}], leaf[{p}])"), &told)
+            })?;
         }
         let told = self.scale.told(Some(mini))?.into_iter().map(without_bits);
         let mirror = scale::rows(&cleaned).into_iter().map(without_bits);
@@ -39,7 +53,8 @@ impl Judge {
             mirror.collect::<Vec<_>>(),
         )?;
         if !cleaned.is_free() {
-            return Err("another client has the page".into());
+            let why = "another client has the page".into();
+            return self.notes.claim(Err(why), || holds(&format!("Free({p})")));
         }
         match cause {
             Cause::Eviction => self.take(Action::EvictMini(p)),
@@ -68,7 +83,7 @@ impl Judge {
         }
         if self.page(p).mini.mirror {
             self.state = self.mirror.merged_mirror(&self.state, p);
-            self.tally.took("(MergedMirror)");
+            self.notes.tally.took("(MergedMirror)");
             return Ok(());
         }
         let records = scale::rows(self.page(p));
@@ -76,7 +91,7 @@ impl Judge {
         for (key, _, _, used) in records {
             self.reads_again(key, used)?;
         }
-        self.tally.took("(MergeInPlace)");
+        self.notes.tally.took("(MergeInPlace)");
         Ok(())
     }
 
@@ -117,7 +132,10 @@ impl Judge {
         let must = self.page(p).must_merge(Bug::None);
         let as_a_whole = self.page(p).mini.mirror && mini.is_some_and(|mini| mini.whole);
         if must && !merged && !as_a_whole {
-            return Err("a cold record that is dropped is dirty".into());
+            let why = "a cold record that is dropped is dirty".into();
+            return self
+                .notes
+                .claim(Err(why), || holds(&format!("~MustMerge(mini[{p}])")));
         }
         if merged && !must {
             // Room was needed, and all dirty records are hot.
@@ -129,7 +147,7 @@ impl Judge {
                 self.merge_in_place(p)?;
             }
             self.state = self.mirror.with_bits(&self.state, p, |_| true);
-            self.tally.took("(MirrorKept)");
+            self.notes.tally.took("(MirrorKept)");
         }
         if self.page(p).mini.used() > 0 {
             self.take(Action::CopyToTail(p))?;
@@ -144,7 +162,7 @@ impl Judge {
         if self.merged.remove(&p) {
             self.state = self.mirror.merged_mirror(&self.state, p);
         }
-        self.tally.took("(Mirrored)");
+        self.notes.tally.took("(Mirrored)");
         self.becomes_mirror(page, mini)?;
         self.same_mini(page, mini, |row| row)
     }
@@ -163,7 +181,8 @@ impl Judge {
     pub(super) fn drops(&mut self, page: PageId) -> Accepted {
         let p = self.number(page)?;
         if !self.merged.remove(&p) && is_dirty(self.page(p)) {
-            return Err("a dirty record is dropped".into());
+            let why = "a dirty record is dropped".into();
+            return self.notes.claim(Err(why), || tla::clean(p));
         }
         self.take(Action::EvictMini(p))
     }
@@ -185,14 +204,18 @@ impl Judge {
         self.settle(page)?;
         let p = self.number(page)?;
         if is_dirty(self.page(p)) {
-            return Err("a dirty record is not in the leaf that is split".into());
+            let why = "a dirty record is not in the leaf that is split".into();
+            return self.notes.claim(Err(why), || tla::clean(p));
         }
         if self.page(p).mini.size > 0 {
             self.take(Action::EvictMini(p))?;
         }
         let (_, _, records) = scale::leaf(self.page(p));
         if records.len() < usize::from(LEAF_CAPACITY) {
-            return Err(format!("the leaf has room: it holds {}", records.len()));
+            let why = format!("the leaf has room: it holds {}", records.len());
+            return self.notes.claim(Err(why), || {
+                holds(&format!("Count(leaf[{p}]) = LeafCapacity"))
+            });
         }
         let most = SIZES[SIZES.len() - 1].into();
         for (key, _) in records.into_iter().take(most) {
@@ -248,7 +271,8 @@ impl Judge {
         for id in [page, right] {
             let p = self.number(id)?;
             if !self.merged.remove(&p) && is_dirty(self.page(p)) {
-                return Err(format!("a dirty record of {id} is forgotten"));
+                let why = format!("a dirty record of {id} is forgotten");
+                return self.notes.claim(Err(why), || tla::clean(p));
             }
         }
         let (p, q) = (self.number(page)?, self.number(right)?);

@@ -19,6 +19,7 @@ use treering_engine::pm_events::Event;
 use treering_engine::{Kv, PmOptions, PmStore, PmTask};
 
 use super::{Found, Heard, Refusal};
+use crate::conformance::led::Recorded;
 use crate::conformance::recorder::{Recorder, work_for};
 use crate::conformance::refused::{Accepted, Tally};
 use crate::conformance::situations::{Cover, Situations};
@@ -82,8 +83,10 @@ pub trait Judge: Clone {
     fn learn(&mut self, other: &Self);
     /// The counts of accepted events and steps.
     fn tally(&self) -> &Tally;
-    /// Notes the situations from now on.
+    /// Notes the situations, and the last steps, from now on.
     fn note_situations(&mut self);
+    /// The last steps as a behaviour of the spec.
+    fn recorded(&self) -> Option<Recorded>;
     /// The situations in which each action was taken, as far as they were noted.
     fn situations(&self) -> Situations;
 }
@@ -478,7 +481,12 @@ pub fn run_until<E: Episode + Sync>(episode: &E, until: &Deadline) -> (Tally, Ve
     let mut judge = None;
     let refusal = judged(episode, &mut judge, (until, false)).err();
     let tally = judge.map_or_else(Tally::default, |judge| judge.tally().clone());
-    (tally, refusal)
+    // With notes, the refusal is told as a behaviour, too.
+    let again = refusal.as_ref().and_then(|first| {
+        let second = record(episode).1;
+        second.filter(|second| second.number == first.number && second.why == first.why)
+    });
+    (tally, again.or(refusal))
 }
 
 /// Runs an episode with the situations of all steps noted, and returns its judge.
@@ -486,6 +494,11 @@ pub fn record<E: Episode + Sync>(episode: &E) -> (Option<E::Judge>, Verdict<E>) 
     let mut judge = None;
     let refusal = judged(episode, &mut judge, (&Deadline::never(), true)).err();
     (judge, refusal)
+}
+
+/// The last steps of an episode as a behaviour of the spec.
+pub fn recorded<E: Episode + Sync>(episode: &E) -> Option<Recorded> {
+    record(episode).0?.recorded()
 }
 
 /// Records episodes until the time is up, and notes in `cover` what they have covered. `episode`

@@ -234,13 +234,13 @@ impl<I: Spot> Words<I> {
     /// be what the mirror may leave. `halves` tells where a word is.
     ///
     /// # Errors
-    /// The first word that is not.
+    /// The first word that is not. Also tells whether the mirror has one version of it only.
     pub(in crate::conformance) fn check_medium(
         &self,
         device: &MemPm,
         meant: impl Iterator<Item = I>,
         halves: impl Fn(I) -> Option<[Option<u64>; 2]>,
-    ) -> Accepted {
+    ) -> Result<(), (String, Option<I>)> {
         let most = device.outcomes().into_iter().max().unwrap_or(1);
         let images: Vec<PmImage> = (0..most).map(|n| device.crash(&mut |_| n)).collect();
         for is in meant {
@@ -248,10 +248,12 @@ impl<I: Spot> Words<I> {
             for (half, offset) in known.filter_map(|(half, at)| Some((half, at?))) {
                 let mut left = images.iter().map(|image| word(image, offset));
                 if let Some(found) = left.find(|found| !self.allows(is, half, *found)) {
-                    return Err(format!(
+                    let why = format!(
                         "a crash may leave {found:#x} in {is:?}, and in the mirror {:x?}",
                         self.of(is)
-                    ));
+                    );
+                    let alone = self.of(is).len() == 1;
+                    return Err((why, alone.then_some(is)));
                 }
             }
         }

@@ -11,6 +11,7 @@ use treering_engine::Result;
 use super::episode::record;
 use super::judge::Refusal;
 use super::{Variant, setups};
+use crate::conformance::led::Leads as _;
 use crate::conformance::situations::{self, Situations};
 use crate::mirror::redo_log::RedoLog;
 use treering_oracle::random::Random;

@@ -11,7 +11,9 @@ use treering_engine::{Error, Kv, LogPacking, Lsn, Result, Store, Task};
 
 use super::judge::{Entry, Heard, Judge, Refusal};
 use super::setup::{KEYS, Setup};
+use crate::conformance::behaviour::KEPT;
 use crate::conformance::fate::{End, Fate, Opened};
+use crate::conformance::led::{Leads as _, Recorded, told_again};
 use crate::conformance::record::{self, LogUse, Why, on_behalf_of};
 use crate::conformance::refused::Tally;
 use treering_oracle::deadline::Deadline;
@@ -53,20 +55,28 @@ pub(super) fn run_until(
     seed: u64,
     until: &Deadline,
 ) -> Result<(Tally, Option<Box<Refusal>>)> {
-    let (judge, refusal) = judged(setup, seed, until, false)?;
-    Ok((judge.tally().clone(), refusal))
+    told_again(judged(setup, seed, until, None)?, || record(setup, seed))
 }
 
 /// The judge of the episode of a seed, with the situations of all steps.
 pub(super) fn record(setup: &Setup, seed: u64) -> Result<(Judge<'_>, Option<Box<Refusal>>)> {
-    judged(setup, seed, &Deadline::never(), true)
+    judged(setup, seed, &Deadline::never(), Some(KEPT))
+}
+
+/// All steps of an episode as a behaviour of the spec. `None` if there is no step.
+///
+/// # Errors
+/// As [`run_episode`].
+pub fn recorded(setup: &Setup, seed: u64) -> Result<Option<Recorded>> {
+    let (judge, _) = judged(setup, seed, &Deadline::never(), Some(usize::MAX))?;
+    Ok(judge.recorded())
 }
 
 fn judged<'a>(
     setup: &'a Setup,
     seed: u64,
     until: &Deadline,
-    situations: bool,
+    steps: Option<usize>,
 ) -> Result<(Judge<'a>, Option<Box<Refusal>>)> {
     let mut episode = Episode {
         setup,
@@ -78,8 +88,8 @@ fn judged<'a>(
     };
     let packing = setup.packing(episode.fate.rng.word());
     let mut judge = Judge::new(CLIENTS.into(), setup, packing);
-    if situations {
-        judge.note_situations();
+    if let Some(steps) = steps {
+        judge.note(steps);
     }
     let refusal = episode.run(packing, until, &mut |entries| judge.hear(entries))?;
     Ok((judge, refusal))

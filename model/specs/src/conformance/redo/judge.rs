@@ -9,18 +9,14 @@ use std::sync::Arc;
 use treering_engine::events::{Event, Redo, Shadow};
 use treering_engine::{LogHeader, LogPacking, Lsn};
 
-use super::setup::{Found, Setup, UNITS, Variant};
-use crate::Mirror;
+use super::setup::{Found, Setup, UNITS, Variant, header_in_tla};
+use crate::conformance::behaviour::Constants;
+use crate::conformance::led::{Leads, Notes, holds};
 use crate::conformance::paged;
 use crate::conformance::record::{self, LogUse, Why};
-use crate::conformance::refused::{self, Accepted, Tally, same};
-use crate::conformance::situations::Situations;
+use crate::conformance::refused::{self, Accepted, same};
 use crate::mirror::redo_log::unbounded::Reading;
 use crate::mirror::redo_log::{Action, Call, Packing, Phase, RedoLog, State, Step};
-use crate::value::state_text;
-
-/// The invariants are checked after every end, and each time after this many events.
-const CHECK_EVERY: u64 = 13;
 
 /// A recorded event.
 pub type Heard = paged::Heard<Found>;
@@ -37,6 +33,8 @@ pub(super) struct Recovery {
     pub(super) reading: Reading,
     pub(super) rewrote: bool,
     pub(super) rewrote_super: bool,
+    /// Whether a failed flush had left what is written again.
+    pub(super) lost: bool,
     /// The number of records that redo has read once more.
     pub(super) again: usize,
 }
@@ -45,7 +43,7 @@ pub(super) struct Recovery {
 pub struct Judge<'a> {
     pub(super) setup: &'a Setup,
     pub(super) mirror: RedoLog,
-    pub(super) state: State,
+    pub(super) state: Box<State>,
     /// The mirror's numbers of the records, by those that are in their units.
     pub(super) records: BTreeMap<u32, u32>,
     /// Records that clients have asked for.
@@ -63,15 +61,40 @@ pub struct Judge<'a> {
     pub(super) next_block: u32,
     /// Whether the checkpoint under way has nothing to give up, so that the spec has none.
     pub(super) empty_checkpoint: bool,
-    before: Option<Box<State>>,
-    pub(super) tally: Tally,
-    situations: Option<Situations>,
+    pub(super) notes: Notes<RedoLog>,
 }
 
 pub(super) fn form(packing: LogPacking) -> Packing {
     match packing {
         LogPacking::Packed => Packing::Packed,
         LogPacking::Sparse => Packing::Sparse,
+    }
+}
+
+impl Leads for Judge<'_> {
+    type Mirror = RedoLog;
+    type Found = Found;
+
+    const CHECK_EVERY: u64 = 13;
+
+    fn led(&self) -> (&RedoLog, &Box<State>, &Notes<RedoLog>) {
+        (&self.mirror, &self.state, &self.notes)
+    }
+
+    fn led_mut(&mut self) -> (&mut RedoLog, &mut Box<State>, &mut Notes<RedoLog>) {
+        (&mut self.mirror, &mut self.state, &mut self.notes)
+    }
+
+    fn constants(&self) -> Constants {
+        self.constants_of_spec()
+    }
+
+    fn is_one_of_many(action: &Action) -> bool {
+        matches!(action, Action::CallAppend(..))
+    }
+
+    fn accept(&mut self, client: Option<u8>, heard: &Heard) -> Accepted {
+        self.judge(client, heard)
     }
 }
 
@@ -83,7 +106,7 @@ impl<'a> Judge<'a> {
         let mirror = RedoLog::unbounded(clients, UNITS, setup.ring(), tears);
         Judge {
             setup,
-            state: mirror.first(form(packing)),
+            state: Box::new(mirror.first(form(packing))),
             mirror,
             records: BTreeMap::new(),
             asked: 0,
@@ -94,69 +117,11 @@ impl<'a> Judge<'a> {
             failed: false,
             next_block: 0,
             empty_checkpoint: false,
-            before: None,
-            tally: Tally::default(),
-            situations: None,
+            notes: Notes::default(),
         }
     }
 
-    /// Notes the situations of steps from now on.
-    pub(crate) fn note_situations(&mut self) {
-        self.situations = Some(Situations::new());
-    }
-
-    /// The noted situations.
-    #[must_use]
-    pub fn situations(&self) -> Situations {
-        self.situations.clone().unwrap_or_default()
-    }
-
-    /// The counts of accepted events and steps.
-    #[must_use]
-    pub fn tally(&self) -> &Tally {
-        &self.tally
-    }
-
-    /// Judges the next entries.
-    ///
-    /// # Errors
-    /// The first entry that is refused.
-    pub(crate) fn hear(&mut self, entries: Vec<Entry>) -> Result<(), Box<Refusal>> {
-        for Entry { client, heard } in entries {
-            self.before = None;
-            if let Err(why) = self.accept(client, &heard).and_then(|()| self.check()) {
-                return Err(Box::new(self.refuse(client, heard, why)));
-            }
-            self.tally.heard += 1;
-        }
-        Ok(())
-    }
-
-    fn check(&self) -> Accepted {
-        if self.before.is_none() && !self.tally.heard.is_multiple_of(CHECK_EVERY) {
-            return Ok(());
-        }
-        match self.mirror.broken(&self.state) {
-            None => Ok(()),
-            Some(invariant) => Err(format!("it leads to a state that violates {invariant}")),
-        }
-    }
-
-    fn refuse(&self, client: Option<u8>, heard: Heard, why: String) -> Refusal {
-        let before = self.before.as_deref().unwrap_or(&self.state);
-        let mut enabled = self.mirror.steps(before);
-        enabled.retain(|action| !matches!(action, Action::CallAppend(..)));
-        Refusal {
-            number: self.tally.heard + 1,
-            client,
-            heard,
-            why,
-            state: state_text(&self.mirror.variables(before)),
-            enabled,
-        }
-    }
-
-    fn accept(&mut self, client: Option<u8>, heard: &Heard) -> Accepted {
+    fn judge(&mut self, client: Option<u8>, heard: &Heard) -> Accepted {
         let of_client = || {
             client
                 .map(usize::from)
@@ -173,9 +138,13 @@ impl<'a> Judge<'a> {
                 Ok(())
             }
             Heard::Said(record::Heard::Log(LogUse::Dropped)) => self.dropped(),
-            Heard::Said(record::Heard::Log(LogUse::Damaged(why))) => Err(format!(
-                "recovery reports damage where there is none: {why}"
-            )),
+            Heard::Said(record::Heard::Log(LogUse::Damaged(why))) => {
+                let why = format!("recovery reports damage where there is none: {why}");
+                self.claim(Err(why), || {
+                    let (blocks, of) = ("NewestOf(logDev)", "Newest(superDev)");
+                    holds(&format!("Damaged({blocks}, ReadLog({blocks}, {of}))"))
+                })
+            }
             Heard::Said(record::Heard::Log(LogUse::Refused(why))) => {
                 self.refused(of_client()?, why)
             }
@@ -212,7 +181,9 @@ impl<'a> Judge<'a> {
                 self.take(Action::Leave(c))
             }
             _ if self.failed || self.state.poisoned() => Ok(()),
-            other => Err(format!("it does not wait: {other:?}")),
+            other => self.claim(Err(format!("it does not wait: {other:?}")), || {
+                format!("Leave(c{})", c + 1)
+            }),
         }
     }
 
@@ -222,7 +193,8 @@ impl<'a> Judge<'a> {
             Why::DeviceFailed { .. } if self.state.poisoned() => {}
             Why::DeviceFailed { really: true } => {}
             Why::DeviceFailed { really: false } => {
-                return Err("it blames the device, of which nothing has failed".into());
+                let why = "it blames the device, of which nothing has failed".into();
+                return self.claim(Err(why), || format!("FailCall(c{})", c + 1));
             }
             Why::LogFull => return self.take(Action::RefuseAppend(c)),
             Why::Other(why) => return Err(format!("no call is refused for this: {why}")),
@@ -240,12 +212,13 @@ impl<'a> Judge<'a> {
         }
         let appended = matches!(self.state.call(c), Call::Append { lsn, .. } if lsn > 0);
         if !self.failed && appended {
-            return Err("nothing has failed that could lose the record".into());
+            let why = "nothing has failed that could lose the record".into();
+            return self.claim(Err(why), || format!("FailCall(c{})", c + 1));
         }
         // A page could not be written, or not be read: that is no event. The spec has no pages.
         self.failed = true;
         self.mirror.fail_call(&mut self.state, c);
-        self.tally.took("(FailCall)");
+        self.notes.tally.took("(FailCall)");
         Ok(())
     }
 
@@ -261,7 +234,8 @@ impl<'a> Judge<'a> {
         }
         let durable = self.state.durable();
         if n > durable {
-            return Err(format!("{n} is reported durable, but only {durable} is"));
+            let why = format!("{n} is reported durable, but only {durable} is");
+            return self.claim(Err(why), || holds(&format!("{n} <= durable")));
         }
         Ok(())
     }
@@ -289,14 +263,17 @@ impl<'a> Judge<'a> {
             Event::SuperblockFlushed { redo_start } => self.superblock_flushed(redo_start),
             Event::LogTruncated { redo_start } => {
                 let redo = self.setup.position(redo_start)?;
-                same("the oldest position", redo, self.state.oldest())
+                let is = same("the oldest position", redo, self.state.oldest());
+                self.claim(is, || holds(&format!("oldest = {redo}")))
             }
             Event::CheckpointBegins { begin } => self.checkpoint_begins(begin),
             Event::LogFlushBegins { from, to } => {
                 let from = self.setup.position(from)?;
                 let to = self.setup.position(to)?;
-                same("the durable position", from, self.state.durable())?;
-                same("the log's end", to, self.state.end())?;
+                let is = same("the durable position", from, self.state.durable());
+                self.claim(is, || holds(&format!("durable = {from}")))?;
+                let is = same("the log's end", to, self.state.end());
+                self.claim(is, || holds(&format!("end = {to}")))?;
                 self.take(Action::WriteLog)?;
                 self.next_block = self.mirror.in_flight(&self.state).start;
                 Ok(())
@@ -309,7 +286,9 @@ impl<'a> Judge<'a> {
             Event::LogAppended { lsn, .. } => {
                 let c = client.ok_or("no client appends")?;
                 self.take(Action::AppendRecord(c.into()))?;
-                same("the LSN", self.setup.position(lsn)?, self.state.end())
+                let n = self.setup.position(lsn)?;
+                let is = same("the LSN", n, self.state.end());
+                self.instead(is, || format!("AppendRecord(c{}) /\\ end' = {n}", c + 1))
             }
             Event::StructureAppended { .. } => {
                 Err("an episode has neither splits nor merges nor batches".into())
@@ -344,14 +323,24 @@ impl<'a> Judge<'a> {
             whole: true,
         })?;
         let expected = self.mirror.written(&self.state, self.next_block);
-        same("the block", written, expected)?;
+        self.claim(same("the block", written, expected), || {
+            let is = header_in_tla(&written);
+            let newest = format!("Newest(logDev[Place({})]).head", self.next_block);
+            holds(&format!("LET head == {newest} IN {is}"))
+        })?;
         self.next_block += 1;
         Ok(())
     }
 
     fn all_blocks(&self) -> Accepted {
         let blocks = self.mirror.in_flight(&self.state);
-        same("the end of the blocks", self.next_block, blocks.end)
+        let is = same("the end of the blocks", self.next_block, blocks.end);
+        self.claim(is, || {
+            holds(&format!(
+                "BlockOf(RoundUp(flying.to)) = {}",
+                self.next_block
+            ))
+        })
     }
 
     /// A flush or write has failed.
@@ -370,7 +359,8 @@ impl<'a> Judge<'a> {
             return Ok(());
         }
         let begin = self.setup.position(begin)?;
-        same("the log's end", begin, self.state.end())?;
+        let is = same("the log's end", begin, self.state.end());
+        self.claim(is, || holds(&format!("end = {begin}")))?;
         self.empty_checkpoint = self.state.oldest() == begin;
         if self.empty_checkpoint {
             return Ok(());
@@ -380,24 +370,29 @@ impl<'a> Judge<'a> {
 
     fn superblock_writing(&mut self, epoch: u32, redo: Lsn) -> Accepted {
         let (epoch, redo) = (self.setup.epoch(epoch), self.setup.position(redo)?);
-        same("the epoch", epoch, self.state.epoch())?;
+        let is = same("the epoch", epoch, self.state.epoch());
+        self.claim(is, || holds(&format!("epoch = {epoch}")))?;
         if !self.is_up {
             let moves = redo == self.state.end();
             if !moves {
-                same("the redo start", redo, self.state.superblock().redo())?;
+                let is = same("the redo start", redo, self.state.superblock().redo());
+                self.claim(is, || holds(&format!("Newest(superDev).redo = {redo}")))?;
             }
             return self.take(Action::RecordEpoch(moves));
         }
         if self.empty_checkpoint {
-            return same("the redo start", redo, self.state.oldest());
+            let is = same("the redo start", redo, self.state.oldest());
+            return self.claim(is, || holds(&format!("oldest = {redo}")));
         }
-        same("the redo start", redo, self.state.checkpoint().1)?;
+        let is = same("the redo start", redo, self.state.checkpoint().1);
+        self.claim(is, || holds(&format!("checkpoint.begin = {redo}")))?;
         self.take(Action::WriteSuper)
     }
 
     fn superblock_flushed(&mut self, redo: Lsn) -> Accepted {
         let redo = self.setup.position(redo)?;
-        same("the redo start", redo, self.state.superblock().redo())?;
+        let is = same("the redo start", redo, self.state.superblock().redo());
+        self.claim(is, || holds(&format!("Newest(superDev).redo = {redo}")))?;
         if !self.is_up {
             return self.take(Action::Open);
         }
@@ -411,9 +406,13 @@ impl<'a> Judge<'a> {
         match event {
             Redo::WritesWitness { epoch, index } => {
                 self.drop_checkpoint();
-                same("the epoch", self.setup.epoch(epoch), self.state.epoch())?;
+                let epoch = self.setup.epoch(epoch);
+                let is = same("the epoch", epoch, self.state.epoch());
+                self.claim(is, || holds(&format!("epoch = {epoch}")))?;
                 let expected = self.mirror.place_of_witness(&self.state);
-                same("the place", self.setup.index(index)?, expected)?;
+                let index = self.setup.index(index)?;
+                let is = same("the place", index, expected);
+                self.claim(is, || holds(&format!("BlockOf(RoundUp(end)) = {index}")))?;
                 self.take(Action::WriteWitness)
             }
             Redo::WitnessWritten => self.take(Action::Close),
@@ -425,7 +424,7 @@ impl<'a> Judge<'a> {
     /// two.
     pub(super) fn drop_checkpoint(&mut self) {
         if self.mirror.drop_checkpoint(&mut self.state) {
-            self.tally.took("(DropCheckpoint)");
+            self.notes.tally.took("(DropCheckpoint)");
         }
     }
 
@@ -435,43 +434,20 @@ impl<'a> Judge<'a> {
             return Ok(());
         }
         if self.state.durable() < self.state.end() {
-            return Err("it has lost records that were not durable".into());
+            let why = "it has lost records that were not durable".into();
+            return self.claim(Err(why), || holds("durable = end"));
         }
         if self.state.checkpoint().0 == Step::Begun {
             self.drop_checkpoint();
         }
         let enabled = self.mirror.steps(&self.state);
         match enabled.contains(&Action::WriteWitness) {
-            true => Err("it has left no witness".into()),
+            true => self.claim(Err("it has left no witness".into()), || {
+                holds("~ENABLED WriteWitness")
+            }),
             false => Ok(()),
         }
     }
 
     // Requests to the mirror.
-
-    /// Keeps the state for the report of a later refusal.
-    pub(super) fn remember(&mut self) {
-        self.before = Some(Box::new(self.state.clone()));
-    }
-
-    pub(super) fn take(&mut self, action: Action) -> Accepted {
-        let before = self.situations.is_some().then(|| self.state.clone());
-        if !self.mirror.try_take(&mut self.state, action) {
-            return Err(format!("{action:?} is not enabled"));
-        }
-        self.took(action, before.as_ref());
-        Ok(())
-    }
-
-    /// Records that the mirror has taken a step from `before`.
-    pub(super) fn took(&mut self, action: Action, before: Option<&State>) {
-        let label = RedoLog::label(&action);
-        self.tally.took(label);
-        if let Some(situations) = &mut self.situations
-            && let Some(before) = before
-        {
-            let met = self.mirror.situation(before, action, &self.state);
-            situations.entry(label).or_default().insert(met);
-        }
-    }
 }

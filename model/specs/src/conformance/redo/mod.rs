@@ -74,6 +74,7 @@ pub mod judge;
 mod power;
 pub mod setup;
 pub mod threads;
+mod tla;
 
 use treering_engine::{BLOCK_SIZE, Result};
 

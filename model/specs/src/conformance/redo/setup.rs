@@ -19,6 +19,7 @@ use treering_engine::{
     Result, Store, StoreId, SystemClock, required_blocks, survey,
 };
 
+use crate::Value;
 use crate::conformance::at_rest::contents;
 use crate::conformance::record::Recorder;
 use crate::conformance::tears::Tears;
@@ -304,6 +305,21 @@ impl Setup {
     pub(super) fn place(&self, place: usize) -> usize {
         ((self.first_block + place as u64) % u64::from(self.ring)) as usize
     }
+}
+
+/// What a block's header is, of `head` in TLA+.
+pub(super) fn header_in_tla(of: &Header) -> String {
+    let parts = [
+        ("epoch", Value::int(of.epoch)),
+        ("index", Value::int(of.index)),
+        ("first", Value::int(of.first)),
+        ("unforced", Value::int(of.unforced)),
+        ("starts", of.starts.into()),
+        ("closed", of.closed.into()),
+        ("witness", of.witness.into()),
+    ];
+    let parts = parts.map(|(name, value)| format!("head.{name} = {value}"));
+    format!("{} /\\ Len(head.units) = {}", parts.join(" /\\ "), of.units)
 }
 
 /// The unit of the spec with these numbers.

@@ -12,6 +12,7 @@ use treering_engine::{Kv, Result, Store, Task};
 use super::episode::CLIENTS;
 use super::judge::{Entry, Heard, Judge, Refusal};
 use super::setup::{KEYS, Setup};
+use crate::conformance::led::Leads as _;
 use crate::conformance::record::{self, LogUse, Recorder, on_behalf_of};
 use crate::conformance::refused::Tally;
 use crate::conformance::threads::at_once;

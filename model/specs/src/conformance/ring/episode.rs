@@ -11,6 +11,8 @@ use treering_engine::ring::{AllocateError, Event, Eviction, Exclusive, Fresh, Ri
 use treering_engine::sync::{MutexGuard, yield_now};
 
 use super::judge::{Heard, Intent, Judge, Refusal};
+use super::tla;
+use crate::conformance::led::Recorded;
 use crate::conformance::recorder::{Entries, Recorder, work_for};
 use crate::conformance::refused::Tally;
 use crate::mirror::wide::circular_buffer::CircularBuffer;
@@ -21,7 +23,7 @@ const NONE: u8 = CircularBuffer::NONE;
 const ABSENT: u8 = CircularBuffer::ABSENT;
 const UNIT: usize = 512;
 /// Sizes of the blocks in each size class, in units.
-const SIZES: [u8; 3] = [1, 3, 4];
+pub(super) const SIZES: [u8; 3] = [1, 3, 4];
 const CALLS: u32 = 120;
 
 /// Everything that an episode depends on, except for the order of its threads.
@@ -291,6 +293,26 @@ pub fn run_episode(episode: &Episode) -> (Tally, Option<Box<Refusal>>) {
 /// Like [`run_episode`], but ends when the time is up. Later events are neither produced nor
 /// judged.
 pub(super) fn run_until(episode: &Episode, until: &Deadline) -> (Tally, Option<Box<Refusal>>) {
+    let (judge, refusal) = judged(episode, until, None);
+    (judge.tally().clone(), refusal)
+}
+
+/// The last steps of an episode as a behaviour of the spec.
+///
+/// # Panics
+/// As [`run_episode`].
+#[must_use]
+pub fn recorded(episode: &Episode, steps: usize) -> Option<Recorded> {
+    judged(episode, &Deadline::never(), Some(steps))
+        .0
+        .recorded()
+}
+
+fn judged(
+    episode: &Episode,
+    until: &Deadline,
+    steps: Option<usize>,
+) -> (Judge, Option<Box<Refusal>>) {
     let tree = Tree::new(episode);
     let panicked = std::thread::scope(|scope| {
         let run = |client| {
@@ -310,7 +332,11 @@ pub(super) fn run_until(episode: &Episode, until: &Deadline) -> (Tally, Option<B
         in_place,
         SIZES.to_vec(),
     );
-    let mut judge = Judge::new(episode.clients.into(), mirror, UNIT as u64);
+    let constants = tla::constants(episode, in_place);
+    let mut judge = Judge::new(episode.clients.into(), mirror, UNIT as u64, constants);
+    if let Some(steps) = steps {
+        judge.note_steps(steps);
+    }
     let entries = tree.recorder.take();
     let refusal = (entries.into_iter())
         .take_while(|_| !until.is_over())
@@ -318,5 +344,5 @@ pub(super) fn run_until(episode: &Episode, until: &Deadline) -> (Tally, Option<B
     if let (None, Some(panicked)) = (&refusal, panicked) {
         std::panic::resume_unwind(panicked);
     }
-    (judge.tally().clone(), refusal)
+    (judge, refusal)
 }

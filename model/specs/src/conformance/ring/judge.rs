@@ -4,6 +4,8 @@ use treering_engine::PageId;
 use treering_engine::ring::Event;
 
 use crate::Mirror;
+use crate::conformance::behaviour::{Constants, InTla as _, KEPT};
+use crate::conformance::led::{Notes, Recorded, holds, told};
 use crate::conformance::refused::{self, Accepted, Tally, same};
 use crate::mirror::wide::circular_buffer::{
     Action, Block, Call, CircularBuffer, Life, Phase, State,
@@ -54,26 +56,40 @@ pub struct Judge {
     /// The number of bytes in a unit.
     unit: u64,
     intents: Vec<Intent>,
-    tally: Tally,
+    notes: Notes<CircularBuffer>,
+    constants: Constants,
 }
 
 impl Judge {
     /// A judge for an empty ring.
     #[must_use]
-    pub fn new(clients: usize, mirror: CircularBuffer, unit: u64) -> Self {
+    pub fn new(clients: usize, mirror: CircularBuffer, unit: u64, constants: Constants) -> Self {
+        let mut notes = Notes::default();
+        notes.keep(KEPT);
         Self {
             state: mirror.first(),
             mirror,
             unit,
             intents: vec![Intent::InPlace; clients],
-            tally: Tally::default(),
+            notes,
+            constants,
         }
     }
 
     /// The counts of accepted events and steps.
     #[must_use]
     pub fn tally(&self) -> &Tally {
-        &self.tally
+        &self.notes.tally
+    }
+
+    /// Notes so many of the last steps from now on.
+    pub(super) fn note_steps(&mut self, steps: usize) {
+        self.notes.keep(steps);
+    }
+
+    /// The noted steps as a behaviour.
+    pub(super) fn recorded(&self) -> Option<Recorded> {
+        self.notes.recording(&self.mirror, self.constants.clone())
     }
 
     /// Takes the steps of one event.
@@ -82,29 +98,58 @@ impl Judge {
     /// If the mirror has no such steps, or an invariant does not hold after them.
     pub(crate) fn hear(&mut self, client: u8, heard: Heard) -> Result<(), Box<Refusal>> {
         let before = self.state;
-        let judged = self.judge(client, heard).and_then(|()| {
-            let broken = self.mirror.broken(&self.state);
-            broken.map_or(Ok(()), |name| Err(format!("{name} does not hold after it")))
-        });
+        self.notes.hears();
+        let judged =
+            self.judge(client, heard)
+                .and_then(|()| match self.mirror.broken(&self.state) {
+                    None => Ok(()),
+                    Some(name) => self
+                        .notes
+                        .claim(Err(format!("{name} does not hold after it")), || {
+                            holds(name)
+                        }),
+                });
+        let number = self.notes.tally.heard + 1;
         judged.map_err(|why| {
+            let told = told(number, &why, &heard);
+            let now = Box::new(self.state);
+            let now = (&self.mirror, &now);
+            let behaviour = self.notes.finding(now, self.constants.clone(), &told);
             Box::new(Refusal {
-                number: self.tally.heard + 1,
+                number,
                 client: Some(client),
                 heard,
                 why,
                 state: state_text(&self.mirror.variables(&before)),
                 enabled: self.mirror.enabled(&before, client),
+                behaviour,
             })
         })?;
-        self.tally.heard += 1;
+        self.notes.tally.heard = number;
         Ok(())
     }
 
     fn take(&mut self, client: u8, action: Action) -> Accepted {
         let next = self.mirror.after(&self.state, client, action);
-        self.state = next.ok_or_else(|| format!("{action:?} is not enabled"))?;
-        self.tally.took(CircularBuffer::label(&action));
+        let next = next.ok_or_else(|| format!("{action:?} is not enabled"));
+        let next = self
+            .notes
+            .claim(next, || CircularBuffer::formula(&action))?;
+        let before = std::mem::replace(&mut self.state, next);
+        self.notes.took(
+            &action,
+            (Some(&Box::new(before)), &Box::new(self.state)),
+            |_| Vec::new(),
+        );
         Ok(())
+    }
+
+    /// Checks that the engine and the mirror agree on a number, which is `part` in the spec.
+    fn agrees(&self, what: &str, part: &str, engine: u8, mirror: u8) -> Accepted {
+        self.notes.claim(same(what, engine, mirror), || {
+            // An offset of none is none of the spec's.
+            holds(&format!("{part} = {engine}"))
+        })
     }
 
     fn judge(&mut self, c: u8, heard: Heard) -> Accepted {
@@ -164,7 +209,7 @@ impl Judge {
             && let Some(next) = self.mirror.late_return(&self.state, c)
         {
             self.state = next;
-            self.tally.took("(LateReturn)");
+            self.notes.tally.took("(LateReturn)");
             return Ok(());
         }
         self.take(c, Action::Return(c))
@@ -197,7 +242,7 @@ impl Judge {
             } => {
                 self.page(c, page)?;
                 let at = self.units(at)?;
-                same("the mini-page", at, work.old)?;
+                self.agrees("the mini-page", &of(c, "old"), at, work.old)?;
                 same(
                     "near the head",
                     near_head,
@@ -207,7 +252,7 @@ impl Judge {
             }
             Event::Reused { page, at, bytes } => {
                 self.page(c, page)?;
-                same("the size", self.units(bytes)?, work.size)?;
+                self.agrees("the size", &of(c, "size"), self.units(bytes)?, work.size)?;
                 self.take(c, Action::PopFreeList(c, self.units(at)?))?;
                 self.take(c, Action::Reuse(c))
             }
@@ -219,29 +264,34 @@ impl Judge {
             Event::Padded { at, bytes, .. } => {
                 let (at, bytes) = (self.units(at)?, self.units(bytes)?);
                 self.take(c, Action::Pad(c))?;
-                same("the padding", bytes, self.block(at).size)
+                self.agrees(
+                    "the padding",
+                    &format!("block[{at}].size"),
+                    bytes,
+                    self.block(at).size,
+                )
             }
             Event::Allocated { page, at, bytes } => {
                 self.page(c, page)?;
-                same("the size", self.units(bytes)?, work.size)?;
+                self.agrees("the size", &of(c, "size"), self.units(bytes)?, work.size)?;
                 self.take(c, Action::Allocate(c))?;
                 let new = self.mirror.thread(&self.state, c).work.new;
-                same("the block", self.units(at)?, new)
+                self.agrees("the block", &of(c, "new"), self.units(at)?, new)
             }
             Event::Full { page, bytes } => {
                 self.page(c, page)?;
-                same("the size", self.units(bytes)?, work.size)?;
+                self.agrees("the size", &of(c, "size"), self.units(bytes)?, work.size)?;
                 self.take(c, Action::Full(c))
             }
             Event::Published { page, at } => {
                 self.page(c, page)?;
-                same("the block", self.units(at)?, work.new)?;
+                self.agrees("the block", &of(c, "new"), self.units(at)?, work.new)?;
                 self.take(c, Action::Copy(c))?;
                 self.take(c, Action::Publish(c))
             }
             Event::Freed { at, listed, .. } => {
                 let at = self.units(at)?;
-                same("the block", at, work.old)?;
+                self.agrees("the block", &of(c, "old"), at, work.old)?;
                 self.take(c, Action::Deallocate(c))?;
                 same("listed", listed, self.block(at).life == Life::Listed)
             }
@@ -274,20 +324,20 @@ impl Judge {
                 same("claimed before", again, false)?;
                 self.take(c, Action::Claim(c))?;
                 let victim = self.mirror.thread(&self.state, c).work.victim;
-                same("the victim", self.units(at)?, victim)?;
+                self.agrees("the victim", &of(c, "victim"), self.units(at)?, victim)?;
                 same("its size", self.units(bytes)?, self.block(victim).size)
             }
             Event::Retried => self.take(c, Action::Retry(c)),
             Event::Skipped { at } => {
-                same("the victim", self.units(at)?, work.victim)?;
+                self.agrees("the victim", &of(c, "victim"), self.units(at)?, work.victim)?;
                 self.take(c, Action::Skip(c))
             }
             Event::Unlisted { at } => {
-                same("the victim", self.units(at)?, work.victim)?;
+                self.agrees("the victim", &of(c, "victim"), self.units(at)?, work.victim)?;
                 self.take(c, Action::Unlist(c))
             }
             Event::VictimLocked { page, at } => {
-                same("the victim", self.units(at)?, work.victim)?;
+                self.agrees("the victim", &of(c, "victim"), self.units(at)?, work.victim)?;
                 self.take(c, Action::FindPage(c))?;
                 let found = self.mirror.thread(&self.state, c).work.page;
                 same("its page", page.0, found.into())?;
@@ -296,7 +346,7 @@ impl Judge {
                 same("the victim's phase", phase, Phase::Merge)
             }
             Event::VictimMoved { .. } => {
-                self.tally.took("(VictimMoved)");
+                self.notes.tally.took("(VictimMoved)");
                 Ok(())
             }
             Event::Merged { page, .. } => {
@@ -313,10 +363,18 @@ impl Judge {
             Event::Passed { at } => {
                 let at = self.units(at)?;
                 let who = self.mirror.finisher(&self.state, at);
-                let who = who.ok_or("nobody has evicted the block")?;
+                let who = who.ok_or_else(|| "nobody has evicted the block".to_owned());
+                let who = self.notes.claim(who, || {
+                    format!("\\E c \\in Clients : work[c].victim = {at} /\\ Finish(c)")
+                })?;
                 self.take(who, Action::Finish(who))
             }
             other => Err(format!("{other:?} is not an event of an eviction")),
         }
     }
+}
+
+/// A part of what a client's thread holds.
+fn of(c: u8, part: &str) -> String {
+    format!("work[c{}].{part}", c + 1)
 }

@@ -35,6 +35,7 @@
 pub mod cover;
 pub mod episode;
 pub mod judge;
+mod tla;
 
 use episode::run_until;
 pub use episode::{Episode, run_episode};

@@ -11,16 +11,12 @@ use treering_engine::{Lsn, PageId};
 
 use super::found::Found;
 use super::setup::Setup;
-use crate::Mirror;
+use crate::conformance::behaviour::Constants;
+use crate::conformance::led::{Leads, Notes, holds};
 use crate::conformance::paged;
 use crate::conformance::record;
-use crate::conformance::refused::{self, Accepted, Tally, same};
-use crate::conformance::situations::Situations;
+use crate::conformance::refused::{self, Accepted, same};
 use crate::mirror::wide::page_shadowing::{Action, Call, PageShadowing, State};
-use crate::value::state_text;
-
-/// The invariants are checked after every end, and each time after this many events.
-const CHECK_EVERY: u64 = 61;
 
 /// A recorded event.
 pub type Heard = paged::Heard<Found>;
@@ -75,9 +71,40 @@ pub struct Judge<'a> {
     /// The version of each value.
     pub(super) versions: Vec<u64>,
     writes: u64,
-    before: Option<Box<State>>,
-    tally: Tally,
-    situations: Option<Situations>,
+    pub(super) notes: Notes<PageShadowing>,
+}
+
+impl Leads for Judge<'_> {
+    type Mirror = PageShadowing;
+    type Found = Found;
+
+    const CHECK_EVERY: u64 = 61;
+
+    fn led(&self) -> (&PageShadowing, &Box<State>, &Notes<PageShadowing>) {
+        (&self.mirror, &self.state, &self.notes)
+    }
+
+    fn led_mut(
+        &mut self,
+    ) -> (
+        &mut PageShadowing,
+        &mut Box<State>,
+        &mut Notes<PageShadowing>,
+    ) {
+        (&mut self.mirror, &mut self.state, &mut self.notes)
+    }
+
+    fn constants(&self) -> Constants {
+        self.constants_of_spec()
+    }
+
+    fn is_one_of_many(action: &Action) -> bool {
+        matches!(action, Action::CallGet(..) | Action::CallWrite(..))
+    }
+
+    fn accept(&mut self, client: Option<u8>, heard: &Heard) -> Accepted {
+        self.judge(client, heard)
+    }
 }
 
 impl<'a> Judge<'a> {
@@ -107,13 +134,11 @@ impl<'a> Judge<'a> {
             prologue: 0,
             versions: vec![0],
             writes: 0,
-            before: None,
-            tally: Tally::default(),
-            situations: None,
+            notes: Notes::default(),
         };
         let built = judge.build();
         built.expect("the prologue is of the mirror's own steps");
-        judge.tally = Tally::default();
+        judge.notes = Notes::default();
         judge
     }
 
@@ -148,64 +173,7 @@ impl<'a> Judge<'a> {
         self.take(Action::FinishRedo)
     }
 
-    /// Notes the situations of steps from now on.
-    pub(crate) fn note_situations(&mut self) {
-        self.situations = Some(Situations::new());
-    }
-
-    /// The noted situations.
-    #[must_use]
-    pub fn situations(&self) -> Situations {
-        self.situations.clone().unwrap_or_default()
-    }
-
-    /// The counts of accepted events and steps.
-    #[must_use]
-    pub fn tally(&self) -> &Tally {
-        &self.tally
-    }
-
-    /// Judges the next entries.
-    ///
-    /// # Errors
-    /// The first entry that is refused.
-    pub(crate) fn hear(&mut self, entries: Vec<Entry>) -> Result<(), Box<Refusal>> {
-        for Entry { client, heard } in entries {
-            self.before = None;
-            if let Err(why) = self.accept(client, &heard).and_then(|()| self.check()) {
-                return Err(Box::new(self.refuse(client, heard, why)));
-            }
-            self.tally.heard += 1;
-        }
-        Ok(())
-    }
-
-    fn check(&self) -> Accepted {
-        if self.before.is_none() && !self.tally.heard.is_multiple_of(CHECK_EVERY) {
-            return Ok(());
-        }
-        match self.mirror.broken(&self.state) {
-            None => Ok(()),
-            Some(invariant) => Err(format!("it leads to a state that violates {invariant}")),
-        }
-    }
-
-    fn refuse(&self, client: Option<u8>, heard: Heard, why: String) -> Refusal {
-        let before = self.before.as_deref().unwrap_or(&self.state);
-        let calls = |action: &Action| matches!(action, Action::CallGet(..) | Action::CallWrite(..));
-        let mut enabled = self.mirror.steps(before);
-        enabled.retain(|action| !calls(action));
-        Refusal {
-            number: self.tally.heard + 1,
-            client,
-            heard,
-            why,
-            state: state_text(&self.mirror.variables(before)),
-            enabled,
-        }
-    }
-
-    fn accept(&mut self, client: Option<u8>, heard: &Heard) -> Accepted {
+    fn judge(&mut self, client: Option<u8>, heard: &Heard) -> Accepted {
         match heard {
             Heard::Said(record::Heard::Engine(event)) => self.engine(client, *event),
             Heard::Said(said) => self.client(client.ok_or("the event belongs to no client")?, said),
@@ -226,7 +194,12 @@ impl<'a> Judge<'a> {
             record::Heard::CallWrite { key, .. } => self.take(Action::CallWrite(c, *key)),
             record::Heard::Answered(version) => {
                 let got = self.state.got(c).ok_or("it has read nothing")?;
-                same("the version", *version, self.versions[got as usize])?;
+                let is = same("the version", *version, self.versions[got as usize]);
+                self.claim(is, || {
+                    // No value is 0: it stands for what nobody has written.
+                    let known = self.versions.iter().rposition(|known| known == version);
+                    holds(&format!("call[c{}].got = {}", c + 1, known.unwrap_or(0)))
+                })?;
                 self.take(Action::AnswerGet(c))
             }
             record::Heard::Refused => {
@@ -275,18 +248,22 @@ impl<'a> Judge<'a> {
             | Event::PageLoaded { page, lsn } => {
                 let p = self.page(page)?;
                 let lsn = self.number(p, lsn)?;
-                same("the page's LSN", Some(lsn), self.lsn_of(p))
+                self.same_lsn(p, lsn)
             }
             Event::PageRead { page, lsn } => {
                 let c = client.ok_or("no client reads it")?;
                 let p = self.page(page)?;
                 let lsn = self.number(p, lsn)?;
-                same("the page's LSN", Some(lsn), self.lsn_of(p))?;
+                self.same_lsn(p, lsn)?;
                 match self.state.call(c) {
                     Call::Get { key, .. } if PageShadowing::page_and_segment(key).0 == p => {
                         self.take(Action::ReadPage(c))
                     }
-                    other => Err(format!("client c{} does not get it: {other:?}", c + 1)),
+                    other => {
+                        let why = format!("client c{} does not get it: {other:?}", c + 1);
+                        let page = holds(&format!("PageOf(call[c{}].key) = p{}", c + 1, p + 1));
+                        self.claim(Err(why), || page)
+                    }
                 }
             }
             Event::Acknowledged { lsn } => self.acknowledged(client, lsn),
@@ -294,24 +271,28 @@ impl<'a> Judge<'a> {
                 let p = self.page(page)?;
                 let n = self.number(p, lsn)?;
                 same("the record's number", n, self.read + 1)?;
-                same("the record's page", Some(p), self.state.page_of_record(n))?;
+                let is = same("the record's page", Some(p), self.state.page_of_record(n));
+                self.claim(is, || holds(&format!("PageOf(log[{n}].key) = p{}", p + 1)))?;
                 self.read = n;
                 Ok(())
             }
             Event::PageRedone { page, lsn } => {
                 let p = self.page(page)?;
                 let n = self.number(p, lsn)?;
-                let redone = self.try_step(Action::RedoRecord, |mirror, s| mirror.try_redo(s, n));
-                redone
-                    .then_some(())
-                    .ok_or_else(|| format!("RedoRecord of {n} on page p{} is not enabled", p + 1))
+                let redone = self.step(&Action::RedoRecord, |mirror, s| mirror.try_redo(s, n));
+                let not = || format!("RedoRecord of {n} on page p{} is not enabled", p + 1);
+                self.claim(redone.then_some(()).ok_or_else(not), || {
+                    format!("RedoOnPage({n})")
+                })
             }
             Event::RedoEnds => {
-                same("the last record read", self.read, self.state.log_len())?;
+                let is = same("the last record read", self.read, self.state.log_len());
+                self.claim(is, || holds(&format!("Len(log) = {}", self.read)))?;
                 let before = self.state.clone();
                 let finished = self.mirror.try_finish_redo(&mut self.state);
-                finished.map_err(|(p, n)| format!("page p{} still lacks record {n}", p + 1))?;
-                self.took(Action::FinishRedo, Some(&before));
+                let lacks = |(p, n)| format!("page p{} still lacks record {n}", p + 1);
+                self.claim(finished.map_err(lacks), || "FinishRedoOfPages".into())?;
+                self.took(&Action::FinishRedo, Some(&before));
                 Ok(())
             }
             // Of the log, of a checkpoint's steps and of the end of a write the spec has no more
@@ -326,9 +307,14 @@ impl<'a> Judge<'a> {
         match self.state.call(c) {
             Call::Write { key, .. } => {
                 let (of_key, _) = PageShadowing::page_and_segment(key);
-                same("the page", p, of_key)?;
+                let is = same("the page", p, of_key);
+                let page = format!("PageOf(call[c{}].key) = p{}", c + 1, p + 1);
+                self.claim(is, || holds(&page))?;
             }
-            other => return Err(format!("client c{} does not write: {other:?}", c + 1)),
+            other => {
+                let why = format!("client c{} does not write: {other:?}", c + 1);
+                return self.claim(Err(why), || format!("ChangePage(c{})", c + 1));
+            }
         }
         self.take(Action::ChangePage(c))?;
         let n = self.state.log_len();
@@ -357,7 +343,8 @@ impl<'a> Judge<'a> {
         }
         let durable = self.state.durable();
         if n > durable {
-            return Err(format!("{n} is reported durable, but only {durable} is"));
+            let why = format!("{n} is reported durable, but only {durable} is");
+            return self.claim(Err(why), || holds(&format!("{n} <= durable")));
         }
         Ok(())
     }
@@ -372,7 +359,8 @@ impl<'a> Judge<'a> {
         }
         let mut recorded = self.state.clone();
         if !self.mirror.try_checkpoint(&mut recorded, n) {
-            return Err(format!("Checkpoint up to {n} is not enabled"));
+            let why = format!("Checkpoint up to {n} is not enabled");
+            return self.claim(Err(why), || format!("CheckpointTo({n})"));
         }
         self.recorded = Some((n, recorded));
         Ok(())
@@ -382,7 +370,7 @@ impl<'a> Judge<'a> {
     pub(super) fn choose_recorded(&mut self) {
         if let Some((_, recorded)) = self.recorded.take() {
             let before = std::mem::replace(&mut self.state, recorded);
-            self.took(Action::Checkpoint, Some(&before));
+            self.took(&Action::Checkpoint, Some(&before));
         }
     }
 
@@ -397,24 +385,41 @@ impl<'a> Judge<'a> {
                 let p = self.page(page)?;
                 let (lsn, base) = (self.number(p, lsn)?, self.number(p, base)?);
                 let there = self.in_memory(p)?;
-                same("LSN and base", (lsn, base), (there.lsn, there.base))?;
-                same("|Δ|", delta, Setup::delta_bytes(there.dirty))?;
+                let is = same("LSN and base", (lsn, base), (there.lsn, there.base));
+                self.claim(is, || {
+                    holds(&format!(
+                        "mem[p{0}].lsn = {lsn} /\\ mem[p{0}].base = {base}",
+                        p + 1
+                    ))
+                })?;
+                let is = same("|Δ|", delta, Setup::delta_bytes(there.dirty));
+                self.claim(is, || self.dirty_claim(&format!("mem[p{}]", p + 1), delta))?;
                 self.take(Action::WriteDelta(p as u8))
             }
             Shadow::WritesWhole { page, lsn, slot } => {
                 let p = self.page(page)?;
                 let lsn = self.number(p, lsn)?;
-                same("the page's LSN", lsn, self.in_memory(p)?.lsn)?;
+                self.same_lsn(p, lsn)?;
                 self.take(Action::WriteWhole(p as u8))?;
-                same("the slot", slot, self.state.known(p).slot)
+                let is = same("the slot", slot, self.state.known(p).slot);
+                self.instead(is, || {
+                    format!("WriteWhole(p{0}) /\\ valid'[p{0}].slot = {slot}", p + 1)
+                })
             }
             Shadow::Trims { page, slot, log } => {
                 let p = self.page(page)?;
                 let known = self.state.known(p);
-                same("the slot that is trimmed", slot, 1 - known.slot)?;
+                let is = same("the slot that is trimmed", slot, 1 - known.slot);
+                self.claim(is, || {
+                    holds(&format!("1 - valid[p{}].slot = {slot}", p + 1))
+                })?;
                 self.take(Action::Trim(p as u8))?;
                 let log_too = self.setup.has_log_blocks() && !known.logged;
-                same("the log block is trimmed", log, log_too)
+                let is = same("the log block is trimmed", log, log_too);
+                self.claim(is, || {
+                    let not = if log { "~" } else { "" };
+                    holds(&format!("{not}valid[p{}].logged", p + 1))
+                })
             }
             Shadow::DeviceFlushed if self.phase == Phase::Opens => Ok(()),
             Shadow::DeviceFlushed if self.state.poisoned() || self.state.has_unflushed() => {
@@ -471,41 +476,21 @@ impl<'a> Judge<'a> {
 
     // Requests to the mirror, and translations of numbers.
 
-    /// Keeps the state for the report of a later refusal.
-    pub(super) fn remember(&mut self) {
-        self.before = Some(self.state.clone());
+    fn same_lsn(&self, p: usize, lsn: u64) -> Accepted {
+        let is = same("the page's LSN", Some(lsn), self.lsn_of(p));
+        self.claim(is, || {
+            holds(&format!("IsIn(p{0}) /\\ mem[p{0}].lsn = {lsn}", p + 1))
+        })
     }
 
-    pub(super) fn take(&mut self, action: Action) -> Accepted {
-        let may = self.try_step(action, |mirror, s| mirror.try_take(s, action));
-        may.then_some(())
-            .ok_or_else(|| format!("{action:?} is not enabled"))
-    }
-
-    /// Takes a step through `by`, which returns whether it was enabled. `action` is its name.
-    pub(super) fn try_step(
-        &mut self,
-        action: Action,
-        by: impl FnOnce(&PageShadowing, &mut State) -> bool,
-    ) -> bool {
-        let before = self.situations.is_some().then(|| self.state.clone());
-        let may = by(&self.mirror, &mut self.state);
-        if may {
-            self.took(action, before.as_deref());
-        }
-        may
-    }
-
-    /// Records that the mirror has taken a step from `before`.
-    pub(super) fn took(&mut self, action: Action, before: Option<&State>) {
-        let label = PageShadowing::label(&action);
-        self.tally.took(label);
-        if let Some(situations) = &mut self.situations
-            && let Some(before) = before
-        {
-            let met = self.mirror.situations(before, action, &self.state);
-            situations.entry(label).or_default().extend(met);
-        }
+    /// What is claimed of the segments that differ from the base image. The engine says how many
+    /// bytes they are.
+    pub(super) fn dirty_claim(&self, page: &str, delta: u32) -> String {
+        let mut counts = 0..=self.setup.segments() as u32;
+        let known = counts.find(|n| Setup::delta_bytes(*n) == delta);
+        // No page has so many: it stands for bytes that are no number of segments.
+        let many = known.unwrap_or(self.setup.segments() as u32 + 1);
+        holds(&format!("Cardinality({page}.dirty) = {many}"))
     }
 
     fn in_memory(&self, p: usize) -> Result<super::InMemory, String> {

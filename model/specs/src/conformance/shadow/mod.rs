@@ -73,6 +73,7 @@ pub mod found;
 pub mod judge;
 mod power;
 pub mod setup;
+mod tla;
 
 use treering_engine::{ResetRule, Result};
 

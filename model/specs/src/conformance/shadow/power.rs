@@ -5,6 +5,8 @@ use std::sync::Arc;
 use super::found::{Block, Found};
 use super::judge::{Choice, Judge, Phase};
 use super::setup::Setup;
+use crate::Value;
+use crate::conformance::led::{Leads as _, holds};
 use crate::conformance::refused::{Accepted, same};
 use crate::mirror::wide::page_shadowing::unbounded::{BlockName, InMemory, Spot};
 use crate::mirror::wide::page_shadowing::{Action, Is, Known};
@@ -31,8 +33,9 @@ impl Judge<'_> {
             of_page.find(|(at, _)| *at == spot).map(|(_, n)| *n)
         };
         let crash = Action::Crash(n as _, 0);
-        if !self.try_step(crash, |mirror, s| mirror.try_crash(s, n, &left)) {
-            return Err(format!("Crash, with the log up to {n}, is not enabled"));
+        if !self.step(&crash, |mirror, s| mirror.try_crash(s, n, &left)) {
+            let why = format!("Crash, with the log up to {n}, is not enabled");
+            return self.claim(Err(why), || holds(&format!("{n} \\in durable..Len(log)")));
         }
         self.appended.retain(|_, m| *m <= n);
         Ok(())
@@ -53,7 +56,12 @@ impl Judge<'_> {
             self.choose_recorded();
         }
         self.recorded = None;
-        same("the redo start", redo_start, self.state.redo_start())
+        self.same_redo_start(redo_start)
+    }
+
+    fn same_redo_start(&self, redo_start: u64) -> Accepted {
+        let is = same("the redo start", redo_start, self.state.redo_start());
+        self.claim(is, || holds(&format!("redoStart = {redo_start}")))
     }
 
     /// The last record that the log is left with.
@@ -72,11 +80,14 @@ impl Judge<'_> {
             let version = |(spot, block): &(Spot, Block)| {
                 let all: Vec<BlockName> = self.state.versions(p, *spot).collect();
                 let at = all.iter().rposition(|name| self.is(p, *block, *name));
-                at.map(|at| (*spot, at)).ok_or_else(|| {
+                let not = || {
                     format!(
                         "{spot:?} of page p{} holds {block:?}, which is none of {all:?}",
                         p + 1
                     )
+                };
+                self.claim(at.map(|at| (*spot, at)).ok_or_else(not), || {
+                    self.left(p, *spot, *block)
                 })
             };
             blocks.iter().map(version).collect()
@@ -112,14 +123,11 @@ impl Judge<'_> {
             }
             None => self.state.log_len(),
         };
-        same(
-            "the redo start",
-            self.position(redo_start),
-            self.state.redo_start(),
-        )?;
+        self.same_redo_start(self.position(redo_start))?;
         let restart = Action::Restart(n as _, 0);
-        if !self.try_step(restart, |mirror, s| mirror.try_restart(s, n)) {
-            return Err(format!("Restart, with the log up to {n}, is not enabled"));
+        if !self.step(&restart, |mirror, s| mirror.try_restart(s, n)) {
+            let why = format!("Restart, with the log up to {n}, is not enabled");
+            return self.claim(Err(why), || holds(&format!("{n} \\in durable..Len(log)")));
         }
         self.appended.retain(|_, m| *m <= n);
         for p in 0..self.setup.pages.len() {
@@ -127,7 +135,11 @@ impl Judge<'_> {
             let chosen = self.chosen.remove(&p);
             let named = self.state.known(p).is != Is::Unknown;
             let expected = named.then(|| choice(&known, &page));
-            same(&format!("the choice of page p{}", p + 1), chosen, expected)?;
+            let is = same(&format!("the choice of page p{}", p + 1), chosen, expected);
+            self.claim(is, || {
+                let read = format!("AsRead(NewestOf(dev[p{}]))", p + 1);
+                self.choice_claim(&read, chosen)
+            })?;
         }
         self.read = self.state.redo_start();
         self.phase = Phase::Runs;
@@ -141,7 +153,11 @@ impl Judge<'_> {
         }
         let chosen = self.chosen.remove(&p);
         let unknown = self.state.known(p).is == Is::Unknown;
-        same("both slots are read", chosen.is_some(), unknown)?;
+        let is = same("both slots are read", chosen.is_some(), unknown);
+        self.claim(is, || {
+            let is = if unknown { "#" } else { "=" };
+            holds(&format!("valid[p{}].is {is} \"unknown\"", p + 1))
+        })?;
         let mut why = format!("Load({p}) is not enabled");
         for n in 0..self.mirror.readings(&self.state, p) {
             let mut next = self.state.clone();
@@ -159,13 +175,86 @@ impl Judge<'_> {
             match fits {
                 Ok(()) => {
                     let before = std::mem::replace(&mut self.state, next);
-                    self.took(Action::Load(p as u8, n), Some(&before));
+                    self.took(&Action::Load(p as u8, n), Some(&before));
                     return Ok(());
                 }
                 Err(differs) => why = differs,
             }
         }
-        Err(why)
+        self.claim(Err(why), || match chosen {
+            Some(_) => {
+                let read = format!("\\E read \\in Read(dev[p{}]) : ", p + 1);
+                read + &self.choice_claim("read", chosen)
+            }
+            None => {
+                let is = format!(
+                    "valid'[p{0}].slot = {slot} /\\ mem'[p{0}].base = {base} /\\ \
+                     valid'[p{0}].logged = {1}",
+                    p + 1,
+                    Value::Bool(delta.is_some())
+                );
+                let dirty = delta.map(|delta| {
+                    let of = self.dirty_claim(&format!("mem'[p{}]", p + 1), delta);
+                    of.replace(" /\\ UNCHANGED vars", "")
+                });
+                let dirty = dirty.unwrap_or_else(|| "TRUE".to_owned());
+                format!("Load(p{}) /\\ {is} /\\ {dirty}", p + 1)
+            }
+        })
+    }
+
+    /// What is claimed of blocks of a page: that recovery chooses this of them.
+    fn choice_claim(&self, blocks: &str, chosen: Option<Choice>) -> String {
+        let Some(chosen) = chosen else {
+            // It has chosen nothing, although the log names the page.
+            return holds("FALSE");
+        };
+        // An LSN of no record is none of the spec's.
+        let lsn = u32::try_from(chosen.lsn).unwrap_or(0);
+        let is = match chosen.leftover {
+            true => "durable",
+            false => "alone",
+        };
+        let known = format!("KnownAfter({blocks})");
+        let page = format!("ReadBoth({blocks})");
+        let mut parts = vec![
+            format!("{known}.slot = {}", chosen.slot),
+            format!("{known}.is = \"{is}\""),
+            format!("{known}.logged = {}", Value::Bool(chosen.delta.is_some())),
+            format!("{page}.image.lsn = {lsn}"),
+        ];
+        if let Some(delta) = chosen.delta {
+            let dirty = self.dirty_claim(&page, delta);
+            parts.push(dirty.replace(" /\\ UNCHANGED vars", ""));
+        }
+        holds(&parts.join(" /\\ "))
+    }
+
+    /// What is claimed of a block: that a crash may leave this.
+    fn left(&self, p: usize, spot: Spot, block: Block) -> String {
+        let name = match spot {
+            Spot::Slot(slot, i) => format!("<<{slot}, {}>>", i + 1),
+            Spot::Log => "Log".to_owned(),
+        };
+        // No LSN of a block is 0: it stands for one that no record has.
+        let lsn = |lsn| self.number(p, lsn).unwrap_or(0);
+        let is = match block {
+            Block::Zeros => format!("left \\in {{Trimmed, Zeros({name})}}"),
+            Block::First(n) => format!("left # Trimmed /\\ left.lsn = {}", lsn(n)),
+            Block::Segment(version) => {
+                let known = self.versions.iter().rposition(|known| *known == version);
+                format!("left = {}", known.unwrap_or(0))
+            }
+            Block::Log(base, n) => format!(
+                "left # Trimmed /\\ left.base = {} /\\ left.lsn = {}",
+                lsn(base),
+                lsn(n)
+            ),
+        };
+        holds(&format!(
+            "\\E left \\in Survivors(dev[p{}][{name}]) : {is}",
+            p + 1
+        ))
     }
 }
 

@@ -7,6 +7,7 @@ use treering_engine::events::{Event, Snapshot, chain_sum};
 
 use super::judge::{Judge, slot, slot_at};
 use super::setup::PER_CHUNK;
+use crate::conformance::led::{Leads as _, holds};
 use crate::conformance::refused::{Accepted, same};
 use crate::mirror::wide::index_snapshot::Action;
 
@@ -50,7 +51,9 @@ impl Judge<'_> {
     pub(super) fn checkpoint(&mut self, event: Event) -> Accepted {
         match event {
             Event::CheckpointBegins { begin } => {
-                same("its beginning", self.position(begin), self.state.log_len())?;
+                let begin = self.position(begin);
+                let is = same("its beginning", begin, self.state.log_len());
+                self.claim(is, || holds(&format!("Len(log) = {begin}")))?;
                 self.chunks.sums.clear();
                 self.read = None;
                 self.take(Action::BeginCheckpoint)
@@ -59,13 +62,17 @@ impl Judge<'_> {
             Event::SuperblockWritten { .. } => self.super_written(),
             Event::SuperblockFlushed { .. } => {
                 if self.state.is_super_unflushed() {
-                    return Err("the superblock is not durable".into());
+                    return self.claim(Err("the superblock is not durable".into()), || {
+                        holds("Len(superDev) = 1")
+                    });
                 }
                 self.take(Action::FinishCheckpoint)
             }
             Event::LogTruncated { redo_start } => {
                 let kept = self.state.oldest();
-                same("the oldest record", self.position(redo_start), kept)
+                let n = self.position(redo_start);
+                let is = same("the oldest record", n, kept);
+                self.claim(is, || holds(&format!("oldest = {n}")))
             }
             other => Err(format!("{other:?} is not an event of a checkpoint")),
         }
@@ -75,7 +82,7 @@ impl Judge<'_> {
         match event {
             Snapshot::Begins { number, slot } => {
                 let next = self.state.superblock().number + 1;
-                same("the number", number_of(number), next)?;
+                self.same_number(number, next)?;
                 self.take(Action::BeginSnapshot(slot_at(slot)?))
             }
             Snapshot::ReadsFence { fence, page } => {
@@ -84,9 +91,14 @@ impl Judge<'_> {
             }
             Snapshot::AddsEntry { page, version } => {
                 let p = slot(page)?;
-                same("the page", p, self.state.entry_page())?;
-                let (version, known) = (self.number(version)?, self.state.version_of(p));
-                same("the version", version, known)?;
+                let is = same("the page", p, self.state.entry_page());
+                self.claim(is, || holds(&format!("checkpoint.page = {p}")))?;
+                let version = self.number(version);
+                let version =
+                    self.claim(version, || holds("NewEntry.version \\notin 0..Len(log)"))?;
+                let known = self.state.version_of(p);
+                let is = same("the version", version, known);
+                self.claim(is, || holds(&format!("NewEntry.version = {version}")))?;
                 let (_, _, entries, _) = self.state.snapshot();
                 match entries < PER_CHUNK {
                     true => self.take(Action::AddEntry),
@@ -103,9 +115,14 @@ impl Judge<'_> {
             } => {
                 let (_, last, in_memory, _) = self.state.snapshot();
                 let expected = self.state.superblock().number + 1;
-                same("the number", number_of(number), expected)?;
-                same("the slot", slot_at(slot)?, last)?;
-                same("the entries", entries as usize, in_memory)?;
+                self.same_number(number, expected)?;
+                let slot = slot_at(slot)?;
+                let is = same("the slot", slot, last);
+                self.claim(is, || holds(&format!("checkpoint.last = {slot}")))?;
+                let is = same("the entries", entries as usize, in_memory);
+                self.claim(is, || {
+                    holds(&format!("Len(checkpoint.entries) = {entries}"))
+                })?;
                 self.chunks.sums.push(sum);
                 let next = next.map(slot_at).transpose()?;
                 self.chunks.announced = Some(Announced { next });
@@ -119,9 +136,12 @@ impl Judge<'_> {
             } => {
                 let (first, _, _, all) = self.state.snapshot();
                 let next = self.state.superblock().number + 1;
-                same("the number", number_of(number), next)?;
-                same("the first chunk", slot_at(head)?, first)?;
-                same("the entries", entries, all as u64)?;
+                self.same_number(number, next)?;
+                let head = slot_at(head)?;
+                let is = same("the first chunk", head, first);
+                self.claim(is, || holds(&format!("checkpoint.head = {head}")))?;
+                let is = same("the entries", entries, all as u64);
+                self.claim(is, || holds(&format!("Len(checkpoint.sum) = {entries}")))?;
                 let sums = self.chunks.sums.iter().copied();
                 same("the sum", sum, chain_sum(sums))?;
                 self.chunks.of_super = Some(sum);
@@ -129,10 +149,20 @@ impl Judge<'_> {
             }
             Snapshot::FreesChunk { slot } => match self.state.is_free(slot_at(slot)?) {
                 true => Ok(()),
-                false => Err("a crash may still need it".into()),
+                false => self.claim(Err("a crash may still need it".into()), || {
+                    let slot = slot_at(slot).unwrap_or_default();
+                    holds(&format!("{slot} \\in free"))
+                }),
             },
             other => Err(format!("{other:?} is not an event of a checkpoint")),
         }
+    }
+
+    fn same_number(&self, number: u64, next: u64) -> Accepted {
+        let number = number_of(number);
+        self.claim(same("the number", number, next), || {
+            holds(&format!("super.number + 1 = {number}"))
+        })
     }
 
     /// The next entry of the index is read. The engine reads all of them when it comes to the first
@@ -144,11 +174,13 @@ impl Judge<'_> {
         };
         let now = self.state.index_now();
         if self.mirror.reads_alike(&self.state, (then, now)) {
-            let may = self.step(Action::ReadFence, |mirror, s| {
+            let may = self.step(&Action::ReadFence, |mirror, s| {
                 mirror.try_read_fence(s, now, fence, page)
             });
-            return may.then_some(()).ok_or_else(|| {
-                format!("ReadFence of fence {fence} and page {page} is not enabled")
+            let not = || format!("ReadFence of fence {fence} and page {page} is not enabled");
+            return self.claim(may.then_some(()).ok_or_else(not), || {
+                let read = format!("checkpoint'.next = {fence} /\\ checkpoint'.page = {page}");
+                format!("ReadFence /\\ {read}")
             });
         }
         let may = (self.mirror).try_read_fence(&mut self.state, then, fence, page);
@@ -157,7 +189,7 @@ impl Judge<'_> {
                 "the index did not have fence {fence} with page {page} next when it was read"
             ));
         }
-        self.tally.took("(ReadEarlier)");
+        self.notes.tally.took("(ReadEarlier)");
         Ok(())
     }
 
@@ -178,12 +210,16 @@ impl Judge<'_> {
     /// been flushed before.
     fn super_writing(&mut self, redo_start: Lsn) -> Accepted {
         if let Some(slot) = self.state.unflushed() {
-            return Err(format!("slot {slot} is not durable"));
+            return self.claim(Err(format!("slot {slot} is not durable")), || {
+                holds(&format!("Len(slotDev[{slot}]) = 1"))
+            });
         }
         let sum = self.chunks.of_super.take();
         let sum = sum.ok_or("nothing is known of its snapshot")?;
         let begun = self.state.begun();
-        same("the redo start", self.position(redo_start), begun)?;
+        let n = self.position(redo_start);
+        let is = same("the redo start", n, begun);
+        self.claim(is, || holds(&format!("checkpoint.begin = {n}")))?;
         let next = self.state.superblock().number + 1;
         self.chunks.recorded.insert(next, sum);
         self.chunks.super_announced = true;

@@ -14,6 +14,8 @@ use treering_engine::{Kv, Lsn, PageId, Progress, Result, Store, Task};
 use super::drive::Ear;
 use super::judge::{Entry, Heard, Judge, Refusal};
 use super::setup::{KEYS, SLOTS, Setup, bound, key, key_of, value_of};
+use crate::conformance::behaviour::KEPT;
+use crate::conformance::led::{Leads as _, Recorded, told_again};
 use crate::conformance::mortal::{End, Mortal};
 use crate::conformance::record::{self, Recorder, TreeUse, on_behalf_of};
 use crate::conformance::refused::Tally;
@@ -76,8 +78,7 @@ pub(super) fn run_until(
     of: (u64, Option<u64>),
     until: &Deadline,
 ) -> Result<(Tally, Option<Box<Refusal>>)> {
-    let (judge, refusal) = judged(setup, of, until, false)?;
-    Ok((judge.tally().clone(), refusal))
+    told_again(judged(setup, of, until, None)?, || record(setup, of))
 }
 
 /// The judge of the episode of a seed, with the situations of all steps.
@@ -85,14 +86,23 @@ pub(super) fn record(
     setup: &Setup,
     of: (u64, Option<u64>),
 ) -> Result<(Judge<'_>, Option<Box<Refusal>>)> {
-    judged(setup, of, &Deadline::never(), true)
+    judged(setup, of, &Deadline::never(), Some(KEPT))
+}
+
+/// All steps of an episode as a behaviour of the spec. `None` if there is no step.
+///
+/// # Errors
+/// As [`run_episode`].
+pub fn recorded(setup: &Setup, of: (u64, Option<u64>)) -> Result<Option<Recorded>> {
+    let (judge, _) = judged(setup, of, &Deadline::never(), Some(usize::MAX))?;
+    Ok(judge.recorded())
 }
 
 fn judged<'a>(
     setup: &'a Setup,
     (seed, losses): (u64, Option<u64>),
     until: &Deadline,
-    situations: bool,
+    steps: Option<usize>,
 ) -> Result<(Judge<'a>, Option<Box<Refusal>>)> {
     let mut rng = Random::new(seed);
     let device = setup.device();
@@ -107,8 +117,8 @@ fn judged<'a>(
         keys: KEYS,
     };
     let mut judge = Judge::new(CLIENTS, setup);
-    if situations {
-        judge.note_situations();
+    if let Some(steps) = steps {
+        judge.note(steps);
     }
     let refusal = episode.run(until, &mut |entries| {
         judge.hear(entries).map(|()| judge.is_over())

@@ -12,17 +12,13 @@ use treering_engine::{Lsn, PageId};
 use super::checkpoints::Chunks;
 use super::found::Found;
 use super::setup::{KEYS, PER_CHUNK, ROOM, SLOTS, Setup};
-use crate::Mirror;
+use crate::conformance::behaviour::Constants;
+use crate::conformance::led::{Leads, Notes, holds};
 use crate::conformance::paged;
 use crate::conformance::record::{self, TreeUse};
-use crate::conformance::refused::{self, Accepted, Tally, same};
-use crate::conformance::situations::Situations;
+use crate::conformance::refused::{self, Accepted, same};
 use crate::mirror::wide::index_snapshot::unbounded::{IndexThen, LeafName};
 use crate::mirror::wide::index_snapshot::{Action, Call, IndexSnapshot, Kind, Phase, State};
-use crate::value::state_text;
-
-/// The invariants are checked after every end, and each time after this many events.
-const CHECK_EVERY: u64 = 41;
 
 /// A recorded event.
 pub type Heard = paged::Heard<Found>;
@@ -74,9 +70,46 @@ pub struct Judge<'a> {
     writes: u64,
     /// How many records the scan of each client wants.
     wanted: BTreeMap<u8, u64>,
-    before: Option<Box<State>>,
-    pub(super) tally: Tally,
-    situations: Option<Situations>,
+    pub(super) notes: Notes<IndexSnapshot>,
+}
+
+impl Leads for Judge<'_> {
+    type Mirror = IndexSnapshot;
+    type Found = Found;
+
+    const CHECK_EVERY: u64 = 41;
+
+    fn led(&self) -> (&IndexSnapshot, &Box<State>, &Notes<IndexSnapshot>) {
+        (&self.mirror, &self.state, &self.notes)
+    }
+
+    fn led_mut(
+        &mut self,
+    ) -> (
+        &mut IndexSnapshot,
+        &mut Box<State>,
+        &mut Notes<IndexSnapshot>,
+    ) {
+        (&mut self.mirror, &mut self.state, &mut self.notes)
+    }
+
+    fn constants(&self) -> Constants {
+        self.constants_of_spec()
+    }
+
+    fn is_one_of_many(action: &Action) -> bool {
+        matches!(
+            action,
+            Action::CallGet(..)
+                | Action::CallWrite(..)
+                | Action::CallScan(..)
+                | Action::AppendSplit(..)
+        )
+    }
+
+    fn accept(&mut self, client: Option<u8>, heard: &Heard) -> Accepted {
+        self.judge(client, heard)
+    }
 }
 
 impl<'a> Judge<'a> {
@@ -102,27 +135,8 @@ impl<'a> Judge<'a> {
             versions: vec![0],
             writes: 0,
             wanted: BTreeMap::new(),
-            before: None,
-            tally: Tally::default(),
-            situations: None,
+            notes: Notes::default(),
         }
-    }
-
-    /// Notes the situations of steps from now on.
-    pub(crate) fn note_situations(&mut self) {
-        self.situations = Some(Situations::new());
-    }
-
-    /// The noted situations.
-    #[must_use]
-    pub fn situations(&self) -> Situations {
-        self.situations.clone().unwrap_or_default()
-    }
-
-    /// The counts of accepted events and steps.
-    #[must_use]
-    pub fn tally(&self) -> &Tally {
-        &self.tally
     }
 
     /// Whether a lost write has been noticed, so that the episode is over.
@@ -130,55 +144,7 @@ impl<'a> Judge<'a> {
         self.life == Life::Damaged
     }
 
-    /// Judges the next entries.
-    ///
-    /// # Errors
-    /// The first entry that is refused.
-    pub(crate) fn hear(&mut self, entries: Vec<Entry>) -> Result<(), Box<Refusal>> {
-        for Entry { client, heard } in entries {
-            self.before = None;
-            if let Err(why) = self.accept(client, &heard).and_then(|()| self.check()) {
-                return Err(Box::new(self.refuse(client, heard, why)));
-            }
-            self.tally.heard += 1;
-        }
-        Ok(())
-    }
-
-    fn check(&self) -> Accepted {
-        if self.before.is_none() && !self.tally.heard.is_multiple_of(CHECK_EVERY) {
-            return Ok(());
-        }
-        match self.mirror.broken(&self.state) {
-            None => Ok(()),
-            Some(invariant) => Err(format!("it leads to a state that violates {invariant}")),
-        }
-    }
-
-    fn refuse(&self, client: Option<u8>, heard: Heard, why: String) -> Refusal {
-        let before = self.before.as_deref().unwrap_or(&self.state);
-        let many = |action: &Action| {
-            matches!(
-                action,
-                Action::CallGet(..)
-                    | Action::CallWrite(..)
-                    | Action::CallScan(..)
-                    | Action::AppendSplit(..)
-            )
-        };
-        let mut enabled = self.mirror.steps(before);
-        enabled.retain(|action| !many(action));
-        Refusal {
-            number: self.tally.heard + 1,
-            client,
-            heard,
-            why,
-            state: state_text(&self.mirror.variables(before)),
-            enabled,
-        }
-    }
-
-    fn accept(&mut self, client: Option<u8>, heard: &Heard) -> Accepted {
+    fn judge(&mut self, client: Option<u8>, heard: &Heard) -> Accepted {
         match heard {
             _ if self.life == Life::Damaged => Ok(()),
             Heard::Crashed(found) => self.crashed(found),
@@ -206,7 +172,11 @@ impl<'a> Judge<'a> {
             }
             record::Heard::Answered(version) => {
                 let got = self.state.got(c).ok_or("it has read nothing")?;
-                same("the version", *version, self.versions[got as usize])?;
+                let is = same("the version", *version, self.versions[got as usize]);
+                self.claim(is, || {
+                    let value = self.value_of(*version);
+                    holds(&format!("call[c{}].got = {value}", c + 1))
+                })?;
                 self.take(Action::Answer(c))
             }
             record::Heard::Tree(TreeUse::Scans(back)) => self.take(Action::CallScan(c, *back)),
@@ -219,7 +189,18 @@ impl<'a> Judge<'a> {
                 let got: Vec<(u8, u64)> = got
                     .map(|(k, value)| (k, self.versions[value as usize]))
                     .collect();
-                same("the records", rows, &got)?;
+                self.claim(same("the records", rows, &got), || {
+                    let keys = self.state.scanned(c).into_iter().map(|(k, _)| k);
+                    let keys: BTreeSet<u8> = keys.chain(rows.iter().map(|row| row.0)).collect();
+                    let has = keys.into_iter().map(|k| {
+                        let row = rows.iter().find(|row| row.0 == k);
+                        let value = row.map_or("Absent".into(), |row| self.value_of(row.1));
+                        format!("got[{k}] = {value}")
+                    });
+                    let has: Vec<String> = has.collect();
+                    let has = has.join(" /\\ ");
+                    holds(&format!("LET got == call[c{}].got IN {has}", c + 1))
+                })?;
                 self.take(Action::Answer(c))
             }
             record::Heard::Refused => Err("nothing has failed".into()),
@@ -233,7 +214,9 @@ impl<'a> Judge<'a> {
         if self.state.reached(c) == 0 {
             self.take(Action::Descend(c))?;
         }
-        same("the page", slot(page)?, self.state.reached(c))
+        let p = slot(page)?;
+        let is = same("the page", p, self.state.reached(c));
+        self.claim(is, || holds(&format!("call[c{}].page = {p}", c + 1)))
     }
 
     fn page_read(&mut self, client: Option<u8>, page: PageId, lsn: Lsn) -> Accepted {
@@ -249,9 +232,16 @@ impl<'a> Judge<'a> {
         let c = client.ok_or("no client scans it")?;
         let (at, is_back) = match self.state.call(c) {
             Call::Scan { at, back, .. } => (at, back),
-            other => return Err(format!("client c{} does not scan: {other:?}", c + 1)),
+            other => {
+                let why = format!("client c{} does not scan: {other:?}", c + 1);
+                return self.claim(Err(why), || format!("CopyLeaf(c{})", c + 1));
+            }
         };
-        same("the direction", back, is_back)?;
+        let is = same("the direction", back, is_back);
+        self.claim(is, || {
+            let back = crate::Value::Bool(back);
+            holds(&format!("call[c{}].back = {back}", c + 1))
+        })?;
         self.descend(c, page)?;
         let p = slot(page)?;
         let wanted = self.wanted.entry(c).or_default();
@@ -275,7 +265,10 @@ impl<'a> Judge<'a> {
         let c = client.ok_or("no client writes")?;
         let delete = match self.state.call(c) {
             Call::Write { value, .. } => value == 0,
-            other => return Err(format!("client c{} does not write: {other:?}", c + 1)),
+            other => {
+                let why = format!("client c{} does not write: {other:?}", c + 1);
+                return self.claim(Err(why), || format!("ChangeLeaf(c{})", c + 1));
+            }
         };
         self.descend(c, page)?;
         self.take(Action::ChangeLeaf(c))?;
@@ -296,7 +289,8 @@ impl<'a> Judge<'a> {
         }
         let durable = self.state.durable();
         if n > durable {
-            return Err(format!("{n} is reported durable, but only {durable} is"));
+            let why = format!("{n} is reported durable, but only {durable} is");
+            return self.claim(Err(why), || holds(&format!("{n} <= durable")));
         }
         Ok(())
     }
@@ -323,7 +317,7 @@ impl<'a> Judge<'a> {
             }
             Event::Shadow(Shadow::DeviceFlushed) => {
                 self.mirror.flush(&mut self.state);
-                self.tally.took("(FlushDevice)");
+                self.notes.tally.took("(FlushDevice)");
                 Ok(())
             }
             Event::LogAppended { lsn, page } => self.log_appended(client, lsn, page),
@@ -390,11 +384,17 @@ impl<'a> Judge<'a> {
                     self.setup.fence(fence)?,
                     slot(right)?,
                 );
-                same("the record", Some(record), self.state.record_of(n))
+                let is = same("the record", Some(record), self.state.record_of(n));
+                let (_, left, fence, right) = record;
+                let does = format!("AppendMerge({left}) /\\ change'.right = {right}");
+                self.instead(is, || format!("{does} /\\ log'[Len(log')].key = {fence}"))
             }
             Snapshot::Indexed { lsn } => {
                 let n = self.number(lsn)?;
-                same("the change", Some((n, true)), self.state.changing())?;
+                let is = same("the change", Some((n, true)), self.state.changing());
+                self.claim(is, || {
+                    holds(&format!("change.at = \"changed\" /\\ change.lsn = {n}"))
+                })?;
                 self.take(Action::UpdateIndex)
             }
             Snapshot::FreesPage { page } => self.take(Action::FreePage(slot(page)?)),
@@ -416,9 +416,14 @@ impl<'a> Judge<'a> {
             Kind::Split => right,
             Kind::Merge => left,
         };
-        same("the change", Some((n, false)), self.state.changing())?;
+        let is = same("the change", Some((n, false)), self.state.changing());
+        self.claim(is, || {
+            holds(&format!("change.at = \"logged\" /\\ change.lsn = {n}"))
+        })?;
         if p != left && p != last {
-            return Err("it is neither of the leaves".into());
+            return self.claim(Err("it is neither of the leaves".into()), || {
+                holds(&format!("{p} \\in {{change.page, change.right}}"))
+            });
         }
         if p == last {
             self.take(Action::ChangeLeaves)?;
@@ -437,46 +442,22 @@ impl<'a> Judge<'a> {
 
     // Requests to the mirror, and translations of numbers.
 
-    /// Keeps the state for the report of a later refusal.
-    pub(super) fn remember(&mut self) {
-        self.before = Some(self.state.clone());
-    }
-
-    pub(super) fn take(&mut self, action: Action) -> Accepted {
-        let may = self.step(action, |mirror, s| mirror.try_take(s, action));
-        may.then_some(())
-            .ok_or_else(|| format!("{action:?} is not enabled"))
-    }
-
-    /// Takes a step through `by`, which returns whether it was enabled. `action` is its name.
-    pub(super) fn step(
-        &mut self,
-        action: Action,
-        by: impl FnOnce(&IndexSnapshot, &mut State) -> bool,
-    ) -> bool {
-        let before = self.situations.is_some().then(|| self.state.clone());
-        let may = by(&self.mirror, &mut self.state);
-        if may {
-            self.took(action, before.as_deref());
-        }
-        may
-    }
-
-    /// Records that the mirror has taken a step from `before`.
-    fn took(&mut self, action: Action, before: Option<&State>) {
-        let label = IndexSnapshot::label(&action);
-        self.tally.took(label);
-        if let Some(situations) = &mut self.situations
-            && let Some(before) = before
-        {
-            let met = self.mirror.situations(before, action, &self.state);
-            situations.entry(label).or_default().extend(met);
-        }
-    }
-
     fn same_lsn(&self, page: PageId, lsn: Lsn) -> Accepted {
-        let (engine, mirror) = (self.number(lsn)?, self.state.lsn_of(slot(page)?));
-        same("the page's LSN", engine, mirror)
+        let (n, p) = (self.number(lsn)?, slot(page)?);
+        let is = same("the page's LSN", n, self.state.lsn_of(p));
+        self.claim(is, || holds(&format!("page[{p}].lsn = {n}")))
+    }
+
+    /// The value of the spec with this version. No value is 0: it stands for what nobody has
+    /// written.
+    pub(super) fn value_of(&self, version: u64) -> String {
+        match version {
+            0 => "Absent".into(),
+            version => {
+                let known = self.versions.iter().rposition(|known| *known == version);
+                known.unwrap_or(0).to_string()
+            }
+        }
     }
 
     /// The spec's LSN of a record or page.

@@ -8,6 +8,7 @@ use treering_engine::events::{Event, Snapshot};
 use super::checkpoints::number_of;
 use super::found::{Found, FoundLeaf, FoundSuper, OnSlot};
 use super::judge::{Judge, Life, slot, slot_at};
+use crate::conformance::led::{Leads as _, holds};
 use crate::conformance::refused::{Accepted, same};
 use crate::mirror::wide::index_snapshot::unbounded::{LeafName, Left, SlotName, SuperName};
 use crate::mirror::wide::index_snapshot::{Action, Kind, Phase, State};
@@ -20,8 +21,9 @@ impl Judge<'_> {
         let n = self.log_end(found)?;
         let left = self.survivors(found)?;
         let crash = Action::Crash(n as _, 0);
-        if !self.step(crash, |mirror, s| mirror.try_crash(s, n, &left)) {
-            return Err(format!("Crash, with the log up to {n}, is not enabled"));
+        if !self.step(&crash, |mirror, s| mirror.try_crash(s, n, &left)) {
+            let why = format!("Crash, with the log up to {n}, is not enabled");
+            return self.claim(Err(why), || holds(&format!("{n} \\in durable..Len(log)")));
         }
         self.begins_to_recover(n);
         self.same_redo_start(found)
@@ -38,20 +40,29 @@ impl Judge<'_> {
             }
             // The process has ended between the announcement of a trim and the trim.
             if self.mirror.undo_trim(&mut self.state, slot) && self.holds(slot, is) {
-                self.tally.took("(NotTrimmed)");
+                self.notes.tally.took("(NotTrimmed)");
                 continue;
             }
             let newest = self.state.slot_versions(slot).next_back();
-            return Err(format!("slot {slot} holds {is:?}, not {newest:?}"));
+            let why = format!("slot {slot} holds {is:?}, not {newest:?}");
+            return self.claim(Err(why), || {
+                let is = self.is_in_tla(is);
+                holds(&format!("LET left == Newest(slotDev[{slot}]) IN {is}"))
+            });
         }
         let newest = self.state.super_versions().next_back();
         if !newest.is_some_and(|name| self.is_super(found.superblock, name)) {
             let found = found.superblock;
-            return Err(format!("the superblock is {found:?}, not {newest:?}"));
+            let why = format!("the superblock is {found:?}, not {newest:?}");
+            return self.claim(Err(why), || {
+                let is = self.is_super_in_tla(found);
+                holds(&format!("LET left == Newest(superDev) IN {is}"))
+            });
         }
         let mut ahead = self.state.clone();
         if !self.mirror.try_restart(&mut ahead, n) {
-            return Err(format!("Restart, with the log up to {n}, is not enabled"));
+            let why = format!("Restart, with the log up to {n}, is not enabled");
+            return self.claim(Err(why), || holds(&format!("{n} \\in durable..Len(log)")));
         }
         self.restarting = Some((n, ahead));
         Ok(())
@@ -70,7 +81,7 @@ impl Judge<'_> {
             return Ok(());
         };
         let restart = Action::Restart(n as _);
-        self.step(restart, |_, s| {
+        self.step(&restart, |_, s| {
             *s = *ahead;
             true
         });
@@ -134,8 +145,13 @@ impl Judge<'_> {
                 }
             };
         };
-        let redo = self.state.superblock().redo;
-        same("the redo start", self.position(redo_start), redo)
+        self.same_redo(redo_start)
+    }
+
+    fn same_redo(&self, redo_start: Lsn) -> Accepted {
+        let (n, redo) = (self.position(redo_start), self.state.superblock().redo);
+        let is = same("the redo start", n, redo);
+        self.claim(is, || holds(&format!("super.redo = {n}")))
     }
 
     /// The last record that the log is left with. If there is none behind the redo start, all
@@ -157,9 +173,11 @@ impl Judge<'_> {
             let at = all.iter().rposition(|name| self.is(is, name));
             left.slots.push(match at {
                 None => {
-                    return Err(format!(
-                        "slot {slot} holds {is:?}, which is none of {all:?}"
-                    ));
+                    let why = format!("slot {slot} holds {is:?}, which is none of {all:?}");
+                    return self.claim(Err(why), || {
+                        let is = self.is_in_tla(is);
+                        holds(&format!("\\E left \\in Survivors(slotDev[{slot}]) : {is}"))
+                    });
                 }
                 Some(at) => at,
             });
@@ -167,9 +185,66 @@ impl Judge<'_> {
         let all: Vec<SuperName> = self.state.super_versions().collect();
         let is = found.superblock;
         let at = all.iter().rposition(|name| self.is_super(is, *name));
-        left.superblock =
-            at.ok_or_else(|| format!("the superblock is {is:?}, which is none of {all:?}"))?;
+        let not = || format!("the superblock is {is:?}, which is none of {all:?}");
+        left.superblock = self.claim(at.ok_or_else(not), || {
+            let is = self.is_super_in_tla(is);
+            holds(&format!("\\E left \\in Survivors(superDev) : {is}"))
+        })?;
         Ok(left)
+    }
+
+    /// What is claimed of the block `left` of a slot.
+    fn is_in_tla(&self, found: &OnSlot) -> String {
+        match found {
+            OnSlot::Zeros => r#"left.is = "zeros""#.to_owned(),
+            OnSlot::Image(leaf) => {
+                let keys = 1..=super::setup::KEYS;
+                let map = keys.map(|k| {
+                    let record = leaf.records.iter().find(|record| record.0 == k);
+                    let value = record.map_or("Absent".into(), |record| self.value_of(record.1));
+                    format!("left.leaf.map[{k}] = {value}")
+                });
+                let map: Vec<String> = map.collect();
+                let (lower, upper) = leaf.fences;
+                // No LSN is so large: it stands for one that no record has.
+                let lsn = self.number(leaf.lsn);
+                let lsn = lsn.map_or("999999999".into(), |lsn| lsn.to_string());
+                format!(
+                    "left.is = \"image\" /\\ left.leaf.lower = {lower} /\\ \
+                     left.leaf.upper = {upper} /\\ left.leaf.lsn = {lsn} /\\ {}",
+                    map.join(" /\\ ")
+                )
+            }
+            OnSlot::Chunk {
+                number,
+                next,
+                entries,
+            } => {
+                let entries = entries.iter().map(|(fence, page, version)| {
+                    let page = slot(*page).unwrap_or_default();
+                    let version = self.number(*version).unwrap_or_default();
+                    format!("Entry({fence}, {page}, {version})")
+                });
+                let entries: Vec<String> = entries.collect();
+                format!(
+                    "left.is = \"chunk\" /\\ left = Chunk({}, <<{}>>, {next})",
+                    number_of(*number),
+                    entries.join(", ")
+                )
+            }
+            OnSlot::Other => "FALSE".to_owned(),
+        }
+    }
+
+    /// What is claimed of the superblock `left`.
+    fn is_super_in_tla(&self, found: FoundSuper) -> String {
+        format!(
+            "left.number = {} /\\ left.redo = {} /\\ left.head = {} /\\ Len(left.sum) = {}",
+            number_of(found.number),
+            self.position(found.redo_start),
+            found.head + 1,
+            found.entries
+        )
     }
 
     fn is(&self, found: &OnSlot, name: &SlotName) -> bool {
@@ -228,7 +303,10 @@ impl Judge<'_> {
                 self.life = Life::Damaged;
                 Ok(())
             }
-            Err(_) => Err(format!("it reports damage where there is none: {why}")),
+            Err(_) => {
+                let why = format!("it reports damage where there is none: {why}");
+                self.claim(Err(why), || "FindDamage".into())
+            }
         }
     }
 
@@ -260,7 +338,11 @@ impl Judge<'_> {
             }
             Snapshot::Built { entries } => {
                 if !self.mirror.is_chain_whole(state) {
-                    return Err("the chunks are not those that were written".into());
+                    let why = "the chunks are not those that were written".into();
+                    return self.claim(Err(why), || {
+                        let read = "ChainOf(NewestOf(slotDev), Newest(superDev))";
+                        holds(&format!("{read}.ok"))
+                    });
                 }
                 same("the chunks", self.chunks_read, chain.len())?;
                 same("the entries", entries, state.superblock().entries)
@@ -289,7 +371,7 @@ impl Judge<'_> {
             self.mirror.restore(ahead, page, &image);
             self.mirror.flush(ahead);
         }
-        self.tally.took("(RestorePage)");
+        self.notes.tally.took("(RestorePage)");
         Ok(())
     }
 
@@ -307,14 +389,16 @@ impl Judge<'_> {
             Event::RecoveryBegins { redo_start, .. } => {
                 self.remember();
                 self.restarts()?;
-                let redo = self.state.superblock().redo;
-                same("the redo start", self.position(redo_start), redo)
+                self.same_redo(redo_start)
             }
             Event::RecordRead { lsn, page } => {
                 let n = self.number(lsn)?;
-                same("the record", n, self.state.redone() + 1)?;
+                let is = same("the record", n, self.state.redone() + 1);
+                self.claim(is, || holds(&format!("redone + 1 = {n}")))?;
                 let (is, of, _, right) = self.state.record_of(n).ok_or("it has no record")?;
-                same("the record's page", slot(page)?, of)?;
+                let p = slot(page)?;
+                let same_page = same("the record's page", p, of);
+                self.claim(same_page, || holds(&format!("log[{n}].page = {p}")))?;
                 let before = [of, right].map(|p| (p > 0).then(|| self.state.lsn_of(p)));
                 self.take(Action::RedoRecord)?;
                 for (p, before) in [of, right].into_iter().zip(before) {
@@ -328,7 +412,20 @@ impl Judge<'_> {
             Event::PageRedone { page, lsn } => {
                 let redone = (slot(page)?, self.number(lsn)?);
                 if !self.to_redo.contains(&redone) {
-                    return Err(format!("page {} has record {}", redone.0, redone.1));
+                    let (p, n) = redone;
+                    let why = format!("page {p} has record {n}");
+                    let image = self.state.slot_versions(p).next_back();
+                    let has = matches!(image, Some(SlotName::Image(leaf)) if leaf.lsn >= n);
+                    return match has {
+                        true => self.claim(Err(why), || {
+                            holds(&format!("Newest(slotDev[{p}]).leaf.lsn < {n}"))
+                        }),
+                        // The image cannot be used, so the page is not there.
+                        false if self.state.lsn_of(p) < n => {
+                            self.claim(Err(why), || holds(&format!("page[{p}].lsn >= {n}")))
+                        }
+                        false => Err(why),
+                    };
                 }
                 self.redone.insert(redone);
                 Ok(())
@@ -340,7 +437,11 @@ impl Judge<'_> {
     }
 
     fn redo_ends(&mut self) -> Accepted {
-        same("the last record", self.state.redone(), self.state.log_len())?;
+        let redone = self.state.redone();
+        let is = same("the last record", redone, self.state.log_len());
+        self.claim(is, || {
+            holds(&format!("redone = Len(log) /\\ redone = {redone}"))
+        })?;
         if self.mirror.steps(&self.state).contains(&Action::FindDamage) {
             // A page was lost. The engine may find that later, when it reads the page.
             self.take(Action::FindDamage)?;
@@ -351,7 +452,9 @@ impl Judge<'_> {
         let live = |p: u8| self.state.fences_of(p) != (0, 0);
         let mut lacking = self.to_redo.difference(&self.redone);
         match lacking.find(|(p, _)| live(*p)) {
-            Some((p, n)) => Err(format!("page {p} still lacks record {n}")),
+            Some((p, n)) => self.claim(Err(format!("page {p} still lacks record {n}")), || {
+                holds(&format!("page[{p}].lsn < {n}"))
+            }),
             None => Ok(()),
         }
     }

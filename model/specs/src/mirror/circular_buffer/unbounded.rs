@@ -27,6 +27,8 @@ impl CircularBuffer {
     pub const NONE: u8 = NONE;
     /// The value of a record that does not exist (`Absent`).
     pub const ABSENT: u8 = ABSENT;
+    /// The number of values, which are numbered from 0.
+    pub const VALUES: usize = ABSENT as usize;
     /// The result of a read that has not happened yet (`Pending`).
     pub const PENDING: u8 = PENDING;
 

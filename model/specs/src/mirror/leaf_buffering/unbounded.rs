@@ -26,6 +26,8 @@ pub type InSlot = (usize, Kv);
 impl LeafBuffering {
     /// The maximum number of clients in a state.
     pub const MOST_CLIENTS: usize = CLIENTS;
+    /// Leaves, slots of a leaf, chunks, and entries of a chunk in a state.
+    pub const MOST_PLACES: (usize, usize, usize, usize) = (LEAVES, SLOTS, CHUNKS, ENTRIES);
     /// The maximum number of keys in a state.
     pub const MOST_KEYS: usize = KEYS;
 

@@ -81,6 +81,9 @@ impl LeafLayout {
     /// The maximum number of keys.
     pub const MOST_KEYS: usize = KEYS;
 
+    /// The maximum number of pages.
+    pub const MOST_PAGES: usize = PAGES;
+
     /// The initial state.
     #[must_use]
     pub fn first(&self) -> State {

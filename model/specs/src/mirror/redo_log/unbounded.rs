@@ -363,6 +363,12 @@ impl State {
         self.verdict
     }
 
+    /// The places that a failed flush forgot, and whether it forgot the superblock (`lost`).
+    #[must_use]
+    pub fn lost(&self) -> (Vec<bool>, bool) {
+        (self.lost_log.clone(), self.lost_super)
+    }
+
     /// The newest superblock.
     #[must_use]
     pub fn superblock(&self) -> Super {

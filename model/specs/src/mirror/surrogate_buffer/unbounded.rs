@@ -53,6 +53,9 @@ fn cut<T: Copy + Default + std::hash::Hash>(word: &mut Word<T>, version: usize) 
 }
 
 impl SurrogateBuffer {
+    /// Leaves, and slots of a leaf, in a state.
+    pub const MOST_PLACES: (usize, usize) = (LEAVES, SLOTS);
+
     /// The protocol for these clients and keys, in a state as large as there is room for. Any
     /// client may call anything.
     ///
