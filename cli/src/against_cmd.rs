@@ -10,6 +10,7 @@ use treering_specs::check::configs::{BoundedModel, discover};
 use treering_specs::check::mirrors::SPECS;
 use treering_specs::check::suite::SuiteError;
 use treering_specs::conformance::cover::{self, Cover};
+use treering_specs::conformance::module::Module;
 use treering_specs::conformance::refused::Refusal;
 use treering_specs::conformance::situations::{self, Situations};
 use treering_specs::conformance::{cow, layout, leaf, lodge, mini, redo, ring, shadow, snapshot};
@@ -25,6 +26,7 @@ use treering_specs::mirror::surrogate_buffer::SurrogateBuffer;
 use treering_specs::mirror::wal_recovery::WalRecovery;
 
 use crate::args::CheckArgs;
+use crate::behaviour;
 use crate::failure::{self, Failure};
 use crate::output::{self, Output, say};
 use crate::specs::specs_folder;
@@ -52,6 +54,8 @@ const SEED: u64 = 1;
 
 /// The result of one spec.
 struct Outcome {
+    /// The refused event as a TLA+ behaviour; or why there is none.
+    behaviour: Option<Result<Module, String>>,
     text: String,
     document: Value,
     failure: Option<Failure>,
@@ -65,6 +69,16 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
             "--against-engine {other}: expected a spec whose code the engine has: {}",
             WITH_ENGINE.join(", ")
         )));
+    }
+    if let Some(folder) = &args.tla {
+        behaviour::check_folder(folder)?;
+        let driven = |spec: &&str| [WalRecovery::SPEC, CircularBuffer::SPEC].contains(spec);
+        if let Some(spec) = args.specs.iter().map(String::as_str).find(driven) {
+            return Err(Failure::usage(format!(
+                "--tla: {spec}: the engine is driven along its edges, so no event is recorded; see \
+                 `treering oracle --mode events --tla`"
+            )));
+        }
     }
     let models =
         discover(&specs_folder(args.folder.as_deref())?, &SPECS).map_err(SuiteError::from)?;
@@ -81,6 +95,9 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
         };
         if json != Some(Output::Stdout) {
             say(outcome.text.as_bytes())?;
+        }
+        if let (Some(folder), Some(behaviour)) = (&args.tla, &outcome.behaviour) {
+            behaviour::say_module(behaviour, folder)?;
         }
         documents.push(outcome.document);
         failed = failed.or(outcome.failure);
@@ -187,6 +204,7 @@ fn against(spec: &str, model: &BoundedModel, budget: Option<Duration>) -> Result
     };
     let failure = walks_failed(spec, &cover, limit);
     Ok(Outcome {
+        behaviour: None,
         text: text(spec, &cover),
         document: document(spec, &cover),
         failure,
@@ -348,7 +366,9 @@ fn heard<E: Debug, H: Debug, A: Debug>(
         ))),
         _ => None,
     };
+    let refusal = cover.refusal.as_ref();
     Outcome {
+        behaviour: refusal.map(|(_, refusal)| refusal.behaviour.clone()),
         document: json!({
             "spec": spec,
             "model": "smoke",

@@ -24,6 +24,7 @@ mod acks;
 mod advise_cmd;
 mod against_cmd;
 mod args;
+mod behaviour;
 mod check_cmd;
 mod checkers;
 mod compare_cmd;

@@ -140,6 +140,53 @@ fn a_finding_of_events_is_written_as_a_behaviour() {
 }
 
 #[test]
+fn a_finding_of_any_judge_is_written_as_a_behaviour() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let line = "check RedoLog --against-engine --tla nowhere";
+    let said = ends(folder, line, 2);
+    assert!(said.contains("--tla nowhere: expected a folder"), "{said}");
+    let said = ends(folder, "check WalRecovery --against-engine --tla .", 2);
+    assert!(said.contains("WalRecovery: the engine is driven"), "{said}");
+    ends(folder, "check RedoLog --tla .", 2);
+    if !cfg!(feature = "mutations") {
+        return;
+    }
+    for (bug, line, spec, claim) in [
+        (
+            "trims-at-once",
+            "oracle --engine btree:shadow --mode events --budget 5s --tla .",
+            "PageShadowing",
+            "Trim(p",
+        ),
+        (
+            "log-acks-before-flush",
+            "check RedoLog --against-engine --budget 5s --tla .",
+            "RedoLog",
+            "Acknowledge(c",
+        ),
+    ] {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_treering"));
+        command.args(words).current_dir(folder);
+        command.env("TREERING_MUTATION", bug);
+        let output = command.output().unwrap();
+        let said = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("Finding.tla: "), "{said}");
+        let module = std::fs::read_to_string(folder.join("Finding.tla")).unwrap();
+        assert!(
+            module.contains(&format!("EXTENDS {spec}, TLC\n")),
+            "{module}"
+        );
+        let claimed = module.split_once("NextClaim ==\n").unwrap().1;
+        assert!(claimed.trim_start().starts_with(claim), "{module}");
+        let config = std::fs::read_to_string(folder.join("Finding.cfg")).unwrap();
+        assert!(config.contains("NEXT FollowOrRefuse"), "{config}");
+    }
+}
+
+#[test]
 fn a_damaged_file_gives_status_2_and_its_step() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();

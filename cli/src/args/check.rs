@@ -73,6 +73,12 @@ pub(crate) struct CheckArgs {
     /// it refuses a write (LeafLayout, in six small models together)
     #[arg(long, conflicts_with_all = ["only", "graph", "mutations", "record", "save_test"])]
     pub(crate) against_engine: bool,
+    /// With --against-engine: write an event that the mirror refuses as a TLA+ behaviour,
+    /// Finding.tla and Finding.cfg in this folder. TLC follows the engine up to it, and finds that
+    /// the spec does not allow it. Not for WalRecovery and CircularBuffer, along whose edges the
+    /// engine is driven
+    #[arg(long, value_name = "FOLDER", requires = "against_engine")]
+    pub(crate) tla: Option<PathBuf>,
     /// Make mutants of the protocols by machine: drop a condition, forget an assignment, and so on.
     /// Run each with tla-mc on the small models of its spec until a property is violated, and
     /// report how many are killed, module by module, and which survive

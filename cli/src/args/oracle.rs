@@ -184,9 +184,9 @@ pub(crate) struct OracleArgs {
     /// folder]
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
-    /// Write an event that the mirror of WalRecovery refuses as a TLA+ behaviour, Finding.tla and
+    /// Write an event that a mirror refuses in the mode events as a TLA+ behaviour, Finding.tla and
     /// Finding.cfg in this folder: TLC follows the engine up to it, and finds that the spec does
-    /// not allow it. For the mode events on btree:in-place and btree:cow
+    /// not allow it
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["replay", "mutations", "exec", "so"])]
     pub(crate) tla: Option<PathBuf>,
     /// Write an HTML page of what the runs met and what they never met; - is stdout

@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 
 use treering_oracle::Finding;
+use treering_specs::conformance::module::Module;
 use treering_specs::conformance::refused::{Refusal, Report, Tally};
 
 /// What the mirror makes of episodes.
@@ -14,6 +15,8 @@ pub(super) struct Judged {
     pub(super) episodes: u64,
     pub(super) interrupted: u64,
     pub(super) finding: Option<Finding>,
+    /// The refused event as a TLA+ behaviour; or why there is none.
+    pub(super) behaviour: Option<Result<Module, String>>,
 }
 
 impl Judged {
@@ -25,12 +28,16 @@ impl Judged {
         what: impl Fn(E) -> String,
     ) -> Judged {
         let refusal = report.refusal;
+        let behaviour = refusal
+            .as_ref()
+            .map(|(_, refusal)| refusal.behaviour.clone());
         Judged {
             part,
             tally: report.tally,
             actions,
             episodes: report.episodes,
             interrupted: report.interrupted,
+            behaviour,
             finding: refusal.map(|(episode, refusal)| refusal.in_words(&what(episode))),
         }
     }

@@ -73,7 +73,7 @@ pub(crate) fn run(args: &OracleArgs) -> Result<(), Failure> {
     }
     let foreign = foreign::Foreign::of(args)?;
     if let Some(folder) = &args.tla {
-        behaviour::check_folder(folder)?;
+        crate::behaviour::check_folder(folder)?;
     }
     if let Some(file) = &args.replay {
         return replay(

@@ -13,6 +13,7 @@ use treering_oracle::edges::Edges;
 use treering_oracle::history::History;
 use treering_oracle::reach::{Area, Reach, batches};
 use treering_oracle::{Engine, Finding, Program, Tally};
+use treering_specs::conformance::module::Module;
 
 use super::runs::Mode;
 
@@ -72,6 +73,8 @@ pub(super) struct Row {
     /// The episode whose event `WalRecovery` refused: its store, its seed, and whether it had
     /// threads.
     pub(super) refused: Option<(usize, u64, bool)>,
+    /// The event that another mirror refused, as a TLA+ behaviour; or why there is none.
+    pub(super) behaviour: Option<Result<Module, String>>,
     /// The seed of the program that failed, and the smallest program that fails in the same way.
     pub(super) failure: Option<(u64, Box<Found>)>,
 }
@@ -113,6 +116,7 @@ impl Row {
             limits: Edges::default(),
             finding: None,
             refused: None,
+            behaviour: None,
             failure: None,
         }
     }
@@ -185,6 +189,7 @@ impl Row {
         self.history = turn.history;
         self.finding = turn.finding;
         self.refused = turn.refused;
+        self.behaviour = turn.behaviour;
         self.failure = turn.failure;
     }
 

@@ -499,6 +499,7 @@ fn note_judged(row: &mut Row, judged: treering_engine::Result<Option<Judged>>) {
             row.runs += judged.episodes;
             row.interrupted += judged.interrupted;
             row.finding = judged.finding;
+            row.behaviour = judged.behaviour;
         }
         Err(e) => row.finding = Some(finding(Check::Error, "an episode", "no error", e)),
     }
@@ -526,22 +527,18 @@ fn by_events_of_bf(store: PageStoreKind, seed: u64, budget: Budget, row: &mut Ro
     let part = part_of(budget, 2);
     let report = mini::run_mixed(store, seed, part);
     let actions = [&mini::ALONE[..], &mini::TOGETHER].concat();
-    note_tally(row, "mini-pages", &report.tally, &actions);
-    row.runs = report.episodes;
-    row.interrupted = report.interrupted;
-    row.finding = report
-        .refusal
-        .map(|(episode, refusal)| refusal.in_words(&format!("mini-pages, {episode:?}")));
+    let minis = Judged::new("mini-pages", actions, report, |episode| {
+        format!("mini-pages, {episode:?}")
+    });
+    note_judged(row, Ok(Some(minis)));
     if row.finding.is_some() {
         return;
     }
     let report = ring::run_mixed(seed, part);
-    note_tally(row, "ring", &report.tally, &ring::ALONE);
-    row.runs += report.episodes;
-    row.interrupted += report.interrupted;
-    row.finding = report
-        .refusal
-        .map(|(episode, refusal)| refusal.in_words(&format!("the ring, {episode:?}")));
+    let ring = Judged::new("ring", ring::ALONE.to_vec(), report, |episode| {
+        format!("the ring, {episode:?}")
+    });
+    note_judged(row, Ok(Some(ring)));
 }
 
 /// Runs an equal number of episodes for shadowed pages and for the redo log.
