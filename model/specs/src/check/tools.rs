@@ -36,6 +36,15 @@ impl Tlc {
         self.command_with(&["-XX:+UseParallelGC"], library, scratch)
     }
 
+    /// Like [`Tlc::command`], for operators that recur often: over a long log, for example.
+    pub(crate) fn deep_command(
+        &self,
+        library: &[PathBuf],
+        scratch: &Path,
+    ) -> std::io::Result<Command> {
+        self.command_with(&["-XX:+UseParallelGC", "-Xss64m"], library, scratch)
+    }
+
     /// Like [`Tlc::command`], for runs of a few seconds. Disables the optimising compiler, which
     /// would take a third of their processor time.
     pub(crate) fn brief_command(

