@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use treering_specs::check::abandon;
 use treering_specs::check::configs::{Lane, discover};
+use treering_specs::check::frontier::MEMORY;
 use treering_specs::check::mirrors::SPECS;
 use treering_specs::check::run::{Checker, Outcome, Verdict};
 use treering_specs::check::story;
@@ -71,6 +72,7 @@ pub(crate) fn request(args: &CheckArgs) -> Result<Request, Failure> {
         checkers,
         graphs: args.graph,
         walks: args.walks,
+        memory: args.memory.unwrap_or(MEMORY),
         record: args.record,
     })
 }

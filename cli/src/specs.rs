@@ -9,7 +9,7 @@ use crate::failure::Failure;
 impl From<SuiteError> for Failure {
     fn from(error: SuiteError) -> Failure {
         match error {
-            SuiteError::Missing(_) | SuiteError::Io { .. } => {
+            SuiteError::Missing(_) | SuiteError::Frontier(_) | SuiteError::Io { .. } => {
                 Failure::cannot_run(error.to_string())
             }
             _ => Failure::usage(error.to_string()),

@@ -171,6 +171,38 @@ fn a_missing_tool_gives_status_3_and_one_sentence() {
     assert!(second.contains("TLA_MC names"), "{second}");
 }
 
+/// A limit of zero bytes for files stands for a disk without room.
+#[cfg(unix)]
+#[test]
+fn states_that_find_no_room_on_disk_give_status_3_and_one_sentence() {
+    let check = |limit: &str, memory: &str| {
+        let script = format!("trap '' XFSZ; {limit} exec \"$@\"");
+        let mut command = Command::new("sh");
+        command.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_treering")]);
+        command.args([
+            "check",
+            "Overflow",
+            "--only",
+            "inert",
+            "--checker",
+            "mirror",
+        ]);
+        command.args(["--memory", memory]).output().unwrap()
+    };
+    let refused = check("ulimit -f 0;", "0");
+    let said = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(3), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    for part in ["temporary file in", "File too large", "TMPDIR", "--memory"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    // It is the files alone: with them, or with memory, the check passes.
+    for (limit, memory) in [("", "0"), ("ulimit -f 0;", "64MiB")] {
+        let passed = check(limit, memory);
+        assert_eq!(passed.status.code(), Some(0), "{}", text(&passed.stderr));
+    }
+}
+
 #[test]
 fn mutants_are_named_without_running_them() {
     let output = run(&["check", "PageShadowing", "--mutate", "--list"]);

@@ -54,6 +54,15 @@ pub(crate) struct CheckArgs {
         conflicts_with_all = ["graph", "record", "against_engine", "mutate", "ghosts", "to_oracle"]
     )]
     pub(crate) walks: Option<u64>,
+    /// Memory of a mirror for states that it has not visited yet [default: 1G]. More of them are
+    /// kept in temporary files
+    #[arg(
+        long,
+        value_name = "SIZE",
+        value_parser = crate::units::size,
+        conflicts_with_all = ["walks", "against_engine", "mutate", "ghosts", "inductive", "to_oracle"]
+    )]
+    pub(crate) memory: Option<u64>,
     /// Compare the mirrors' labelled state graphs with TLC's, edge by edge
     #[arg(long)]
     pub(crate) graph: bool,

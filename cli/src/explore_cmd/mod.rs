@@ -13,6 +13,7 @@ mod serve;
 use std::path::Path;
 
 use treering_specs::check::configs::{BoundedModel, discover};
+use treering_specs::check::frontier::MEMORY;
 use treering_specs::check::lanes::Story;
 use treering_specs::check::mirrors::{self, SPECS};
 use treering_specs::check::run::{self, Extras};
@@ -69,7 +70,9 @@ fn tell(specs: &Path, model: &BoundedModel) -> Result<Story, Failure> {
         run::tlc(&tlc, specs, model, &Extras::default())
             .map_err(|e| Failure::cannot_run(format!("TLC: {e}")))?
     } else {
-        run::mirror(model, None).map_err(SuiteError::from)?.0
+        run::mirror(model, None, MEMORY)
+            .map_err(SuiteError::from)?
+            .0
     };
     if outcome.steps.is_empty() {
         return Err(Failure::not_reached(format!(

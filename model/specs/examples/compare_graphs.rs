@@ -48,7 +48,7 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
             tell(who, difference);
         }
     }
-    let run = mirror.run(1)?;
+    let run = mirror.run(&mirrors::Effort::default())?;
     println!("equal: {equal}; stateright: {run:?}");
     if let Some(found) = mirror.counterexample()? {
         println!(

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use super::frontier::{self, Budget, FrontierError};
 use super::visit::visit;
 use super::walks::{self, Walked};
 use super::{cpu, explorer};
@@ -84,13 +85,44 @@ pub struct Run {
     pub violated: bool,
 }
 
+/// What a search may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effort {
+    /// Threads.
+    pub threads: usize,
+    /// Memory for the states of the level that is visited and of the next, in bytes. Those that
+    /// exceed it are kept in temporary files.
+    pub memory: u64,
+}
+
+impl Default for Effort {
+    /// One thread, and [`frontier::MEMORY`].
+    fn default() -> Self {
+        Self {
+            threads: 1,
+            memory: frontier::MEMORY,
+        }
+    }
+}
+
+/// Why a search has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The model needs more room than the mirror has.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The states of two levels need more room than there is.
+    #[error(transparent)]
+    Frontier(#[from] FrontierError),
+}
+
 /// A mirror with its types erased.
 pub trait AnyMirror: Send + Sync {
     /// Checks the invariants in all states, breadth first, until one is violated.
     ///
     /// # Errors
-    /// The model needs more room than the mirror has.
-    fn run(&self, threads: usize) -> Result<Run, ConfigError>;
+    /// The model needs more room than the mirror has, or the search more room than it finds.
+    fn run(&self, effort: &Effort) -> Result<Run, RunError>;
     /// Checks the invariants on random walks, until one is violated.
     ///
     /// # Errors
@@ -145,9 +177,10 @@ impl<M: Mirror> AnyMirror for Typed<M> {
         self.within(|mirror| walks::walk(mirror, walks))
     }
 
-    fn run(&self, threads: usize) -> Result<Run, ConfigError> {
+    fn run(&self, effort: &Effort) -> Result<Run, RunError> {
         let (clock, processor) = (std::time::Instant::now(), cpu::own());
-        let visited = self.within(|mirror| visit(mirror, threads))?;
+        let budget = Budget::new(effort.memory);
+        let visited = self.within(|mirror| visit(mirror, effort.threads, &budget))??;
         Ok(Run {
             distinct: visited.distinct,
             depth: visited.depth,
@@ -234,12 +267,12 @@ fn typed<M: Mirror>(config: &Config) -> Result<Box<dyn AnyMirror>, ConfigError> 
 ///
 /// ```
 /// use treering_specs::Config;
-/// use treering_specs::check::mirrors::open;
+/// use treering_specs::check::mirrors::{Effort, open};
 ///
 /// let specs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../specs");
 /// let path = format!("{specs}/overflow/MCOverflow_freed-at-once.cfg");
 /// let config = Config::read(path.as_ref()).unwrap();
-/// let run = open("Overflow", &config).unwrap().run(1).unwrap();
+/// let run = open("Overflow", &config).unwrap().run(&Effort::default()).unwrap();
 /// assert!(run.violated, "{}", config.title);
 /// ```
 ///

@@ -8,6 +8,7 @@ pub mod configs;
 mod coverage;
 pub mod cpu;
 mod explorer;
+pub mod frontier;
 pub mod lanes;
 pub mod manifest;
 pub mod mirrors;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::configs::{BoundedModel, Lane};
-use super::mirrors::{self, AnyMirror};
+use super::mirrors::{self, AnyMirror, Effort, RunError};
 use super::output::{self, Findings};
 use super::scratch::Scratch;
 use super::tools::Tlc;
@@ -321,11 +321,13 @@ fn absolute(path: &Path) -> PathBuf {
 /// property, finds a shortest counterexample.
 ///
 /// # Errors
-/// The configuration does not fit the mirror.
+/// The configuration does not fit the mirror, or the states of two levels do not fit into `memory`
+/// bytes and cannot be kept in files.
 pub fn mirror(
     model: &BoundedModel,
     walks: Option<u64>,
-) -> Result<(Outcome, Box<dyn AnyMirror>), crate::ConfigError> {
+    memory: u64,
+) -> Result<(Outcome, Box<dyn AnyMirror>), RunError> {
     let mirror = mirrors::open(&model.spec, &model.config)?;
     let mut findings = Findings::default();
     let mut time = Time {
@@ -348,7 +350,8 @@ pub fn mirror(
     let searched = model.must_violate().is_some() || {
         let large = model.lane == Lane::Large;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let run = mirror.run(if large { cores } else { 1 })?;
+        let threads = if large { cores } else { 1 };
+        let run = mirror.run(&Effort { threads, memory })?;
         findings.distinct = Some(run.distinct);
         findings.depth = Some(run.depth);
         time = Time {

@@ -9,8 +9,9 @@ use serde::Serialize;
 
 use super::configs::{BoundedModel, Lane, SpecsError, discover};
 use super::coverage;
+use super::frontier::FrontierError;
 use super::manifest::{Manifest, ManifestError};
-use super::mirrors::{self, AnyMirror, COMPOSED, SPECS};
+use super::mirrors::{self, AnyMirror, COMPOSED, RunError, SPECS};
 use super::run::{self, Checker, Extras, Outcome, Verdict};
 use super::scratch::Scratch;
 use super::tools::{self, Missing, Tlc};
@@ -34,6 +35,8 @@ pub struct Request {
     pub graphs: bool,
     /// Random walks of TLC and the mirror, instead of all states.
     pub walks: Option<u64>,
+    /// Memory of a mirror for states that are not visited yet, in bytes.
+    pub memory: u64,
     /// Whether to record the results in the manifest.
     pub record: bool,
 }
@@ -92,6 +95,9 @@ pub enum SuiteError {
     /// A configuration does not fit its mirror.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The states of a model do not fit into memory, and cannot be kept in files.
+    #[error(transparent)]
+    Frontier(#[from] FrontierError),
     /// The manifest cannot be used.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
@@ -112,6 +118,15 @@ pub enum SuiteError {
         /// The cause.
         source: std::io::Error,
     },
+}
+
+impl From<RunError> for SuiteError {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Config(error) => error.into(),
+            RunError::Frontier(error) => error.into(),
+        }
+    }
 }
 
 struct Tools {
@@ -169,7 +184,7 @@ pub fn check(request: &Request, say: &Say<'_>) -> Result<Report, SuiteError> {
     };
     if request.checkers.contains(&Checker::Mirror) {
         for model in models.iter().filter(|m| run::mirror_applies(m)) {
-            let (outcome, mirror) = run::mirror(model, request.walks)?;
+            let (outcome, mirror) = run::mirror(model, request.walks, request.memory)?;
             say(Step::Checked(&outcome));
             say(Step::Line(&told(&outcome)));
             report.outcomes.push(outcome);

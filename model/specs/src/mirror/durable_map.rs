@@ -20,7 +20,7 @@ const PENDING: Content = 0xff;
 const NOBODY: u8 = 0xff;
 
 /// A client's outstanding call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, bitcode::Encode, bitcode::Decode)]
 pub enum Call {
     /// No call is outstanding. The last one, if any, returned, or a crash ended it.
     Idle,
@@ -52,7 +52,7 @@ pub enum Call {
 }
 
 /// A write that a crash may undo.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, bitcode::Encode, bitcode::Decode)]
 pub struct Entry {
     by: u8,
     key: u8,
@@ -66,7 +66,9 @@ const NO_ENTRY: Entry = Entry {
 };
 
 /// The phase of the store's life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr, bitcode::Encode, bitcode::Decode,
+)]
 #[strum(serialize_all = "lowercase")]
 pub enum Phase {
     /// The store serves clients.
@@ -80,7 +82,7 @@ pub enum Phase {
 }
 
 /// The variables of the module.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, bitcode::Encode, bitcode::Decode)]
 pub struct State {
     base: [Content; KEYS],
     // invariant: entries from `tail_len` on are NO_ENTRY, so that equal states are equal bytes.

@@ -38,13 +38,16 @@ use std::hash::Hash;
 use std::ops::{BitOr, Shl};
 use std::str::FromStr;
 
+use bitcode::{DecodeOwned, Encode};
 use stateright::{Model, Property};
 
 use crate::{Config, ConfigError, Value};
 
 /// The phase of a store whose recovery begins in the step that ends the life before. Of recovery it
 /// says how that life ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode, strum::IntoStaticStr,
+)]
 #[strum(serialize_all = "lowercase")]
 pub enum Phase {
     /// The store serves clients.
@@ -89,7 +92,7 @@ pub(crate) enum Discards {
 /// ```
 pub trait Mirror:
     Model<
-        State: Clone + Debug + Eq + Hash + Send + Sync + 'static,
+        State: Clone + Debug + Eq + Hash + Encode + DecodeOwned + Send + Sync + 'static,
         Action: Clone + Debug + PartialEq + Send + Sync + 'static,
     > + Clone
     + Send

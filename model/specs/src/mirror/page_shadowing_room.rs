@@ -26,7 +26,7 @@ pub(crate) const VERSIONS: usize = 8;
 /// others            one value
 /// log block         LSN, the base's LSN, the segments that differ, their values
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Block(u32);
 
 impl Block {

@@ -27,7 +27,7 @@ pub(crate) const VERSIONS: usize = 5;
 pub(crate) const BUFFER: usize = PLACES * PER_BLOCK;
 
 /// A log record: key and value. Never 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Record(u8);
 
 impl Record {

@@ -6,7 +6,7 @@ mod expected;
 use std::path::PathBuf;
 use std::thread;
 
-use treering_specs::check::mirrors;
+use treering_specs::check::mirrors::{self, Effort, RunError};
 use treering_specs::{Config, ConfigError, Value};
 
 use expected::ALL;
@@ -84,10 +84,23 @@ fn correct_models_violate_nothing() {
         for (model, states) in expected.holds {
             let config = expected.config(model).unwrap();
             let run = mirrors::open(expected.spec, &config).unwrap();
-            let run = run.run(1).unwrap();
+            let run = run.run(&Effort::default()).unwrap();
             assert!(!run.violated, "{} {model}", expected.spec);
             assert_eq!(run.distinct, *states, "{} {model}", expected.spec);
         }
+    });
+}
+
+#[test]
+fn states_that_are_kept_in_files_are_the_same_states() {
+    check_all(|expected| {
+        let (model, states) = expected.holds[0];
+        let config = expected.config(model).unwrap();
+        let mirror = mirrors::open(expected.spec, &config).unwrap();
+        let run = |memory| mirror.run(&Effort { threads: 1, memory }).unwrap();
+        let (in_memory, in_files) = (run(Effort::default().memory), run(0));
+        assert_eq!(in_files.distinct, states, "{} {model}", expected.spec);
+        assert_eq!(in_files.depth, in_memory.depth, "{} {model}", expected.spec);
     });
 }
 
@@ -114,8 +127,16 @@ fn a_model_that_needs_more_room_than_its_mirror_has_is_refused_while_it_runs() {
         assert!(error.contains("8 versions of a block"), "{error}");
     };
     // A thread of its own does not make it a panic either.
-    refused(mirror.run(1).err());
-    refused(mirror.run(3).err());
+    for threads in [1, 3] {
+        let effort = Effort {
+            threads,
+            ..Effort::default()
+        };
+        let Some(RunError::Config(error)) = mirror.run(&effort).err() else {
+            panic!("expected an error of the configuration");
+        };
+        refused(Some(error));
+    }
     refused(mirror.graph().err());
     refused(mirror.labels().err());
     refused(mirror.counterexample().err());

@@ -5,7 +5,9 @@ use std::hash::{Hash, Hasher};
 pub(super) use super::room::{ABSENT, CLASSES, CLIENTS, NONE, PAGES, PENDING, Set, UNITS};
 
 /// `States` of a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr, bitcode::Encode, bitcode::Decode,
+)]
 #[strum(serialize_all = "lowercase")]
 pub enum Life {
     /// No block begins here.
@@ -23,7 +25,7 @@ pub enum Life {
 }
 
 /// A block's header and contents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, bitcode::Encode, bitcode::Decode)]
 pub struct Block {
     /// `state` of the spec.
     pub life: Life,
@@ -73,7 +75,7 @@ impl Block {
 }
 
 /// An entry of the mapping table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, bitcode::Encode, bitcode::Decode)]
 pub struct Word {
     /// The offset of the mini-page.
     pub at: u8,
@@ -95,7 +97,7 @@ impl Word {
 }
 
 /// A client\'s outstanding call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, bitcode::Encode, bitcode::Decode)]
 pub enum Call {
     /// No call is outstanding.
     None,
@@ -118,7 +120,9 @@ pub enum Call {
 }
 
 /// `Phases`: what a thread is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr, bitcode::Encode, bitcode::Decode,
+)]
 #[strum(serialize_all = "lowercase")]
 #[allow(missing_docs)] // The spec draws how they follow each other.
 pub enum Phase {
@@ -141,7 +145,7 @@ pub enum Phase {
 }
 
 /// The pointers and sizes that a thread holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, bitcode::Encode, bitcode::Decode)]
 pub struct Work {
     /// The offset in the mapping table when the page was locked.
     pub old: u8,
@@ -167,7 +171,7 @@ impl Work {
 }
 
 /// A client and its thread: `call`, `phase` and `work` of the spec.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, bitcode::Encode, bitcode::Decode)]
 pub struct Thread {
     /// The client's call.
     pub call: Call,
@@ -220,7 +224,7 @@ impl Thread {
 
 /// The variables of the modules. Entries that a configuration does not use keep their initial
 /// value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, bitcode::Encode, bitcode::Decode)]
 pub struct State {
     /// The oldest address in use.
     pub head: u8,

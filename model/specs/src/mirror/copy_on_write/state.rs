@@ -14,7 +14,18 @@ pub(super) const PENDING: N = N::MAX;
 pub(super) const NO_SLOT: u8 = 0;
 
 /// What a record does to its page.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    bitcode::Encode,
+    bitcode::Decode,
+    strum::IntoStaticStr,
+)]
 #[strum(serialize_all = "lowercase")]
 pub enum Kind {
     /// Makes it.
@@ -27,7 +38,7 @@ pub enum Kind {
 }
 
 /// A record of the log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Record {
     pub(super) kind: Kind,
     pub(super) page: u8,
@@ -35,14 +46,14 @@ pub struct Record {
 }
 
 /// The content of a page. The default is `Gone`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Content {
     pub(super) value: N,
     pub(super) lsn: N,
 }
 
 /// What is in a slot.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub enum InSlot {
     /// Never written, or trimmed.
     #[default]
@@ -79,7 +90,7 @@ impl InSlot {
 }
 
 /// A superblock. The default is `Unreadable`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Super {
     pub(super) number: N,
     pub(super) redo: N,
@@ -91,7 +102,7 @@ pub struct Super {
 pub(super) type Entries = [u8; PAGES];
 
 /// A client's outstanding call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub enum Call {
     /// No call is outstanding.
     Idle,
@@ -125,7 +136,7 @@ impl Call {
 }
 
 /// The write of a page or of the table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub enum Writing {
     /// None.
     Quiet,
@@ -141,7 +152,9 @@ pub enum Writing {
 }
 
 /// A checkpoint's step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode, strum::IntoStaticStr,
+)]
 #[strum(serialize_all = "lowercase")]
 pub enum Step {
     /// There is no checkpoint.
@@ -157,7 +170,7 @@ pub enum Step {
 }
 
 /// A checkpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Checkpoint {
     pub(super) at: Step,
     pub(super) begin: N,
@@ -175,7 +188,9 @@ impl Checkpoint {
 }
 
 /// The phase of the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode, strum::IntoStaticStr,
+)]
 #[strum(serialize_all = "lowercase")]
 pub enum Phase {
     /// The store serves clients.
@@ -193,7 +208,7 @@ pub(super) type Tables = [Versions<Entries, VERSIONS>; BLOCKS];
 pub(super) type Supers = [Versions<Super, VERSIONS>; 2];
 
 /// All variables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct State {
     pub(super) each: bool,
     pub(super) call: [Call; CLIENTS],

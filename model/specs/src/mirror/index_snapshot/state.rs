@@ -34,7 +34,7 @@ pub(super) fn has(set: Set, member: u8) -> bool {
 }
 
 /// A leaf page. The default is `Gone`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Leaf {
     pub(super) lower: u8,
     pub(super) upper: u8,
@@ -77,7 +77,18 @@ pub(super) fn before(map: &Map, k: u8) -> Map {
 }
 
 /// The kind of a record.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    bitcode::Encode,
+    bitcode::Decode,
+    strum::IntoStaticStr,
+)]
 #[strum(serialize_all = "lowercase")]
 pub enum Kind {
     /// A put or delete.
@@ -90,7 +101,7 @@ pub enum Kind {
 }
 
 /// A record of the log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Record {
     pub(super) is: Kind,
     pub(super) page: u8,
@@ -126,7 +137,7 @@ impl Record {
 }
 
 /// An entry of a chunk.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Entry {
     pub(super) fence: u8,
     pub(super) page: u8,
@@ -134,7 +145,7 @@ pub struct Entry {
 }
 
 /// The entries of a chunk or of a whole snapshot. Unused ones are default.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Entries([Entry; KEYS]);
 
 impl Entries {
@@ -161,7 +172,7 @@ impl Entries {
 }
 
 /// What is in a slot.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub enum InSlot {
     /// Never written, or trimmed.
     #[default]
@@ -180,7 +191,7 @@ pub enum InSlot {
 }
 
 /// A superblock.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Super {
     pub(super) number: N,
     pub(super) redo: N,
@@ -218,7 +229,7 @@ impl Chain {
 }
 
 /// A client's outstanding call. `page` is where a descent has led.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub enum Call {
     /// None.
     #[default]
@@ -273,7 +284,18 @@ impl Call {
 }
 
 /// The progress of a split or merge.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    bitcode::Encode,
+    bitcode::Decode,
+    strum::IntoStaticStr,
+)]
 #[strum(serialize_all = "lowercase")]
 pub enum Stage {
     /// There is none.
@@ -286,7 +308,7 @@ pub enum Stage {
 }
 
 /// A split or merge. The record at `lsn` says which.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Change {
     pub(super) at: Stage,
     pub(super) page: u8,
@@ -295,7 +317,18 @@ pub struct Change {
 }
 
 /// A checkpoint's step.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    bitcode::Encode,
+    bitcode::Decode,
+    strum::IntoStaticStr,
+)]
 #[strum(serialize_all = "lowercase")]
 pub enum Step {
     /// There is no checkpoint.
@@ -314,7 +347,7 @@ pub enum Step {
 }
 
 /// A checkpoint.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Checkpoint {
     pub(super) at: Step,
     pub(super) begin: N,
@@ -329,7 +362,9 @@ pub struct Checkpoint {
 }
 
 /// The phase of the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode, strum::IntoStaticStr,
+)]
 #[strum(serialize_all = "lowercase")]
 pub enum Phase {
     /// The store serves clients.
@@ -346,7 +381,7 @@ pub enum Phase {
 pub(super) type Place = Versions<InSlot, VERSIONS>;
 
 /// All variables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct State {
     pub(super) call: [Call; CLIENTS],
     pub(super) log: [Record; LOG],

@@ -58,7 +58,7 @@ pub(super) fn one(i: usize) -> Set {
 }
 
 /// A leaf and its separator.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Child {
     /// The leaf.
     pub leaf: u8,
@@ -67,7 +67,7 @@ pub struct Child {
 }
 
 /// The inner nodes: leaves in key order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Inner {
     // invariant: entries from `len` on are default.
     all: [Child; LEAVES],

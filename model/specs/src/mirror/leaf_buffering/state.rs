@@ -15,7 +15,7 @@ pub(super) const RECOVERER: usize = CLIENTS;
 pub(super) const CLEANER: usize = CLIENTS;
 
 /// A client's outstanding call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub enum Call {
     /// No call is outstanding.
     Idle,
@@ -38,7 +38,9 @@ pub enum Call {
 }
 
 /// The progress of a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode, strum::IntoStaticStr,
+)]
 #[strum(serialize_all = "lowercase")]
 pub enum WriteAt {
     /// The write waits for the latch of its leaf.
@@ -50,7 +52,7 @@ pub enum WriteAt {
 }
 
 /// A slot of a buffer node.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Slot {
     pub(super) key: u8,
     pub(super) value: N,
@@ -58,7 +60,7 @@ pub struct Slot {
 }
 
 /// A buffer node.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Buffer {
     pub(super) slots: [Slot; BATCH],
     /// How many of the slots are not in the leaf yet.
@@ -73,7 +75,7 @@ impl Buffer {
 }
 
 /// Some keys, each with a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Batch {
     pub(super) keys: Set,
     // invariant: 0 for a key that is not in the batch.
@@ -114,7 +116,18 @@ impl Batch {
 }
 
 /// The progress of a writer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    bitcode::Encode,
+    bitcode::Decode,
+    strum::IntoStaticStr,
+)]
 #[strum(serialize_all = "lowercase")]
 #[allow(missing_docs)]
 pub enum At {
@@ -135,7 +148,7 @@ pub enum At {
 }
 
 /// The work of a writer under its latches.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Job {
     pub(super) at: At,
     pub(super) leaf: u8,
@@ -147,7 +160,7 @@ pub struct Job {
 }
 
 /// Where a log ends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct LogEnd {
     pub(super) chunk: u8,
     pub(super) used: u8,
@@ -155,7 +168,18 @@ pub struct LogEnd {
 }
 
 /// The progress of log cleaning.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    bitcode::Encode,
+    bitcode::Decode,
+    strum::IntoStaticStr,
+)]
 #[strum(serialize_all = "lowercase")]
 pub enum CleaningAt {
     /// No cleaning is in progress.
@@ -168,7 +192,7 @@ pub enum CleaningAt {
 }
 
 /// Log cleaning.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Cleaning {
     pub(super) at: CleaningAt,
     pub(super) todo: Set,
@@ -176,7 +200,9 @@ pub struct Cleaning {
 }
 
 /// Whether the power is on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode, strum::IntoStaticStr,
+)]
 #[strum(serialize_all = "lowercase")]
 pub enum Phase {
     /// The store is open.
@@ -190,7 +216,7 @@ pub enum Phase {
 }
 
 /// The variables of the module.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct State {
     pub(super) call: [Call; CLIENTS],
     pub(super) asked: N,

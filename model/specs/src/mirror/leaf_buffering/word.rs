@@ -5,7 +5,19 @@
 use super::room::{Bits, N, Set};
 
 /// A point in time: the epoch first, then the tick.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    bitcode::Encode,
+    bitcode::Decode,
+)]
 pub struct Time {
     /// The epoch.
     pub epoch: N,
@@ -14,7 +26,7 @@ pub struct Time {
 }
 
 /// A key and its value. Key 0 means nothing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Kv {
     /// The key, from 1.
     pub key: u8,
@@ -31,7 +43,7 @@ pub struct Kv {
 /// slot, kv      a key and its value
 /// time          a time, and the key and value that its checksum vouches for
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Word(Bits);
 
 impl Word {

@@ -19,7 +19,7 @@ pub(super) const PENDING: Content = V::MAX;
 pub(super) const CUT: Content = V::MAX - 1;
 
 /// The records of a page: the value of each key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub(super) struct Map(pub(super) [Content; KEYS]);
 
 impl Default for Map {
@@ -43,7 +43,18 @@ impl DerefMut for Map {
 }
 
 /// The layout of a page, or that there is none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    bitcode::Encode,
+    bitcode::Decode,
+    strum::IntoStaticStr,
+)]
 #[strum(serialize_all = "lowercase")]
 pub enum Layout {
     /// The page has never been there.
@@ -69,7 +80,7 @@ impl Layout {
 }
 
 /// A leaf page. The default is `Gone`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Leaf {
     pub(super) layout: Layout,
     pub(super) lower: N,
@@ -114,7 +125,18 @@ pub(super) fn count(map: &Map) -> usize {
 }
 
 /// What a log record changes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    bitcode::Encode,
+    bitcode::Decode,
+    strum::IntoStaticStr,
+)]
 #[strum(serialize_all = "lowercase")]
 pub enum Is {
     /// A put or delete.
@@ -129,7 +151,7 @@ pub enum Is {
 }
 
 /// A record of the log (`Entry`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Record {
     pub(super) is: Is,
     pub(super) page: u8,
@@ -162,7 +184,7 @@ impl Record {
 }
 
 /// A client's outstanding call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub enum Call {
     /// No call is outstanding.
     Idle,
@@ -185,7 +207,7 @@ pub enum Call {
 }
 
 /// The phase of the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub enum Phase {
     /// It serves clients, or recovers.
     Goes(Ended),
@@ -197,7 +219,7 @@ pub enum Phase {
 pub(super) const UP: Phase = Phase::Goes(Ended::Up);
 
 /// All variables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct State {
     pub(super) call: [Call; CLIENTS],
     pub(super) asked: N,

@@ -37,7 +37,7 @@ pub enum Kind {
 }
 
 /// A record of a mini-page: kind in the low three bits, then the reference bit, then the value.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bitcode::Encode, bitcode::Decode)]
 pub struct Record(Packed);
 
 const HOT: Packed = 1 << 3;
@@ -142,7 +142,7 @@ impl Record {
 pub type Records = [Record; KEYS];
 
 /// A mini-page. If its size is 0, there is none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bitcode::Encode, bitcode::Decode)]
 pub struct Mini {
     /// The number of records that it has room for.
     pub size: u8,
@@ -202,7 +202,7 @@ fn count(rec: &Records) -> u8 {
 }
 
 /// A leaf page and its mini-page, with the fences and the lock that they share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, bitcode::Encode, bitcode::Decode)]
 pub struct Page {
     /// The first key that may lie in this page. 0 for an unused page.
     pub low: u8,

@@ -13,7 +13,7 @@ pub(super) const ROWS: usize = 2 * KEYS;
 pub(super) const NO_PAGE: u8 = 0;
 
 /// The rows that a scan has returned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, bitcode::Encode, bitcode::Decode)]
 pub struct Rows {
     // invariant: entries from `len` on are no row, so that equal rows are equal arrays.
     rows: [Row; ROWS],
@@ -39,7 +39,7 @@ impl Rows {
 }
 
 /// A client's outstanding call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, bitcode::Encode, bitcode::Decode)]
 pub enum Call {
     /// No call is outstanding.
     Idle,
@@ -78,7 +78,9 @@ impl Call {
 }
 
 /// A client's progress: the strings of `Steps`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr, bitcode::Encode, bitcode::Decode,
+)]
 #[strum(serialize_all = "lowercase")]
 #[allow(missing_docs)]
 #[repr(u8)]
@@ -106,7 +108,7 @@ pub enum Step {
 }
 
 /// A client: `call`, `step`, `at` and `right`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, bitcode::Encode, bitcode::Decode)]
 pub struct Client {
     pub(super) call: Call,
     pub(super) step: Step,
@@ -132,7 +134,7 @@ impl Hash for Client {
 }
 
 /// The variables of the module.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct State {
     pub(super) page: [Page; PAGES],
     pub(super) client: [Client; CLIENTS],

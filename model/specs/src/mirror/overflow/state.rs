@@ -13,7 +13,7 @@ pub(super) const ABSENT: Content = 0;
 pub(super) const PENDING: Content = N::MAX;
 
 /// Where a long value lies. The default is `Nowhere`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Pointer {
     pub(super) name: N,
     /// The blocks of the value. 0 marks the end.
@@ -47,7 +47,7 @@ pub(super) fn bit(block: u8) -> Set {
 }
 
 /// A leaf's entry for its key. The default is `Empty`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Entry {
     pub(super) value: Content,
     pub(super) at: Pointer,
@@ -62,7 +62,7 @@ impl Entry {
 }
 
 /// A block. The default is `NoPart`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Block {
     pub(super) name: N,
     pub(super) part: u8,
@@ -70,28 +70,30 @@ pub struct Block {
 }
 
 /// A leaf, and the LSN of its last change.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Leaf {
     pub(super) entry: Entry,
     pub(super) lsn: N,
 }
 
 /// A record of the log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Record {
     pub(super) key: u8,
     pub(super) entry: Entry,
 }
 
 /// A pointer that the record at `lsn` replaced in its leaf. 0 means none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Retired {
     pub(super) lsn: N,
     pub(super) at: Pointer,
 }
 
 /// The progress of a get.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode, strum::IntoStaticStr,
+)]
 #[strum(serialize_all = "lowercase")]
 pub enum Reading {
     /// The call was made, and has had no effect yet.
@@ -107,7 +109,9 @@ pub enum Reading {
 }
 
 /// The progress of a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode, strum::IntoStaticStr,
+)]
 #[strum(serialize_all = "lowercase")]
 pub enum Writing {
     /// The call was made, and has had no effect yet.
@@ -119,7 +123,7 @@ pub enum Writing {
 }
 
 /// A client's outstanding call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub enum Call {
     /// No call is outstanding. The last one, if any, returned, or a crash ended it.
     Idle,
@@ -154,7 +158,9 @@ pub enum Call {
 }
 
 /// The phase of the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode, strum::IntoStaticStr,
+)]
 #[strum(serialize_all = "lowercase")]
 pub enum Phase {
     /// The store serves clients.
@@ -166,7 +172,7 @@ pub enum Phase {
 }
 
 /// All variables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct State {
     pub(super) call: [Call; CLIENTS],
     pub(super) asked: N,

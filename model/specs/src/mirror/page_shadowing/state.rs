@@ -59,14 +59,14 @@ impl Block {
 }
 
 /// A page's content, and the LSN of its last change (0 if it was never written).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Image {
     pub(super) lsn: N,
     pub(super) values: Values,
 }
 
 /// A page in memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Page {
     pub(super) image: Image,
     /// The segments that differ from the base image.
@@ -91,7 +91,9 @@ impl Page {
 }
 
 /// The state of the valid slot's image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode, strum::IntoStaticStr,
+)]
 #[strum(serialize_all = "lowercase")]
 pub enum Is {
     /// Not read yet.
@@ -105,7 +107,7 @@ pub enum Is {
 }
 
 /// What is known of a page's slots.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Known {
     /// The valid slot.
     pub slot: u8,
@@ -124,7 +126,7 @@ impl Known {
 }
 
 /// A client's outstanding call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub enum Call {
     /// No call is outstanding. The last one, if any, returned, or a crash ended it.
     Idle,
@@ -149,7 +151,7 @@ pub enum Call {
 }
 
 /// A log record.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Record {
     pub(super) key: u8,
     pub(super) value: Content,
@@ -168,7 +170,7 @@ pub(super) fn segment_of(key: u8) -> usize {
 }
 
 /// The variables of the module.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct State {
     pub(super) call: [Call; CLIENTS],
     // invariant: entries from `log_len` on are default.

@@ -52,14 +52,14 @@ pub enum Becomes {
 }
 
 /// A checkpoint in progress.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Taken {
     redo_start: N,
     versions: [N; PAGES],
 }
 
 /// The variables of the module. Sets contain pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct State {
     shadow: Shadow,
     version: [N; PAGES],

@@ -4,7 +4,19 @@
 pub(super) type N = u32;
 
 /// A unit of a record. Parts count from 1; the default is `Empty`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    bitcode::Encode,
+    bitcode::Decode,
+)]
 pub struct Unit {
     pub(super) record: N,
     pub(super) len: N,
@@ -17,7 +29,9 @@ pub(super) fn units_of(record: N, len: N) -> impl Iterator<Item = Unit> {
 }
 
 /// A block, with its header. The default is `NoBlock`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, bitcode::Encode, bitcode::Decode,
+)]
 pub struct Block {
     pub(super) epoch: N,
     pub(super) index: N,
@@ -31,21 +45,21 @@ pub struct Block {
 
 /// What is at a place: the first sector, which stands for the block that it was written with, and
 /// the other sectors.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Content {
     pub(super) head: Block,
     pub(super) rest: Vec<Unit>,
 }
 
 /// A record that was read, with its LSN.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Entry {
     pub(super) record: N,
     pub(super) lsn: N,
 }
 
 /// The superblock: the newest epoch, where redo begins, and in which epoch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Super {
     pub(super) epoch: N,
     pub(super) redo: N,

@@ -4,7 +4,7 @@ use std::hash::Hash;
 use std::ops::{Deref, DerefMut};
 
 /// At most `ROOM` items. Unused items are default, so that equal rows are equal bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Row<T, const ROOM: usize> {
     // invariant: items from `len` on are default.
     all: [T; ROOM],

@@ -14,7 +14,9 @@ use crate::mirror::Phase;
 pub(super) const PENDING: Content = N::MAX;
 
 /// The progress of a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode, strum::IntoStaticStr,
+)]
 #[strum(serialize_all = "lowercase")]
 pub enum Step {
     /// The call was made, and has had no effect yet.
@@ -28,7 +30,7 @@ pub enum Step {
 }
 
 /// A client's outstanding call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub enum Call {
     /// No call is outstanding.
     Idle,
@@ -53,7 +55,7 @@ pub enum Call {
 }
 
 /// A pair in a buffer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Buffered {
     pub(super) key: u8,
     pub(super) value: Content,
@@ -62,7 +64,7 @@ pub struct Buffered {
 }
 
 /// The holder of a node's exclusive lock.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub enum Lock {
     /// Nobody.
     #[default]
@@ -74,7 +76,18 @@ pub enum Lock {
 }
 
 /// The progress of a flush with its first leaf.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    bitcode::Encode,
+    bitcode::Decode,
+    strum::IntoStaticStr,
+)]
 #[strum(serialize_all = "lowercase")]
 pub enum At {
     /// The flush has not started on the leaf.
@@ -95,7 +108,7 @@ pub enum At {
 }
 
 /// An inner node of the last level.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Node {
     pub(super) index: Index,
     pub(super) buffer: Row<Buffered, KEYS>,
@@ -141,7 +154,7 @@ impl Node {
 }
 
 /// The known state of a log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Version {
     pub(super) version: N,
     /// The partition that it belongs to.
@@ -151,7 +164,7 @@ pub struct Version {
 }
 
 /// The variables of the module.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct State {
     pub(super) call: [Call; CLIENTS],
     pub(super) nodes: Row<Node, LEAVES>,

@@ -19,14 +19,14 @@ pub(super) const NO_LEAF: u8 = 0;
 pub(super) type Word<T> = Versions<T, VERSIONS>;
 
 /// A key and its value. Key 0 means no pair.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Pair {
     pub(super) key: u8,
     pub(super) value: Content,
 }
 
 /// The word that makes a flush valid.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Header {
     pub(super) bits: Set,
     pub(super) use_n: u8,
@@ -34,7 +34,7 @@ pub struct Header {
 }
 
 /// A leaf as a load sees it: one value of each word. The default is `Blank(0, NoLeaf)`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Leaf {
     pub(super) header: Header,
     pub(super) low: u8,
@@ -43,7 +43,7 @@ pub struct Leaf {
 }
 
 /// A leaf in memory: all values of each word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct LeafWords {
     pub(super) header: Word<Header>,
     pub(super) low: Word<u8>,
@@ -53,21 +53,21 @@ pub struct LeafWords {
 
 /// The second word of a log entry: its number, and the pair that the checksum vouches for. Number 0
 /// means that it was never written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Meta {
     pub(super) number: N,
     pub(super) sum: Pair,
 }
 
 /// A log entry as a load sees it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Entry {
     pub(super) pair: Pair,
     pub(super) meta: Meta,
 }
 
 /// A log entry in memory: all values of each word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct EntryWords {
     pub(super) pair: Word<Pair>,
     pub(super) meta: Word<Meta>,
@@ -77,7 +77,7 @@ pub(super) type Leaves = [Leaf; LEAVES];
 pub(super) type Log = [[Entry; ENTRIES]; SPACES];
 
 /// An entry of an index: a leaf, and the smallest key that belongs to it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Fence {
     pub(super) low: u8,
     pub(super) leaf: u8,
@@ -86,7 +86,7 @@ pub struct Fence {
 pub(super) type Index = Row<Fence, LEAVES>;
 
 /// A set of log entries, by their number among all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Replayed([Set; REPLAYED]);
 
 impl Replayed {

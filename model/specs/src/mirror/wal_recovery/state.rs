@@ -14,7 +14,9 @@ pub(super) const ABSENT: Content = 0;
 pub(super) const PENDING: Content = N::MAX;
 
 /// The progress of a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode, strum::IntoStaticStr,
+)]
 #[strum(serialize_all = "lowercase")]
 pub enum At {
     /// The call was made, and has had no effect yet.
@@ -28,7 +30,7 @@ pub enum At {
 }
 
 /// A client's outstanding call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub enum Call {
     /// No call is outstanding. The last one, if any, returned, or a crash ended it.
     Idle,
@@ -58,7 +60,7 @@ pub enum Call {
 
 /// The versions of one place, oldest first. The first one is durable, and a read returns the last
 /// one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, bitcode::Encode, bitcode::Decode)]
 pub struct Versions<T, const ROOM: usize = VERSIONS> {
     // invariant: versions from `len` on are default.
     all: [T; ROOM],
@@ -105,7 +107,7 @@ impl<T: Copy + Default, const ROOM: usize> Versions<T, ROOM> {
 }
 
 /// A log block. Unused records are 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bitcode::Encode, bitcode::Decode)]
 pub struct Block {
     pub(super) epoch: N,
     pub(super) index: N,
@@ -126,7 +128,7 @@ impl Block {
 }
 
 /// A page: its value, and the LSN of its last change.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bitcode::Encode, bitcode::Decode)]
 pub struct Image {
     pub(super) value: Content,
     pub(super) lsn: N,
@@ -139,7 +141,7 @@ impl Hash for Image {
 }
 
 /// The superblock: an epoch, and the position in it where redo begins.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bitcode::Encode, bitcode::Decode)]
 pub struct Superblock {
     pub(super) epoch: N,
     pub(super) redo: N,
@@ -152,7 +154,9 @@ impl Hash for Superblock {
 }
 
 /// The last step that a checkpoint has taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode, strum::IntoStaticStr,
+)]
 #[strum(serialize_all = "lowercase")]
 pub enum Checkpoint {
     /// No checkpoint is in progress.
@@ -168,7 +172,9 @@ pub enum Checkpoint {
 }
 
 /// The phase of the store\'s life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode, strum::IntoStaticStr,
+)]
 #[strum(serialize_all = "lowercase")]
 pub enum Phase {
     /// The store serves clients.
@@ -192,7 +198,9 @@ impl Phase {
 }
 
 /// The error that the last crash revealed, if any.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode, strum::IntoStaticStr,
+)]
 #[strum(serialize_all = "lowercase")]
 pub enum Verdict {
     /// No error was revealed.
@@ -208,7 +216,7 @@ pub enum Verdict {
 }
 
 /// Places whose unflushed versions a failed flush forgot, as bit sets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Lost {
     pub(super) log: Set,
     pub(super) pages: Set,
@@ -216,7 +224,7 @@ pub struct Lost {
 }
 
 /// The variables that are single numbers or flags.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, bitcode::Encode, bitcode::Decode)]
 pub struct Scalars {
     pub(super) asked: N,
     pub(super) buffer_len: N,
@@ -264,7 +272,7 @@ impl Hash for Scalars {
 }
 
 /// The variables of the module.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct State {
     pub(super) call: [Call; CLIENTS],
     // invariant: records from `buffer_len` on are 0.

@@ -21,7 +21,7 @@ pub(crate) const ROTTEN: N = N::MAX - 1;
 pub(crate) const VERSIONS: usize = 16;
 
 /// A block. The default is a block of zeros.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Block {
     lsn: N,
     base: N,

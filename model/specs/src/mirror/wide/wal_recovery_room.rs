@@ -23,7 +23,7 @@ pub(crate) const VERSIONS: usize = 24;
 pub(crate) const BUFFER: usize = PLACES * PER_BLOCK;
 
 /// A log record: key and value.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Record {
     /// Counted from 1. 0 means no record.
     key: u8,

@@ -22,7 +22,7 @@ pub(super) const PENDING: Content = N::MAX;
 pub(super) type Map = [Content; KEYS];
 
 /// The new value of a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Change {
     pub(super) key: u8,
     pub(super) value: Content,
@@ -42,7 +42,7 @@ pub(super) fn place(key: u8) -> usize {
 }
 
 /// The kind of a record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub enum Kind {
     /// One change.
     Put,
@@ -58,7 +58,7 @@ pub enum Kind {
 }
 
 /// A record of the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Record {
     pub(super) kind: Kind,
     pub(super) epoch: N,
@@ -66,21 +66,23 @@ pub struct Record {
 }
 
 /// A leaf, and the LSN of its last change.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Leaf {
     pub(super) value: Content,
     pub(super) lsn: N,
 }
 
 /// Changes that take effect with the record at `lsn`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Effect {
     pub(super) lsn: N,
     pub(super) changes: Vec<Change>,
 }
 
 /// The progress of a get.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode, strum::IntoStaticStr,
+)]
 #[strum(serialize_all = "lowercase")]
 pub enum Reading {
     /// The call was made, and has had no effect yet.
@@ -92,7 +94,9 @@ pub enum Reading {
 }
 
 /// The progress of a write or batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode, strum::IntoStaticStr,
+)]
 #[strum(serialize_all = "lowercase")]
 pub enum Writing {
     /// The call was made, and has had no effect yet.
@@ -110,7 +114,7 @@ pub enum Writing {
 }
 
 /// A client's outstanding call.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub enum Call {
     /// No call is outstanding. The last one, if any, returned, or a crash ended it.
     Idle,
@@ -150,7 +154,7 @@ pub enum Call {
 }
 
 /// The client or recovery that has closed the gate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub enum Gate {
     /// The gate is open.
     Nobody,
@@ -161,7 +165,9 @@ pub enum Gate {
 }
 
 /// The progress of the open batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode, strum::IntoStaticStr,
+)]
 #[strum(serialize_all = "lowercase")]
 pub enum At {
     /// Recovery has not made its epoch durable yet.
@@ -181,7 +187,7 @@ pub enum At {
 }
 
 /// The open batch.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct Batch {
     pub(super) at: At,
     pub(super) changes: Vec<Change>,
@@ -197,7 +203,9 @@ impl Batch {
 }
 
 /// Whether the store is open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode, strum::IntoStaticStr,
+)]
 #[strum(serialize_all = "lowercase")]
 pub enum Phase {
     /// The store is open.
@@ -209,7 +217,7 @@ pub enum Phase {
 }
 
 /// All variables.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, bitcode::Encode, bitcode::Decode)]
 pub struct State {
     pub(super) call: [Call; CLIENTS],
     pub(super) asked: N,
