@@ -100,6 +100,13 @@ pub(super) enum Part<S> {
     },
 }
 
+/// The memory of plain states. What a state has on the heap is not counted, but taken as seven times
+/// the state itself, which is more than a state of `RedoLog` has there.
+fn plain_bytes<S>(states: &Vec<S>) -> usize {
+    let heap = if std::mem::needs_drop::<S>() { 8 } else { 1 };
+    states.capacity() * size_of::<S>() * heap
+}
+
 /// Where the bytes of a packed part are.
 pub(super) struct Stored {
     file: Arc<File>,
@@ -167,8 +174,7 @@ impl<'a> Packer<'a> {
         shelf: &Shelf,
     ) -> Result<Part<S>, FrontierError> {
         let budget = self.budget;
-        let plain = states.capacity() * size_of::<S>();
-        if budget.take(plain, budget.memory / 2) {
+        if budget.take(plain_bytes(&states), budget.memory / 2) {
             return Ok(Part::Plain(states));
         }
         let columns = self.columns.encode(&states);
@@ -192,7 +198,7 @@ impl<'a> Packer<'a> {
     ) -> Result<Vec<S>, FrontierError> {
         match part {
             Part::Plain(states) => {
-                self.budget.give_back(states.capacity() * size_of::<S>());
+                self.budget.give_back(plain_bytes(&states));
                 Ok(states)
             }
             Part::Packed { packed, columns } => {
