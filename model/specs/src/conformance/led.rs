@@ -173,7 +173,7 @@ impl<M: InTla> Notes<M> {
         self.claim_if(accepted, false, claim)
     }
 
-    /// As [`Notes::claim`], of an event that the last step stands for: what it claims should have
+    /// As `Notes::claim`, of an event that the last step stands for: what it claims should have
     /// been possible instead of that.
     pub(super) fn instead<T>(
         &self,
@@ -411,7 +411,7 @@ pub trait Leads {
         });
     }
 
-    /// See [`Notes::instead`].
+    /// See `Notes::instead`.
     fn instead<T>(
         &self,
         accepted: Result<T, String>,
@@ -420,7 +420,7 @@ pub trait Leads {
         self.led().2.instead(accepted, claim)
     }
 
-    /// See [`Notes::claim`].
+    /// See `Notes::claim`.
     fn claim<T>(
         &self,
         accepted: Result<T, String>,
