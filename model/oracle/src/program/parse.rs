@@ -125,8 +125,10 @@ struct Raw {
     op: Op,
 }
 
-const OPERATION: &str = "put, delete, write, get, scan, scan-back, sync, sync-last, pump, step, checkpoint, reopen, crash, cut-power, no-space, space, trims-are-hints, trims-are-done, or fail- \
-                         and write, log-write, page-write, extra-write, flush, read or trim";
+const OPERATION: &str = "put, delete, write, get, scan, scan-back, sync, sync-last, pump, step, \
+                         checkpoint, reopen, crash, cut-power, no-space, space, trims-are-hints, \
+                         trims-are-done, or fail- and write, log-write, page-write, extra-write, \
+                         flush, read or trim";
 
 fn operation(first: &str, line: &mut Line) -> Result<Raw, ProgramError> {
     let mut keys = Vec::new();
