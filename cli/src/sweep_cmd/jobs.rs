@@ -150,7 +150,7 @@ pub(super) fn list(folder: &Folder, kind: Kind, first: &Run) -> PathBuf {
 /// Predictions that share a process: those from the same statistics. Those of one store follow one
 /// another, so that most of its drives are in one process.
 fn predicted_together(plan: &Plan, runs: &[usize]) -> Vec<Vec<usize>> {
-    let mut firsts: BTreeMap<(Option<&str>, Option<&str>), usize> = BTreeMap::new();
+    let mut firsts: BTreeMap<(&str, Option<&str>), usize> = BTreeMap::new();
     let mut by_statistics: BTreeMap<&str, Vec<(usize, usize)>> = BTreeMap::new();
     let mut parts = Vec::new();
     for &at in runs {
@@ -163,7 +163,7 @@ fn predicted_together(plan: &Plan, runs: &[usize]) -> Vec<Vec<usize>> {
             .together
             .as_ref()
             .map(|together| together.store.as_str());
-        let first = *firsts.entry((Some(statistics), store)).or_insert(at);
+        let first = *firsts.entry((statistics, store)).or_insert(at);
         by_statistics
             .entry(statistics)
             .or_default()
