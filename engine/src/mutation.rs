@@ -291,6 +291,8 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("delta-at-once", "store_crash"),
     ("ping-pong-at-once", "store_crash"),
     ("leaves-leftovers", "lib"),
+    // Redo reads a page below a chunk of the snapshot, and the chunk is trimmed as its other slot.
+    ("redo-reads-below-snapshot", "hinted_trims"),
     // The log block of the valid image is trimmed with the other slot.
     ("trims-live-log", "store_crash"),
     // Finding 3: a log block is applied to whatever image is there.

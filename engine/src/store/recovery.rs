@@ -139,9 +139,10 @@ pub(crate) struct Redo<'a> {
     /// The buffer that the ranges in `gathered` point into.
     bytes: Vec<u8>,
     /// Slots of the snapshot that recovery started from. In a store with fixed places, a page with
-    /// the number of such a slot is dead by the end of the log. It must not be written: another
-    /// crash needs the snapshot chunk in its place until the next superblock.
-    snapshot: &'a [Slot],
+    /// the number of such a slot is dead by the end of the log. It must not be written, nor read:
+    /// another crash needs the snapshot chunk in its place until the next superblock, and a shadowed
+    /// page whose old image is still in the other half would have that chunk trimmed.
+    snapshot: BTreeSet<u64>,
     /// What the first pass over the log found about long values.
     seen: &'a Seen<'a>,
     /// Pages whose image is missing or belongs to another page, with the error.
@@ -164,10 +165,10 @@ impl<'a> Redo<'a> {
         Redo {
             pager,
             index,
+            snapshot: snapshot.iter().map(|slot| slot.0).collect(),
             seen,
             gathered: Vec::new(),
             bytes: Vec::new(),
-            snapshot,
             lost: BTreeMap::new(),
             sparse: BTreeSet::new(),
             pending,
@@ -326,9 +327,19 @@ impl<'a> Redo<'a> {
         Ok(())
     }
 
+    /// Whether a chunk of the snapshot is in the place of this page.
+    fn is_below_snapshot(&self, page: PageId) -> bool {
+        let fixed = self.pager.layout.store.table().is_none();
+        fixed && self.snapshot.contains(&page.0)
+    }
+
     /// Latches the page. Returns `None` if it is lost.
     fn latch(&mut self, page: PageId) -> Result<Option<WriteGuard<'a>>> {
         if self.lost.contains_key(&page) {
+            return Ok(None);
+        }
+        if self.is_below_snapshot(page) && !mutation::on("redo-reads-below-snapshot") {
+            self.lost.insert(page, Error::MissingPage { page });
             return Ok(None);
         }
         match self.pager.write(page) {
@@ -412,8 +423,7 @@ impl<'a> Redo<'a> {
         moved: &[u8],
     ) -> Result<Option<WriteGuard<'a>>> {
         let records = self.decode(page, moved)?;
-        let fixed = self.pager.layout.store.table().is_none();
-        if fixed && self.snapshot.contains(&Slot(page.0)) {
+        if self.is_below_snapshot(page) {
             self.lost.insert(page, Error::MissingPage { page });
             return Ok(None);
         }
@@ -487,7 +497,7 @@ impl<'a> Redo<'a> {
             }
         }
         let values = self.values(&live)?;
-        let others = self.snapshot.iter().map(|slot| slot.0);
+        let others = self.snapshot.iter().copied();
         let mut others = others.chain(values.iter_taken()).map(Slot);
         self.pager
             .pages
