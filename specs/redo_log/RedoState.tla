@@ -159,13 +159,17 @@ Left == Vary(NewestOf(logDev), [p \in Unflushed(logDev) |-> LeftOf(logDev[p])])
 HistoryRead(super, walk) == UpTo(history, super.redo) \o walk.found
 
 (* The verdict on it.  No damage may be reported, nothing that is durable  *)
-(* may be missing, and what is there must be a prefix.                     *)
+(* may be missing, and what is there must be a prefix.  If the medium has  *)
+(* decayed, damage is reported rightly, and some of the last flush may be  *)
+(* missing: a power cut may need a block that the newest superblock does   *)
+(* not.                                                                    *)
 Judge(blocks, super) ==
     LET walk == ReadLog(blocks, super)
         read == HistoryRead(super, walk)
-    IN IF Damaged(blocks, walk) THEN "damaged"
+        kept == IF rotten = 0 THEN durable ELSE sure
+    IN IF Damaged(blocks, walk) THEN IF rotten = 0 THEN "damaged" ELSE "fine"
        ELSE IF ~(Len(read) <= Len(history) /\ read = SubSeq(history, 1, Len(read))) THEN "mixed"
-       ELSE IF Len(read) < CountUpTo(history, durable) THEN "lost"
+       ELSE IF Len(read) < CountUpTo(history, kept) THEN "lost"
        ELSE "fine"
 
 (* The verdict on what recovery reads, if the medium may decay: some of    *)

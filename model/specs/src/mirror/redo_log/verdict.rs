@@ -50,11 +50,17 @@ impl RedoLog {
     pub(super) fn judge(&self, s: &State, blocks: &[Content], of: Super) -> Verdict {
         let walk = self.read_log(blocks, of);
         let read = s.history_read(of, &walk);
+        // If the medium has decayed, damage is reported rightly, and some of the last flush may be
+        // missing.
+        let kept = if s.rotten == 0 { s.durable } else { s.sure };
         if self.is_damaged(blocks, &walk) {
-            Verdict::Damaged
+            match s.rotten {
+                0 => Verdict::Damaged,
+                _ => Verdict::Fine,
+            }
         } else if !s.is_prefix(&read) {
             Verdict::Mixed
-        } else if read.len() < count_up_to(&s.history, s.durable) {
+        } else if read.len() < count_up_to(&s.history, kept) {
             Verdict::Lost
         } else {
             Verdict::Fine
