@@ -378,6 +378,11 @@ SnapshotInv ==
         /\ ReadOf(chosen).ok
         /\ \A s \in ReadOf(chosen).slots : Len(slotDev[s]) = 1
 
+(* A checkpoint writes each of its chunks once.                            *)
+OnceInv ==
+    phase = "up" => \A s \in checkpoint.slots :
+        Cardinality({i \in 2..Len(slotDev[s]) : slotDev[s][i].is = "chunk"}) <= 1
+
 (* The log that it needs has not been given up.                            *)
 LogKeptInv == \A chosen \in Survivors(superDev) : oldest <= chosen.redo
 

@@ -7,7 +7,7 @@ use super::state::{Step, at, bit, fences_from, find, has, in_index};
 
 type Invariant = fn(&IndexSnapshot, &State) -> bool;
 
-pub(super) const INVARIANTS: [(&str, Invariant); 21] = [
+pub(super) const INVARIANTS: [(&str, Invariant); 22] = [
     ("TypeInv", type_inv),
     ("AckInv", ack_inv),
     ("WalRuleInv", wal_rule_inv),
@@ -16,6 +16,7 @@ pub(super) const INVARIANTS: [(&str, Invariant); 21] = [
     ("AnswerInv", answer_inv),
     ("CleanInv", clean_inv),
     ("SnapshotInv", snapshot_inv),
+    ("OnceInv", once_inv),
     ("LogKeptInv", |_, s| {
         let mut supers = s.super_dev.all().iter();
         supers.all(|chosen| s.oldest <= chosen.redo)
@@ -76,6 +77,16 @@ fn type_inv(m: &IndexSnapshot, s: &State) -> bool {
         && s.page.iter().all(leaf)
         && (s.free | s.chain | s.checkpoint.slots) & !slots == 0
         && versions.all(in_slot)
+}
+
+fn once_inv(m: &IndexSnapshot, s: &State) -> bool {
+    let once = |slot: u8| {
+        let unflushed = s.slot_dev[at(slot)].all().iter().skip(1);
+        let chunks = unflushed.filter(|block| matches!(block, InSlot::Chunk { .. }));
+        chunks.count() <= 1
+    };
+    let mut slots = m.slots().filter(|slot| has(s.checkpoint.slots, *slot));
+    s.phase != Phase::Up || slots.all(once)
 }
 
 fn ack_inv(_: &IndexSnapshot, s: &State) -> bool {
