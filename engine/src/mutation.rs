@@ -265,6 +265,11 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("bf-leaf-merge-forgets-mini-page", "oracle"),
     // BUGS D13: the log is freed although some changes exist only in mini-pages.
     ("bf-checkpoint-skips-buffered", "oracle"),
+    // A checkpoint that logs dirty records again forgets deletes, takes the records for clean then,
+    // or comes between the intent and the end of a batch.
+    ("relog-forgets-deletes", "store_relog"),
+    ("relog-cleans", "store_relog"),
+    ("relogs-beside-batch", "lib"),
     // A scan prefers the leaf's record to the mini-page's.
     ("bf-scan-leaf-wins", "oracle"),
     // A key that was once looked up in vain cannot be put.

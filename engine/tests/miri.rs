@@ -377,6 +377,7 @@ fn scan(kv: &dyn Kv, down: bool) -> BTreeMap<Vec<u8>, Vec<u8>> {
 const EAGER: BfOptions = BfOptions {
     copy_on_access_percent: 30,
     promotion_percent: 100,
+    relog_percent: 50,
 };
 
 #[test]

@@ -18,6 +18,7 @@ fn bf(copy_on_access_percent: u8, promotion_percent: u8) -> TreeKind {
     TreeKind::Bf(BfOptions {
         copy_on_access_percent,
         promotion_percent,
+        ..BfOptions::default()
     })
 }
 

@@ -80,6 +80,7 @@ fn ring_options_change_the_prediction_as_they_change_the_tree() {
         let bf = BfOptions {
             copy_on_access_percent,
             promotion_percent,
+            ..BfOptions::default()
         };
         let report = replay(&path, 0.2, bf);
         holds(&report, &ALL);

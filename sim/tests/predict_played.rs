@@ -15,6 +15,7 @@ mod support;
 const BF: TreeKind = TreeKind::Bf(BfOptions {
     copy_on_access_percent: 10,
     promotion_percent: 30,
+    relog_percent: 0,
 });
 
 fn trace(folder: &Path, workload: Workload, change: impl FnOnce(&mut GenParams)) -> PathBuf {

@@ -134,6 +134,10 @@ pub(crate) struct ReplayArgs {
     /// bf: per cent of lookups in a leaf that promote the record to the mini-page [default: 30]
     #[arg(long, value_name = "PERCENT", value_parser = units::percent)]
     pub(crate) promote: Option<u8>,
+    /// bf: what a checkpoint may log again of the dirty records in mini-pages instead of merging
+    /// them, in per cent of the log between two checkpoints, up to 50 [default: 0]
+    #[arg(long, value_name = "PERCENT", value_parser = units::percent)]
+    pub(crate) relog: Option<u8>,
     /// Page cache, including bf's ring: bytes, or a share of the data set [default: 10%]
     #[arg(long, value_name = "SIZE", value_parser = units::size_or_share)]
     pub(crate) cache: Option<Size>,

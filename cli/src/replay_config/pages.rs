@@ -98,11 +98,13 @@ fn tree(args: &ReplayArgs, tree: TreeKind) -> Result<TreeKind, Failure> {
         return Ok(TreeKind::Bf(BfOptions {
             copy_on_access_percent: args.copy_on_access.unwrap_or(bf.copy_on_access_percent),
             promotion_percent: args.promote.unwrap_or(bf.promotion_percent),
+            relog_percent: args.relog.unwrap_or(bf.relog_percent),
         }));
     }
     let of_bf = [
         ("--copy-on-access", args.copy_on_access),
         ("--promote", args.promote),
+        ("--relog", args.relog),
     ];
     match of_bf.into_iter().find(|(_, given)| given.is_some()) {
         Some((flag, _)) => Err(Failure::usage(format!(

@@ -232,6 +232,13 @@ pub enum Event {
         /// Its leaf, if it was written, because something was dirty.
         leaf: Option<LeafImage>,
     },
+    /// A checkpoint logged the dirty records of a mini-page again. It is as before.
+    LoggedAgain {
+        /// The page.
+        page: PageId,
+        /// Its mini-page, if it still has one.
+        mini: Option<MiniImage>,
+    },
     /// The recently used records of a mini-page were kept and the others dropped.
     Kept {
         /// The page.

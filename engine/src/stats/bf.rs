@@ -30,6 +30,8 @@ pub struct BfStats {
     pub merges: MergeCauses,
     /// Records written to leaves by those merges.
     pub merged_records: u64,
+    /// Dirty records that checkpoints logged again instead of merging them.
+    pub relogged: u64,
     /// Merges by their number of records: bin `i` counts merges of `2^i` to `2^(i+1) - 1` records.
     pub batches: [u64; BATCH_BINS],
     /// Mini-pages evicted from the ring.
@@ -159,6 +161,7 @@ impl BfStats {
                 leaf_merge: merges.leaf_merge - merged.leaf_merge,
             },
             merged_records: self.merged_records - earlier.merged_records,
+            relogged: self.relogged - earlier.relogged,
             batches,
             evictions: self.evictions - earlier.evictions,
             failed_evictions: self.failed_evictions - earlier.failed_evictions,

@@ -378,7 +378,7 @@ impl Core {
         // batch can.
         let mut from = Some(PageId(0));
         while let Some(page) = from {
-            from = self.tree.push_down(page)?;
+            from = self.tree.push_down(page, &mut 0)?;
         }
         let mut tries = 0;
         while !leaves.has_room_for(pages) {

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  begin  = end of the log now; wait for the operations in flight
-//!  buffer changes buffered above the leaves are pushed down to them       `bf` only
+//!  buffer changes buffered above the leaves are pushed down to them,      `bf` only
+//!         or logged again, so that the log before `begin` is not needed
 //!  merge  leaves noted as sparse: the log will not name those noted before `begin` any more
 //!  sweep  every page first dirtied at or before `begin` is written         one batch per step
 //!  index  snapshot of fence -> page and its version, read while it changes
@@ -59,6 +60,8 @@ struct Run {
     epoch: u32,
     /// Next page whose buffered changes are pushed down to its leaf. `None` when all have been.
     buffered: Option<PageId>,
+    /// Bytes of these changes that may still be logged again instead.
+    again: u64,
     /// Remaining merge steps. `None` until they have been counted.
     merges: Option<u64>,
     /// Next frame of the sweep.
@@ -123,13 +126,13 @@ impl Checkpointer {
     }
 
     /// Does one bounded step, and begins a checkpoint if none is running. Returns `Idle` when it is
-    /// complete.
-    pub(crate) fn step(&self, tree: &Tree) -> Result<Progress> {
-        self.step_towards(tree, u64::MAX)
+    /// complete. Checkpoints begin when the log has grown by `every` bytes.
+    pub(crate) fn step(&self, tree: &Tree, every: u64) -> Result<Progress> {
+        self.step_towards(tree, u64::MAX, tree.may_log_again(every))
     }
 
     /// Does one bounded step towards `wanted` completed checkpoints in total.
-    fn step_towards(&self, tree: &Tree, wanted: u64) -> Result<Progress> {
+    fn step_towards(&self, tree: &Tree, wanted: u64, again: u64) -> Result<Progress> {
         let pager = &*tree.leaves().pager;
         pager.check_poison()?;
         let mut state = self.state.lock();
@@ -146,6 +149,7 @@ impl Checkpointer {
                 begin,
                 epoch,
                 buffered: Some(PageId(0)),
+                again,
                 merges: None,
                 cursor: 0,
             });
@@ -154,7 +158,7 @@ impl Checkpointer {
             return Ok(Progress::More);
         };
         if let Some(from) = run.buffered {
-            run.buffered = tree.push_down(from)?;
+            run.buffered = tree.push_down(from, &mut run.again)?;
             if run.buffered.is_some() {
                 return Ok(Progress::More);
             }
@@ -190,14 +194,15 @@ impl Checkpointer {
     }
 
     /// Runs a checkpoint that begins after this call. Completes the running one first, if there is
-    /// one. Concurrent callers share it. Returns the position where redo would start.
+    /// one. Concurrent callers share it. Returns the position where redo would start. Nothing is
+    /// logged again: the caller wants the log to be free, or recovery to have nothing to do.
     pub(crate) fn run(&self, tree: &Tree) -> Result<Lsn> {
         let wanted = {
             let state = self.state.lock();
             self.completed() + 1 + u64::from(state.run.is_some())
         };
         while self.completed() < wanted {
-            self.step_towards(tree, wanted)?;
+            self.step_towards(tree, wanted, 0)?;
         }
         Ok(self.state.lock().superblock.redo_start)
     }

@@ -122,7 +122,10 @@ impl Core {
             }
             Task::WriteBack => self.tree.leaves().pager.write_back(),
             Task::Evict => self.tree.evict(),
-            Task::Checkpoint => self.checkpointer.step(&self.tree),
+            Task::Checkpoint => {
+                let every = self.options.checkpoint_log_bytes;
+                self.checkpointer.step(&self.tree, every)
+            }
             Task::Merge => self.tree.merge_step(),
         }
     }

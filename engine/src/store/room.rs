@@ -123,7 +123,7 @@ impl Core {
     pub(crate) fn merge_noted(&self) -> Result<()> {
         let mut from = Some(PageId(0));
         while let Some(page) = from {
-            from = self.tree.push_down(page)?;
+            from = self.tree.push_down(page, &mut 0)?;
         }
         let mut owed = self.tree.merges_owed();
         while owed > 0 && self.tree.merge_due() {

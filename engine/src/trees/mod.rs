@@ -84,11 +84,20 @@ impl Tree {
     }
 
     /// Performs one bounded step of a checkpoint: from page `from` on, merges dirty data buffered
-    /// above the leaves into them. Returns the page to continue from, if there is one.
-    pub(crate) fn push_down(&self, from: PageId) -> Result<Option<PageId>> {
+    /// above the leaves into them, or logs it again while that takes at most `again` bytes of log,
+    /// which are taken off. Returns the page to continue from, if there is one.
+    pub(crate) fn push_down(&self, from: PageId, again: &mut u64) -> Result<Option<PageId>> {
         match self {
             Tree::BTree(_) => Ok(None),
-            Tree::Bf(tree) => tree.push_down(from),
+            Tree::Bf(tree) => tree.push_down(from, again),
+        }
+    }
+
+    /// Bytes that a checkpoint may log again, if the log grows by `every` bytes between checkpoints.
+    pub(crate) fn may_log_again(&self, every: u64) -> u64 {
+        match self {
+            Tree::BTree(_) => 0,
+            Tree::Bf(tree) => tree.may_log_again(every),
         }
     }
 

@@ -46,7 +46,7 @@ const MOST_SLACK_BYTES: u64 = 256 << 10;
 /// blocks before it belong to the same flush.
 const MOST_FLUSH_BLOCKS: u64 = 65_535;
 
-struct State {
+pub(super) struct State {
     active: Buffer,
     /// `None` while a flush is in flight.
     spare: Option<Buffer>,
@@ -57,7 +57,7 @@ struct State {
     poisoned: Option<String>,
     /// Where the intent of the open batch begins, and in which epoch. A checkpoint must not free
     /// it.
-    batch: Option<(Lsn, u32)>,
+    pub(super) batch: Option<(Lsn, u32)>,
     records: u64,
     appended_bytes: u64,
     flushes: u64,
@@ -97,7 +97,7 @@ pub struct Log {
     flush_blocks: u64,
     /// The position at which this log began to append.
     start: u64,
-    state: Mutex<State>,
+    pub(super) state: Mutex<State>,
     /// Signalled when a flush ends, successfully or not.
     flushed: Condvar,
     /// Invariant: durable <= end; both only grow. `end` advances after the bytes are in the buffer
@@ -196,12 +196,25 @@ impl Log {
     /// appended. Never [`Error::NoSpace`]: the caller has already changed its page, so the buffer
     /// grows by what the device has no room for.
     pub fn append(&self, record: &Record<'_>) -> Result<Lsn> {
+        let appended = self.append_if(record, |_| true)?;
+        appended.ok_or_else(|| self.full())
+    }
+
+    /// Appends the record if it may be, as [`Log::append`].
+    pub(super) fn append_if(
+        &self,
+        record: &Record<'_>,
+        may: impl Fn(&State) -> bool,
+    ) -> Result<Option<Lsn>> {
         let entry = record;
         let record = record.encode();
         let len = record.len();
         loop {
             let mut state = self.state.lock();
             check_poison(&state)?;
+            if !may(&state) {
+                return Ok(None);
+            }
             let pos = state.active.pos();
             let end = behind(pos, len);
             if len > MAX_RECORD_BYTES || len > state.active.max_record() {
@@ -228,7 +241,7 @@ impl Log {
             state.appended_bytes += len as u64;
             self.volume.tell(|| told::appended(entry, Lsn(end)));
             self.end.store(end, Ordering::Release);
-            return Ok(Lsn(end));
+            return Ok(Some(Lsn(end)));
         }
     }
 
@@ -421,28 +434,6 @@ impl Log {
         self.volume
             .tell(|| Event::CheckpointBegins { begin: begin.0 });
         begin
-    }
-
-    /// Opens a batch, whose intent will begin at the end of the log: checkpoints that begin from
-    /// now on keep the log from there.
-    pub(crate) fn open_batch(&self) {
-        let mut state = self.state.lock();
-        state.batch = Some((self.end(), self.epoch()));
-    }
-
-    /// Moves the beginning of the open batch to a newer intent of the same, which is complete.
-    pub(crate) fn move_batch(&self, begin: Lsn) {
-        self.resume_batch(begin, self.epoch());
-    }
-
-    /// Opens a batch whose intent was logged in an earlier epoch, or in this one.
-    pub(crate) fn resume_batch(&self, begin: Lsn, epoch: u32) {
-        self.state.lock().batch = Some((begin, epoch));
-    }
-
-    /// Closes the batch.
-    pub(crate) fn close_batch(&self) {
-        self.state.lock().batch = None;
     }
 
     /// The position behind the last record appended.

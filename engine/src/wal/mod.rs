@@ -56,6 +56,7 @@ mod block;
 mod buffer;
 mod intent;
 mod log;
+mod open_batch;
 mod record;
 mod replay;
 mod told;

@@ -182,6 +182,7 @@ pub(crate) fn bf(copy_on_access_percent: u8, promotion_percent: u8) -> TreeKind 
     TreeKind::Bf(BfOptions {
         copy_on_access_percent,
         promotion_percent,
+        ..BfOptions::default()
     })
 }
 

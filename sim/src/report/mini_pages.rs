@@ -34,6 +34,8 @@ pub struct MiniPagesReport {
     pub merges_by: MergesByCause,
     /// Records that these merges wrote to leaves.
     pub merged_records: u64,
+    /// Dirty records that checkpoints logged again instead of merging them.
+    pub relogged: u64,
     /// Mean number of records in a merge; `null` without merges.
     pub records_per_merge: Option<f64>,
     /// Merges by number of records, in bins that end below the next power of two, up to the last
@@ -200,6 +202,7 @@ impl MiniPagesReport {
                 leaf_merge: stats.merges.leaf_merge,
             },
             merged_records: stats.merged_records,
+            relogged: stats.relogged,
             records_per_merge: (merges > 0).then(|| stats.merged_records as f64 / merges as f64),
             merge_sizes: merge_sizes(&stats.batches),
             sizes: sizes(stats),
@@ -264,6 +267,10 @@ impl MiniPagesReport {
                     grouped(self.merges),
                     grouped(self.merged_records)
                 ),
+            ),
+            (
+                "logged again",
+                format!("{} records by checkpoints", grouped(self.relogged)),
             ),
             ("causes of merges", list(causes.collect())),
             ("records per merge", list(merges.collect())),

@@ -37,6 +37,7 @@ pub(super) struct Counters {
     pub(super) copies_to_tail: AtomicU64,
     merges: [AtomicU64; 5],
     merged_records: AtomicU64,
+    pub(super) relogged: AtomicU64,
     batches: [AtomicU64; BATCH_BINS],
 }
 
@@ -103,6 +104,7 @@ impl Counters {
                 leaf_merge,
             },
             merged_records: read(&self.merged_records),
+            relogged: read(&self.relogged),
             batches,
             evictions: ring.evictions,
             failed_evictions: ring.failed_evictions,

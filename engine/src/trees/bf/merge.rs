@@ -235,7 +235,7 @@ impl BfTree {
     /// Performs one step of a checkpoint, see [`crate::trees::Tree::push_down`]. An operation in
     /// progress holds its page's lock. So once all pages have been examined, all changes logged
     /// before the sweep began have been seen.
-    pub(crate) fn push_down(&self, from: PageId) -> Result<Option<PageId>> {
+    pub(crate) fn push_down(&self, from: PageId, again: &mut u64) -> Result<Option<PageId>> {
         if mutation::on("bf-checkpoint-skips-buffered") {
             return Ok(None);
         }
@@ -255,6 +255,9 @@ impl BfTree {
                 Ok(_) | Err(PageError::Unknown { .. } | PageError::BeyondLimit { .. }) => {}
                 Err(e) => return Err(unexpected(&e)),
             }
+        }
+        if *again > 0 {
+            dirty = self.log_again(dirty, again)?;
         }
         self.leaves.pager.load_ahead(&dirty);
         for page in dirty {

@@ -52,6 +52,7 @@ mod join;
 mod merge;
 mod mirror;
 mod page;
+mod relog;
 mod scan;
 mod shape;
 

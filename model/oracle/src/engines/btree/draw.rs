@@ -68,6 +68,7 @@ impl BTree {
         if let (TreeKind::Bf(bf), true) = (&mut options.tree, random.one_in(2)) {
             bf.copy_on_access_percent = [0, 1, 10, 50, 100][random.below(5) as usize];
             bf.promotion_percent = [0, 1, 30, 100][random.below(4) as usize];
+            bf.relog_percent = [0, 10, 50][random.below(3) as usize];
         }
         options
     }

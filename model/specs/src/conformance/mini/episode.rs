@@ -78,6 +78,7 @@ impl Episode {
             tree: TreeKind::Bf(BfOptions {
                 copy_on_access_percent: self.copy_on_access,
                 promotion_percent: self.promotion,
+                relog_percent: [0, 25, 50][(self.seed % 3) as usize],
             }),
             store: self.store,
             page_size: PAGE,

@@ -283,6 +283,12 @@ impl Judge {
                 mini,
                 leaf,
             } => self.merges(*page, *cause, mini, leaf.as_ref()),
+            Event::LoggedAgain { page, mini } => {
+                self.settle(*page)?;
+                self.same_mini(*page, mini.as_ref(), without_bits)?;
+                self.notes.tally.took("(LoggedAgain)");
+                Ok(())
+            }
             Event::Kept { page, mini } => self.keeps(*page, mini.as_ref()),
             Event::Mirrored { page, mini } => self.mirrors(*page, mini.as_ref()),
             Event::Dropped { page } => self.drops(*page),

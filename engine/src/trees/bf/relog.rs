@@ -1,0 +1,106 @@
+//! Checkpoints that log dirty records again instead of merging them.
+//!
+//! ```text
+//!   log     . . a1 . b1 . | begin . . .  a1 b1 | end        redo start moves to `begin`
+//!   minis   a: a1*   b: b1*                                 still dirty, and of newer LSNs
+//! ```
+//!
+//! A checkpoint wants the log before its beginning to be free, so it merges the dirty records of
+//! every mini-page (Bf-Tree §5.7), however few a mini-page has: a page write for each. Records take
+//! far less room in the log than pages do. Logged again, they need nothing from before the
+//! checkpoint, and the mini-page goes on gathering until it is evicted.
+//!
+//! To log a record again is a put of the value that is there already, so it needs no step of
+//! recovery: redo makes the change once more. It is made under the page's lock, and takes room in
+//! the log like any writer. Between the intent of a batch and its end, the log has no other
+//! writer's records, so then nothing is logged again.
+//!
+//! [`crate::options::BfOptions::relog_percent`] bounds the bytes. Otherwise, with more dirty records
+//! than the log takes between two checkpoints, every checkpoint would make the next one due. The
+//! checkpoints of a writer that finds the log full, and those of closing, log nothing again.
+//!
+//! Cost: O(dirty records); at most half of the log between two checkpoints.
+
+use super::BfTree;
+use super::counters::Counters;
+use super::page::{image, unexpected};
+use crate::error::{Error, Result};
+use crate::events::Event;
+use crate::mapping::PageError;
+use crate::mini::events::Event as Told;
+use crate::mini::{MiniMut, MiniRef};
+use crate::mutation;
+use crate::types::PageId;
+use crate::wal::Record;
+
+impl BfTree {
+    pub(crate) fn may_log_again(&self, every: u64) -> u64 {
+        every / 100 * u64::from(self.options.relog_percent)
+    }
+
+    /// Logs the dirty records of these pages again, as long as that takes at most `left` bytes of
+    /// log, which are taken off. Returns the pages that must be merged.
+    pub(super) fn log_again(&self, pages: Vec<PageId>, left: &mut u64) -> Result<Vec<PageId>> {
+        let mut others = Vec::new();
+        for page in pages {
+            if *left == 0 || !self.log_page_again(page, left)? {
+                others.push(page);
+            }
+        }
+        Ok(others)
+    }
+
+    /// Returns whether the page has no changes left that only the log before has.
+    fn log_page_again(&self, page: PageId, left: &mut u64) -> Result<bool> {
+        let pager = &self.leaves.pager;
+        pager.check_poison()?;
+        // The records take less than a page, and what the log writes beside them less than another.
+        let room = self.leaves.room_in_turn(2 * pager.layout.page_size);
+        // A batch takes up to an eighth of the log, and makes sure of it before it is opened.
+        if room.is_none() || pager.log.space_left() < pager.log.capacity() / 2 {
+            return Ok(false);
+        }
+        let mut guard = match self.ring.exclusive(page) {
+            Ok(guard) => guard,
+            Err(PageError::Unknown { .. }) => return Ok(true),
+            Err(e) => return Err(unexpected(&e)),
+        };
+        let Some(mini) = guard.bytes().map(MiniRef::new) else {
+            return Ok(true);
+        };
+        let (mut newest, mut records, mut done) = (None, 0, true);
+        for entry in mini.entries().filter(|entry| entry.kind.is_dirty()) {
+            let (key, value) = (entry.key, entry.value);
+            let record = match entry.kind.exists() {
+                true => Record::Put { page, key, value },
+                false if mutation::on("relog-forgets-deletes") => continue,
+                false => Record::Delete { page, key },
+            };
+            let bytes = record.encoded_len() as u64;
+            let logged = match pager.log.append_beside_no_batch(&record) {
+                Err(Error::LogFull { .. }) => None,
+                logged => logged?,
+            };
+            let Some(lsn) = logged else {
+                done = false;
+                break;
+            };
+            (newest, records) = (Some(lsn), records + 1);
+            *left = left.saturating_sub(bytes);
+            pager.volume.tell(|| Event::PageChanged { page, lsn });
+        }
+        if let (Some(lsn), Some(block)) = (newest, guard.bytes_mut()) {
+            let mut mini = MiniMut::new(block);
+            mini.set_lsn(lsn);
+            if mutation::on("relog-cleans") {
+                mini.merged(mini.view().leaf());
+            }
+            Counters::add(&self.counters.relogged, records);
+        }
+        self.hook.tell(|| Told::LoggedAgain {
+            page,
+            mini: image(guard.bytes(), guard.marks()),
+        });
+        Ok(done)
+    }
+}

@@ -1,0 +1,130 @@
+//! Checkpoints that log the dirty records of mini-pages again, instead of merging them: nothing is
+//! lost by a power cut at any request, and mini-pages go on gathering.
+
+mod support;
+
+use std::sync::Arc;
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use support::{BF, Map, STORES, assert_same, contents, tiny, with_log};
+use treering_engine::device::CrashDevice;
+use treering_engine::{
+    Batch, BfOptions, Kv, Options, Progress, Store, SystemClock, Task, TreeKind, verify,
+};
+
+const BLOCKS: u64 = 4_096;
+
+fn relogging(percent: u8, options: Options) -> Options {
+    let TreeKind::Bf(bf) = options.tree else {
+        panic!("a Bf-Tree");
+    };
+    Options {
+        tree: TreeKind::Bf(BfOptions {
+            relog_percent: percent,
+            ..bf
+        }),
+        ..options
+    }
+}
+
+fn open(device: &Arc<CrashDevice>, options: &Options) -> Store {
+    let clock = Arc::new(SystemClock::new());
+    Store::open(device.clone(), clock, options).expect("opens")
+}
+
+/// Puts, deletes and batches beside checkpoints, a step of which is taken now and then.
+fn change(store: &Store, map: &mut Map, rng: &mut StdRng) {
+    for i in 0..400 {
+        let key = format!("key-{:04}", rng.random_range(0..1_000)).into_bytes();
+        let value = vec![b'v'; rng.random_range(0..80)];
+        match rng.random_range(0..20) {
+            0 => {
+                let mut batch = Batch::new();
+                for n in 0..4 {
+                    let key = format!("key-{:04}", n * 250).into_bytes();
+                    batch.put(key.clone(), value.clone());
+                    map.insert(key, value.clone());
+                }
+                store.write(&batch).map(drop)
+            }
+            1..=6 => {
+                map.remove(&key);
+                store.delete(&key).map(drop)
+            }
+            _ => {
+                map.insert(key.clone(), value.clone());
+                store.put(&key, &value).map(drop)
+            }
+        }
+        .expect("changes");
+        if i % 3 == 0 {
+            store.pump(Task::Checkpoint).expect("works");
+        }
+    }
+}
+
+#[test]
+fn what_was_logged_again_survives_power_cuts() {
+    for (kind, seed) in STORES.into_iter().flat_map(|kind| [(kind, 0), (kind, 1)]) {
+        let options = relogging(50, with_log(256 * 4_096, tiny(BF, kind)));
+        let mut device = Arc::new(CrashDevice::new(BLOCKS));
+        let (mut map, mut rng) = (Map::new(), StdRng::seed_from_u64(seed));
+        let mut relogged = 0;
+        for round in 0..8 {
+            let story = format!("{kind:?}, seed {seed}, round {round}");
+            let store = open(&device, &options);
+            assert_same(&store, &map, &story);
+            change(&store, &mut map, &mut rng);
+            while store.pump(Task::Checkpoint).expect("works") == Progress::More {}
+            relogged += store.stats().bf.expect("a Bf-Tree").relogged;
+            store.abandon_on_drop();
+            // What was written since the checkpoint is not synced, and may be lost.
+            drop(store);
+            let image = device.crash(&mut |_| 0);
+            device = Arc::new(CrashDevice::from_image(image));
+            let store = open(&device, &options);
+            let left = contents(&store);
+            assert_eq!(left, map, "{story}");
+            store.close().expect("closes");
+        }
+        assert!(relogged > 100, "{kind:?}: {relogged}");
+        let report = verify(device).expect("verifies");
+        assert_eq!(report.damage, Vec::<String>::new(), "{kind:?}");
+    }
+}
+
+/// The same program with and without.
+#[test]
+fn a_checkpoint_merges_less() {
+    let counts = |percent| {
+        let options = relogging(percent, with_log(256 * 4_096, tiny(BF, STORES[0])));
+        let device = Arc::new(CrashDevice::new(BLOCKS));
+        let store = open(&device, &options);
+        let (mut map, mut rng) = (Map::new(), StdRng::seed_from_u64(7));
+        (0..4).for_each(|_| change(&store, &mut map, &mut rng));
+        assert_same(&store, &map, "in the end");
+        let bf = store.stats().bf.expect("a Bf-Tree");
+        store.close().expect("closes");
+        // Closing leaves nothing to redo.
+        let store = open(&device, &options);
+        assert_eq!(store.recovery().records_read, 0);
+        (bf.relogged, bf.merges.checkpoint)
+    };
+    let (never, merged) = counts(0);
+    let (relogged, still) = counts(50);
+    assert_eq!(never, 0);
+    assert!(
+        relogged > 100 && still < merged / 2,
+        "{relogged}, {still} of {merged}"
+    );
+}
+
+#[test]
+fn more_than_half_of_the_log_is_refused() {
+    let options = relogging(51, tiny(BF, STORES[0]));
+    let device = Arc::new(CrashDevice::new(BLOCKS));
+    let clock = Arc::new(SystemClock::new());
+    let error = Store::open(device, clock, &options).err().expect("refused");
+    assert_eq!(error.to_string(), "option relog: 51 %; expected 0 to 50");
+}
