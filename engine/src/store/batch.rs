@@ -190,7 +190,11 @@ impl Core {
         let _alone = self.batches.close();
         self.finish_unfinished().map_err(NotWritten::Nothing)?;
         let mut batch = Unfinished::new(changes);
-        self.make_batch_room(&batch).map_err(NotWritten::Nothing)?;
+        log.prepare_batch();
+        if let Err(e) = self.make_batch_room(&batch) {
+            log.close_batch();
+            return Err(NotWritten::Nothing(e));
+        }
         log.open_batch();
         if !mutation::on("batch-made-before-intent")
             && let Err(e) = self.log_intent(&mut batch)

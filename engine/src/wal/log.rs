@@ -58,6 +58,8 @@ pub(super) struct State {
     /// Where the intent of the open batch begins, and in which epoch. A checkpoint must not free
     /// it.
     pub(super) batch: Option<(Lsn, u32)>,
+    /// Whether a batch makes sure of its room in the log.
+    pub(super) batch_ahead: bool,
     records: u64,
     appended_bytes: u64,
     flushes: u64,
@@ -154,6 +156,7 @@ impl Log {
                 refused: None,
                 poisoned: None,
                 batch: None,
+                batch_ahead: false,
                 records: 0,
                 appended_bytes: 0,
                 flushes: 0,

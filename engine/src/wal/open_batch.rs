@@ -8,6 +8,12 @@ use crate::mutation;
 use crate::types::Lsn;
 
 impl Log {
+    /// A batch is about to make sure of its room in the log, which only its own records and those of
+    /// changes in structure may take from now on.
+    pub(crate) fn prepare_batch(&self) {
+        self.state.lock().batch_ahead = true;
+    }
+
     /// Opens a batch, whose intent will begin at the end of the log: checkpoints that begin from
     /// now on keep the log from there.
     pub(crate) fn open_batch(&self) {
@@ -25,15 +31,19 @@ impl Log {
         self.state.lock().batch = Some((begin, epoch));
     }
 
-    /// Closes the batch.
+    /// Closes the batch, or gives it up.
     pub(crate) fn close_batch(&self) {
-        self.state.lock().batch = None;
+        let mut state = self.state.lock();
+        (state.batch, state.batch_ahead) = (None, false);
     }
 
-    /// As [`Log::append`], but appends nothing and returns `None` while a batch is open: between its
-    /// intent and its end, the log has no other writer's records.
+    /// As [`Log::append`], but appends nothing and returns `None` while a batch is prepared or open:
+    /// between its intent and its end, the log has no other writer's records.
     pub(crate) fn append_beside_no_batch(&self, record: &Record<'_>) -> Result<Option<Lsn>> {
-        let alone = |state: &State| state.batch.is_none() || mutation::on("relogs-beside-batch");
+        let alone = |state: &State| {
+            let none = !state.batch_ahead && state.batch.is_none();
+            none || mutation::on("relogs-beside-batch")
+        };
         self.append_if(record, alone)
     }
 }
@@ -62,8 +72,10 @@ mod tests {
         };
         let beside = || log.append_beside_no_batch(&record).expect("appends");
         assert_eq!(beside(), Some(log.end()));
-        log.open_batch();
+        log.prepare_batch();
         let end = log.end();
+        assert_eq!((beside(), log.end()), (None, end));
+        log.open_batch();
         assert_eq!((beside(), log.end()), (None, end));
         log.move_batch(end);
         assert_eq!((beside(), log.end()), (None, end));

@@ -11,8 +11,8 @@
 //! the leaf is not read. A read looks in the mini-page first and then in the leaf. Sometimes it
 //! then leaves a copy of what it found in the mini-page, or a phantom if it found nothing (§5.1,
 //! §5.6). The dirty records of a mini-page are merged into the leaf together: when the mini-page
-//! has become too large, when it is evicted from the ring, and at a checkpoint. A mini-page that
-//! has become too large, or whose leaf is scanned, becomes a mirror of the leaf (`mirror`).
+//! has become too large, when it is evicted from the ring, and at a checkpoint, unless that logs
+//! them again (`relog`). If too large, or if its leaf is scanned, it becomes a mirror (`mirror`).
 //!
 //! # The layers below
 //! The leaves are those of [`BTree`]: pages in a cache of few frames, which serves as a write

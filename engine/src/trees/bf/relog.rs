@@ -33,9 +33,17 @@ use crate::mutation;
 use crate::types::PageId;
 use crate::wal::Record;
 
+/// One in so many bytes of the log is left to others.
+const LEAST_LEFT: u64 = 4;
+
+/// The bytes of log for this, where the log grows by `every` bytes between two checkpoints.
+pub(super) fn most(every: u64, percent: u8) -> u64 {
+    every / 100 * u64::from(percent)
+}
+
 impl BfTree {
     pub(crate) fn may_log_again(&self, every: u64) -> u64 {
-        every / 100 * u64::from(self.options.relog_percent)
+        most(every, self.options.relog_percent)
     }
 
     /// Logs the dirty records of these pages again, as long as that takes at most `left` bytes of
@@ -54,12 +62,14 @@ impl BfTree {
     fn log_page_again(&self, page: PageId, left: &mut u64) -> Result<bool> {
         let pager = &self.leaves.pager;
         pager.check_poison()?;
-        // The records take less than a page, and what the log writes beside them less than another.
-        let room = self.leaves.room_in_turn(2 * pager.layout.page_size);
-        // A batch takes up to an eighth of the log, and makes sure of it before it is opened.
-        if room.is_none() || pager.log.space_left() < pager.log.capacity() / 2 {
+        // Writers that come while the checkpoint runs need room, too.
+        if pager.log.space_left() < pager.log.capacity() / LEAST_LEFT {
             return Ok(false);
         }
+        // The records take less than a page, and what the log writes beside them less than another.
+        let Some(_room) = self.leaves.room_in_turn(2 * pager.layout.page_size) else {
+            return Ok(false);
+        };
         let mut guard = match self.ring.exclusive(page) {
             Ok(guard) => guard,
             Err(PageError::Unknown { .. }) => return Ok(true),

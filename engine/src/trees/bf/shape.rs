@@ -50,6 +50,8 @@ pub struct BfShape {
     pub marks: usize,
     /// The percentage of reads of a leaf that leave a copy in the mini-page (§5.1).
     pub promotion_percent: u8,
+    /// Log bytes in which a checkpoint may log dirty records again instead of merging them.
+    pub relog: u64,
 }
 
 impl BfShape {
@@ -79,6 +81,7 @@ impl BfShape {
             batch: super::ahead::BATCH,
             marks: mini::Marks::COUNT,
             promotion_percent: bf.promotion_percent,
+            relog: super::relog::most(options.checkpoint_log_bytes, bf.relog_percent),
         })
     }
 }

@@ -10,6 +10,10 @@ pub(in crate::predict) trait Below {
     /// Merges the dirty ones of these records into a leaf; the newest was written at this time.
     fn merge(&mut self, leaf: u32, written: u64, records: &[Record]);
 
+    /// Logs the dirty ones of these records of a leaf again. Returns the bytes of log that this takes
+    /// in the whole tree.
+    fn log_again(&mut self, leaf: u32, records: &[Record]) -> f64;
+
     /// The time of a write that happens now, as [`Below::merge`] will get it.
     fn now(&self) -> u64;
 

@@ -172,6 +172,8 @@ pub(super) struct Outcome {
     pub(super) pages_written: f64,
     /// Log flushes caused by page writes.
     pub(super) flushes: f64,
+    /// Log positions that records take which checkpoints log again.
+    pub(super) relogged: f64,
 }
 
 impl Outcome {
@@ -244,6 +246,7 @@ fn outcome(workload: &Workload, visits: &Visits, runs: &[Run]) -> Outcome {
     Outcome {
         pages_written: mini_pages.page_writes * ops,
         flushes: mean(|t| t.flushes) / visits.weight,
+        relogged: sum.relogged / runs.len() as f64,
         mini_pages,
         leaves,
         weight: visits.weight,

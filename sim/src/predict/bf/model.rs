@@ -31,6 +31,8 @@ pub(in crate::predict) struct Counts {
     pub(in crate::predict) evictions: f64,
     pub(in crate::predict) merges: [f64; 4],
     pub(in crate::predict) merged_records: f64,
+    /// Bytes of log for records that checkpoints logged again.
+    pub(in crate::predict) relogged: f64,
 }
 
 impl Counts {
@@ -44,6 +46,7 @@ impl Counts {
         self.copies_to_tail += other.copies_to_tail;
         self.evictions += other.evictions;
         self.merged_records += other.merged_records;
+        self.relogged += other.relogged;
         for (sum, count) in self.merges.iter_mut().zip(other.merges) {
             *sum += count;
         }
@@ -120,11 +123,29 @@ impl<'a, B: Below> Model<'a, B> {
     }
 
     /// Merges the mini-pages of these leaves in this order, as a checkpoint does with all of them
-    /// first (§5.7).
-    pub(in crate::predict) fn push_down(&mut self, leaves: impl IntoIterator<Item = u32>) {
+    /// first (§5.7), or logs their dirty records again, as long as it may. Returns the bytes of log
+    /// that this takes.
+    pub(in crate::predict) fn push_down(&mut self, leaves: impl IntoIterator<Item = u32>) -> f64 {
+        let (most, mut logged) = (self.shape.relog as f64, 0.0);
         for leaf in leaves {
-            self.merge(leaf, Cause::Checkpoint);
+            if logged < most {
+                logged += self.log_again(leaf);
+            } else {
+                self.merge(leaf, Cause::Checkpoint);
+            }
         }
+        self.counts.relogged += logged;
+        logged
+    }
+
+    fn log_again(&mut self, leaf: u32) -> f64 {
+        let mini = self.leaves[leaf as usize].mini.as_mut();
+        let Some(mini) = mini.filter(|mini| mini.dirty() > 0) else {
+            return 0.0;
+        };
+        let bytes = self.below.log_again(leaf, &mini.records);
+        mini.written = self.below.now();
+        bytes
     }
 
     /// A write finds no room in the leaf, which will be split: dirty records are merged first, and

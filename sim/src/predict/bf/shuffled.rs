@@ -21,6 +21,8 @@ struct Leaves<'a> {
     of_leaf: Vec<LeafVisits>,
     /// Operations so far.
     time: u64,
+    /// Log bytes of a record.
+    logged: f64,
 }
 
 impl Below for Leaves<'_> {
@@ -32,6 +34,11 @@ impl Below for Leaves<'_> {
     fn merge(&mut self, leaf: u32, written: u64, _: &[Record]) {
         self.of_leaf[leaf as usize].merges += 1.0;
         self.frames.visit(leaf, Some(written), self.time);
+    }
+
+    fn log_again(&mut self, _: u32, records: &[Record]) -> f64 {
+        let dirty = records.iter().filter(|record| record.dirty).count();
+        dirty as f64 * self.logged * self.visits.weight
     }
 
     fn now(&self) -> u64 {
@@ -83,6 +90,7 @@ pub(super) fn play<'a>(visits: &'a Visits, setting: Setting<'a>) -> Run {
         frames: Frames::new(cache, leaves, 1.0 / visits.weight),
         of_leaf: vec![LeafVisits::default(); leaves],
         time: 0,
+        logged: pace.measured,
     };
     let run = Shuffled {
         model: Model::new(shape, leaves, visits.weight, below),
@@ -152,7 +160,7 @@ impl Shuffled<'_> {
         }
         if self.pace.checkpoints(self.log) > before {
             let leaves = self.model.below.visits.leaves.len() as u32;
-            self.model.push_down(0..leaves);
+            self.log += self.model.push_down(0..leaves);
             self.model.below.frames.sweep(time);
         }
     }

@@ -8,6 +8,7 @@ use treering_traces::OpKind;
 
 use super::store::PageTree;
 use crate::predict::bf::{Below, Key, MiniPageCounts, MiniPageModel, Record};
+use crate::predict::log::{record_bytes, varint_len};
 use crate::predict::workload::{Added, Rest, Step};
 
 /// The leaves below the mini-pages.
@@ -51,6 +52,20 @@ impl Below for Leaves<'_, '_> {
         if records.iter().any(|record| record.dirty && gone(record)) {
             self.tree.note_sparse(leaf);
         }
+    }
+
+    fn log_again(&mut self, leaf: u32, records: &[Record]) -> f64 {
+        let name = varint_len(self.tree.homes.name(leaf));
+        let of = |record: &Record| {
+            let key = self.order[record.rank as usize];
+            let length = match self.tree.is_live(key) {
+                true => varint_len(self.tree.workload.keys.key_len(key) as u64),
+                false => 0,
+            };
+            record_bytes(length + u64::from(record.bytes - self.mini_slot)) + name
+        };
+        let bytes = records.iter().filter(|record| record.dirty).map(of).sum();
+        self.tree.log(bytes)
     }
 
     fn now(&self) -> u64 {

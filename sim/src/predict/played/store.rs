@@ -468,8 +468,11 @@ impl<'a, 'f> PageTree<'a, 'f> {
         self.redo.append(self.weight * bytes);
     }
 
-    fn log(&mut self, bytes: u64) {
-        self.redo.append(self.weight * bytes as f64);
+    /// Logs so many bytes. Returns the bytes of log that this takes in the whole tree.
+    pub(super) fn log(&mut self, bytes: u64) -> f64 {
+        let bytes = self.weight * bytes as f64;
+        self.redo.append(bytes);
+        bytes
     }
 
     fn flush(&mut self) {

@@ -176,6 +176,7 @@ impl<'a> Run<'a> {
         }
         Run {
             classes: builder.finish(),
+            measured_log: self.measured_log + buffer.relogged / self.stretch,
             buffer: Some(buffer),
             ..self
         }

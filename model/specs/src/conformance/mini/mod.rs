@@ -58,6 +58,8 @@
 //!   from, and then continues below the page.
 //! - `(EarlyRestart)`: a client restarts because of a change of the inner nodes that is reported
 //!   just afterwards.
+//! - `(LoggedAgain)`: a checkpoint logs the dirty records of a mini-page again, which stays as it
+//!   is. The spec has no log; to that of `WalRecovery` this is a put of what is there already.
 //! - `(AbsentAlready)`: the spec's delete writes a tombstone over a phantom or tombstone, and the
 //!   engine's leaves that record as it is.
 //!
