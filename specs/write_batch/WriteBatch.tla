@@ -289,8 +289,9 @@ StopShort(c) ==
 -----------------------------------------------------------------------------
 (* Log, leaves and checkpoint.                                             *)
 
+(* Recovery flushes it, too, before it writes a leaf that it has changed.  *)
 FlushLog ==
-    /\ phase = "up"
+    /\ phase # "down"
     /\ durable < Len(log)
     /\ durable' = Len(log)
     /\ UNCHANGED <<clientVars, batchVars, log, pin, checkpoint, redoStart, leafVars>>
@@ -484,13 +485,35 @@ WalRuleInv == \A k \in Keys : leafDev[k].lsn <= durable
 
 (* No record is of an epoch that the superblock does not name: another     *)
 (* opening would use that epoch again, and what is left of this one would  *)
-(* join its log.                                                           *)
-EpochInv == \A n \in DOMAIN log : log[n].epoch <= superEpoch
+(* join its log.  Nor is the epoch of recovery that of any record.         *)
+EpochInv ==
+    /\ \A n \in DOMAIN log : log[n].epoch <= superEpoch
+    /\ batch.at = "epoch" => \A n \in DOMAIN log : log[n].epoch < epoch
 
-(* The log never lacks the room for an intent that has to be logged.       *)
+(* The log is never fuller than full, and never lacks the room for an      *)
+(* intent that has to be logged.                                           *)
 RoomInv ==
-    batch.at \in {"logging", "renewing"} /\ phase # "up" =>
-        Left >= Len(batch.changes) - batch.made - batch.parts
+    /\ Left >= 0
+    /\ batch.at \in {"logging", "renewing"} /\ phase # "up" =>
+           Left >= Len(batch.changes) - batch.made - batch.parts
+
+(* Whoever has closed the gate is still there to open it.                  *)
+GateInv ==
+    /\ (gate = Recovery) <=> (phase = "completing")
+    /\ gate \in Clients =>
+           \/ Batching(gate, "closed") \/ Batching(gate, "writing")
+           \/ Writes(gate, "finishing")
+
+(* Checkpoints keep the log of a batch, and of nothing else.               *)
+PinInv ==
+    /\ pin # 0 => batch # NoBatch
+    /\ batch # NoBatch /\ phase = "up" => pin # 0
+
+(* Each change of a batch is made once, and the batch ends once.           *)
+OnceInv ==
+    /\ \A n \in 2..Len(log) : ~(log[n].kind = "end" /\ log[n - 1].kind = "end")
+    /\ pin # 0 =>
+           Cardinality({n \in pin..Len(log) : log[n].kind = "put"}) <= Len(batch.changes)
 
 (* Liveness: every call is answered, unless a crash comes between, and     *)
 (* recovery ends.                                                          *)

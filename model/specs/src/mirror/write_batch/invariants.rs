@@ -5,7 +5,7 @@ use super::state::{At, Call, Change, Gate, KEYS, Kind, N, PENDING, Phase, State,
 
 type Invariant = fn(&WriteBatch, &State) -> bool;
 
-pub(super) const INVARIANTS: [(&str, Invariant); 12] = [
+pub(super) const INVARIANTS: [(&str, Invariant); 15] = [
     ("TypeInv", WriteBatch::type_inv),
     ("AckInv", ack_inv),
     ("AloneInv", alone_inv),
@@ -15,6 +15,12 @@ pub(super) const INVARIANTS: [(&str, Invariant); 12] = [
     ("WalRuleInv", wal_rule_inv),
     ("EpochInv", epoch_inv),
     ("RoomInv", WriteBatch::room_inv),
+    ("GateInv", gate_inv),
+    ("PinInv", |_, s| match s.phase {
+        Phase::Up => (s.pin != 0) == s.batch.is_some(),
+        _ => s.pin == 0 || s.batch.is_some(),
+    }),
+    ("OnceInv", once_inv),
     ("ReachRenewal", |_, s| {
         s.phase != Phase::Up || s.at() != Some(At::Moving)
     }),
@@ -73,7 +79,8 @@ impl WriteBatch {
             At::Logging | At::Renewing => batch.made + batch.parts + self.left(s) >= batch.len(),
             _ => true,
         };
-        s.phase == Phase::Up || s.batch.as_ref().is_none_or(has_room)
+        s.end() <= self.room + s.redo_start
+            && (s.phase == Phase::Up || s.batch.as_ref().is_none_or(has_room))
     }
 }
 
@@ -124,5 +131,29 @@ fn wal_rule_inv(_: &WriteBatch, s: &State) -> bool {
 }
 
 fn epoch_inv(_: &WriteBatch, s: &State) -> bool {
-    s.log.iter().all(|record| record.epoch <= s.super_epoch)
+    let begins = s.at() == Some(At::Epoch);
+    let is_right = |epoch| epoch <= s.super_epoch && !(begins && epoch >= s.epoch);
+    s.log.iter().all(|record| is_right(record.epoch))
+}
+
+fn gate_inv(_: &WriteBatch, s: &State) -> bool {
+    let is_there = match s.gate {
+        Gate::Client(c) => match &s.call[usize::from(c)] {
+            Call::Batch { at, .. } => matches!(at, Writing::Closed | Writing::Writing),
+            call => is_finishing(call),
+        },
+        _ => true,
+    };
+    is_there && (s.gate == Gate::Recovery) == (s.phase == Phase::Completing)
+}
+
+fn once_inv(_: &WriteBatch, s: &State) -> bool {
+    let ends = s
+        .log
+        .windows(2)
+        .any(|two| two.iter().all(|record| record.kind == Kind::End));
+    let since = s.log.iter().skip(usize::from(s.pin.max(1)) - 1);
+    let puts = since.filter(|record| record.kind == Kind::Put).count();
+    let changes = s.batch.as_ref().map_or(0, |batch| batch.changes.len());
+    !ends && (s.pin == 0 || puts <= changes)
 }

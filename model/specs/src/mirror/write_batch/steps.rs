@@ -157,7 +157,7 @@ impl WriteBatch {
     }
 
     fn log_steps(&self, s: &State, actions: &mut Vec<Action>) {
-        if s.phase == Phase::Up && s.durable < s.end() {
+        if s.phase != Phase::Down && s.durable < s.end() {
             actions.push(Action::FlushLog);
         }
         if s.phase != Phase::Down {
