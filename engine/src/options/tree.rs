@@ -85,6 +85,12 @@ impl BfOptions {
         },
     ];
 
+    /// Bytes of records that a checkpoint may log again, where the log grows by `every` bytes between
+    /// two checkpoints.
+    pub(crate) fn relog_bytes(&self, every: u64) -> u64 {
+        every / 100 * u64::from(self.relog_percent)
+    }
+
     /// Returns an error that names the first option that cannot work.
     pub(crate) fn check(&self) -> Result<()> {
         let shares = [

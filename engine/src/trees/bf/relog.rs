@@ -36,14 +36,9 @@ use crate::wal::Record;
 /// One in so many bytes of the log is left to others.
 const LEAST_LEFT: u64 = 4;
 
-/// The bytes of log for this, where the log grows by `every` bytes between two checkpoints.
-pub(super) fn most(every: u64, percent: u8) -> u64 {
-    every / 100 * u64::from(percent)
-}
-
 impl BfTree {
     pub(crate) fn may_log_again(&self, every: u64) -> u64 {
-        most(every, self.options.relog_percent)
+        self.options.relog_bytes(every)
     }
 
     /// Logs the dirty records of these pages again, as long as that takes at most `left` bytes of

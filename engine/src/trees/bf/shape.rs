@@ -81,7 +81,7 @@ impl BfShape {
             batch: super::ahead::BATCH,
             marks: mini::Marks::COUNT,
             promotion_percent: bf.promotion_percent,
-            relog: super::relog::most(options.checkpoint_log_bytes, bf.relog_percent),
+            relog: bf.relog_bytes(options.checkpoint_log_bytes),
         })
     }
 }
