@@ -411,7 +411,7 @@ pub(crate) static ALL: [Expected; 11] = [
             ("unfinished-batch-forgotten", "AloneInv", 11),
             ("writers-pass-closed-gate", "AloneInv", 7),
         ],
-        holds: &[("smoke", 14_469), ("resumes", 5_486), ("mutation", 4_669)],
+        holds: &[("smoke", 14_999), ("resumes", 13_225), ("mutation", 4_969)],
         bounded: "MayStop",
     },
 ];
