@@ -269,6 +269,8 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     // or comes between the intent and the end of a batch.
     ("relog-forgets-deletes", "store_relog"),
     ("relog-cleans", "store_relog"),
+    // Dirty records are logged again in the order of keys, in which they may not fit.
+    ("relog-in-key-order", "store_relog"),
     ("relogs-beside-batch", "lib"),
     // A scan prefers the leaf's record to the mini-page's.
     ("bf-scan-leaf-wins", "oracle"),

@@ -128,3 +128,36 @@ fn more_than_half_of_the_log_is_refused() {
     let error = Store::open(device, clock, &options).err().expect("refused");
     assert_eq!(error.to_string(), "option relog: 51 %; expected 0 to 50");
 }
+
+/// Leaves are nearly full, and values grow where others shrink or go: in another order, the changes
+/// would not fit when they are redone.
+#[test]
+fn what_was_logged_again_fits_when_it_is_redone() {
+    for seed in 0..6 {
+        let options = relogging(50, with_log(256 * 4_096, tiny(BF, STORES[0])));
+        let device = Arc::new(CrashDevice::new(BLOCKS));
+        let (mut map, mut rng) = (Map::new(), StdRng::seed_from_u64(seed));
+        let store = open(&device, &options);
+        for i in 0..2_000 {
+            let key = format!("{:02}", rng.random_range(0..12)).into_bytes();
+            let long = map.values().map(Vec::len).sum::<usize>() < 3_000;
+            if rng.random_bool(0.2) {
+                map.remove(&key);
+                store.delete(&key).map(drop)
+            } else {
+                let value = vec![b'v'; rng.random_range(0..if long { 900 } else { 200 })];
+                map.insert(key.clone(), value.clone());
+                store.put(&key, &value).map(drop)
+            }
+            .expect("changes");
+            if i % 25 == 24 {
+                while store.pump(Task::Checkpoint).expect("works") == Progress::More {}
+                let left = CrashDevice::from_image(device.crash(&mut |_| 0));
+                let left = open(&Arc::new(left), &options);
+                assert_same(&left, &map, &format!("seed {seed}, operation {i}"));
+                left.abandon_on_drop();
+            }
+        }
+        store.abandon_on_drop();
+    }
+}

@@ -19,7 +19,12 @@
 //! than the log takes between two checkpoints, every checkpoint would make the next one due. The
 //! checkpoints of a writer that finds the log full, and those of closing, log nothing again.
 //!
-//! Cost: O(dirty records); at most half of the log between two checkpoints.
+//! Redo makes the changes one by one, and on the leaf as the checkpoint leaves it. So those come first
+//! that free bytes there; in the order of keys, a longer value might not fit yet. This is why the leaf
+//! is read.
+//!
+//! Cost: O(dirty records), and a page read if several are; at most half of the log between two
+//! checkpoints.
 
 use super::BfTree;
 use super::counters::Counters;
@@ -73,8 +78,19 @@ impl BfTree {
         let Some(mini) = guard.bytes().map(MiniRef::new) else {
             return Ok(true);
         };
+        let mut entries: Vec<_> = mini.entries().filter(|e| e.kind.is_dirty()).collect();
+        if entries.len() > 1 && !mutation::on("relog-in-key-order") {
+            // Redo makes the changes one by one, on the leaf as it is now or newer. They fit in this
+            // order: first those that free bytes of the leaf.
+            let leaf = self.read_leaf(page)?;
+            let view = leaf.view();
+            entries.sort_by_key(|entry| match (entry.kind.exists(), view.get(entry.key)) {
+                (false, _) => false,
+                (true, old) => old.is_none_or(|old| old.len() < entry.value.len()),
+            });
+        }
         let (mut newest, mut records, mut done) = (None, 0, true);
-        for entry in mini.entries().filter(|entry| entry.kind.is_dirty()) {
+        for entry in entries {
             let (key, value) = (entry.key, entry.value);
             let record = match entry.kind.exists() {
                 true => Record::Put { page, key, value },

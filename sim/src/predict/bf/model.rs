@@ -143,6 +143,10 @@ impl<'a, B: Below> Model<'a, B> {
         let Some(mini) = mini.filter(|mini| mini.dirty() > 0) else {
             return 0.0;
         };
+        if mini.dirty() > 1 {
+            // For the order in which the records fit.
+            self.below.read(leaf);
+        }
         let bytes = self.below.log_again(leaf, &mini.records);
         mini.written = self.below.now();
         bytes
