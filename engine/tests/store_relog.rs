@@ -1,5 +1,5 @@
 //! Checkpoints that log the dirty records of mini-pages again, instead of merging them: nothing is
-//! lost by a power cut at any request, and mini-pages go on gathering.
+//! lost by a power cut after one, and mini-pages go on gathering. The oracle cuts at every request.
 
 mod support;
 
@@ -79,7 +79,7 @@ fn what_was_logged_again_survives_power_cuts() {
             while store.pump(Task::Checkpoint).expect("works") == Progress::More {}
             relogged += store.stats().bf.expect("a Bf-Tree").relogged;
             store.abandon_on_drop();
-            // What was written since the checkpoint is not synced, and may be lost.
+            // The checkpoint has flushed the log to its end.
             drop(store);
             let image = device.crash(&mut |_| 0);
             device = Arc::new(CrashDevice::from_image(image));

@@ -283,7 +283,7 @@ impl<'a> Redo<'a> {
     fn apply_to_page(&mut self, page: PageId, group: &[Gathered], bytes: &[u8]) -> Result<()> {
         let mut leaf: Option<WriteGuard<'a>> = None;
         for Gathered { lsn, change, .. } in group {
-            if self.seen.is_before_value(page, *lsn) {
+            if self.is_below_snapshot(page) || self.seen.is_before_value(page, *lsn) {
                 drop(leaf.take());
                 self.lost.insert(page, Error::MissingPage { page });
                 continue;
@@ -330,16 +330,13 @@ impl<'a> Redo<'a> {
     /// Whether a chunk of the snapshot is in the place of this page.
     fn is_below_snapshot(&self, page: PageId) -> bool {
         let fixed = self.pager.layout.store.table().is_none();
-        fixed && self.snapshot.contains(&page.0)
+        let below = fixed && self.snapshot.contains(&page.0);
+        below && !mutation::on("redo-reads-below-snapshot")
     }
 
     /// Latches the page. Returns `None` if it is lost.
     fn latch(&mut self, page: PageId) -> Result<Option<WriteGuard<'a>>> {
         if self.lost.contains_key(&page) {
-            return Ok(None);
-        }
-        if self.is_below_snapshot(page) && !mutation::on("redo-reads-below-snapshot") {
-            self.lost.insert(page, Error::MissingPage { page });
             return Ok(None);
         }
         match self.pager.write(page) {
@@ -423,10 +420,6 @@ impl<'a> Redo<'a> {
         moved: &[u8],
     ) -> Result<Option<WriteGuard<'a>>> {
         let records = self.decode(page, moved)?;
-        if self.is_below_snapshot(page) {
-            self.lost.insert(page, Error::MissingPage { page });
-            return Ok(None);
-        }
         // If the page was lost before this record, that was an earlier page with this id.
         self.lost.remove(&page);
         let mut leaf = match self.pager.write(page) {
