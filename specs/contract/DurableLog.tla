@@ -9,10 +9,11 @@
 (*    lost is a suffix of which nothing was acknowledged (Crash).  Nothing *)
 (*    is read that was not appended, nothing twice, nothing that was lost  *)
 (*    before.                                                              *)
-(*  - What a dead process has written may be read and still be lost, until *)
-(*    a recovery is complete (Kill, Read, Recover).                        *)
+(*  - What a dead process has written may be read and still be lost, or    *)
+(*    not be read and still be there, until a recovery has settled it      *)
+(*    (Kill, Read, Settle).  From then on, neither happens.                *)
 (*  - Recovery may be cut off and begin again.  It reads the same, or,     *)
-(*    after a Kill, less of what was not acknowledged.                     *)
+(*    after a Kill, more or less of what was not acknowledged.             *)
 (*  - A call ends as in DurableMap: by Return, Refuse or Doubt.            *)
 (*                                                                         *)
 (* A protocol refines this module by saying what these variables are in    *)
@@ -141,14 +142,24 @@ Kill ==
     /\ seen' = <<>>
     /\ UNCHANGED <<kept, given>>
 
-(* Recovery reads all records in order, without some that are given up.    *)
+(* Recovery reads the records in order, without some that are given up.    *)
+(* Of the tail it may not read all.                                        *)
 Read ==
     /\ phase \in {"cut", "killed"}
     /\ phase' = "opening"
-    /\ \E n \in 0..given : seen' = After(kept \o RecordsOf(tail), n)
+    /\ \E n \in 0..given, m \in 0..Len(tail) :
+          seen' = After(kept \o RecordsOf(First(tail, m)), n)
     /\ UNCHANGED <<kept, tail, given, call>>
 
-(* It is complete once all that it has read is durable.                    *)
+(* What it has read becomes durable, and what it has not read is gone.     *)
+Settle ==
+    /\ phase = "opening"
+    /\ \E n \in 0..Len(tail) : kept' = kept \o RecordsOf(First(tail, n))
+    /\ \E n \in 0..given : seen = After(kept', n)
+    /\ tail' = <<>>
+    /\ UNCHANGED <<given, call, phase, seen>>
+
+(* It is complete once that is settled.                                    *)
 Recover ==
     /\ phase = "opening"
     /\ tail = <<>>
@@ -160,7 +171,7 @@ Next ==
     \/ \E c \in Clients : Call(c) \/ Add(c) \/ Return(c) \/ Refuse(c) \/ Doubt(c)
     \/ Harden \/ Forget
     \/ Crash \/ Kill
-    \/ Read \/ Recover
+    \/ Read \/ Settle \/ Recover
 
 Spec == Init /\ [][Next]_vars
 =============================================================================

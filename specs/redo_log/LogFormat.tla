@@ -58,7 +58,7 @@ FirstIn(units) ==
 
 NoBlock ==
     [epoch |-> 0, index |-> 0, first |-> 0, unforced |-> 0,
-     starts |-> FALSE, closed |-> FALSE, witness |-> FALSE, units |-> <<>>]
+     starts |-> FALSE, closed |-> FALSE, witness |-> FALSE, endMark |-> FALSE, units |-> <<>>]
 
 (* What is at a place: the first sector, which has a checksum of all units *)
 (* and so stands for the block that it was written with; and the others.   *)
@@ -74,6 +74,12 @@ Zeros == Sealed(NoBlock)
 Witness(epoch, index) ==
     Sealed([NoBlock EXCEPT !.epoch = epoch, !.index = index, !.closed = TRUE, !.witness = TRUE])
 
+(* Written by recovery where it finds the log's end.  It says which blocks *)
+(* before it are behind the redo start: all others were durable.           *)
+EndMark(epoch, index, unforced) ==
+    Sealed([NoBlock EXCEPT !.epoch = epoch, !.index = index, !.closed = TRUE,
+                           !.unforced = unforced, !.endMark = TRUE])
+
 (* The blocks that a flush writes: a function from index to contents.      *)
 (* Buffer::seal.                                                           *)
 SealedBlocks(epoch, startsAt, packing, at, units) ==
@@ -86,7 +92,7 @@ SealedBlocks(epoch, startsAt, packing, at, units) ==
                       unforced |-> IF Bug = "counts-no-unforced" THEN 0 ELSE index - at,
                       starts |-> index = startsAt,
                       closed |-> index = last /\ packing = "sparse",
-                      witness |-> FALSE, units |-> here])]
+                      witness |-> FALSE, endMark |-> FALSE, units |-> here])]
 
 -----------------------------------------------------------------------------
 (* Reading.                                                                *)
@@ -122,8 +128,10 @@ AtStart(from, epoch) ==
 Continues(walk, head) ==
     \/ /\ head.epoch > walk.epoch
        /\ head.starts \/ Bug = "needs-no-start"
+       /\ ~head.endMark
     \/ /\ head.epoch = walk.epoch
        /\ ~head.witness \/ Bug = "reads-witness"
+       /\ ~head.endMark
        /\ walk.ended \/ Bug = "reads-past-hole"
     \/ head.epoch < walk.epoch /\ Bug = "reads-older-epoch"
 
@@ -198,21 +206,30 @@ ReadLog(blocks, super) ==
 
 (* The log's end is legal, unless the log itself proves that more was      *)
 (* durable: by a block behind it that was written in a later flush.  Only  *)
-(* the newest epoch can prove it.  Walk::look_ahead.                       *)
+(* the newest epoch can prove it, and not what lies behind a newer end     *)
+(* mark; or by an end mark itself.  Walk::look_ahead.                      *)
 Proof(blocks, walk) ==
     LET ahead  == {index \in walk.stop..(BlockOf(walk.from) + Ring - 1) :
                       IsMine(blocks[Place(index)], index)}
         head   == [index \in ahead |-> blocks[Place(index)].head]
-        newest == CHOOSE e \in {walk.epoch} \cup {head[index].epoch : index \in ahead} :
+        counts == {index \in ahead :
+                      /\ ~head[index].endMark
+                      /\ \A other \in ahead : head[other].endMark /\ other < index =>
+                             head[other].epoch <= head[index].epoch}
+        newest == CHOOSE e \in {walk.epoch} \cup {head[index].epoch : index \in counts} :
                       /\ e >= walk.epoch
-                      /\ \A index \in ahead : head[index].epoch <= e
+                      /\ \A index \in counts : head[index].epoch <= e
         ended  == walk.ended /\ Bug # "suspects-closed"
         lost(index) ==
             IF newest = walk.epoch /\ ~ended /\ ~head[index].witness
             THEN walk.stop - 1 ELSE walk.stop
-    IN \E index \in ahead :
-           /\ head[index].epoch = newest
-           /\ index - head[index].unforced > lost(index)
+    IN \/ \E index \in counts :
+              /\ head[index].epoch = newest
+              /\ index - head[index].unforced > lost(index)
+       \/ \E index \in ahead :
+              /\ head[index].endMark
+              /\ index - head[index].unforced > walk.stop
+              /\ Bug # "end-mark-proves-nothing"
 
 (* The block at the end is of a later lap: the log that begins here had    *)
 (* been given up.  Walk::check_lap.                                        *)

@@ -10,7 +10,7 @@ CONSTANTS
     MaxCrashes,     \* crashes and restarts together
     MaxRestarts,    \* only this many of the first may be restarts
     Switches,       \* whether the power fails only once a sparse log has been opened
-    FlushesFail,    \* whether a flush may fail
+    FlushesFail,    \* whether a flush, or the write of one, may fail
     MaxRotten       \* blocks that decay
 
 MCMayAppend(n, len) == n \in Records /\ len \in Lengths

@@ -20,7 +20,10 @@
 (*  3. A block says which blocks before it were not durable when it was    *)
 (*     written (`unforced`).  So an end of the log that is legal is told   *)
 (*     from one that damage made.                                          *)
-(*  4. What recovery reads of the last flush, it writes again.             *)
+(*  4. What recovery reads of the last flush, it writes again; and where   *)
+(*     it finds the log's end, it writes an end mark.  So what a failure   *)
+(*     has left on the device is settled, either way: no later crash makes *)
+(*     the log shorter or longer.                                          *)
 (*  5. In the sparse log, no block that has a durable record is ever       *)
 (*     written with anything else (OnceInv).  So no crash can tear it.     *)
 (*                                                                         *)
@@ -188,6 +191,28 @@ FailFlush ==
             /\ UNCHANGED <<oldest, checkpoint, recoveryVars, acked, crashes>>
     /\ UNCHANGED <<logDev, superDev, history, sure, verdict, rotten>>
 
+(* The places of the flush in flight, or of the witness.                   *)
+InFlight ==
+    IF phase = "closing" THEN {Place(BlockOf(RoundUp(end)))}
+    ELSE {Place(index) : index \in flying.at..(BlockOf(RoundUp(flying.to)) - 1)}
+
+(* The write of a flush or witness fails.  Some of its blocks are read as  *)
+(* they were before, and still a crash may leave any of them as it was to  *)
+(* be.                                                                     *)
+FailWrite ==
+    /\ \/ Serving /\ flying # OnGround
+       \/ phase = "closing" /\ ~poisoned
+    /\ MayFail(crashes)
+    /\ \E hidden \in SUBSET {p \in InFlight : Len(logDev[p]) > 1} :
+          /\ hidden # {}
+          /\ logDev' = [p \in Places |->
+                 IF p \in hidden THEN Append(logDev[p], logDev[p][Len(logDev[p]) - 1])
+                 ELSE logDev[p]]
+    /\ lost' = [lost EXCEPT !.log = @ \cup InFlight]
+    /\ poisoned' = TRUE
+    /\ UNCHANGED <<clientVars, bufferVars, durable, oldest, checkpoint, superDev, recoveryVars>>
+    /\ UNCHANGED <<observerVars, boundVars>>
+
 -----------------------------------------------------------------------------
 (* Checkpoint.  engine/src/store/checkpoint.rs.                            *)
 
@@ -275,18 +300,16 @@ Crash ==
     /\ UNCHANGED <<sure, rotten>>
 
 (* The process dies, and the device lives on.  What can be read may still  *)
-(* be lost in a crash.                                                     *)
+(* be lost in a crash, and what cannot be read may still be there after    *)
+(* one.                                                                    *)
 Restart ==
     /\ MayRestart(crashes)
     /\ ~Down
-    /\ LET blocks == NewestOf(logDev)
-           super  == Newest(superDev)
-       IN /\ history' = HistoryRead(super, ReadLog(blocks, super))
-          /\ verdict' = Judge(blocks, super)
+    /\ verdict' = Judge(NewestOf(logDev), Newest(superDev))
     /\ ForgetMemory
     /\ crashes' = crashes + 1
     /\ phase' = "killed"
-    /\ UNCHANGED <<durable, deviceVars, sure, rotten>>
+    /\ UNCHANGED <<durable, deviceVars, history, sure, rotten>>
 
 (* A block decays while nobody looks.                                      *)
 Rot ==
@@ -303,8 +326,11 @@ Rot ==
 (* The log is read from the superblock's redo start on, up to its end.     *)
 (* The blocks of the last flush are written again, and so is the           *)
 (* superblock: a failed flush may have left them.  Everything before was   *)
-(* durable when that flush began.  Log::scan_end, Superblock::rewrite,     *)
-(* Log::create, Log::keep_from.                                            *)
+(* durable when that flush began.  What a failed write has left behind the *)
+(* end is overwritten by an end mark.  A witness may stay there: a log     *)
+(* that has failed gets none.  One of an older epoch does not stay, so the *)
+(* mark has to state what that proved.  Log::scan_end,                     *)
+(* Superblock::rewrite, Log::create, Log::keep_from.                       *)
 OpenLog ==
     /\ phase \in {"cut", "killed"}
     /\ LET blocks == NewestOf(logDev)
@@ -312,14 +338,17 @@ OpenLog ==
            walk   == ReadLog(blocks, super)
            start  == RoundUp(walk.end)
            again  == {Place(index) : index \in walk.flush..(BlockOf(start) - 1)}
+           index  == BlockOf(start)
+           marks  == /\ index < BlockOf(super.redo) + Ring
+                     /\ blocks[Place(index)] # Witness(walk.epoch, index)
+                     /\ Bug # "trusts-the-end"
        IN IF Damaged(blocks, walk)
           THEN /\ phase' = "damaged"
                /\ verdict' = IF rotten = 0 THEN "damaged" ELSE verdict
-               /\ UNCHANGED <<packing, epoch, startsAt, bufferAt, end, oldest, found, history>>
-               /\ UNCHANGED lost
+               /\ UNCHANGED <<packing, epoch, startsAt, bufferAt, end, oldest, found>>
+               /\ UNCHANGED <<lost, logDev>>
           ELSE /\ phase' = "read"
                /\ verdict' = JudgeRead(walk)
-               /\ history' = HistoryRead(super, walk)
                /\ found' = walk.found
                /\ packing' \in Packings
                /\ epoch' = IF Bug = "keeps-epoch" THEN super.epoch ELSE super.epoch + 1
@@ -327,18 +356,27 @@ OpenLog ==
                /\ bufferAt' = BlockOf(start)
                /\ end' = start
                /\ oldest' = super.redo
-               /\ lost' = IF Bug = "trusts-what-it-reads" THEN lost
-                          ELSE [log |-> lost.log \ again, super |-> FALSE]
-    /\ UNCHANGED <<clientVars, buffer, flying, durable, checkpoint, poisoned, logDev, superDev>>
-    /\ UNCHANGED <<acked, sure, boundVars>>
+               /\ LET mark == IF marks THEN {Place(index)} ELSE {}
+                  IN /\ logDev' = [p \in Places |->
+                            IF p \in mark
+                            THEN Put(logDev[p], EndMark(super.epoch + 1, index,
+                                                        index - BlockOf(super.redo)))
+                            ELSE logDev[p]]
+                     /\ lost' = IF Bug = "trusts-what-it-reads"
+                                THEN [lost EXCEPT !.log = @ \ mark]
+                                ELSE [log |-> lost.log \ (again \cup mark), super |-> FALSE]
+    /\ UNCHANGED <<clientVars, buffer, flying, durable, checkpoint, poisoned, superDev>>
+    /\ UNCHANGED <<history, acked, sure, boundVars>>
 
+(* From now on, the records that were read are all there are.              *)
 FlushAgain ==
     /\ phase = "read"
     /\ DeviceFlush
     /\ durable' = end
+    /\ history' = UpTo(history, oldest) \o found
     /\ phase' = "durable"
     /\ UNCHANGED <<clientVars, bufferVars, oldest, checkpoint, poisoned, lost, found>>
-    /\ UNCHANGED <<observerVars, boundVars>>
+    /\ UNCHANGED <<acked, sure, verdict, boundVars>>
 
 (* The new epoch is recorded.  Redo then begins at its start, or, if a     *)
 (* batch has to be completed first, still where it did.                    *)
@@ -366,7 +404,7 @@ Next ==
     \/ \E c \in Clients :
           \/ CallAppend(c) \/ AppendRecord(c) \/ RefuseAppend(c)
           \/ Acknowledge(c) \/ Leave(c) \/ FailCall(c)
-    \/ WriteLog \/ CompleteFlush \/ FailFlush
+    \/ WriteLog \/ CompleteFlush \/ FailFlush \/ FailWrite
     \/ BeginCheckpoint \/ WriteSuper \/ FinishCheckpoint
     \/ WriteWitness \/ Close
     \/ Crash \/ Restart \/ Rot

@@ -172,14 +172,17 @@ Judge(blocks, super) ==
        ELSE IF Len(read) < CountUpTo(history, kept) THEN "lost"
        ELSE "fine"
 
-(* The verdict on what recovery reads, if the medium may decay: some of    *)
-(* the last flush may be missing.                                          *)
+(* The verdict on what recovery reads.  If the device lives on, it may     *)
+(* read less than is there.  If the medium has decayed, some of the last   *)
+(* flush may be missing.                                                   *)
 JudgeRead(walk) ==
     LET read == HistoryRead(Newest(superDev), walk)
+        most == IF rotten = 0 THEN durable ELSE sure
     IN IF read = history THEN "fine"
-       ELSE IF rotten = 0 THEN "changed"
        ELSE IF /\ Len(read) < Len(history) /\ read = SubSeq(history, 1, Len(read))
-               /\ Len(read) >= CountUpTo(history, sure)
+               /\ Len(read) >= CountUpTo(history, most)
+               /\ phase = "killed" \/ rotten > 0
             THEN "fine"
+       ELSE IF rotten = 0 THEN "changed"
        ELSE "silent"
 =============================================================================

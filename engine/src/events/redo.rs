@@ -11,6 +11,7 @@ use crate::types::Lsn;
 /// | [`WitnessWritten`](Redo::WitnessWritten) | `Close` | after the flush |
 /// | [`Read`](Redo::Read) | `OpenLog` | when the log's end is found |
 /// | [`Rewrites`](Redo::Rewrites) | part of `OpenLog` | before the write |
+/// | [`MarksEnd`](Redo::MarksEnd) | part of `OpenLog` | before the write |
 /// | [`RewritesSuperblock`](Redo::RewritesSuperblock) | part of `OpenLog` | before the write |
 ///
 /// The other steps are those of [`Event`](super::Event):
@@ -74,6 +75,13 @@ pub enum Redo {
         from: Lsn,
         /// Behind the last.
         to: Lsn,
+    },
+    /// An end mark is about to be written behind the end of the log.
+    MarksEnd {
+        /// The epoch of this recovery.
+        epoch: u32,
+        /// The index of its block.
+        index: u64,
     },
     /// Both superblocks are about to be written again, unchanged.
     RewritesSuperblock,

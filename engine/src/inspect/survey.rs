@@ -30,7 +30,7 @@ impl LogBlock {
     /// Reads a block. Returns `None` if it is not a log block of `store`.
     #[must_use]
     pub fn read(block: &[u8], store: StoreId) -> Option<LogBlock> {
-        let header = BlockHeader::read_any(block, store).filter(|header| !header.witness);
+        let header = BlockHeader::read_any(block, store).filter(BlockHeader::has_records);
         header.map(|header| LogBlock {
             epoch: header.epoch,
             index: header.index,
@@ -58,6 +58,8 @@ pub struct LogHeader {
     pub closed: bool,
     /// Whether it has no records, and only states that everything before it is durable.
     pub witness: bool,
+    /// Whether it has no records, and only states that recovery found the log's end there.
+    pub end_mark: bool,
     /// Whether the block passes its checksum.
     pub whole: bool,
 }
@@ -76,6 +78,7 @@ impl LogHeader {
             starts: header.starts_epoch,
             closed: header.closed,
             witness: header.witness,
+            end_mark: header.end_mark,
             whole: BlockHeader::read_any(block, store).is_some(),
         }
     }

@@ -21,15 +21,16 @@
 //! - both superblocks, because the flush or write that failed may have been theirs (what the chosen
 //!   one names was flushed before it was written);
 //! - the log's last flush ([`crate::wal::LogEnd::doubtful`]), because everything before it was
-//!   durable when it began;
+//!   durable when it began, and an end mark behind it, because a record that is not read may be
+//!   there after the next power cut ([`crate::wal::Log::scan_end`]);
 //! - in place: the homes of those pages in the journal that the checkpoint does not cover, which
 //!   are those of the last batches;
 //! - copy-on-write: the page table (the images that it names were flushed before it was written);
 //! - shadowed: the valid slots of the pages that the log names;
 //! - the modification logs of the pages that the log names, if they have any.
 //!
-//! After a clean close, this costs two superblock blocks and, with copy-on-write, the table: 8
-//! bytes for each page id in use. After a crash, it also costs the log blocks of one flush and, in
+//! After a clean close, this costs two superblock blocks, an end mark, and, with copy-on-write, the
+//! table: 8 bytes for each page id in use. After a crash, it also costs the log blocks of one flush and, in
 //! place, at most the pages of two batches, or, shadowed, the pages that the log names. There is
 //! one flush.
 //!

@@ -15,6 +15,8 @@ const STARTS_EPOCH: u8 = 1;
 const CLOSED: u8 = 2;
 /// Flag: see [`Header::witness`].
 const WITNESS: u8 = 4;
+/// Flag: see [`Header::end_mark`].
+const END_MARK: u8 = 8;
 
 /// The index of the block that contains the byte at `pos`.
 pub(crate) fn block_of(pos: u64) -> u64 {
@@ -61,6 +63,9 @@ pub(crate) struct Header {
     /// The block has no records, and only states that everything before it is durable. Written when
     /// a store is closed or dropped ([`super::Log::witness`]).
     pub(crate) witness: bool,
+    /// The block has no records: recovery has found the log's end here ([`super::Log::scan_end`]).
+    /// `unforced` then leads to the redo start, unless that is [`u16::MAX`] blocks or more before.
+    pub(crate) end_mark: bool,
 }
 
 /// Why a block does not continue the log.
@@ -90,7 +95,8 @@ impl Header {
         let flag = |on: bool, bit: u8| if on { bit } else { 0 };
         block[22] = flag(self.starts_epoch, STARTS_EPOCH)
             | flag(self.closed, CLOSED)
-            | flag(self.witness, WITNESS);
+            | flag(self.witness, WITNESS)
+            | flag(self.end_mark, END_MARK);
         block[23] = VERSION;
         let crc = store.crc(&block[4..]);
         block[0..4].copy_from_slice(&crc.to_le_bytes());
@@ -114,7 +120,13 @@ impl Header {
             starts_epoch: block[22] & STARTS_EPOCH != 0,
             closed: block[22] & CLOSED != 0,
             witness: block[22] & WITNESS != 0,
+            end_mark: block[22] & END_MARK != 0,
         }
+    }
+
+    /// Whether the block is part of the log, and has records.
+    pub(crate) fn has_records(&self) -> bool {
+        !self.witness && !self.end_mark
     }
 
     /// Reads the header of block `index`.
@@ -160,6 +172,7 @@ mod tests {
             starts_epoch: true,
             closed: true,
             witness: true,
+            end_mark: true,
         };
         let mut block = vec![5u8; BLOCK_SIZE];
         let store = StoreId(7);

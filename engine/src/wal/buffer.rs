@@ -158,6 +158,7 @@ impl Buffer {
                 starts_epoch: index == epoch_start,
                 closed: index == last && packing == LogPacking::Sparse,
                 witness: false,
+                end_mark: false,
             };
             header.seal(&mut self.bytes[i * BLOCK_SIZE..(i + 1) * BLOCK_SIZE], store);
         }

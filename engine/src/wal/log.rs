@@ -26,7 +26,7 @@ use std::sync::Arc;
 use super::block::{B, BLOCK_HEADER, Header, behind, block_of};
 use super::buffer::{Buffer, Under};
 use super::record::{MAX_RECORD_BYTES, Record};
-use super::{LogEnd, LogRegion, LogStart, told};
+use super::{LogRegion, told};
 use crate::device::{AlignedBuf, BlockWrite, Volume};
 use crate::error::{Error, Result};
 use crate::events::{Event, Redo};
@@ -166,28 +166,6 @@ impl Log {
             durable: AtomicU64::new(start),
             redo_start: AtomicU64::new(start),
         })
-    }
-
-    /// Finds the end of the log that begins at `start`. Calls `visit` with every record.
-    ///
-    /// The last flush may have failed. What the device then dropped may still be read back here,
-    /// although no later flush would make it durable (BUGS D5). So this writes the blocks of the
-    /// last flush again: after the next successful device flush, the log is durable up to its end.
-    ///
-    /// # Errors
-    /// As [`super::replay()`].
-    pub fn scan_end(
-        volume: &Volume,
-        region: LogRegion,
-        start: LogStart,
-        visit: impl FnMut(Lsn, Record<'_>) -> Result<()>,
-    ) -> Result<LogEnd> {
-        let end = super::replay(volume, region, start, visit)?;
-        volume.tell(|| told::read(start, &end));
-        if !mutation::on("restart-trusts-log") {
-            rewrite(volume, region, end.doubtful, end.next_start)?;
-        }
-        Ok(end)
     }
 
     /// Appends a record. It is durable once `flush_to` of the returned LSN has returned. If the
@@ -406,6 +384,7 @@ impl Log {
             starts_epoch: false,
             closed: true,
             witness: true,
+            end_mark: false,
         };
         let mut block = AlignedBuf::zeroed(BLOCK_SIZE);
         header.seal(&mut block, self.region.store);
@@ -569,18 +548,6 @@ impl Log {
             redo_start: self.redo_start(),
         }
     }
-}
-
-/// Writes the blocks from `from` up to `to` again, unchanged.
-fn rewrite(volume: &Volume, region: LogRegion, from: Lsn, to: Lsn) -> Result<()> {
-    volume.tell(|| Event::Redo(Redo::Rewrites { from, to }));
-    let mut block = AlignedBuf::zeroed(BLOCK_SIZE);
-    for index in block_of(from.0)..block_of(to.0) {
-        let lba = region.lba(index);
-        volume.read(lba, &mut block, IoClass::Log)?;
-        volume.write(lba, &block, IoClass::Log)?;
-    }
-    Ok(())
 }
 
 fn check_poison(state: &State) -> Result<()> {

@@ -25,7 +25,8 @@
 //! durable when this block was written. Bit 0 of `flags` marks the first block of its epoch. Bit 1
 //! marks a closed block: the log continues in the next block although this one is not full. Bit 2
 //! marks a witness: a block without records behind the log's end, which states that everything
-//! before it is durable.
+//! before it is durable. Bit 3 marks an end mark: a block without records, of a recovery that found
+//! the log's end there ([`Log::scan_end`]).
 //!
 //! # Positions
 //!
@@ -54,6 +55,7 @@
 
 mod block;
 mod buffer;
+mod end;
 mod intent;
 mod log;
 mod open_batch;

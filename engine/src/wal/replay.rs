@@ -6,6 +6,7 @@
 //! greater epoch        if it is the first of its epoch; a record cut before it is dead
 //! smaller epoch        end: left over from before a crash
 //! same epoch, witness  end, and everything before it was durable
+//! end mark             end: an earlier recovery has found it here
 //! a later lap          damage: its writer had already freed the log that should begin here
 //! anything else        end: never written, of an earlier lap, or torn
 //! ```
@@ -242,7 +243,7 @@ impl Walk<'_> {
             self.carry = Carry::None;
             return None;
         }
-        if header.witness {
+        if !header.has_records() {
             return Some(EndReason::Unwritten);
         }
         (!self.ended).then_some(EndReason::Torn)
@@ -378,7 +379,9 @@ impl Walk<'_> {
         } else {
             ahead
         };
-        let (mut newest, mut proof) = (self.epoch, None);
+        let older_proves = mutation::on("older-epoch-proves");
+        let (mut newest, mut marked) = (self.epoch, 0);
+        let (mut proof, mut certain) = (None, None);
         for index in end..end.saturating_add(ahead) {
             let Some(block) = blocks.get(index)? else {
                 break;
@@ -386,10 +389,20 @@ impl Walk<'_> {
             let Ok(header) = Header::read(block, index, self.region.store) else {
                 continue;
             };
-            if header.epoch < newest {
+            // It proves that the log before its redo start was durable. Its epoch may begin anywhere
+            // behind that. What is behind the mark is older than it.
+            if header.end_mark {
+                marked = marked.max(if older_proves { 0 } else { header.epoch });
+                let knows = header.unforced < u16::MAX && !mutation::on("end-mark-proves-nothing");
+                if knows && header.flush_start() > end {
+                    certain.get_or_insert((end, index));
+                }
                 continue;
             }
-            if header.epoch > newest && !mutation::on("older-epoch-proves") {
+            if header.epoch < newest.max(marked) {
+                continue;
+            }
+            if header.epoch > newest && !older_proves {
                 (newest, proof) = (header.epoch, None);
             }
             // Within an epoch, a block that is not full is rewritten before a later one is written.
@@ -403,7 +416,7 @@ impl Walk<'_> {
                 proof.get_or_insert((lost, index));
             }
         }
-        let Some((lost, index)) = proof else {
+        let Some((lost, index)) = certain.or(proof) else {
             return Ok(());
         };
         let found = format!("no valid block, although block {index} was written later");

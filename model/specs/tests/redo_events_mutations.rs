@@ -10,7 +10,7 @@ use treering_specs::conformance::redo::{Variant, run_on, setups};
 #[test]
 fn every_seeded_bug_of_the_log_is_refused_for_the_right_reason() {
     /// The bug, and the refusals that reveal it: the kind of the event, and a part of the reason.
-    const BUGS: [(&str, &[(&str, &str)]); 15] = [
+    const BUGS: [(&str, &[(&str, &str)]); 16] = [
         (
             "log-acks-before-flush",
             &[("Acknowledged", "durable"), ("Acknowledged", "Acknowledge")],
@@ -25,6 +25,10 @@ fn every_seeded_bug_of_the_log_is_refused_for_the_right_reason() {
         (
             "restart-trusts-log",
             &[("RecoveryBegins", "the last flush")],
+        ),
+        (
+            "restart-trusts-end",
+            &[("RecoveryBegins", "the end is marked")],
         ),
         (
             "restart-trusts-superblock",

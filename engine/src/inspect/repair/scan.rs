@@ -184,7 +184,9 @@ fn look(
         }
     } else if let Some(page) = crate::pages::log_block_of(block, found.store) {
         logs.entry(page).or_default().push(lba);
-    } else if let Some(header) = BlockHeader::read_any(block, found.store).filter(|h| !h.witness) {
+    } else if let Some(header) =
+        BlockHeader::read_any(block, found.store).filter(BlockHeader::has_records)
+    {
         let at_home = layout.is_none_or(|l| l.log_start().0 + header.index % l.log_blocks == lba.0);
         let old = found.log.get(&header.index);
         if at_home && old.is_none_or(|old| old.header.epoch < header.epoch) {

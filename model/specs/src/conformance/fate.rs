@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use treering_engine::device::{CrashDevice, Image};
-use treering_engine::{Result, Store};
+use treering_engine::device::{CrashDevice, Image, RequestKind};
+use treering_engine::{IoClass, Result, Store};
 
 use super::record::Recorder;
 use treering_oracle::random::Random;
@@ -49,6 +49,12 @@ impl Fate {
         self.doomed = true;
     }
 
+    /// Makes a write of the log fail, in this life. The process may be restarted then.
+    pub(super) fn fail_log_write(&mut self, writes: u64) {
+        let n = self.rng.below(writes);
+        self.device.fail_in(RequestKind::WriteOf(IoClass::Log), n);
+    }
+
     pub(super) fn cut_power(&mut self, requests: u64) {
         self.device.cut_power_in(self.rng.below(requests));
         self.doomed = true;
@@ -71,6 +77,9 @@ impl Fate {
     /// Replaces the device with what the end has left of it. Returns whether the power failed.
     pub(super) fn bury(&mut self, end: End) -> bool {
         let End::Power(image) = end else {
+            // A write of the log that was to fail, and has not come yet, will not.
+            let log = RequestKind::WriteOf(IoClass::Log);
+            self.device.fail_in(log, u64::MAX);
             return false;
         };
         self.device = Arc::new(CrashDevice::from_image(image));

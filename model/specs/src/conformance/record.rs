@@ -252,6 +252,7 @@ fn redo_kind(event: &Redo) -> &'static str {
         Redo::WitnessWritten => "WitnessWritten",
         Redo::Read { .. } => "Read",
         Redo::Rewrites { .. } => "Rewrites",
+        Redo::MarksEnd { .. } => "MarksEnd",
         Redo::RewritesSuperblock => "RewritesSuperblock",
     }
 }

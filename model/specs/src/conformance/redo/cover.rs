@@ -39,9 +39,7 @@ pub fn why_not(label: &str, situation: &str) -> Option<&'static str> {
         "Crash" | "Restart" if has("a flush in flight") && has("a checkpoint recorded") => {
             one_thread
         }
-        "OpenLog" | "FlushAgain" | "FailFlush"
-            if has("log blocks not durable, a superblock not durable") =>
-        {
+        "FailFlush" if begins("up") && has("log blocks not durable, a superblock not durable") => {
             one_thread
         }
         "FailCall" if has("in the buffer") && !has("a flush in flight") => flushed_to_end,
@@ -49,6 +47,7 @@ pub fn why_not(label: &str, situation: &str) -> Option<&'static str> {
             one_thread
         }
         "FailFlush" if has("a flush in flight") && has("a superblock not durable") => one_thread,
+        "FailWrite" if has("a superblock not durable") => one_thread,
         "FinishCheckpoint" if !has("a superblock not durable") => one_thread,
         // A failed flush ends its call, and then the process may end.
         "Restart" if has("a flush has failed") => None,
@@ -64,7 +63,7 @@ pub fn why_not(label: &str, situation: &str) -> Option<&'static str> {
         "OpenLog" if has("a superblock not durable") && has("records, up to a witness") => {
             redo_stays
         }
-        "Crash" | "CompleteFlush" | "FailFlush" | "FailCall" => None,
+        "Crash" | "CompleteFlush" | "FailFlush" | "FailWrite" | "FailCall" => None,
         "RecordEpoch" if has("as before") => redo_stays,
         "WriteSuper" | "FinishCheckpoint" if has("records not durable") => flushed_to_end,
         _ if has("a flush in flight") => one_thread,

@@ -91,7 +91,10 @@ fn judged<'a>(
     if let Some(steps) = steps {
         judge.note(steps);
     }
-    let refusal = episode.run(packing, until, &mut |entries| judge.hear(entries))?;
+    let refusal = episode.run(packing, until, &mut |entries| {
+        judge.foresee(entries.last());
+        judge.hear(entries)
+    })?;
     Ok((judge, refusal))
 }
 
@@ -102,7 +105,7 @@ impl Episode<'_> {
         until: &Deadline,
         hear: &mut Hear<'_>,
     ) -> Result<Option<Box<Refusal>>> {
-        let store = (self.setup).open(&self.fate.device, packing, &self.fate.recorder)?;
+        let store = (self.setup).begin(&self.fate.device, packing, &self.fate.recorder)?;
         // What the first opening does comes before the spec's initial state.
         drop(self.fate.recorder.take());
         let mut opened = Opened::Up(Box::new(store));
@@ -206,9 +209,11 @@ impl Episode<'_> {
         let seed = self.fate.rng.word();
         match self.fate.rng.below(8) {
             0 | 1 => self.fate.device.fail_flush_in(self.fate.rng.below(20)),
-            2 => self.fate.fail_write(60),
+            2 if seed.is_multiple_of(2) => self.fate.fail_write(60),
+            2 => self.fate.fail_log_write(30),
             3 => self.fate.cut_power(120),
             4..=6 => self.fate.set_trap(300, seed),
+            _ if seed.is_multiple_of(2) => self.fate.fail_log_write(30),
             _ => {}
         }
     }
@@ -218,8 +223,9 @@ impl Episode<'_> {
         let seed = self.fate.rng.word();
         match self.fate.rng.below(8) {
             0 => self.fate.device.fail_flush_in(self.fate.rng.below(3)),
-            1 | 2 => self.fate.cut_power(8),
-            3..=5 => self.fate.set_trap(16, seed),
+            1 => self.fate.cut_power(8),
+            2 | 3 => self.fate.fail_log_write(3),
+            4 | 5 => self.fate.set_trap(16, seed),
             _ => {}
         }
     }

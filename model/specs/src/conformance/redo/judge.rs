@@ -15,8 +15,8 @@ use crate::conformance::led::{Leads, Notes, holds};
 use crate::conformance::paged;
 use crate::conformance::record::{self, LogUse, Why};
 use crate::conformance::refused::{self, Accepted, same};
-use crate::mirror::redo_log::unbounded::Reading;
-use crate::mirror::redo_log::{Action, Call, Packing, Phase, RedoLog, State, Step};
+use crate::mirror::redo_log::unbounded::{self, Reading};
+use crate::mirror::redo_log::{Action, Call, Packing, Phase, RedoLog, State, Step, Super};
 
 /// A recorded event.
 pub type Heard = paged::Heard<Found>;
@@ -32,6 +32,7 @@ pub type Refusal = refused::Refusal<Heard, Action>;
 pub(super) struct Recovery {
     pub(super) reading: Reading,
     pub(super) rewrote: bool,
+    pub(super) marked: bool,
     pub(super) rewrote_super: bool,
     /// Whether a failed flush had left what is written again.
     pub(super) lost: bool,
@@ -57,6 +58,9 @@ pub struct Judge<'a> {
     pub(super) is_up: bool,
     /// Something has failed. Until the next opening, nothing new is written.
     pub(super) failed: bool,
+    /// The content that the next process will read, if the power does not fail before. If a write of
+    /// the log fails, nothing is written to it afterwards, so this is what that has left.
+    foreseen: Option<Arc<Found>>,
     /// The next block that the leader of the flush in flight must report.
     pub(super) next_block: u32,
     /// Whether the checkpoint under way has nothing to give up, so that the spec has none.
@@ -115,10 +119,19 @@ impl<'a> Judge<'a> {
             recovery: None,
             is_up: true,
             failed: false,
+            foreseen: None,
             next_block: 0,
             empty_checkpoint: false,
             notes: Notes::default(),
         }
+    }
+
+    /// Takes the last entry of a life, before the others are heard.
+    pub(super) fn foresee(&mut self, last: Option<&Entry>) {
+        self.foreseen = match last.map(|entry| &entry.heard) {
+            Some(Heard::Restarted(found)) => Some(found.clone()),
+            _ => None,
+        };
     }
 
     fn judge(&mut self, client: Option<u8>, heard: &Heard) -> Accepted {
@@ -320,6 +333,7 @@ impl<'a> Judge<'a> {
             starts,
             closed,
             witness: false,
+            end_mark: false,
             whole: true,
         })?;
         let expected = self.mirror.written(&self.state, self.next_block);
@@ -346,11 +360,27 @@ impl<'a> Judge<'a> {
     /// A flush or write has failed.
     fn fail(&mut self) -> Accepted {
         self.failed = true;
+        if let Some(found) = self.foreseen.clone() {
+            let (read, of) = self.in_terms_of_the_spec(&found)?;
+            if self.fail_write(&read, of) {
+                return Ok(());
+            }
+        }
         let action = Action::FailFlush;
         if self.mirror.steps(&self.state).contains(&action) {
             self.take(action)?;
         }
         Ok(())
+    }
+
+    /// Takes `FailWrite` if this is what it leaves. Returns whether it was.
+    pub(super) fn fail_write(&mut self, read: &[unbounded::Found], of: Super) -> bool {
+        let before = self.state.clone();
+        let action = self.mirror.try_fail_write(&mut self.state, read, of);
+        if let Some(action) = &action {
+            self.took(action, Some(&before));
+        }
+        action.is_some()
     }
 
     fn checkpoint_begins(&mut self, begin: Lsn) -> Accepted {

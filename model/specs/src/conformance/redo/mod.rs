@@ -27,6 +27,8 @@
 //!   `LogFlushed`, `Acknowledged`. The header of each block that a flush writes must be the mirror's
 //!   (`WritesBlock`)
 //! - `FailFlush`: the failure of any flush, or of a write of the log or a superblock
+//! - `FailWrite`: the failure of a write of a flush of the log, or of the witness, if the next process
+//!   then reads blocks that are older
 //! - `FailCall`: an error of `put` or `sync` that says that the device has failed. It must have
 //! - `RefuseAppend`: an error that says that the log is full. It must be
 //! - `BeginCheckpoint`, `WriteSuper`, `FinishCheckpoint`: `CheckpointBegins`, `SuperblockWriting`,
@@ -38,7 +40,8 @@
 //! - `Restart`: the same device, opened again. All it reads must be what was written last
 //! - `OpenLog` .. `Open`: `Read`, `RecoveryBegins`, and the superblock of the checkpoint at the end
 //!   of recovery. Where the log begins and ends, its last flush, epoch and records must be what the
-//!   mirror reads, and redo must read the same records once more (`RecordRead`)
+//!   mirror reads, an end mark must be written if and where the mirror writes one (`MarksEnd`), and
+//!   redo must read the same records once more (`RecordRead`)
 //!
 //! # What is left out, and why
 //!
@@ -49,7 +52,7 @@
 //!   key. A record's kind makes no difference to the log, but batches do: recovery may continue the
 //!   log before the parts of an intent (`WriteBatch`).
 //! - *A device without room*, to which the same buffer is written again.
-//! - *A restart after a failed write*: see [`super`].
+//! - *A restart after a failed write*, other than one of a flush of the log: see [`super`].
 //!
 //! Three steps are not the spec's. They are counted in parentheses:
 //!

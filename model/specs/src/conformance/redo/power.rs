@@ -47,7 +47,7 @@ impl Judge<'_> {
     }
 
     /// The content of a device, by place of the spec.
-    fn in_terms_of_the_spec(
+    pub(super) fn in_terms_of_the_spec(
         &self,
         found: &Found,
     ) -> Result<(Vec<unbounded::Found>, Super), String> {
@@ -86,6 +86,11 @@ impl Judge<'_> {
                 }
                 if let Some(found) = self.restarting.take() {
                     let (read, of) = self.in_terms_of_the_spec(&found)?;
+                    let closing = self.state.phase() == Phase::Closing;
+                    if closing && !self.state.poisoned() && !self.fail_write(&read, of) {
+                        // The write has failed, and still the witness is there.
+                        self.take(Action::FailFlush)?;
+                    }
                     self.mirror.reads(&self.state, &read, of)?;
                     if !matches!(self.state.phase(), Phase::Cut | Phase::Killed) {
                         self.take(Action::Restart)?;
@@ -139,6 +144,7 @@ impl Judge<'_> {
                 self.recovery = Some(Recovery {
                     reading,
                     rewrote: false,
+                    marked: false,
                     rewrote_super: false,
                     lost: lost != self.state.lost(),
                     again: 0,
@@ -152,6 +158,14 @@ impl Judge<'_> {
                 same("the last flush", from / UNITS, reading.doubtful)?;
                 same("the next epoch's start", to, reading.next_start)?;
                 recovery.rewrote = true;
+                Ok(())
+            }
+            Redo::MarksEnd { epoch, index } => {
+                let (epoch, index) = (self.setup.epoch(epoch), self.setup.index(index)?);
+                let recovery = self.recovery.as_mut().ok_or("nothing was read")?;
+                same("the epoch", epoch, self.state.epoch())?;
+                same("the end", index, recovery.reading.next_start / UNITS)?;
+                recovery.marked = true;
                 Ok(())
             }
             Redo::RewritesSuperblock => {
@@ -168,6 +182,7 @@ impl Judge<'_> {
         let recovery = self.recovery.as_mut().ok_or("no log was read")?;
         let (log, superblock) = (recovery.rewrote, recovery.rewrote_super);
         let lost = recovery.lost;
+        let (marked, marks_end) = (recovery.marked, recovery.reading.marks_end);
         match event {
             Event::RecoveryBegins {
                 epoch,
@@ -185,6 +200,8 @@ impl Judge<'_> {
                     self.setup.position(log_start)?,
                     state.end(),
                 )?;
+                let is = same("the end is marked", marked, marks_end);
+                self.instead(is, || "OpenLog /\\ UNCHANGED logDev".into())?;
                 let is = same("the last flush is written again", log, true);
                 // The spec can tell only if a failed flush has left something.
                 match lost {

@@ -105,7 +105,7 @@ fn options(page_size: usize) -> Options {
 
 impl Setup {
     /// Builds the leaf, and zeroes the log, which is empty. The next opening begins the spec's
-    /// first epoch.
+    /// first epoch ([`Setup::begin`]).
     ///
     /// # Errors
     /// The engine's own. None is expected.
@@ -173,6 +173,21 @@ impl Setup {
         };
         let clock = Arc::new(SystemClock::new());
         Store::open_observed(device.clone(), clock, &options, Some(recorder.clone()))
+    }
+
+    /// Opens the store for the first time, which begins the spec's first epoch, and zeroes the end mark
+    /// that this leaves: the spec begins without one.
+    pub(super) fn begin(
+        &self,
+        device: &Arc<CrashDevice>,
+        packing: LogPacking,
+        recorder: &Arc<Recorder>,
+    ) -> Result<Store> {
+        let store = self.open(device, packing, recorder)?;
+        let mark = Lba(self.log_start.0 + self.place(0) as u64);
+        device.write(mark, &[0; BLOCK_SIZE], IoClass::Log)?;
+        device.flush()?;
+        Ok(store)
     }
 
     /// The form of the log that the number stands for.
@@ -284,8 +299,12 @@ impl Setup {
             starts: of.starts,
             closed: of.closed,
             witness: of.witness,
-            // A witness is one byte long, so that its header is valid.
-            units: if of.witness { 0 } else { unit_at(of.used)? },
+            end_mark: of.end_mark,
+            // These are one byte long, so that their headers are valid.
+            units: match of.witness || of.end_mark {
+                true => 0,
+                false => unit_at(of.used)?,
+            },
         })
     }
 
@@ -317,6 +336,7 @@ pub(super) fn header_in_tla(of: &Header) -> String {
         ("starts", of.starts.into()),
         ("closed", of.closed.into()),
         ("witness", of.witness.into()),
+        ("endMark", of.end_mark.into()),
     ];
     let parts = parts.map(|(name, value)| format!("head.{name} = {value}"));
     format!("{} /\\ Len(head.units) = {}", parts.join(" /\\ "), of.units)

@@ -37,7 +37,7 @@ pub(super) fn run(
     let recorder = Arc::new(setup.recorder());
     let packing = setup.packing(rng.word());
     let mut judge = Judge::new(CLIENTS.into(), setup, packing);
-    let mut store = setup.open(&device, packing, &recorder)?;
+    let mut store = setup.begin(&device, packing, &recorder)?;
     drop(recorder.take());
     recorder.dawdle(rng.word());
     for _ in 0..LIVES {

@@ -40,6 +40,7 @@ pub struct Block {
     pub(super) starts: bool,
     pub(super) closed: bool,
     pub(super) witness: bool,
+    pub(super) end_mark: bool,
     pub(super) units: Vec<Unit>,
 }
 

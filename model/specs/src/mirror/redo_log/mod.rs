@@ -55,6 +55,9 @@ pub enum Action {
     CompleteFlush,
     /// A flush fails.
     FailFlush,
+    /// The write of a flush or witness fails. The binary digits of the number select which of its places, in
+    /// order, are read as they were before.
+    FailWrite(usize),
     /// A checkpoint begins.
     BeginCheckpoint,
     /// Its superblock is written.
@@ -97,6 +100,8 @@ pub enum Bug {
     AcksBeforeFlush,
     RetriesFailedFlush,
     TrustsWhatItReads,
+    TrustsTheEnd,
+    EndMarkProvesNothing,
     GoesOnInBlock,
     KnowsNoClosed,
     SuspectsClosed,
@@ -137,6 +142,8 @@ pub struct RedoLog {
     max_restarts: N,
     switches: bool,
     flushes_fail: bool,
+    /// Whether the model chooses what failed writes leave, if flushes fail.
+    writes_fail: bool,
     max_rotten: N,
     invariants: Vec<&'static str>,
 }
@@ -223,6 +230,7 @@ impl Mirror for RedoLog {
             max_restarts: most("MaxRestarts", u8::MAX)?,
             switches: config.bool("Switches")?,
             flushes_fail: config.bool("FlushesFail")?,
+            writes_fail: config.bool("FlushesFail")?,
             max_rotten: most("MaxRotten", u8::MAX)?,
             invariants: listed(config, &INVARIANTS)?,
         })

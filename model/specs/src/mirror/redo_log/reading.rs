@@ -31,6 +31,17 @@ impl RedoLog {
         self.sealed(Block::default())
     }
 
+    /// `Witness`.
+    pub(super) fn witness(&self, epoch: N, index: N) -> Content {
+        self.sealed(Block {
+            epoch,
+            index,
+            closed: true,
+            witness: true,
+            ..Block::default()
+        })
+    }
+
     /// `SealedBlocks`: the blocks that a flush writes, with their indexes.
     pub(super) fn sealed_blocks(
         &self,
@@ -54,6 +65,7 @@ impl RedoLog {
                 starts: index == starts_at,
                 closed: index == last && packing == Packing::Sparse,
                 witness: false,
+                end_mark: false,
                 units: here.to_vec(),
             };
             (index, self.sealed(head))
@@ -75,9 +87,12 @@ impl RedoLog {
     /// `Continues`.
     fn continues(&self, walk: &Walk, head: &Block) -> bool {
         match head.epoch.cmp(&walk.epoch) {
-            std::cmp::Ordering::Greater => head.starts || self.bug == Bug::NeedsNoStart,
+            std::cmp::Ordering::Greater => {
+                (head.starts || self.bug == Bug::NeedsNoStart) && !head.end_mark
+            }
             std::cmp::Ordering::Equal => {
                 (!head.witness || self.bug == Bug::ReadsWitness)
+                    && !head.end_mark
                     && (walk.ended || self.bug == Bug::ReadsPastHole)
             }
             std::cmp::Ordering::Less => self.bug == Bug::ReadsOlderEpoch,
@@ -189,16 +204,30 @@ impl RedoLog {
         let limit = self.block_of(walk.from) + self.ring;
         let at = |index: N| &blocks[self.place(index)];
         let ahead = (walk.stop..limit).filter(|index| self.is_mine(at(*index), *index));
-        let ahead: Vec<(N, &Block)> = ahead.map(|index| (index, &at(index).head)).collect();
-        let newest = ahead.iter().map(|(_, head)| head.epoch);
+        // What lies behind an end mark, and is of an older epoch, counts for nothing.
+        let (mut marked, mut certain) = (0, false);
+        let mut counts: Vec<(N, &Block)> = Vec::new();
+        for (index, head) in ahead.map(|index| (index, &at(index).head)) {
+            match head.end_mark {
+                true => {
+                    marked = marked.max(head.epoch);
+                    let proves = self.bug != Bug::EndMarkProvesNothing;
+                    certain |= proves && index > walk.stop + head.unforced;
+                }
+                false if head.epoch >= marked => counts.push((index, head)),
+                false => {}
+            }
+        }
+        let newest = counts.iter().map(|(_, head)| head.epoch);
         let newest = newest.fold(walk.epoch, N::max);
         let ended = walk.ended && self.bug != Bug::SuspectsClosed;
-        ahead.iter().any(|(index, head)| {
-            let again = newest == walk.epoch && !ended && !head.witness;
-            // One more on both sides, because the lost block may be the one before the first.
-            let lost = if again { walk.stop } else { walk.stop + 1 };
-            head.epoch == newest && index + 1 > lost + head.unforced
-        })
+        certain
+            || counts.iter().any(|(index, head)| {
+                let again = newest == walk.epoch && !ended && !head.witness;
+                // One more on both sides, because the lost block may be the one before the first.
+                let lost = if again { walk.stop } else { walk.stop + 1 };
+                head.epoch == newest && index + 1 > lost + head.unforced
+            })
     }
 
     /// `Damaged`: whether recovery refuses to open.

@@ -1,7 +1,7 @@
 //! Crashes, restarts, decay and recovery.
 
-use super::format::{Content, Super};
-use super::state::{Packing, Phase, State, Verdict};
+use super::format::{Block, Content, Super, Walk};
+use super::state::{Packing, Phase, State, Verdict, count_up_to};
 use super::steps::forget_memory;
 use super::{Action, Bug, RedoLog};
 
@@ -74,9 +74,7 @@ impl RedoLog {
             Action::Crash(left) => self.crash(s, left),
             Action::Restart => {
                 let (blocks, of) = (s.newest(), s.newest_super());
-                let verdict = self.judge(s, &blocks, of);
-                s.history = s.history_read(of, &self.read_log(&blocks, of));
-                s.verdict = verdict;
+                s.verdict = self.judge(s, &blocks, of);
                 forget_memory(s);
                 s.crashes += 1;
                 s.phase = Phase::Killed;
@@ -89,6 +87,9 @@ impl RedoLog {
             Action::FlushAgain => {
                 s.device_flush();
                 s.durable = s.end;
+                let given_up = count_up_to(&s.history, s.oldest);
+                s.history.truncate(given_up);
+                s.history.extend(&s.found);
                 s.phase = Phase::Durable;
             }
             Action::RecordEpoch(moves) => {
@@ -151,6 +152,30 @@ impl RedoLog {
         s.phase = Phase::Cut;
     }
 
+    /// The end mark that recovery writes, and its place, unless the log fills its ring or ends with
+    /// a witness.
+    pub(super) fn end_mark(
+        &self,
+        blocks: &[Content],
+        of: Super,
+        walk: &Walk,
+    ) -> Option<(usize, Content)> {
+        let index = self.block_of(self.round_up(walk.end));
+        let place = self.place(index);
+        let room = index < self.block_of(of.redo) + self.ring;
+        let witnessed = blocks[place] == self.witness(walk.epoch, index);
+        let mark = Block {
+            epoch: of.epoch + 1,
+            index,
+            unforced: index - self.block_of(of.redo),
+            closed: true,
+            end_mark: true,
+            ..Block::default()
+        };
+        let marks = room && !witnessed && self.bug != Bug::TrustsTheEnd;
+        marks.then(|| (place, self.sealed(mark)))
+    }
+
     fn open_log(&self, s: &mut State, packing: Packing) {
         let (blocks, of) = (s.newest(), s.newest_super());
         let walk = self.read_log(&blocks, of);
@@ -162,13 +187,15 @@ impl RedoLog {
             return;
         }
         s.verdict = s.judge_read(&walk);
-        s.history = s.history_read(of, &walk);
         let start = self.round_up(walk.end);
         if self.bug != Bug::TrustsWhatItReads {
             for index in walk.flush..self.block_of(start) {
                 s.lost_log[self.place(index)] = false;
             }
             s.lost_super = false;
+        }
+        if let Some((place, mark)) = self.end_mark(&blocks, of, &walk) {
+            s.put(place, mark);
         }
         s.found = walk.found;
         s.packing = packing;

@@ -43,7 +43,7 @@ impl RedoLog {
                 format!("{form}, {at}{flight}")
             }
             Action::WriteLog => format!("{form}, {}", self.flush(s)),
-            Action::CompleteFlush | Action::FailFlush => {
+            Action::CompleteFlush | Action::FailFlush | Action::FailWrite(_) => {
                 let phase: &str = s.phase.into();
                 format!("{phase}, {form}{flight}{}", written(s))
             }
@@ -170,6 +170,8 @@ impl RedoLog {
             "an earlier lap"
         } else if head.witness && head.epoch == walk.epoch {
             "a witness"
+        } else if head.end_mark && head.epoch >= walk.epoch {
+            "an end mark"
         } else if head.epoch < walk.epoch {
             "an older epoch"
         } else if head.epoch > walk.epoch {
@@ -186,6 +188,7 @@ fn under(content: &Content) -> &'static str {
     match &content.head {
         head if head.epoch == 0 => "zeros",
         head if head.witness => "a witness",
+        head if head.end_mark => "an end mark",
         head if head.closed => "a closed block",
         _ => "an open block",
     }

@@ -226,16 +226,19 @@ impl State {
     /// `JudgeRead`.
     pub(super) fn judge_read(&self, walk: &Walk) -> Verdict {
         let read = self.history_read(self.newest_super(), walk);
-        if read == self.history {
+        let most = if self.rotten == 0 {
+            self.durable
+        } else {
+            self.sure
+        };
+        let enough = read.len() >= count_up_to(&self.history, most);
+        let less = self.phase == Phase::Killed || self.rotten > 0;
+        if read == self.history || less && enough && self.is_prefix(&read) {
             return Verdict::Fine;
         }
-        if self.rotten == 0 {
-            return Verdict::Changed;
-        }
-        let all_sure = read.len() >= count_up_to(&self.history, self.sure);
-        match self.is_prefix(&read) && all_sure {
-            true => Verdict::Fine,
-            false => Verdict::Silent,
+        match self.rotten {
+            0 => Verdict::Changed,
+            _ => Verdict::Silent,
         }
     }
 }

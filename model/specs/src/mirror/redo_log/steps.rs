@@ -3,7 +3,7 @@
 //! [`RedoLog::enabled`] contains the guards, [`RedoLog::take`] the effects. An action is taken only
 //! if it is enabled.
 
-use super::format::{Block, Entry, N, Super, Unit, units_of};
+use super::format::{Entry, N, Super, Unit, units_of};
 use super::state::{Call, Packing, Phase, State, Step};
 use super::{Action, Bug, RedoLog};
 
@@ -22,6 +22,10 @@ impl RedoLog {
         }
         if s.phase == Phase::Closing && !s.poisoned {
             actions.push(Action::Close);
+        }
+        if self.writes_fail && self.may_fail_write(s) {
+            let hidden = 1..1 << self.rewritten(s).len();
+            actions.extend(hidden.map(Action::FailWrite));
         }
         self.recovery_steps(s, actions);
     }
@@ -129,6 +133,7 @@ impl RedoLog {
                 s.sure = s.sure.max(at * self.units);
             }
             Action::FailFlush => self.fail_flush(s),
+            Action::FailWrite(hidden) => self.fail_write(s, hidden),
             Action::BeginCheckpoint => s.checkpoint = (Step::Begun, s.end),
             Action::WriteSuper => {
                 let begin = s.checkpoint.1;
@@ -150,14 +155,7 @@ impl RedoLog {
             Action::WriteWitness => {
                 if self.bug != Bug::LeavesNoWitness {
                     let index = self.witness_at(s);
-                    let witness = self.sealed(Block {
-                        epoch: s.epoch,
-                        index,
-                        closed: true,
-                        witness: true,
-                        ..Block::default()
-                    });
-                    s.put(self.place(index), witness);
+                    s.put(self.place(index), self.witness(s.epoch, index));
                 }
                 s.phase = Phase::Closing;
             }
@@ -209,6 +207,39 @@ impl RedoLog {
         if self.bug == Bug::AcksBeforeFlush {
             s.durable = s.end;
         }
+    }
+
+    /// Whether the write of a flush or witness may fail.
+    pub(super) fn may_fail_write(&self, s: &State) -> bool {
+        s.serves() && s.flying != (0, 0) || s.phase == Phase::Closing && !s.poisoned
+    }
+
+    /// The places of the flush in flight, or of the witness, that have a version before it.
+    pub(super) fn rewritten(&self, s: &State) -> Vec<usize> {
+        let blocks = match s.phase {
+            Phase::Closing => self.witness_at(s)..self.witness_at(s) + 1,
+            _ => s.flying.0..self.block_of(self.round_up(s.flying.1)),
+        };
+        let mut places: Vec<usize> = blocks
+            .map(|index| self.place(index))
+            .filter(|place| s.log_dev[*place].len() > 1)
+            .collect();
+        places.sort_unstable();
+        places.dedup();
+        places
+    }
+
+    /// The binary digits of `hidden` select the places that are read as they were before.
+    fn fail_write(&self, s: &mut State, hidden: usize) {
+        for (i, place) in self.rewritten(s).into_iter().enumerate() {
+            s.lost_log[place] = true;
+            if hidden >> i & 1 == 1 {
+                let versions = &mut s.log_dev[place];
+                let before = versions[versions.len() - 2].clone();
+                versions.push(before);
+            }
+        }
+        s.poisoned = true;
     }
 
     fn fail_flush(&self, s: &mut State) {

@@ -21,6 +21,7 @@ pub struct Header {
     pub starts: bool,
     pub closed: bool,
     pub witness: bool,
+    pub end_mark: bool,
     pub units: u32,
 }
 
@@ -50,6 +51,8 @@ pub struct Reading {
     pub epoch: u32,
     /// The LSNs of all records.
     pub records: Vec<u32>,
+    /// Whether recovery writes an end mark.
+    pub marks_end: bool,
     /// Whether recovery refuses to open.
     pub damaged: bool,
 }
@@ -64,6 +67,7 @@ impl Block {
             starts: self.starts,
             closed: self.closed,
             witness: self.witness,
+            end_mark: self.end_mark,
             units: self.units.len() as N,
         }
     }
@@ -96,11 +100,12 @@ impl RedoLog {
             leaves: true,
             checkpoints: 1,
             closes: true,
-            // They are not chosen here, but found.
+            // These are not chosen here, but found.
             max_crashes: 0,
             max_restarts: N::MAX,
             switches: false,
             flushes_fail: true,
+            writes_fail: false,
             max_rotten: 0,
             invariants: INVARIANTS.map(|(name, _)| name).into(),
         }
@@ -169,6 +174,27 @@ impl RedoLog {
         }
         self.leave(s, blocks, of);
         Ok(())
+    }
+
+    /// Takes a `FailWrite` that leaves these blocks to be read, if some of the flush in flight are not
+    /// there, or the witness is not. Returns the step.
+    pub fn try_fail_write(&self, s: &mut State, read: &[Found], of: Super) -> Option<Action> {
+        if !self.may_fail_write(s) {
+            return None;
+        }
+        let (blocks, _) = self.left(s, read, of).ok()?;
+        let newest = s.newest();
+        let is_hidden =
+            |place: usize| !self.is_dead(&newest[place], of) && blocks[place] != newest[place];
+        let places = self.rewritten(s).into_iter().enumerate();
+        let hidden = places.filter(|(_, place)| is_hidden(*place));
+        let hidden: Vec<usize> = hidden.map(|(i, _)| i).collect();
+        // A flush has few blocks.
+        let digits = hidden.iter().map(|i| 1usize.checked_shl(*i as u32));
+        let digits = digits.sum::<Option<usize>>().filter(|digits| *digits > 0)?;
+        let action = Action::FailWrite(digits);
+        self.take(s, action);
+        Some(action)
     }
 
     /// Checks that a device reads these blocks and this superblock.
@@ -295,6 +321,7 @@ impl RedoLog {
             next_start,
             doubtful: walk.flush.min(self.block_of(next_start)),
             epoch: walk.epoch,
+            marks_end: self.end_mark(&blocks, of, &walk).is_some(),
             damaged: self.is_damaged(&blocks, &walk),
             records: walk.found.iter().map(|entry| entry.lsn).collect(),
         }

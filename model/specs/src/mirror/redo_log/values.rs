@@ -39,6 +39,7 @@ fn block(of: &Block) -> Value {
         ("starts", Value::Bool(of.starts)),
         ("closed", Value::Bool(of.closed)),
         ("witness", Value::Bool(of.witness)),
+        ("endMark", Value::Bool(of.end_mark)),
         ("units", units(&of.units)),
     ])
 }
