@@ -275,6 +275,8 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("relog-cleans", "store_relog"),
     // Dirty records are logged again in the order of keys, in which they may not fit.
     ("relog-in-key-order", "store_relog"),
+    // Records are logged again behind newer ones of their page, which redo then makes first.
+    ("relogs-behind-newer", "store_relog"),
     ("relogs-beside-batch", "lib"),
     // A scan prefers the leaf's record to the mini-page's.
     ("bf-scan-leaf-wins", "oracle"),

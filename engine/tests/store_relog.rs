@@ -94,7 +94,8 @@ fn what_was_logged_again_survives_power_cuts() {
     }
 }
 
-/// The same program with and without.
+/// The same program with and without. In so small a store, many pages are changed while a checkpoint
+/// runs, and those are merged.
 #[test]
 fn a_checkpoint_merges_less() {
     let counts = |percent| {
@@ -115,7 +116,7 @@ fn a_checkpoint_merges_less() {
     let (relogged, still) = counts(50);
     assert_eq!(never, 0);
     assert!(
-        relogged > 100 && still < merged / 2,
+        relogged > 100 && still < merged / 4 * 3,
         "{relogged}, {still} of {merged}"
     );
 }
@@ -133,7 +134,8 @@ fn more_than_half_of_the_log_is_refused() {
 /// would not fit when they are redone.
 #[test]
 fn what_was_logged_again_fits_when_it_is_redone() {
-    for seed in 0..6 {
+    // At once, or with changes between the beginning of a checkpoint and what it logs again.
+    for (seed, at_once) in (0..12).map(|seed| (seed, seed % 2 == 0)) {
         let options = relogging(50, with_log(256 * 4_096, tiny(BF, STORES[0])));
         let device = Arc::new(CrashDevice::new(BLOCKS));
         let (mut map, mut rng) = (Map::new(), StdRng::seed_from_u64(seed));
@@ -150,8 +152,15 @@ fn what_was_logged_again_fits_when_it_is_redone() {
                 store.put(&key, &value).map(drop)
             }
             .expect("changes");
-            if i % 25 == 24 {
-                while store.pump(Task::Checkpoint).expect("works") == Progress::More {}
+            let due = match at_once {
+                true if i % 25 == 24 => {
+                    while store.pump(Task::Checkpoint).expect("works") == Progress::More {}
+                    true
+                }
+                true => false,
+                false => store.pump(Task::Checkpoint).expect("works") == Progress::Idle,
+            };
+            if due {
                 let left = CrashDevice::from_image(device.crash(&mut |_| 0));
                 let left = open(&Arc::new(left), &options);
                 assert_same(&left, &map, &format!("seed {seed}, operation {i}"));

@@ -46,6 +46,7 @@ use crate::kv::Visitor;
 use crate::mutation;
 use crate::overflow::{self, Pointer};
 use crate::sync::{Arc, Pass};
+use crate::trees::Again;
 use crate::types::{Lsn, PageId};
 use crate::wal::{Record, parts};
 
@@ -382,7 +383,7 @@ impl Core {
         // batch can.
         let mut from = Some(PageId(0));
         while let Some(page) = from {
-            from = self.tree.push_down(page, &mut 0)?;
+            from = self.tree.push_down(page, &mut Again::none())?;
         }
         let mut tries = 0;
         while !leaves.has_room_for(pages) {

@@ -29,7 +29,7 @@ use crate::pages::PageStore;
 use crate::snapshot::{self, Chain};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::trees::Tree;
+use crate::trees::{Again, Tree};
 use crate::types::Progress;
 use crate::types::{IoClass, Lba, Lsn, PageId};
 
@@ -60,8 +60,8 @@ struct Run {
     epoch: u32,
     /// Next page whose buffered changes are pushed down to its leaf. `None` when all have been.
     buffered: Option<PageId>,
-    /// Bytes of these changes that may still be logged again instead.
-    again: u64,
+    /// Which of these changes may still be logged again instead.
+    again: Again,
     /// Remaining merge steps. `None` until they have been counted.
     merges: Option<u64>,
     /// Next frame of the sweep.
@@ -149,7 +149,10 @@ impl Checkpointer {
                 begin,
                 epoch,
                 buffered: Some(PageId(0)),
-                again,
+                again: Again {
+                    bytes: again,
+                    since: begin,
+                },
                 merges: None,
                 cursor: 0,
             });

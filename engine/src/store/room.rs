@@ -21,6 +21,7 @@ use crate::mutation;
 use crate::pages::PageStore as _;
 use crate::sync::atomic::Ordering;
 use crate::sync::{Mutex, Turns};
+use crate::trees::Again;
 use crate::types::{Lsn, PageId};
 
 /// Most pages that one search for neighbours merges away before the waiting operation continues.
@@ -123,7 +124,7 @@ impl Core {
     pub(crate) fn merge_noted(&self) -> Result<()> {
         let mut from = Some(PageId(0));
         while let Some(page) = from {
-            from = self.tree.push_down(page, &mut 0)?;
+            from = self.tree.push_down(page, &mut Again::none())?;
         }
         let mut owed = self.tree.merges_owed();
         while owed > 0 && self.tree.merge_due() {

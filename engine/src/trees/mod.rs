@@ -15,6 +15,7 @@ use crate::sync::atomic::Ordering;
 use crate::types::Progress;
 use crate::types::{Lsn, PageId};
 
+pub(crate) use bf::Again;
 use bf::BfTree;
 use btree::{Attempt, BTree};
 
@@ -84,9 +85,8 @@ impl Tree {
     }
 
     /// Performs one bounded step of a checkpoint: from page `from` on, merges dirty data buffered
-    /// above the leaves into them, or logs it again while that takes at most `again` bytes of log,
-    /// which are taken off. Returns the page to continue from, if there is one.
-    pub(crate) fn push_down(&self, from: PageId, again: &mut u64) -> Result<Option<PageId>> {
+    /// above the leaves into them, or logs it again as far as it may. Returns the page to continue from, if there is one.
+    pub(crate) fn push_down(&self, from: PageId, again: &mut Again) -> Result<Option<PageId>> {
         match self {
             Tree::BTree(_) => Ok(None),
             Tree::Bf(tree) => tree.push_down(from, again),

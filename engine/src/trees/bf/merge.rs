@@ -7,6 +7,7 @@
 
 use super::counters::Cause;
 use super::page::{address, keep, marks_of, unexpected};
+use super::relog::Again;
 use super::{BfTree, Change};
 use crate::cache::{Fix, WriteGuard};
 use crate::error::{Error, Result};
@@ -235,7 +236,7 @@ impl BfTree {
     /// Performs one step of a checkpoint, see [`crate::trees::Tree::push_down`]. An operation in
     /// progress holds its page's lock. So once all pages have been examined, all changes logged
     /// before the sweep began have been seen.
-    pub(crate) fn push_down(&self, from: PageId, again: &mut u64) -> Result<Option<PageId>> {
+    pub(crate) fn push_down(&self, from: PageId, again: &mut Again) -> Result<Option<PageId>> {
         if mutation::on("bf-checkpoint-skips-buffered") {
             return Ok(None);
         }
@@ -256,7 +257,7 @@ impl BfTree {
                 Err(e) => return Err(unexpected(&e)),
             }
         }
-        if *again > 0 {
+        if again.bytes > 0 {
             dirty = self.log_again(dirty, again)?;
         }
         self.leaves.pager.load_ahead(&dirty);

@@ -78,6 +78,7 @@ use page::{
     SMALLEST, SPARE_ROOM, address, image, keep, lock, marks_of, note_put, note_use, ring_sizes,
     unexpected, with_room,
 };
+pub(crate) use relog::Again;
 
 pub use shape::BfShape;
 

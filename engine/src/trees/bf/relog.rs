@@ -21,7 +21,8 @@
 //!
 //! Redo makes the changes one by one, and on the leaf as the checkpoint leaves it. So those come first
 //! that free bytes there; in the order of keys, a longer value might not fit yet. This is why the leaf
-//! is read.
+//! is read. And no change of the page may have been logged since the checkpoint began: redo would make
+//! it before those that are logged again, and it may only fit after them. Such a page is merged.
 //!
 //! Cost: O(dirty records), and a page read if several are; at most half of the log between two
 //! checkpoints.
@@ -35,23 +36,42 @@ use crate::mapping::PageError;
 use crate::mini::events::Event as Told;
 use crate::mini::{MiniMut, MiniRef};
 use crate::mutation;
-use crate::types::PageId;
+use crate::types::{Lsn, PageId};
 use crate::wal::Record;
 
 /// One in so many bytes of the log is left to others.
 const LEAST_LEFT: u64 = 4;
+
+/// What a checkpoint may log again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Again {
+    /// The most bytes of log.
+    pub(crate) bytes: u64,
+    /// Where the checkpoint began. Records behind are not given up.
+    pub(crate) since: Lsn,
+}
+
+impl Again {
+    /// Nothing may be.
+    pub(crate) fn none() -> Again {
+        Again {
+            bytes: 0,
+            since: Lsn(0),
+        }
+    }
+}
 
 impl BfTree {
     pub(crate) fn may_log_again(&self, every: u64) -> u64 {
         self.options.relog_bytes(every)
     }
 
-    /// Logs the dirty records of these pages again, as long as that takes at most `left` bytes of
-    /// log, which are taken off. Returns the pages that must be merged.
-    pub(super) fn log_again(&self, pages: Vec<PageId>, left: &mut u64) -> Result<Vec<PageId>> {
+    /// Logs the dirty records of these pages again, as far as it may. Returns the pages that must be
+    /// merged.
+    pub(super) fn log_again(&self, pages: Vec<PageId>, again: &mut Again) -> Result<Vec<PageId>> {
         let mut others = Vec::new();
         for page in pages {
-            if *left == 0 || !self.log_page_again(page, left)? {
+            if again.bytes == 0 || !self.log_page_again(page, again)? {
                 others.push(page);
             }
         }
@@ -59,7 +79,7 @@ impl BfTree {
     }
 
     /// Returns whether the page has no changes left that only the log before has.
-    fn log_page_again(&self, page: PageId, left: &mut u64) -> Result<bool> {
+    fn log_page_again(&self, page: PageId, again: &mut Again) -> Result<bool> {
         let pager = &self.leaves.pager;
         pager.check_poison()?;
         // Writers that come while the checkpoint runs need room, too.
@@ -78,6 +98,10 @@ impl BfTree {
         let Some(mini) = guard.bytes().map(MiniRef::new) else {
             return Ok(true);
         };
+        // Of the leaf itself nothing is logged while a mini-page has dirty records.
+        if mini.lsn() > again.since && !mutation::on("relogs-behind-newer") {
+            return Ok(false);
+        }
         let mut entries: Vec<_> = mini.entries().filter(|e| e.kind.is_dirty()).collect();
         if entries.len() > 1 && !mutation::on("relog-in-key-order") {
             // Redo makes the changes one by one, on the leaf as it is now or newer. They fit in this
@@ -107,7 +131,7 @@ impl BfTree {
                 break;
             };
             (newest, records) = (Some(lsn), records + 1);
-            *left = left.saturating_sub(bytes);
+            again.bytes = again.bytes.saturating_sub(bytes);
             pager.volume.tell(|| Event::PageChanged { page, lsn });
         }
         if let (Some(lsn), Some(block)) = (newest, guard.bytes_mut()) {
