@@ -491,14 +491,20 @@ EpochInv ==
     /\ batch.at = "epoch" => \A n \in DOMAIN log : log[n].epoch < epoch
 
 (* The log is never fuller than full, and never lacks the room for an      *)
-(* intent that has to be logged.                                           *)
+(* intent that has to be logged; nor, while a batch is written, for what   *)
+(* is kept free for it.                                                    *)
 RoomInv ==
     /\ Left >= 0
+    /\ batch.at = "logging" =>
+           LET parts == Len(batch.changes) IN Left >= parts - batch.parts + Reserve(parts)
+    /\ batch.at = "making" /\ ~AllMade => Left >= Reserve(batch.parts) - 1
     /\ batch.at \in {"logging", "renewing"} /\ phase # "up" =>
            Left >= Len(batch.changes) - batch.made - batch.parts
 
-(* Whoever has closed the gate is still there to open it.                  *)
+(* Whoever has closed the gate is still there to open it.  A batch that is *)
+(* left to others has its intent in the log, and needs no checkpoint.      *)
 GateInv ==
+    /\ gate = Nobody /\ batch # NoBatch => batch.at = "making"
     /\ (gate = Recovery) <=> (phase = "completing")
     /\ gate \in Clients =>
            \/ Batching(gate, "closed") \/ Batching(gate, "writing")
@@ -514,6 +520,44 @@ OnceInv ==
     /\ \A n \in 2..Len(log) : ~(log[n].kind = "end" /\ log[n - 1].kind = "end")
     /\ pin # 0 =>
            Cardinality({n \in pin..Len(log) : log[n].kind = "put"}) <= Len(batch.changes)
+
+(* The parts of the newest intent are where the batch says, and once it is *)
+(* whole, it has all changes that are not made.                            *)
+IntentInv ==
+    batch # NoBatch /\ batch.at # "epoch" =>
+        /\ \A i \in 1..batch.parts :
+               LET n == batch.begin + i - 1
+               IN n \in DOMAIN log /\ log[n].kind = "part" /\ log[n].number = i - 1
+        /\ batch.at \in {"logged", "moving"} =>
+               batch.parts = Len(batch.changes) - batch.made
+
+(* A client waits for its own record.                                      *)
+WaitInv ==
+    \A c \in Clients :
+        /\ Writes(c, "waiting") =>
+               /\ call[c].lsn \in DOMAIN log
+               /\ log[call[c].lsn].kind = "put"
+               /\ log[call[c].lsn].change = [key |-> call[c].key, value |-> call[c].value]
+        /\ Batching(c, "waiting") =>
+               call[c].lsn \in DOMAIN log /\ log[call[c].lsn].kind = "end"
+
+(* A checkpoint gives something up, which the log has.                     *)
+CheckpointInv == checkpoint # 0 => redoStart < checkpoint /\ checkpoint <= Len(log)
+
+(* The version is odd while changes are shown.                             *)
+VersionInv == (version % 2 = 1) <=> (shown # <<>>)
+
+(* Nothing that memory had outlives a crash, and what a call or a record   *)
+(* does not use is at its default.                                         *)
+GoneInv ==
+    /\ phase = "down" =>
+           /\ \A c \in Clients : call[c] = Idle
+           /\ gate = Nobody /\ batch = NoBatch /\ shown = <<>> /\ version = 0
+           /\ pin = 0 /\ checkpoint = 0 /\ leaf = EmptyLeaves /\ epoch = 0
+    /\ \A c \in Clients : Reads(c, "read") => call[c].version = 0
+    /\ \A n \in DOMAIN log :
+           /\ log[n].kind # "part" => log[n].number = 0 /\ ~log[n].last
+           /\ log[n].kind = "end" => log[n].change = NoChange
 
 (* Liveness: every call is answered, unless a crash comes between, and     *)
 (* recovery ends.                                                          *)

@@ -325,6 +325,13 @@ fn crash(s: &mut State, n: N) {
     s.log.truncate(usize::from(n));
     s.durable = n;
     s.effects.retain(|effect| effect.lsn <= n);
+    forget_memory(s);
+    s.phase = Phase::Down;
+    s.crashes += 1;
+}
+
+/// What a crash takes of memory.
+pub(super) fn forget_memory(s: &mut State) {
     s.call.fill(Call::Idle);
     (s.gate, s.batch, s.pin) = (Gate::Nobody, None, 0);
     s.shown.clear();
@@ -333,6 +340,4 @@ fn crash(s: &mut State, n: N) {
         value: ABSENT,
         lsn: 0,
     });
-    s.phase = Phase::Down;
-    s.crashes += 1;
 }

@@ -1,11 +1,14 @@
 //! The invariants, by the names of the spec, and the probes of its wrapper.
 
 use super::WriteBatch;
-use super::state::{At, Call, Change, Gate, KEYS, Kind, N, PENDING, Phase, State, Writing};
+use super::effects::forget_memory;
+use super::state::{
+    At, Call, Change, Gate, KEYS, Kind, N, PENDING, Phase, Reading, Record, State, Writing,
+};
 
 type Invariant = fn(&WriteBatch, &State) -> bool;
 
-pub(super) const INVARIANTS: [(&str, Invariant); 15] = [
+pub(super) const INVARIANTS: [(&str, Invariant); 20] = [
     ("TypeInv", WriteBatch::type_inv),
     ("AckInv", ack_inv),
     ("AloneInv", alone_inv),
@@ -21,6 +24,15 @@ pub(super) const INVARIANTS: [(&str, Invariant); 15] = [
         _ => s.pin == 0 || s.batch.is_some(),
     }),
     ("OnceInv", once_inv),
+    ("IntentInv", intent_inv),
+    ("WaitInv", wait_inv),
+    ("CheckpointInv", |_, s| {
+        s.checkpoint == 0 || s.redo_start < s.checkpoint && s.checkpoint <= s.end()
+    }),
+    ("VersionInv", |_, s| {
+        s.version.is_multiple_of(2) == s.shown.is_empty()
+    }),
+    ("GoneInv", gone_inv),
     ("ReachRenewal", |_, s| {
         s.phase != Phase::Up || s.at() != Some(At::Moving)
     }),
@@ -79,7 +91,18 @@ impl WriteBatch {
             At::Logging | At::Renewing => batch.made + batch.parts + self.left(s) >= batch.len(),
             _ => true,
         };
+        let keeps_free = |batch: &super::Batch| match batch.at {
+            At::Logging => {
+                let parts = batch.len();
+                self.left(s) + batch.parts >= parts + self.reserve(parts)
+            }
+            At::Making => {
+                batch.made == batch.len() || self.left(s) + 1 >= self.reserve(batch.parts)
+            }
+            _ => true,
+        };
         s.end() <= self.room + s.redo_start
+            && s.batch.as_ref().is_none_or(keeps_free)
             && (s.phase == Phase::Up || s.batch.as_ref().is_none_or(has_room))
     }
 }
@@ -142,7 +165,8 @@ fn gate_inv(_: &WriteBatch, s: &State) -> bool {
             Call::Batch { at, .. } => matches!(at, Writing::Closed | Writing::Writing),
             call => is_finishing(call),
         },
-        _ => true,
+        Gate::Nobody => s.at().is_none_or(|at| at == At::Making),
+        Gate::Recovery => true,
     };
     is_there && (s.gate == Gate::Recovery) == (s.phase == Phase::Completing)
 }
@@ -156,4 +180,42 @@ fn once_inv(_: &WriteBatch, s: &State) -> bool {
     let puts = since.filter(|record| record.kind == Kind::Put).count();
     let changes = s.batch.as_ref().map_or(0, |batch| batch.changes.len());
     !ends && (s.pin == 0 || puts <= changes)
+}
+
+fn intent_inv(_: &WriteBatch, s: &State) -> bool {
+    let Some(batch) = s.batch.as_ref().filter(|batch| batch.at != At::Epoch) else {
+        return true;
+    };
+    let is_part = |i: N| {
+        let record = s.log.get(usize::from(batch.begin + i) - 1);
+        record.is_some_and(|r| matches!(r.kind, Kind::Part { number, .. } if number == i))
+    };
+    let is_whole = matches!(batch.at, At::Logged | At::Moving);
+    (0..batch.parts).all(is_part) && (!is_whole || batch.made + batch.parts == batch.len())
+}
+
+fn wait_inv(_: &WriteBatch, s: &State) -> bool {
+    let at = |lsn: N| s.log.get(usize::from(lsn).wrapping_sub(1));
+    s.call.iter().all(|call| match call {
+        Call::Write {
+            change,
+            at: Writing::Waiting,
+            lsn,
+        } => at(*lsn).is_some_and(|r| r.kind == Kind::Put && r.change == *change),
+        Call::Batch {
+            at: Writing::Waiting,
+            lsn,
+            ..
+        } => at(*lsn).is_some_and(|r| r.kind == Kind::End),
+        _ => true,
+    })
+}
+
+/// Of records, holds by construction, except for the change of an end.
+fn gone_inv(_: &WriteBatch, s: &State) -> bool {
+    let mut gone = s.clone();
+    forget_memory(&mut gone);
+    let read = |call: &Call| !matches!(call, Call::Get { at: Reading::Read, version, .. } if *version != 0);
+    let end = |record: &Record| record.kind != Kind::End || record.change == Change::NONE;
+    (s.phase != Phase::Down || gone == *s) && s.call.iter().all(read) && s.log.iter().all(end)
 }

@@ -14,7 +14,7 @@ impl WriteBatch {
     }
 
     /// The log space that an intent of this many parts keeps free (`Reserve`).
-    fn reserve(&self, parts: N) -> N {
+    pub(super) fn reserve(&self, parts: N) -> N {
         2 * parts + self.spare
     }
 
