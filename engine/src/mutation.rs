@@ -149,8 +149,6 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("restart-trusts-log", "store_restart"),
     // The other side of it: a record that is not read may be there after the next power cut.
     ("restart-trusts-end", "wal_crash"),
-    // An end mark does not state what the block said in whose place it is.
-    ("end-mark-proves-nothing", "wal_log"),
     ("restart-trusts-homes", "store_restart"),
     ("restart-trusts-table", "store_restart"),
     // Silent damage. A whole image is trusted, however old.

@@ -203,9 +203,13 @@ impl Machine {
         let at = start(start_epoch, from);
         let (volume, end) = loop {
             let volume = crate::volume(&self.device);
-            let end = Log::scan_end(&volume, REGION, at, self.known.epoch + 1, |_, _| Ok(()));
-            match end.and_then(|end| Ok((end, volume.flush()?))) {
-                Ok((end, ())) => break (volume, end),
+            let end = Log::scan_end(&volume, REGION, at, |_, _| Ok(())).and_then(|end| {
+                volume.flush()?;
+                Log::mark_end(&volume, REGION, at, &end, self.known.epoch + 1)?;
+                Ok(end)
+            });
+            match end {
+                Ok(end) => break (volume, end),
                 // An injected failure: recovery begins again.
                 Err(Error::Device(_)) => {}
                 Err(e) => panic!("{e}"),
@@ -353,7 +357,7 @@ fn records_behind_a_torn_tail(packings: [LogPacking; 2]) {
         if block == 4 { 0 } else { n - 1 }
     });
     let device = Arc::new(CrashDevice::from_image(image));
-    let end = Log::scan_end(&volume(&device), REGION, start(1, Lsn(0)), 2, |_, _| Ok(())).unwrap();
+    let end = Log::scan_end(&volume(&device), REGION, start(1, Lsn(0)), |_, _| Ok(())).unwrap();
     let (found, _) = read_back(&volume(&device), 1, Lsn(0)).unwrap();
     assert!(found.len() == 3 || found.len() == 2, "{found:?}");
     // Epoch 2 fills exactly what is missing.

@@ -74,11 +74,9 @@ Zeros == Sealed(NoBlock)
 Witness(epoch, index) ==
     Sealed([NoBlock EXCEPT !.epoch = epoch, !.index = index, !.closed = TRUE, !.witness = TRUE])
 
-(* Written by recovery where it finds the log's end.  It says which blocks *)
-(* before it are behind the redo start: all others were durable.           *)
-EndMark(epoch, index, unforced) ==
-    Sealed([NoBlock EXCEPT !.epoch = epoch, !.index = index, !.closed = TRUE,
-                           !.unforced = unforced, !.endMark = TRUE])
+(* Written by recovery where it finds the log's end.                       *)
+EndMark(epoch, index) ==
+    Sealed([NoBlock EXCEPT !.epoch = epoch, !.index = index, !.closed = TRUE, !.endMark = TRUE])
 
 (* The blocks that a flush writes: a function from index to contents.      *)
 (* Buffer::seal.                                                           *)
@@ -127,8 +125,7 @@ AtStart(from, epoch) ==
 (* there is a later one, its last version is lost.  Walk::judge.           *)
 Continues(walk, head) ==
     \/ /\ head.epoch > walk.epoch
-       /\ head.starts \/ Bug = "needs-no-start"
-       /\ ~head.endMark
+       /\ head.starts
     \/ /\ head.epoch = walk.epoch
        /\ ~head.witness \/ Bug = "reads-witness"
        /\ ~head.endMark
@@ -207,7 +204,7 @@ ReadLog(blocks, super) ==
 (* The log's end is legal, unless the log itself proves that more was      *)
 (* durable: by a block behind it that was written in a later flush.  Only  *)
 (* the newest epoch can prove it, and not what lies behind a newer end     *)
-(* mark; or by an end mark itself.  Walk::look_ahead.                      *)
+(* mark.  Walk::look_ahead.                                                *)
 Proof(blocks, walk) ==
     LET ahead  == {index \in walk.stop..(BlockOf(walk.from) + Ring - 1) :
                       IsMine(blocks[Place(index)], index)}
@@ -223,13 +220,9 @@ Proof(blocks, walk) ==
         lost(index) ==
             IF newest = walk.epoch /\ ~ended /\ ~head[index].witness
             THEN walk.stop - 1 ELSE walk.stop
-    IN \/ \E index \in counts :
-              /\ head[index].epoch = newest
-              /\ index - head[index].unforced > lost(index)
-       \/ \E index \in ahead :
-              /\ head[index].endMark
-              /\ index - head[index].unforced > walk.stop
-              /\ Bug # "end-mark-proves-nothing"
+    IN \E index \in counts :
+           /\ head[index].epoch = newest
+           /\ index - head[index].unforced > lost(index)
 
 (* The block at the end is of a later lap: the log that begins here had    *)
 (* been given up.  Walk::check_lap.                                        *)

@@ -20,10 +20,10 @@
 (*  3. A block says which blocks before it were not durable when it was    *)
 (*     written (`unforced`).  So an end of the log that is legal is told   *)
 (*     from one that damage made.                                          *)
-(*  4. What recovery reads of the last flush, it writes again; and where   *)
-(*     it finds the log's end, it writes an end mark.  So what a failure   *)
-(*     has left on the device is settled, either way: no later crash makes *)
-(*     the log shorter or longer.                                          *)
+(*  4. What recovery reads of the last flush, it writes again; and when    *)
+(*     that is durable, it writes an end mark where it has found the log's *)
+(*     end.  So what a failure has left on the device is settled, either   *)
+(*     way: no later crash makes the log shorter or longer.                *)
 (*  5. In the sparse log, no block that has a durable record is ever       *)
 (*     written with anything else (OnceInv).  So no crash can tear it.     *)
 (*                                                                         *)
@@ -326,11 +326,8 @@ Rot ==
 (* The log is read from the superblock's redo start on, up to its end.     *)
 (* The blocks of the last flush are written again, and so is the           *)
 (* superblock: a failed flush may have left them.  Everything before was   *)
-(* durable when that flush began.  What a failed write has left behind the *)
-(* end is overwritten by an end mark.  A witness may stay there: a log     *)
-(* that has failed gets none.  One of an older epoch does not stay, so the *)
-(* mark has to state what that proved.  Log::scan_end,                     *)
-(* Superblock::rewrite, Log::create, Log::keep_from.                       *)
+(* durable when that flush began.  Log::scan_end, Superblock::rewrite,     *)
+(* Log::create, Log::keep_from.                                            *)
 OpenLog ==
     /\ phase \in {"cut", "killed"}
     /\ LET blocks == NewestOf(logDev)
@@ -338,15 +335,11 @@ OpenLog ==
            walk   == ReadLog(blocks, super)
            start  == RoundUp(walk.end)
            again  == {Place(index) : index \in walk.flush..(BlockOf(start) - 1)}
-           index  == BlockOf(start)
-           marks  == /\ index < BlockOf(super.redo) + Ring
-                     /\ blocks[Place(index)] # Witness(walk.epoch, index)
-                     /\ Bug # "trusts-the-end"
        IN IF Damaged(blocks, walk)
           THEN /\ phase' = "damaged"
                /\ verdict' = IF rotten = 0 THEN "damaged" ELSE verdict
                /\ UNCHANGED <<packing, epoch, startsAt, bufferAt, end, oldest, found>>
-               /\ UNCHANGED <<lost, logDev>>
+               /\ UNCHANGED lost
           ELSE /\ phase' = "read"
                /\ verdict' = JudgeRead(walk)
                /\ found' = walk.found
@@ -356,25 +349,45 @@ OpenLog ==
                /\ bufferAt' = BlockOf(start)
                /\ end' = start
                /\ oldest' = super.redo
-               /\ LET mark == IF marks THEN {Place(index)} ELSE {}
-                  IN /\ logDev' = [p \in Places |->
-                            IF p \in mark
-                            THEN Put(logDev[p], EndMark(super.epoch + 1, index,
-                                                        index - BlockOf(super.redo)))
-                            ELSE logDev[p]]
-                     /\ lost' = IF Bug = "trusts-what-it-reads"
-                                THEN [lost EXCEPT !.log = @ \ mark]
-                                ELSE [log |-> lost.log \ (again \cup mark), super |-> FALSE]
-    /\ UNCHANGED <<clientVars, buffer, flying, durable, checkpoint, poisoned, superDev>>
+               /\ lost' = IF Bug = "trusts-what-it-reads" THEN lost
+                          ELSE [log |-> lost.log \ again, super |-> FALSE]
+    /\ UNCHANGED <<clientVars, buffer, flying, durable, checkpoint, poisoned, logDev, superDev>>
     /\ UNCHANGED <<history, acked, sure, boundVars>>
 
-(* From now on, the records that were read are all there are.              *)
 FlushAgain ==
     /\ phase = "read"
     /\ DeviceFlush
+    /\ durable' = IF found = <<>> THEN oldest ELSE found[Len(found)].lsn
+    /\ phase' = "durable"
+    /\ UNCHANGED <<clientVars, bufferVars, oldest, checkpoint, poisoned, lost, found>>
+    /\ UNCHANGED <<observerVars, boundVars>>
+
+(* What a failed write has left behind the end is overwritten by an end    *)
+(* mark.  A witness may stay there: a log that has failed gets none.  By   *)
+(* now the superblock is durable: if the log fills its ring, the one       *)
+(* before needs the block.  Log::mark_end.                                 *)
+MarkEnd ==
+    /\ phase = IF Bug = "marks-end-early" THEN "read" ELSE "durable"
+    /\ LET super == Newest(superDev)
+           index == BlockOf(end)
+           walk  == ReadLog(NewestOf(logDev), super)
+           mark  == EndMark(epoch, index)
+       IN IF \/ index = BlockOf(oldest) + Ring
+             \/ Newest(logDev[Place(index)]) = Witness(walk.epoch, index)
+             \/ Bug = "trusts-the-end"
+          THEN UNCHANGED <<logDev, lost>>
+          ELSE /\ logDev' = [logDev EXCEPT ![Place(index)] = Put(@, mark)]
+               /\ lost' = [lost EXCEPT !.log = @ \ {Place(index)}]
+    /\ phase' = "marked"
+    /\ UNCHANGED <<clientVars, bufferVars, memoryVars, superDev, found, observerVars, boundVars>>
+
+(* From now on, the records that were read are all there are.              *)
+FlushMark ==
+    /\ phase = "marked"
+    /\ DeviceFlush
     /\ durable' = end
     /\ history' = UpTo(history, oldest) \o found
-    /\ phase' = "durable"
+    /\ phase' = "settled"
     /\ UNCHANGED <<clientVars, bufferVars, oldest, checkpoint, poisoned, lost, found>>
     /\ UNCHANGED <<acked, sure, verdict, boundVars>>
 
@@ -382,7 +395,7 @@ FlushAgain ==
 (* batch has to be completed first, still where it did.                    *)
 (* Checkpointer::finish, Checkpointer::write_epoch.                        *)
 RecordEpoch ==
-    /\ phase = "durable"
+    /\ phase = "settled"
     /\ \E super \in {[epoch |-> epoch, redo |-> end, redoEpoch |-> epoch],
                      [Newest(superDev) EXCEPT !.epoch = epoch]} :
           superDev' = IF Bug = "records-no-epoch" THEN superDev ELSE Append(superDev, super)
@@ -408,7 +421,7 @@ Next ==
     \/ BeginCheckpoint \/ WriteSuper \/ FinishCheckpoint
     \/ WriteWitness \/ Close
     \/ Crash \/ Restart \/ Rot
-    \/ OpenLog \/ FlushAgain \/ RecordEpoch \/ Open
+    \/ OpenLog \/ FlushAgain \/ MarkEnd \/ FlushMark \/ RecordEpoch \/ Open
 
 Spec == Init /\ [][Next]_vars
 
@@ -423,7 +436,7 @@ FlushFairness == WF_vars(WriteLog) /\ WF_vars(CompleteFlush)
 
 CheckpointFairness == WF_vars(WriteSuper \/ FinishCheckpoint) /\ WF_vars(Close)
 
-RecoveryFairness == WF_vars(OpenLog \/ FlushAgain \/ RecordEpoch \/ Open)
+RecoveryFairness == WF_vars(OpenLog \/ FlushAgain \/ MarkEnd \/ FlushMark \/ RecordEpoch \/ Open)
 
 FairSpec ==
     /\ Spec

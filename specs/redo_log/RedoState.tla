@@ -92,7 +92,8 @@ TypeInv ==
     /\ DOMAIN logDev = Places /\ \A p \in Places : logDev[p] # <<>>
     /\ superDev \in Seq(Super) /\ superDev # <<>>
     /\ lost \in [log : SUBSET Places, super : BOOLEAN]
-    /\ phase \in {"up", "closing", "cut", "killed", "read", "durable", "recorded", "damaged"}
+    /\ phase \in {"up", "closing", "cut", "killed", "damaged",
+                  "read", "durable", "marked", "settled", "recorded"}
     /\ found \in Seq(Entry) /\ history \in Seq(Entry)
     /\ acked \in Nat /\ sure \in Nat
     /\ verdict \in {"fine", "lost", "mixed", "changed", "silent", "damaged"}
@@ -117,7 +118,7 @@ Next_ == bufferAt * Units + Len(buffer)
 
 (* Neither up nor recovering.                                              *)
 Down       == phase \in {"cut", "killed", "damaged"}
-Recovering == phase \in {"read", "durable", "recorded"}
+Recovering == phase \in {"read", "durable", "marked", "settled", "recorded"}
 
 (* Writing what is there already is no new version.                        *)
 Put(place, content) == IF Newest(place) = content THEN place ELSE Append(place, content)

@@ -11,7 +11,7 @@ use crate::types::Lsn;
 /// | [`WitnessWritten`](Redo::WitnessWritten) | `Close` | after the flush |
 /// | [`Read`](Redo::Read) | `OpenLog` | when the log's end is found |
 /// | [`Rewrites`](Redo::Rewrites) | part of `OpenLog` | before the write |
-/// | [`MarksEnd`](Redo::MarksEnd) | part of `OpenLog` | before the write |
+/// | [`MarksEnd`](Redo::MarksEnd) | `FlushAgain`, `MarkEnd` | before the write |
 /// | [`RewritesSuperblock`](Redo::RewritesSuperblock) | part of `OpenLog` | before the write |
 ///
 /// The other steps are those of [`Event`](super::Event):
@@ -25,7 +25,7 @@ use crate::types::Lsn;
 /// | `CheckpointBegins` | `BeginCheckpoint` |
 /// | `SuperblockWriting` | `WriteSuper`; `RecordEpoch` in recovery |
 /// | `SuperblockFlushed` | `FinishCheckpoint`; `Open` in recovery |
-/// | `RecoveryBegins` | `FlushAgain` |
+/// | `RecoveryBegins` | `FlushMark`; `FlushAgain` if nothing is marked |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Redo {
     /// A block is about to be written, as part of the flush whose `LogFlushBegins` came before.

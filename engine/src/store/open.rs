@@ -169,7 +169,7 @@ impl Core {
         let scan_volume = Arc::clone(&volume);
         let mut seen = Seen::new(&scan_volume, &layout);
         let mut intents = Intents::new(from);
-        let end = Log::scan_end(&volume, region, start, epoch, |lsn, record| {
+        let end = Log::scan_end(&volume, region, start, |lsn, record| {
             record.pages().for_each(|page| pages.named_in_log(page));
             seen.take(lsn, &record, &overflow);
             let taken = intents.take(lsn, &record);
@@ -188,6 +188,7 @@ impl Core {
             Superblock::rewrite(&volume)?;
         }
         volume.flush()?;
+        Log::mark_end(&volume, region, start, &end, epoch)?;
         if end.records > 0 {
             seen.hold_live(&overflow, &pages)?;
         }

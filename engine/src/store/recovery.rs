@@ -21,18 +21,20 @@
 //! - both superblocks, because the flush or write that failed may have been theirs (what the chosen
 //!   one names was flushed before it was written);
 //! - the log's last flush ([`crate::wal::LogEnd::doubtful`]), because everything before it was
-//!   durable when it began, and an end mark behind it, because a record that is not read may be
-//!   there after the next power cut ([`crate::wal::Log::scan_end`]);
+//!   durable when it began;
 //! - in place: the homes of those pages in the journal that the checkpoint does not cover, which
 //!   are those of the last batches;
 //! - copy-on-write: the page table (the images that it names were flushed before it was written);
 //! - shadowed: the valid slots of the pages that the log names;
 //! - the modification logs of the pages that the log names, if they have any.
 //!
-//! After a clean close, this costs two superblock blocks, an end mark, and, with copy-on-write, the
-//! table: 8 bytes for each page id in use. After a crash, it also costs the log blocks of one flush and, in
-//! place, at most the pages of two batches, or, shadowed, the pages that the log names. There is
-//! one flush.
+//! A record that is not read may be there after the next power cut, if its write failed. So a block
+//! behind the log's end is written then, and flushed ([`crate::wal::Log::mark_end`]).
+//!
+//! After a clean close, this costs two superblock blocks, the mark of the end, and, with
+//! copy-on-write, the table: 8 bytes for each page id in use. After a crash, it also costs the log
+//! blocks of one flush and, in place, at most the pages of two batches, or, shadowed, the pages that
+//! the log names. There are two flushes.
 //!
 //! # Redo
 //!

@@ -63,8 +63,7 @@ pub(crate) struct Header {
     /// The block has no records, and only states that everything before it is durable. Written when
     /// a store is closed or dropped ([`super::Log::witness`]).
     pub(crate) witness: bool,
-    /// The block has no records: recovery has found the log's end here ([`super::Log::scan_end`]).
-    /// `unforced` then leads to the redo start, unless that is [`u16::MAX`] blocks or more before.
+    /// The block has no records: recovery has found the log's end here ([`super::Log::mark_end`]).
     pub(crate) end_mark: bool,
 }
 

@@ -11,6 +11,9 @@
 //! *end mark* has the epoch of this recovery, and no records. Without it, a recovery that is itself
 //! cut short could have given the places of a value to a page, and the next one would read the
 //! record that refers to the value.
+//!
+//! The end mark is written when the superblock that was read is durable. If the log fills its region,
+//! the block behind its end is one that the superblock before needs.
 
 use super::block::{BLOCK_HEADER, Header, block_of};
 use super::{Log, LogEnd, LogRegion, LogStart, Record, told};
@@ -22,8 +25,7 @@ use crate::types::{BLOCK_SIZE, IoClass, Lsn};
 
 impl Log {
     /// Finds the end of the log that begins at `start`. Calls `visit` with every record. After the
-    /// next successful device flush, the log is durable up to its end, and never longer, whatever a
-    /// failed flush or write has left. `epoch` is that of this recovery: greater than any before.
+    /// next successful device flush, the log is durable up to its end.
     ///
     /// # Errors
     /// As [`super::replay()`].
@@ -31,7 +33,6 @@ impl Log {
         volume: &Volume,
         region: LogRegion,
         start: LogStart,
-        epoch: u32,
         visit: impl FnMut(Lsn, Record<'_>) -> Result<()>,
     ) -> Result<LogEnd> {
         let end = super::replay(volume, region, start, visit)?;
@@ -39,11 +40,56 @@ impl Log {
         if !mutation::on("restart-trusts-log") {
             rewrite(volume, region, end.doubtful, end.next_start)?;
         }
-        let limit = block_of(start.from.0) + region.blocks;
-        if block_of(end.next_start.0) < limit && !mutation::on("restart-trusts-end") {
-            mark_end(volume, region, start.from, &end, epoch)?;
-        }
         Ok(end)
+    }
+
+    /// Writes the end mark behind the end of the log that was read from `start` on, and flushes the
+    /// device. From then on the log is never longer, whatever a failed write has left. `epoch` is
+    /// that of this recovery: greater than any before. The superblock that has `start` must be
+    /// durable.
+    ///
+    /// A witness stays: a log that has failed gets none, so no write of its block can have failed.
+    ///
+    /// # Errors
+    /// Device failures.
+    pub fn mark_end(
+        volume: &Volume,
+        region: LogRegion,
+        start: LogStart,
+        end: &LogEnd,
+        epoch: u32,
+    ) -> Result<()> {
+        let index = block_of(end.next_start.0);
+        let limit = block_of(start.from.0) + region.blocks;
+        if index >= limit || mutation::on("restart-trusts-end") {
+            return Ok(());
+        }
+        let lba = region.lba(index);
+        let mut block = AlignedBuf::zeroed(BLOCK_SIZE);
+        volume.read(lba, &mut block, IoClass::Log)?;
+        let header = Header::read(&block, index, region.store);
+        if header.is_ok_and(|h| h.witness && h.epoch == end.epoch) {
+            return Ok(());
+        }
+        let header = Header {
+            epoch,
+            index,
+            used: BLOCK_HEADER + 1,
+            first: 0,
+            unforced: 0,
+            starts_epoch: false,
+            closed: true,
+            witness: false,
+            end_mark: true,
+        };
+        block.fill(0);
+        header.seal(&mut block, region.store);
+        volume.tell(|| Event::Redo(Redo::MarksEnd { epoch, index }));
+        match volume.write(lba, &block, IoClass::Log) {
+            // The device has no room for the block, so it has never taken a write there.
+            Err(e) if e.is_no_space() => Ok(()),
+            written => written.and_then(|()| volume.flush()),
+        }
     }
 }
 
@@ -57,38 +103,4 @@ fn rewrite(volume: &Volume, region: LogRegion, from: Lsn, to: Lsn) -> Result<()>
         volume.write(lba, &block, IoClass::Log)?;
     }
     Ok(())
-}
-
-/// Writes the end mark behind the end of a log that was read from `from` on. A witness stays: a log
-/// that has failed gets none, so no write of its block can have failed.
-///
-/// A block of an older epoch that was there may have been the proof that blocks before `from` were
-/// durable, which an older superblock needs. So the end mark states it.
-fn mark_end(volume: &Volume, region: LogRegion, from: Lsn, end: &LogEnd, epoch: u32) -> Result<()> {
-    let index = block_of(end.next_start.0);
-    let lba = region.lba(index);
-    let mut block = AlignedBuf::zeroed(BLOCK_SIZE);
-    volume.read(lba, &mut block, IoClass::Log)?;
-    if Header::read(&block, index, region.store).is_ok_and(|h| h.witness && h.epoch == end.epoch) {
-        return Ok(());
-    }
-    let header = Header {
-        epoch,
-        index,
-        used: BLOCK_HEADER + 1,
-        first: 0,
-        unforced: u16::try_from(index - block_of(from.0)).unwrap_or(u16::MAX),
-        starts_epoch: false,
-        closed: true,
-        witness: false,
-        end_mark: true,
-    };
-    block.fill(0);
-    header.seal(&mut block, region.store);
-    volume.tell(|| Event::Redo(Redo::MarksEnd { epoch, index }));
-    match volume.write(lba, &block, IoClass::Log) {
-        // The device has no room for the block, so it has never taken a write there.
-        Err(e) if e.is_no_space() => Ok(()),
-        written => written,
-    }
 }

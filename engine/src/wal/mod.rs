@@ -26,7 +26,7 @@
 //! marks a closed block: the log continues in the next block although this one is not full. Bit 2
 //! marks a witness: a block without records behind the log's end, which states that everything
 //! before it is durable. Bit 3 marks an end mark: a block without records, of a recovery that found
-//! the log's end there ([`Log::scan_end`]).
+//! the log's end there ([`Log::mark_end`]).
 //!
 //! # Positions
 //!

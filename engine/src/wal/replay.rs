@@ -380,8 +380,7 @@ impl Walk<'_> {
             ahead
         };
         let older_proves = mutation::on("older-epoch-proves");
-        let (mut newest, mut marked) = (self.epoch, 0);
-        let (mut proof, mut certain) = (None, None);
+        let (mut newest, mut marked, mut proof) = (self.epoch, 0, None);
         for index in end..end.saturating_add(ahead) {
             let Some(block) = blocks.get(index)? else {
                 break;
@@ -389,14 +388,10 @@ impl Walk<'_> {
             let Ok(header) = Header::read(block, index, self.region.store) else {
                 continue;
             };
-            // It proves that the log before its redo start was durable. Its epoch may begin anywhere
-            // behind that. What is behind the mark is older than it.
+            // It proves nothing: its epoch may begin before it, like any other. What lies behind it
+            // is older than it.
             if header.end_mark {
                 marked = marked.max(if older_proves { 0 } else { header.epoch });
-                let knows = header.unforced < u16::MAX && !mutation::on("end-mark-proves-nothing");
-                if knows && header.flush_start() > end {
-                    certain.get_or_insert((end, index));
-                }
                 continue;
             }
             if header.epoch < newest.max(marked) {
@@ -416,7 +411,7 @@ impl Walk<'_> {
                 proof.get_or_insert((lost, index));
             }
         }
-        let Some((lost, index)) = certain.or(proof) else {
+        let Some((lost, index)) = proof else {
             return Ok(());
         };
         let found = format!("no valid block, although block {index} was written later");

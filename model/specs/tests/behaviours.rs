@@ -53,7 +53,7 @@ fn steps_of_the_redo_log_are_followed() {
         .into_iter()
         .flat_map(|variant| {
             let setups = redo::setups(variant).unwrap();
-            (0..3).map(move |seed| redo::episode::recorded(&setups[0], seed).unwrap().unwrap())
+            (0..2).map(move |seed| redo::episode::recorded(&setups[0], seed).unwrap().unwrap())
         });
     followed(episodes);
 }
@@ -64,7 +64,7 @@ fn steps_of_copy_on_write_are_followed() {
         .into_iter()
         .flat_map(|variant| {
             let setup = cow::Setup::new(variant).unwrap();
-            (0..3).map(move |seed| cow::episode::recorded(&setup, seed).unwrap().unwrap())
+            (0..2).map(move |seed| cow::episode::recorded(&setup, seed).unwrap().unwrap())
         });
     followed(episodes);
 }
@@ -73,7 +73,7 @@ fn steps_of_copy_on_write_are_followed() {
 fn steps_of_page_shadowing_are_followed() {
     let episodes = shadow::Variant::ALL.into_iter().flat_map(|variant| {
         let setups = shadow::setups(variant).unwrap();
-        (0..3).map(move |seed| {
+        (0..2).map(move |seed| {
             shadow::episode::recorded(&setups[0], seed)
                 .unwrap()
                 .unwrap()

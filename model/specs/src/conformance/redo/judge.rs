@@ -32,7 +32,6 @@ pub type Refusal = refused::Refusal<Heard, Action>;
 pub(super) struct Recovery {
     pub(super) reading: Reading,
     pub(super) rewrote: bool,
-    pub(super) marked: bool,
     pub(super) rewrote_super: bool,
     /// Whether a failed flush had left what is written again.
     pub(super) lost: bool,

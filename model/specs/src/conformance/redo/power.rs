@@ -144,7 +144,6 @@ impl Judge<'_> {
                 self.recovery = Some(Recovery {
                     reading,
                     rewrote: false,
-                    marked: false,
                     rewrote_super: false,
                     lost: lost != self.state.lost(),
                     again: 0,
@@ -162,11 +161,11 @@ impl Judge<'_> {
             }
             Redo::MarksEnd { epoch, index } => {
                 let (epoch, index) = (self.setup.epoch(epoch), self.setup.index(index)?);
-                let recovery = self.recovery.as_mut().ok_or("nothing was read")?;
+                let recovery = self.recovery.as_ref().ok_or("nothing was read")?;
                 same("the epoch", epoch, self.state.epoch())?;
                 same("the end", index, recovery.reading.next_start / UNITS)?;
-                recovery.marked = true;
-                Ok(())
+                self.flushes_again()?;
+                self.marks_end(true)
             }
             Redo::RewritesSuperblock => {
                 let recovery = self.recovery.as_mut().ok_or("nothing was read")?;
@@ -177,12 +176,35 @@ impl Judge<'_> {
         }
     }
 
+    /// The device is flushed once more.
+    fn flushes_again(&mut self) -> Accepted {
+        let recovery = self.recovery.as_ref().ok_or("no log was read")?;
+        let written = [
+            ("the last flush is written again", recovery.rewrote),
+            ("the superblock is written again", recovery.rewrote_super),
+        ];
+        for (what, is) in written {
+            let is = same(what, is, true);
+            // The spec can tell only if a failed flush has left something.
+            match recovery.lost {
+                true => self.instead(is, || "OpenLog /\\ UNCHANGED lost".into())?,
+                false => is?,
+            }
+        }
+        self.take(Action::FlushAgain)
+    }
+
+    /// The end of the log is marked, or needs no mark.
+    fn marks_end(&mut self, marked: bool) -> Accepted {
+        let expected = self.mirror.marks_end(&self.state);
+        self.take(Action::MarkEnd)?;
+        let is = same("the end is marked", marked, expected);
+        self.instead(is, || "MarkEnd /\\ UNCHANGED logDev".into())
+    }
+
     pub(super) fn recovers(&mut self, event: Event) -> Accepted {
         let state = &self.state;
         let recovery = self.recovery.as_mut().ok_or("no log was read")?;
-        let (log, superblock) = (recovery.rewrote, recovery.rewrote_super);
-        let lost = recovery.lost;
-        let (marked, marks_end) = (recovery.marked, recovery.reading.marks_end);
         match event {
             Event::RecoveryBegins {
                 epoch,
@@ -200,20 +222,11 @@ impl Judge<'_> {
                     self.setup.position(log_start)?,
                     state.end(),
                 )?;
-                let is = same("the end is marked", marked, marks_end);
-                self.instead(is, || "OpenLog /\\ UNCHANGED logDev".into())?;
-                let is = same("the last flush is written again", log, true);
-                // The spec can tell only if a failed flush has left something.
-                match lost {
-                    true => self.instead(is, || "OpenLog /\\ UNCHANGED lost".into())?,
-                    false => is?,
+                if self.state.phase() == Phase::Read {
+                    self.flushes_again()?;
+                    self.marks_end(false)?;
                 }
-                let is = same("the superblock is written again", superblock, true);
-                match lost {
-                    true => self.instead(is, || "OpenLog /\\ UNCHANGED lost".into())?,
-                    false => is?,
-                }
-                self.take(Action::FlushAgain)
+                self.take(Action::FlushMark)
             }
             Event::RecordRead { lsn, .. } => {
                 let next = recovery.reading.records.get(recovery.again).copied();

@@ -79,6 +79,10 @@ pub enum Action {
     OpenLog(Packing),
     /// What was read is flushed.
     FlushAgain,
+    /// Recovery marks the end of the log.
+    MarkEnd,
+    /// The mark is flushed.
+    FlushMark,
     /// The new epoch is written to the superblock. Tells whether redo begins at its start from then
     /// on.
     RecordEpoch(bool),
@@ -101,7 +105,7 @@ pub enum Bug {
     RetriesFailedFlush,
     TrustsWhatItReads,
     TrustsTheEnd,
-    EndMarkProvesNothing,
+    MarksEndEarly,
     GoesOnInBlock,
     KnowsNoClosed,
     SuspectsClosed,
@@ -115,7 +119,6 @@ pub enum Bug {
     ReadsPastHole,
     KeepsEpoch,
     ReadsOlderEpoch,
-    NeedsNoStart,
     CarriesIntoEpoch,
     RecordsNoEpoch,
     SuperBeforeLog,

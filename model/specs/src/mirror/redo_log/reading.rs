@@ -87,9 +87,7 @@ impl RedoLog {
     /// `Continues`.
     fn continues(&self, walk: &Walk, head: &Block) -> bool {
         match head.epoch.cmp(&walk.epoch) {
-            std::cmp::Ordering::Greater => {
-                (head.starts || self.bug == Bug::NeedsNoStart) && !head.end_mark
-            }
+            std::cmp::Ordering::Greater => head.starts,
             std::cmp::Ordering::Equal => {
                 (!head.witness || self.bug == Bug::ReadsWitness)
                     && !head.end_mark
@@ -205,15 +203,11 @@ impl RedoLog {
         let at = |index: N| &blocks[self.place(index)];
         let ahead = (walk.stop..limit).filter(|index| self.is_mine(at(*index), *index));
         // What lies behind an end mark, and is of an older epoch, counts for nothing.
-        let (mut marked, mut certain) = (0, false);
+        let mut marked = 0;
         let mut counts: Vec<(N, &Block)> = Vec::new();
         for (index, head) in ahead.map(|index| (index, &at(index).head)) {
             match head.end_mark {
-                true => {
-                    marked = marked.max(head.epoch);
-                    let proves = self.bug != Bug::EndMarkProvesNothing;
-                    certain |= proves && index > walk.stop + head.unforced;
-                }
+                true => marked = marked.max(head.epoch),
                 false if head.epoch >= marked => counts.push((index, head)),
                 false => {}
             }
@@ -221,13 +215,12 @@ impl RedoLog {
         let newest = counts.iter().map(|(_, head)| head.epoch);
         let newest = newest.fold(walk.epoch, N::max);
         let ended = walk.ended && self.bug != Bug::SuspectsClosed;
-        certain
-            || counts.iter().any(|(index, head)| {
-                let again = newest == walk.epoch && !ended && !head.witness;
-                // One more on both sides, because the lost block may be the one before the first.
-                let lost = if again { walk.stop } else { walk.stop + 1 };
-                head.epoch == newest && index + 1 > lost + head.unforced
-            })
+        counts.iter().any(|(index, head)| {
+            let again = newest == walk.epoch && !ended && !head.witness;
+            // One more on both sides, because the lost block may be the one before the first.
+            let lost = if again { walk.stop } else { walk.stop + 1 };
+            head.epoch == newest && index + 1 > lost + head.unforced
+        })
     }
 
     /// `Damaged`: whether recovery refuses to open.

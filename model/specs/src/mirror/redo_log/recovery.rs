@@ -1,6 +1,6 @@
 //! Crashes, restarts, decay and recovery.
 
-use super::format::{Block, Content, Super, Walk};
+use super::format::{Block, Content, Super};
 use super::state::{Packing, Phase, State, Verdict, count_up_to};
 use super::steps::forget_memory;
 use super::{Action, Bug, RedoLog};
@@ -31,8 +31,16 @@ impl RedoLog {
                         .map(|packing| Action::OpenLog(*packing)),
                 );
             }
-            Phase::Read => actions.push(Action::FlushAgain),
-            Phase::Durable => actions.extend([true, false].map(Action::RecordEpoch)),
+            Phase::Read => {
+                actions.push(Action::FlushAgain);
+                if self.bug == Bug::MarksEndEarly {
+                    actions.push(Action::MarkEnd);
+                }
+            }
+            Phase::Durable if self.bug == Bug::MarksEndEarly => {}
+            Phase::Durable => actions.push(Action::MarkEnd),
+            Phase::Marked => actions.push(Action::FlushMark),
+            Phase::Settled => actions.extend([true, false].map(Action::RecordEpoch)),
             Phase::Recorded => actions.push(Action::Open),
             Phase::Up | Phase::Closing | Phase::Damaged => {}
         }
@@ -86,11 +94,22 @@ impl RedoLog {
             Action::OpenLog(packing) => self.open_log(s, packing),
             Action::FlushAgain => {
                 s.device_flush();
+                s.durable = s.found.last().map_or(s.oldest, |last| last.lsn);
+                s.phase = Phase::Durable;
+            }
+            Action::MarkEnd => {
+                if let Some((place, mark)) = self.end_mark(s) {
+                    s.put(place, mark);
+                }
+                s.phase = Phase::Marked;
+            }
+            Action::FlushMark => {
+                s.device_flush();
                 s.durable = s.end;
                 let given_up = count_up_to(&s.history, s.oldest);
                 s.history.truncate(given_up);
                 s.history.extend(&s.found);
-                s.phase = Phase::Durable;
+                s.phase = Phase::Settled;
             }
             Action::RecordEpoch(moves) => {
                 let of = match moves {
@@ -154,25 +173,20 @@ impl RedoLog {
 
     /// The end mark that recovery writes, and its place, unless the log fills its ring or ends with
     /// a witness.
-    pub(super) fn end_mark(
-        &self,
-        blocks: &[Content],
-        of: Super,
-        walk: &Walk,
-    ) -> Option<(usize, Content)> {
-        let index = self.block_of(self.round_up(walk.end));
+    pub(super) fn end_mark(&self, s: &State) -> Option<(usize, Content)> {
+        let (index, from) = (self.block_of(s.end), self.block_of(s.oldest));
         let place = self.place(index);
-        let room = index < self.block_of(of.redo) + self.ring;
+        let blocks = s.newest();
+        let walk = self.read_log(&blocks, s.newest_super());
         let witnessed = blocks[place] == self.witness(walk.epoch, index);
         let mark = Block {
-            epoch: of.epoch + 1,
+            epoch: s.epoch,
             index,
-            unforced: index - self.block_of(of.redo),
             closed: true,
             end_mark: true,
             ..Block::default()
         };
-        let marks = room && !witnessed && self.bug != Bug::TrustsTheEnd;
+        let marks = index != from + self.ring && !witnessed && self.bug != Bug::TrustsTheEnd;
         marks.then(|| (place, self.sealed(mark)))
     }
 
@@ -193,9 +207,6 @@ impl RedoLog {
                 s.lost_log[self.place(index)] = false;
             }
             s.lost_super = false;
-        }
-        if let Some((place, mark)) = self.end_mark(&blocks, of, &walk) {
-            s.put(place, mark);
         }
         s.found = walk.found;
         s.packing = packing;

@@ -90,7 +90,9 @@ impl RedoLog {
                 let redo = if moves { "from there on" } else { "as before" };
                 format!("redo {redo}{}", written(s))
             }
-            Action::FlushAgain | Action::Open => format!("{form}{}", written(s)),
+            Action::FlushAgain | Action::MarkEnd | Action::FlushMark | Action::Open => {
+                format!("{form}{}", written(s))
+            }
         }
     }
 

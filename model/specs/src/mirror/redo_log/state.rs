@@ -93,6 +93,10 @@ pub enum Phase {
     Read,
     /// What it has read is durable.
     Durable,
+    /// The end of the log is marked.
+    Marked,
+    /// The mark is durable.
+    Settled,
     /// The new epoch is written to the superblock.
     Recorded,
     /// Recovery has refused to open.
@@ -167,7 +171,8 @@ impl State {
     }
 
     pub(super) fn recovers(&self) -> bool {
-        matches!(self.phase, Phase::Read | Phase::Durable | Phase::Recorded)
+        use Phase::{Durable, Marked, Read, Recorded, Settled};
+        matches!(self.phase, Read | Durable | Marked | Settled | Recorded)
     }
 
     pub(super) fn newest_super(&self) -> Super {

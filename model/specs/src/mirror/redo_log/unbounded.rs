@@ -51,8 +51,6 @@ pub struct Reading {
     pub epoch: u32,
     /// The LSNs of all records.
     pub records: Vec<u32>,
-    /// Whether recovery writes an end mark.
-    pub marks_end: bool,
     /// Whether recovery refuses to open.
     pub damaged: bool,
 }
@@ -321,10 +319,15 @@ impl RedoLog {
             next_start,
             doubtful: walk.flush.min(self.block_of(next_start)),
             epoch: walk.epoch,
-            marks_end: self.end_mark(&blocks, of, &walk).is_some(),
             damaged: self.is_damaged(&blocks, &walk),
             records: walk.found.iter().map(|entry| entry.lsn).collect(),
         }
+    }
+
+    /// Whether recovery, which has read the log, writes an end mark.
+    #[must_use]
+    pub fn marks_end(&self, s: &State) -> bool {
+        self.end_mark(s).is_some()
     }
 
     /// The index of the block for a witness.

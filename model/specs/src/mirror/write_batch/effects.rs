@@ -1,8 +1,8 @@
 //! What the actions of `WriteBatch.tla` do. An action is taken only if it is enabled.
 
 use super::state::{
-    ABSENT, At, Batch, Call, Change, Effect, Gate, Kind, Leaf, N, PENDING, Phase, Reading, State,
-    Writing, place,
+    At, Batch, Call, Change, Effect, Gate, Kind, Leaf, N, PENDING, Phase, Reading, State, Writing,
+    place,
 };
 use super::{Action, Bug, WriteBatch};
 
@@ -325,19 +325,7 @@ fn crash(s: &mut State, n: N) {
     s.log.truncate(usize::from(n));
     s.durable = n;
     s.effects.retain(|effect| effect.lsn <= n);
-    forget_memory(s);
+    s.forget_memory();
     s.phase = Phase::Down;
     s.crashes += 1;
-}
-
-/// What a crash takes of memory.
-pub(super) fn forget_memory(s: &mut State) {
-    s.call.fill(Call::Idle);
-    (s.gate, s.batch, s.pin) = (Gate::Nobody, None, 0);
-    s.shown.clear();
-    (s.version, s.checkpoint, s.epoch) = (0, 0, 0);
-    s.leaf.fill(Leaf {
-        value: ABSENT,
-        lsn: 0,
-    });
 }

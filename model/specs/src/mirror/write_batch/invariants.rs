@@ -1,7 +1,6 @@
 //! The invariants, by the names of the spec, and the probes of its wrapper.
 
 use super::WriteBatch;
-use super::effects::forget_memory;
 use super::state::{
     At, Call, Change, Gate, KEYS, Kind, N, PENDING, Phase, Reading, Record, State, Writing,
 };
@@ -214,7 +213,7 @@ fn wait_inv(_: &WriteBatch, s: &State) -> bool {
 /// Of records, holds by construction, except for the change of an end.
 fn gone_inv(_: &WriteBatch, s: &State) -> bool {
     let mut gone = s.clone();
-    forget_memory(&mut gone);
+    gone.forget_memory();
     let read = |call: &Call| !matches!(call, Call::Get { at: Reading::Read, version, .. } if *version != 0);
     let end = |record: &Record| record.kind != Kind::End || record.change == Change::NONE;
     (s.phase != Phase::Down || gone == *s) && s.call.iter().all(read) && s.log.iter().all(end)

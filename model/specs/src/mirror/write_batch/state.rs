@@ -248,6 +248,15 @@ struct Intents {
 }
 
 impl State {
+    /// Forgets what a crash takes of memory.
+    pub(super) fn forget_memory(&mut self) {
+        self.call.fill(Call::Idle);
+        (self.gate, self.batch, self.pin) = (Gate::Nobody, None, 0);
+        self.shown.clear();
+        (self.version, self.checkpoint, self.epoch) = (0, 0, 0);
+        self.leaf.fill(Leaf::default());
+    }
+
     /// The initial state (`Init`).
     pub(super) fn initial() -> Self {
         Self {
