@@ -24,7 +24,10 @@ fn every_seeded_bug_of_the_log_is_refused_for_the_right_reason() {
         ("log-counts-no-unforced", &[("WritesBlock", "the block")]),
         (
             "restart-trusts-log",
-            &[("RecoveryBegins", "the last flush")],
+            &[
+                ("MarksEnd", "the last flush"),
+                ("RecoveryBegins", "the last flush"),
+            ],
         ),
         (
             "restart-trusts-end",
@@ -32,7 +35,10 @@ fn every_seeded_bug_of_the_log_is_refused_for_the_right_reason() {
         ),
         (
             "restart-trusts-superblock",
-            &[("RecoveryBegins", "the superblock")],
+            &[
+                ("MarksEnd", "the superblock"),
+                ("RecoveryBegins", "the superblock"),
+            ],
         ),
         ("drop-leaves-no-witness", &[("Dropped", "no witness")]),
         (

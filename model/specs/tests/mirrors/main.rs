@@ -202,9 +202,9 @@ fn a_home_that_is_not_a_page_is_refused() {
 
 /// The same for the redo log.
 const REDO_PROBES: [(&str, &str, usize); 7] = [
-    ("reach-both-forms", "ReachBothForms", 14),
+    ("reach-both-forms", "ReachBothForms", 16),
     ("reach-dead-record", "ReachDeadRecord", 5),
-    ("reach-left-over", "ReachLeftOver", 9),
+    ("reach-left-over", "ReachLeftOver", 11),
     ("reach-noticed", "ReachNoticed", 10),
     ("reach-torn", "ReachTorn", 5),
     ("reach-unnoticed", "ReachUnnoticed", 9),
