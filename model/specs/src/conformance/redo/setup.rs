@@ -105,7 +105,7 @@ fn options(page_size: usize) -> Options {
 
 impl Setup {
     /// Builds the leaf, and zeroes the log, which is empty. The next opening begins the spec's
-    /// first epoch ([`Setup::begin`]).
+    /// first epoch.
     ///
     /// # Errors
     /// The engine's own. None is expected.
