@@ -123,6 +123,22 @@ impl Header {
         }
     }
 
+    /// The header of a block without records. What it says is for the caller to set.
+    pub(crate) fn bare(epoch: u32, index: u64) -> Header {
+        Header {
+            epoch,
+            index,
+            // One byte, so that the header is valid.
+            used: BLOCK_HEADER + 1,
+            first: 0,
+            unforced: 0,
+            starts_epoch: false,
+            closed: true,
+            witness: false,
+            end_mark: false,
+        }
+    }
+
     /// Whether the block is part of the log, and has records.
     pub(crate) fn has_records(&self) -> bool {
         !self.witness && !self.end_mark

@@ -15,7 +15,7 @@
 //! The end mark is written when the superblock that was read is durable. If the log fills its region,
 //! the block behind its end is one that the superblock before needs.
 
-use super::block::{BLOCK_HEADER, Header, block_of};
+use super::block::{Header, block_of};
 use super::{Log, LogEnd, LogRegion, LogStart, Record, told};
 use crate::device::{AlignedBuf, Volume};
 use crate::error::Result;
@@ -72,15 +72,8 @@ impl Log {
             return Ok(());
         }
         let header = Header {
-            epoch,
-            index,
-            used: BLOCK_HEADER + 1,
-            first: 0,
-            unforced: 0,
-            starts_epoch: false,
-            closed: true,
-            witness: false,
             end_mark: true,
+            ..Header::bare(epoch, index)
         };
         block.fill(0);
         header.seal(&mut block, region.store);

@@ -23,7 +23,7 @@
 
 use std::sync::Arc;
 
-use super::block::{B, BLOCK_HEADER, Header, behind, block_of};
+use super::block::{B, Header, behind, block_of};
 use super::buffer::{Buffer, Under};
 use super::record::{MAX_RECORD_BYTES, Record};
 use super::{LogRegion, told};
@@ -376,15 +376,8 @@ impl Log {
             return Ok(());
         }
         let header = Header {
-            epoch: self.under.epoch,
-            index,
-            used: BLOCK_HEADER + 1,
-            first: 0,
-            unforced: 0,
-            starts_epoch: false,
-            closed: true,
             witness: true,
-            end_mark: false,
+            ..Header::bare(self.under.epoch, index)
         };
         let mut block = AlignedBuf::zeroed(BLOCK_SIZE);
         header.seal(&mut block, self.region.store);

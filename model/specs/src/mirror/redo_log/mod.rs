@@ -55,8 +55,8 @@ pub enum Action {
     CompleteFlush,
     /// A flush fails.
     FailFlush,
-    /// The write of a flush or witness fails. The binary digits of the number select which of its places, in
-    /// order, are read as they were before.
+    /// The write of a flush or witness fails. The binary digits of the number select which of its
+    /// places, in order, are read as they were before.
     FailWrite(usize),
     /// A checkpoint begins.
     BeginCheckpoint,
