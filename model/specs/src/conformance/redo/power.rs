@@ -28,6 +28,11 @@ impl Judge<'_> {
             // The one before has left nothing else.
             return self.mirror.reads(&self.state, &left, of);
         }
+        if self.state.phase() == Phase::Killed {
+            // The spec has no crash of a store that nobody uses. Another process has read the log,
+            // and done no more.
+            self.take(Action::OpenLog(self.packing))?;
+        }
         let before = self.state.clone();
         self.mirror.try_crash(&mut self.state, &left, of)?;
         self.took(&Action::Crash(0), Some(&before));

@@ -154,16 +154,12 @@ impl RedoLog {
         };
     }
 
-    /// Takes a `Crash` that leaves these blocks, by place, and this superblock. If the process had
-    /// ended already, another one has read the log before, and done no more.
+    /// Takes a `Crash` that leaves these blocks, by place, and this superblock.
     ///
     /// # Errors
     /// Why the mirror has no such outcome.
     pub fn try_crash(&self, s: &mut State, left: &[Found], of: Super) -> Result<(), String> {
         let (blocks, of) = self.left(s, left, of)?;
-        if s.phase == Phase::Killed {
-            self.take(s, Action::OpenLog(Packing::Packed));
-        }
         if s.is_down() {
             return Err(format!(
                 "there is no crash while the store is {:?}",
