@@ -219,8 +219,10 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     // the general layout.
     ("split-logs-its-layout", "mirror"),
     ("redo-builds-general", "mirror"),
-    // A dense leaf that is nearly empty is split behind its places; a partition ends before them.
+    // A dense leaf that is nearly empty is split behind its places; a semi-dense one counts a value
+    // that is replaced; a partition ends before the places do.
     ("dense-never-back", "mirror"),
+    ("semi-dense-counts-the-old", "mirror"),
     ("partition-leaves-places", "mirror"),
     // A delete does not free the place. A value that is too long is cut.
     ("dense-delete-keeps-bit", "mirror"),

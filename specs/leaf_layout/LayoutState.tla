@@ -11,6 +11,10 @@
 (*    many as fit if all values have one length.  It has no place for a    *)
 (*    key further on, and takes no value of another length; but each       *)
 (*    record takes less room (B-Trees Are Back §3.5, fully dense leaves).  *)
+(*  - Or dense pages are *semi-dense* (§3.5): each key between the fences  *)
+(*    has a place, which takes some room, and values have any length.  So  *)
+(*    whether a record fits depends on both fences, and there must be an   *)
+(*    upper one.                                                           *)
 (*                                                                         *)
 (* engine/src/node/{choice,split,dense}.rs.                                *)
 (***************************************************************************)
@@ -25,6 +29,7 @@ CONSTANTS
     KeySize,    \* the bytes that a record takes beside its value, in a general page
     Fence,      \* the bytes that the lower fence takes from the places of a dense page
     Few,        \* a dense page with so many records, or fewer, is nearly empty
+    Semi,       \* whether dense pages are semi-dense
     Generals,   \* the general layouts: "general", and perhaps "other"
     Choices,    \* whether dense pages are made: what the options of a life may say
     Absent,     \* the value of a key that does not exist; deleting writes it
@@ -100,7 +105,8 @@ Top   == (CHOOSE k \in Keys : \A other \in Keys : other <= k) + 1
 
 Nothing == [k \in Keys |-> Absent]
 
-(* A page with fences; `len` is the length of all values of a dense page.  *)
+(* A page with fences; `len` is the length of all values of a fully dense  *)
+(* page.                                                                   *)
 Page(layout, lower, upper, len, map, lsn) ==
     [layout |-> layout, lower |-> lower, upper |-> upper, len |-> len, map |-> map, lsn |-> lsn]
 
@@ -156,10 +162,27 @@ FitsDense(map, lower) ==
     /\ \A k \in KeysIn(map) :
           Length(map[k]) = LengthIn(map) /\ k < EndOfPlaces(lower, LengthIn(map))
 
+(* What a semi-dense page has beside its places, of one byte each, and     *)
+(* what a record takes of it beside its value.  SemiDense::places, put.    *)
+RoomOfSemi(lower, upper) == Room - (upper - lower)
+BesideInSemi == 0
+
+(* Without an upper fence, every number would need a place.                *)
+HasRoomInSemi(map, lower, upper) ==
+    /\ upper # Top
+    /\ Bytes(map, KeysIn(map), BesideInSemi) <= RoomOfSemi(lower, upper)
+
+FitsSemi(map, lower, upper) == KeysIn(map) # {} /\ HasRoomInSemi(map, lower, upper)
+
 Fits(layout, map, lower, upper) ==
-    IF layout = "dense" THEN FitsDense(map, lower) ELSE FitsGeneral(layout, map, lower, upper)
+    CASE layout # "dense" -> FitsGeneral(layout, map, lower, upper)
+      [] Semi             -> FitsSemi(map, lower, upper)
+      [] OTHER            -> FitsDense(map, lower)
 
 HasPlace(page, k) == k < EndOfPlaces(page.lower, page.len)
+
+(* The length of all values of a page with these records.                  *)
+LengthOf(layout, map) == IF layout = "dense" /\ ~Semi THEN LengthIn(map) ELSE 0
 
 With(map, k, v) == [other \in Keys |-> IF other = k THEN v ELSE map[other]]
 
@@ -174,7 +197,10 @@ From(map, k)  == [other \in Keys |-> IF other < k THEN Absent ELSE map[other]]
 Takes(page, k, v) ==
     /\ Covers(page, k)
     /\ CASE v = Absent -> TRUE
-         [] page.layout = "dense" ->
+         [] page.layout = "dense" /\ Semi ->
+              \/ HasRoomInSemi(With(page.map, k, v), page.lower, page.upper)
+              \/ Bug = "overfills-semi"
+         [] page.layout = "dense" /\ ~Semi ->
               /\ Length(v) = page.len \/ Bug = "cuts-value"
               /\ HasPlace(page, k) \/ Bug = "place-wraps"
          [] OTHER ->
@@ -210,7 +236,7 @@ Kept(map, lower) ==
 Relaid(page, layout) ==
     IF page.layout = layout THEN page
     ELSE [page EXCEPT !.layout = layout,
-                      !.len = IF layout = "dense" THEN LengthIn(page.map) ELSE 0,
+                      !.len = LengthOf(layout, page.map),
                       !.map = IF Bug = "conversion-drops-record" /\ layout = "dense"
                               THEN Kept(@, page.lower) ELSE @]
 
@@ -220,7 +246,7 @@ Truncated(page, at) == [page EXCEPT !.upper = at, !.map = Below(@, at)]
 CanBeBuilt(layout, map, lower, upper) == Fits(layout, map, lower, upper)
 
 Built(layout, map, lower, upper) ==
-    Page(layout, lower, upper, IF layout = "dense" THEN LengthIn(map) ELSE 0, map, 0)
+    Page(layout, lower, upper, LengthOf(layout, map), map, 0)
 
 (* A merge: a page takes the records and the upper fence of its right      *)
 (* neighbour.  A dense page must be converted first.  PageMut::absorb.     *)

@@ -33,8 +33,7 @@
 (* Left out: the index, and the place of a page that was merged away       *)
 (* (IndexSnapshot); when pages are merged (engine/src/trees/notes.rs); the *)
 (* log's blocks, epochs and the checkpoint's steps (WalRecovery, RedoLog); *)
-(* failed flushes; semi-dense pages, whose room is in bytes and whose keys *)
-(* have places.                                                            *)
+(* failed flushes.                                                         *)
 (***************************************************************************)
 EXTENDS LayoutState
 
@@ -79,22 +78,25 @@ Middle(page) ==
 
 (* A dense page, so that the right page can be dense, too, or else         *)
 (* general: at the median, or at the first key behind it where that is so. *)
-(* The right page may have fewer places, because its fence is longer.      *)
+(* The right page may have fewer places, because its fence is longer; and  *)
+(* a semi-dense left page less room, because its new upper fence is.       *)
 (* LayoutChoice::split_dense.                                              *)
 SplitOfDense(page) ==
     LET keys  == KeysIn(page.map)
         right(i)        == From(page.map, Nth(keys, i))
         fits(layout, i) == Fits(layout, right(i), Before(keys, i), page.upper)
+        left(i)  == Below(page.map, Nth(keys, i))
+        stays(i) == Semi => HasRoomInSemi(left(i), page.lower, Before(keys, i))
         middle   == Near(keys, Cardinality(keys) \div 2)
         possible == {i \in middle..(Cardinality(keys) - 1) :
-                        i > 0 /\ (fits("dense", i) \/ fits("general", i))}
+                        i > 0 /\ stays(i) /\ (fits("dense", i) \/ fits("general", i))}
         first == Smallest(possible)
     IN IF possible = {} \/ Bug = "split-unfit" THEN SplitAt(Middle(page), "dense")
        ELSE SplitAt(Before(keys, first), IF fits("dense", first) THEN "dense" ELSE "general")
 
 (* Partition detection: before the first record that cannot be dense, or   *)
 (* where the places end before it, if half of the records or more can.     *)
-(* 0 if they cannot.                                                       *)
+(* 0 if they cannot.  Only for fully dense pages.                          *)
 Partition(page) ==
     LET keys  == KeysIn(page.map)
         len   == LengthIn(page.map)
@@ -102,16 +104,17 @@ Partition(page) ==
         other == {k \in keys : Length(page.map[k]) # len \/ k >= end}
         first == Smallest(other)
         left  == Cardinality({k \in keys : k < first})
-    IN IF Cardinality(keys) < 2 \/ other = {} THEN 0
+    IN IF Semi \/ Cardinality(keys) < 2 \/ other = {} THEN 0
        ELSE IF left = 0 \/ left < Cardinality(keys) \div 2 THEN 0
        ELSE IF end <= first THEN end ELSE Before(keys, left)
 
-(* The record is like the first one, and the page can be dense.            *)
+(* The page can be dense, and if it were fully dense, the record would be  *)
+(* as long as the others.                                                  *)
 ShouldBeDense(page, v) ==
     /\ allows
     /\ page.layout = "general"
     /\ KeysIn(page.map) # {}
-    /\ Length(v) = LengthIn(page.map)
+    /\ Semi \/ Length(v) = LengthIn(page.map)
     /\ CanBe(page, "dense")
 
 RemedyForGeneral(page, v) ==
@@ -134,7 +137,7 @@ IsNearlyEmpty(page) == Cardinality(KeysIn(page.map)) <= Few
 (* the record will fit.                                                    *)
 RemedyForDense(page, k, v) ==
     LET end == EndOfPlaces(page.lower, page.len)
-    IN IF end < page.upper /\ k >= end
+    IN IF ~Semi /\ end < page.upper /\ k >= end
        THEN IF /\ IsNearlyEmpty(page)
                /\ WouldFit(page, k, v) \/ (Bug = "converts-in-vain" /\ FitsBack(page.map, page))
             THEN ToLayout("general")
@@ -510,7 +513,9 @@ FitInv ==
     \A p \in Pages :
         CASE IsGeneral(leaf[p]) ->
                FitsGeneral(leaf[p].layout, leaf[p].map, leaf[p].lower, leaf[p].upper)
-          [] leaf[p].layout = "dense" ->
+          [] leaf[p].layout = "dense" /\ Semi ->
+               HasRoomInSemi(leaf[p].map, leaf[p].lower, leaf[p].upper)
+          [] leaf[p].layout = "dense" /\ ~Semi ->
                \A k \in KeysIn(leaf[p].map) :
                    Length(leaf[p].map[k]) = leaf[p].len /\ HasPlace(leaf[p], k)
           [] OTHER -> TRUE
@@ -561,8 +566,10 @@ IsPossible(page, remedy) ==
     IF remedy.is = "relayout" THEN Fits(remedy.layout, page.map, page.lower, page.upper)
     ELSE /\ page.lower < remedy.at /\ remedy.at < page.upper
          /\ Fits(remedy.layout, From(page.map, remedy.at), remedy.at, page.upper)
-         /\ page.layout = "dense"
-            \/ FitsGeneral(page.layout, Below(page.map, remedy.at), page.lower, remedy.at)
+         /\ CASE IsGeneral(page) ->
+                   FitsGeneral(page.layout, Below(page.map, remedy.at), page.lower, remedy.at)
+              [] Semi  -> HasRoomInSemi(Below(page.map, remedy.at), page.lower, remedy.at)
+              [] OTHER -> TRUE
 
 RemedyInv ==
     phase = "up" => \A refusal \in Refusals :

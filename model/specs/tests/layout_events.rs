@@ -2,7 +2,8 @@
 //! recovery.
 
 use treering_specs::conformance::Budget;
-use treering_specs::conformance::layout::{Report, run, run_episode, setups, taken};
+use treering_specs::conformance::layout::setup::Leaves;
+use treering_specs::conformance::layout::{Report, run, run_episode, run_on, setups, taken};
 
 fn accepted(seed: u64, budget: Budget) -> Report {
     let report = run(seed, budget).unwrap();
@@ -21,6 +22,22 @@ fn leaves_of_all_layouts_are_accepted() {
         never.is_empty(),
         "these actions were never taken: {never:?}"
     );
+}
+
+/// Leaves become semi-dense.
+#[test]
+fn semi_dense_leaves_are_accepted() {
+    let mut stores = setups().unwrap();
+    stores.retain(|setup| setup.leaves() == Leaves::Semi);
+    let report = run_on(&stores, 5, Budget::Episodes(120)).unwrap();
+    if let Some((episode, refusal)) = &report.refusal {
+        panic!("{episode:?}: {refusal}");
+    }
+    println!("{:?}", report.tally);
+    for action in ["LayOut", "Divide", "RedoRecord"] {
+        let taken = report.tally.taken.get(action);
+        assert!(taken > Some(&10), "{action}: {taken:?}");
+    }
 }
 
 #[test]

@@ -17,6 +17,7 @@
 
 use std::ops::Range;
 
+use crate::mutation;
 use crate::node::change::{Track, Untracked};
 use crate::node::dense::{DenseFormat, header, need};
 use crate::node::envelope::{put_at, u16_at};
@@ -177,7 +178,8 @@ impl DenseFormat for SemiDense {
             }
             return Ok(());
         }
-        let gone = old.map_or(0, |range| LEN + range.len());
+        let counts = mutation::on("semi-dense-counts-the-old");
+        let gone = old.filter(|_| !counts).map_or(0, |range| LEN + range.len());
         let used = u16(bytes, header::USED);
         let (need, used) = (LEN + value.len(), used.saturating_sub(gone));
         if Self::offsets_end(bytes) + used + need > bytes.len() {

@@ -244,13 +244,15 @@ fn an_index_without_its_least_fence_is_refused() {
 }
 
 /// The same for leaves that change their layout.
-const LAYOUT_PROBES: [(&str, &str, usize); 6] = [
+const LAYOUT_PROBES: [(&str, &str, usize); 8] = [
     ("reach-back", "ReachBack", 20),
     ("reach-dense-middle", "ReachDenseMiddle", 21),
     ("reach-dense-split", "ReachDenseSplit", 12),
     ("reach-few", "ReachFew", 12),
     ("reach-other-options", "ReachOtherOptions", 15),
     ("reach-partition", "ReachPartition", 11),
+    ("reach-semi-back", "ReachBack", 24),
+    ("reach-semi-split", "ReachDenseMiddle", 17),
 ];
 
 #[test]

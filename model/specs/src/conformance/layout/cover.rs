@@ -17,14 +17,15 @@ use treering_oracle::random::Random;
 pub type Cover = situations::Cover<(usize, u64), Refusal>;
 
 /// The models that together have all steps: conversions and splits, options that change, fences
-/// that take bytes, merges, and several general layouts.
-pub const MODELS: [&str; 6] = [
+/// that take bytes, merges, several general layouts, and semi-dense pages.
+pub const MODELS: [&str; 7] = [
     "smoke",
     "mutation",
     "options",
     "fences",
     "merges-crash",
     "general-layouts",
+    "semi",
 ];
 
 /// The reason why the engine does not take a step in a situation, if it is not merely chance.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use treering_engine::{Kv, Lsn, PageId, Result, Store, Task};
 
 use super::judge::{Entry, Heard, Judge, Refusal};
-use super::setup::{Leaves, SLOTS, Setup, digest, value_of};
+use super::setup::{Leaves, NEAR, SLOTS, Setup, digest, value_of};
 use crate::conformance::behaviour::KEPT;
 use crate::conformance::led::{Leads as _, Recorded, told_again};
 use crate::conformance::mortal::{End, Mortal};
@@ -184,10 +184,13 @@ impl Episode<'_> {
     /// Chooses what this life does.
     fn choose_habits(&mut self, len: usize) {
         let (_, all) = self.usual;
+        // Keys in a row make a leaf dense; all of them are in several leaves.
+        let keys = match self.setup.leaves {
+            Leaves::Semi => [(0, all), (0, 30), (0, 30), (0, NEAR), (20, 40), (NEAR, all)],
+            _ => [(0, all), (5, 19), (5, 19), (0, 17), (5, 17), (all - 7, all)],
+        };
         self.habits = Habits {
-            // Keys in a row make a leaf dense; all of them are in several leaves.
-            keys: [(0, all), (5, 19), (5, 19), (0, 17), (5, 17), (all - 7, all)]
-                [self.life.rng.below(6) as usize],
+            keys: keys[self.life.rng.below(6) as usize],
             len,
             others: [3, 20, 100, 1000][self.life.rng.below(4) as usize],
             deletes: [0, 1, 3, 10][self.life.rng.below(4) as usize],
@@ -210,11 +213,16 @@ impl Episode<'_> {
     /// The first leaf of `prints` gets two short values, two long ones, and short ones. The first
     /// leaf of `names` is split before the second group of keys. The right side becomes dense.
     /// Either it has a record in one of its last places, and refuses a value of another length; or
-    /// few records are left, and it refuses a key behind its places.
+    /// few records are left, and it refuses a key behind its places. The first leaf of `semi` is
+    /// split, so that the left one can become semi-dense.
     fn beginning(&mut self) -> Vec<(u8, Option<usize>)> {
         let (first, other) = (self.setup.lengths[0], self.setup.lengths[1]);
         let puts = |keys: &[u8]| keys.iter().map(|k| (*k, Some(first))).collect::<Vec<_>>();
         match self.setup.keys.len() {
+            _ if self.setup.leaves == Leaves::Semi => {
+                let near: Vec<u8> = (0..NEAR).collect();
+                puts(&near)
+            }
             24 if first > 0 => Vec::new(),
             24 if self.life.rng.one_in(2) => {
                 let mut all = puts(&[0, 1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 18]);
@@ -313,7 +321,7 @@ impl Episode<'_> {
             5 => store.pump(Task::WriteBack).map(drop),
             6 if self.life.rng.one_in(3) => store.pump(Task::Checkpoint).map(drop),
             7 if self.life.rng.one_in(6) => store.checkpoint().map(drop),
-            8 if self.setup.leaves != Leaves::Hints => self.scan(store),
+            8 if !matches!(self.setup.leaves, Leaves::Hints | Leaves::Semi) => self.scan(store),
             _ => {
                 let c = self.life.rng.below(u64::from(CLIENTS)) as u8;
                 self.client_step(store, c)

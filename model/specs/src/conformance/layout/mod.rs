@@ -21,8 +21,8 @@
 //!   ([`setup`])
 //! - page *n*: the page of the *n* - 1st split, whatever its id
 //! - value *n*: that of the *n*-th write, which has the length that the client has chosen
-//! - `RoomIn`, `RecordBytes`, `Places`, `EndOfPartition`, `Separator`, `IsNearlyEmpty`: computed
-//!   from the bytes of a page (`pages`)
+//! - `RoomIn`, `RecordBytes`, `Places`, `RoomOfSemi`, `BesideInSemi`, `EndOfPartition`,
+//!   `Separator`, `IsNearlyEmpty`: computed from the bytes of a page (`pages`)
 //! - `Generals`: hints (`"general"`), and fingerprints (`"other"`) if leaves are adaptive
 //! - `Choices`: each opening has options that allow dense leaves, or do not
 //! - `Init`: a store that was just formatted. If its first leaf has fingerprints, an `Adapt` that
@@ -60,7 +60,6 @@
 //!
 //! # What is left out, and why
 //!
-//! - *Semi-dense leaves*: the spec has none.
 //! - *Failures of writes and flushes*: see [`super::cow`] and [`super::redo`].
 //! - *The index, its snapshot, and places of pages*: see [`super::snapshot`].
 //! - *Leaves that are split because writers wait*, and three leaves that become two when the store

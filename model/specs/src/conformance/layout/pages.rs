@@ -5,6 +5,7 @@
 //! hints     10 bytes for a slot, suffix and value; 16 hints for more than 32 records
 //! prints     6 bytes for a slot, one for a hash, suffix and value
 //! dense      a bit and a value for each place; room for a fence as long as a key
+//! semi       2 bytes for each key between the fences; 2 for a value's length, and the value
 //! key        `fixed` equal bytes, then its number, 4 bytes big-endian
 //! fence      as long as it must be to tell its neighbours apart
 //! ```
@@ -20,6 +21,9 @@ const HEADER: usize = 48;
 const SLOT_WITH_HEAD: usize = 10;
 /// The same with fingerprints.
 const SLOT_WITH_PRINT: usize = 7;
+/// Bytes of a place of a semi-dense page, and of the length before a value there.
+const PLACE: usize = 2;
+const SEMI_LEN: usize = 2;
 /// Bytes of a key's number.
 pub(super) const NUMBER: usize = 4;
 
@@ -40,6 +44,8 @@ pub(super) struct Pages {
     pub(super) least: u32,
     /// Behind the greatest key. There is no such fence.
     pub(super) top: u32,
+    /// Whether dense pages are semi-dense.
+    pub(super) semi: bool,
 }
 
 impl Pages {
@@ -122,6 +128,24 @@ impl Sizes for Pages {
 
     fn places(&self, lower: u32, len: u32) -> u32 {
         self.places_beside(lower, len, self.fixed + NUMBER)
+    }
+
+    fn is_semi(&self) -> bool {
+        self.semi
+    }
+
+    fn room_of_semi(&self, (lower, upper): Fences) -> Option<u32> {
+        let places = (upper - lower) as usize;
+        let (lower, bounded) = (self.fence(lower), upper != self.top);
+        let fences = lower.len() + self.fence(upper).len();
+        let room = (BLOCK_SIZE - HEADER - fences).checked_sub(PLACE * places);
+        // The fixed part is read from the lower fence.
+        let room = room.filter(|_| bounded && lower.len() >= self.fixed);
+        room.map(|room| room as u32)
+    }
+
+    fn beside_in_semi(&self) -> u32 {
+        SEMI_LEN as u32
     }
 
     /// The upper fence is not known yet: it is taken for one byte more than a key.

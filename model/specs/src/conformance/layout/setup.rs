@@ -7,6 +7,7 @@
 //! numbers   keys of 4 bytes, mostly in sequence   1000, 670, 400 bytes   dense: 4, 6, 10 places
 //! names     keys of 490 bytes, in three groups    0, 1, 300 bytes        dense: 24568, 2729, 10
 //! prints    104 keys of 4 bytes in three groups   10, 1000, 400 bytes    begins with fingerprints
+//! semi      68 keys of 4 bytes, near and far      60, 140, 300 bytes     semi-dense
 //! ```
 //!
 //! The first leaf of `names` is never dense, because its lower fence does not have the fixed part
@@ -17,6 +18,9 @@
 //! The first leaf of `prints` is filled so that it is split left of its middle, because the
 //! separator is shorter there: its right side has room for its records with fingerprints, and none
 //! with hints.
+//!
+//! In `semi`, a page with near keys takes 28 values of 140 bytes rather than 26, and one with far
+//! keys fewer than with slots.
 
 use std::sync::Arc;
 
@@ -74,11 +78,17 @@ const GROUPS: [u32; 24] = [
     2 * GROUP + 3,
 ];
 
+/// The number of keys of `semi` that are near each other, from 0 on, and the numbers of others.
+pub(super) const NEAR: u8 = 58;
+const FAR: [u32; 10] = [100, 101, 160, 161, 300, 301, 302, 900, 901, 2500];
+
 /// The layouts that a store's leaves may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leaves {
     /// Hints, and fully dense.
     Hints,
+    /// Hints, and semi-dense.
+    Semi,
     /// Hints or fingerprints, by their use, and fully dense.
     Adaptive,
     /// The same, but the first one begins with fingerprints.
@@ -101,6 +111,7 @@ pub struct Setup {
 fn options(leaves: Leaves, dense: bool) -> Options {
     let choice = match leaves {
         Leaves::Hints => LayoutChoice::of(PageLayout::FullyDense),
+        Leaves::Semi => LayoutChoice::of(PageLayout::SemiDense),
         Leaves::Adaptive | Leaves::Prints => LayoutChoice::ADAPTIVE,
     };
     let log_bytes = 768 * BLOCK_SIZE as u64;
@@ -132,12 +143,14 @@ pub fn setups() -> Result<Vec<Setup>> {
     // Two keys, two more, and the others.
     let few = [0, 1, GROUP, GROUP + 1].into_iter();
     let prints = few.chain((0..LeafLayout::MOST_KEYS as u32 - 4).map(|n| 2 * GROUP + n));
+    let near_and_far = (0..NEAR.into()).chain(FAR);
     Ok(vec![
         numbers(Leaves::Hints)?,
         names(Leaves::Hints)?,
         numbers(Leaves::Adaptive)?,
         names(Leaves::Adaptive)?,
         Setup::new(Leaves::Prints, (0, prints.collect()), &[10, 1000, 400])?,
+        Setup::new(Leaves::Semi, (0, near_and_far.collect()), &[60, 140, 300])?,
     ])
 }
 
@@ -165,6 +178,7 @@ impl Setup {
             fixed,
             least: keys[0],
             top: keys[keys.len() - 1] + 1,
+            semi: leaves == Leaves::Semi,
         };
         Ok(Setup {
             places: Places {
@@ -183,10 +197,16 @@ impl Setup {
     /// The protocol for this store.
     pub(super) fn mirror(&self, clients: u8) -> LeafLayout {
         let generals: &[Layout] = match self.leaves {
-            Leaves::Hints => &[Layout::General],
+            Leaves::Hints | Leaves::Semi => &[Layout::General],
             _ => &[Layout::General, Layout::Other],
         };
         LeafLayout::unbounded(clients.into(), &self.keys, Arc::new(self.pages), generals)
+    }
+
+    /// The layouts that its leaves may have.
+    #[must_use]
+    pub fn leaves(&self) -> Leaves {
+        self.leaves
     }
 
     /// Whether the first leaf has fingerprints. In the spec it has been converted.
@@ -228,7 +248,7 @@ pub(super) fn layout_of(layout: PageLayout) -> Layout {
     match layout {
         PageLayout::Hints => Layout::General,
         PageLayout::Fingerprint => Layout::Other,
-        PageLayout::FullyDense => Layout::Dense,
+        PageLayout::FullyDense | PageLayout::SemiDense => Layout::Dense,
         _ => Layout::None,
     }
 }

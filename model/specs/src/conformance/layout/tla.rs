@@ -12,7 +12,7 @@ impl Judge<'_> {
     /// The constants of the spec in this episode, and those of what the engine's pages take.
     pub(super) fn constants_of_spec(&self) -> Constants {
         let generals: &[&'static str] = match self.setup.leaves {
-            Leaves::Hints => &["general"],
+            Leaves::Hints | Leaves::Semi => &["general"],
             Leaves::Adaptive | Leaves::Prints => &["general", "other"],
         };
         let asked = self.state.asked();
@@ -28,6 +28,7 @@ impl Judge<'_> {
             ("KeySize", Value::int(0)),
             ("Fence", Value::int(0)),
             ("Few", Value::int(0)),
+            ("Semi", Value::Bool(self.setup.leaves == Leaves::Semi)),
             (
                 "Generals",
                 Value::set(generals.iter().map(|name| Value::str(*name))),
@@ -65,6 +66,8 @@ impl InTla for LeafLayout {
         RoomIn <- EngineRoomIn\n    \
         RecordBytes <- EngineRecordBytes\n    \
         Places <- EnginePlaces\n    \
+        RoomOfSemi <- EngineRoomOfSemi\n    \
+        BesideInSemi <- EngineBesideInSemi\n    \
         EndOfPartition <- EngineEndOfPartition\n    \
         Separator <- EngineSeparator\n    \
         Near <- EngineNear\n    \
@@ -106,6 +109,13 @@ IndexBytes(records) == IF records > 32 THEN 64 ELSE 0
 EngineRoomIn(layout, lower, upper, records) ==
     PageRoom - FenceLength(lower) - FenceLength(upper)
     - IF layout = "general" THEN IndexBytes(records) ELSE 0
+
+\* Without the fixed part in the lower fence, there is no place.
+EngineRoomOfSemi(lower, upper) ==
+    IF FenceLength(lower) < Fixed THEN 0 - 1
+    ELSE PageRoom - FenceLength(lower) - FenceLength(upper) - 2 * (upper - lower)
+
+EngineBesideInSemi == 2
 
 EngineRecordBytes(layout, lower, upper) ==
     (IF layout = "other" THEN 7 ELSE 10) + Fixed + 4 - Shared(lower, upper)

@@ -86,6 +86,9 @@ impl LeafLayout {
             Layout::General | Layout::Other => {
                 self.fits_general(leaf.layout, &leaf.map, leaf.fences())
             }
+            Layout::Dense if self.sizes.is_semi() => {
+                self.has_room_in_semi(&leaf.map, leaf.fences())
+            }
             Layout::Dense => in_place(leaf),
             Layout::None | Layout::Lost => true,
         })
@@ -173,11 +176,18 @@ impl LeafLayout {
                 Remedy::Relayout(layout) => self.fits(layout, &leaf.map, leaf.fences()),
                 Remedy::Split(at, layout) => {
                     let (below, from) = self.sides(&leaf.map, at);
-                    let left = || self.fits_general(leaf.layout, &below, (leaf.lower, at));
+                    let fences = (leaf.lower, at);
+                    let left = || match leaf.layout {
+                        Layout::Dense if self.sizes.is_semi() => {
+                            self.has_room_in_semi(&below, fences)
+                        }
+                        Layout::Dense => true,
+                        layout => self.fits_general(layout, &below, fences),
+                    };
                     leaf.lower < at
                         && at < leaf.upper
                         && self.fits(layout, &from, (at, leaf.upper))
-                        && (leaf.layout == Layout::Dense || left())
+                        && left()
                 }
             }
         })

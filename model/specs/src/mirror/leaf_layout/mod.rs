@@ -114,6 +114,8 @@ pub enum Bug {
     ConversionDropsRecord,
     /// A general page takes more than fits.
     Overfills,
+    /// A semi-dense page takes more than fits beside its places.
+    OverfillsSemi,
     /// A page is converted back whether or not the new record will fit.
     ConvertsInVain,
     /// A page is converted back although the record that is replaced is too long for that.
@@ -262,6 +264,7 @@ impl Mirror for LeafLayout {
             key_size: N::from(config.int("KeySize", u8::MAX)?),
             fence: N::from(config.int("Fence", u8::MAX)?),
             few: config.int("Few", u8::MAX)?.into(),
+            semi: config.bool("Semi")?,
             fenced: config.overrides.contains_key("RoomIn"),
         };
         Ok(Self {

@@ -51,6 +51,14 @@ impl LeafLayout {
         first.map_or(0, |(k, _)| self.length(map[k]))
     }
 
+    /// `LengthOf`: the length of all values of a page.
+    pub(super) fn len_of(&self, layout: Layout, map: &Map) -> N {
+        match layout {
+            Layout::Dense if !self.sizes.is_semi() => self.length_in(map),
+            _ => 0,
+        }
+    }
+
     /// Whether a record may be in a dense page with the records of `map` (`FitsDense`).
     fn is_like(&self, map: &Map, lower: N, (k, key): (usize, N)) -> bool {
         let len = self.length_in(map);
@@ -61,8 +69,18 @@ impl LeafLayout {
         count(map) > 0 && self.keys_in(map).all(|at| self.is_like(map, lower, at))
     }
 
+    /// `HasRoomInSemi`.
+    pub(super) fn has_room_in_semi(&self, map: &Map, fences: Fences) -> bool {
+        let room = self.sizes.room_of_semi(fences);
+        let bytes = || self.bytes(map, self.sizes.beside_in_semi());
+        room.is_some_and(|room| bytes() <= room as usize)
+    }
+
     pub(super) fn fits(&self, layout: Layout, map: &Map, fences: Fences) -> bool {
         match layout {
+            Layout::Dense if self.sizes.is_semi() => {
+                count(map) > 0 && self.has_room_in_semi(map, fences)
+            }
             Layout::Dense => self.fits_dense(map, fences.0),
             _ => self.fits_general(layout, map, fences),
         }
@@ -106,6 +124,10 @@ impl LeafLayout {
     pub(super) fn takes(&self, page: &Leaf, key: N, value: Content) -> bool {
         let fits = || match page.layout {
             _ if value == ABSENT => true,
+            Layout::Dense if self.sizes.is_semi() => {
+                let with = self.with(&page.map, key, value);
+                self.has_room_in_semi(&with, page.fences()) || self.bug == Bug::OverfillsSemi
+            }
             Layout::Dense => {
                 (self.length(value) == page.len || self.bug == Bug::CutsValue)
                     && (self.has_place(page, key) || self.bug == Bug::PlaceWraps)
@@ -155,10 +177,9 @@ impl LeafLayout {
                 }
             }
         }
-        let len = if dense { self.length_in(&page.map) } else { 0 };
         Leaf {
             layout,
-            len,
+            len: self.len_of(layout, &page.map),
             map,
             ..*page
         }
@@ -175,15 +196,11 @@ impl LeafLayout {
 
     /// `Built`, with LSN 0.
     pub(super) fn built(&self, layout: Layout, map: Map, lower: N, upper: N) -> Leaf {
-        let len = match layout {
-            Layout::Dense => self.length_in(&map),
-            _ => 0,
-        };
         Leaf {
             layout,
             lower,
             upper,
-            len,
+            len: self.len_of(layout, &map),
             map,
             lsn: 0,
         }
@@ -247,8 +264,9 @@ impl LeafLayout {
         let behind = (middle.max(1)..records).map(|n| self.before(&page.map, n));
         let mut splits = behind.flat_map(|at| [(at, Layout::Dense), (at, Layout::General)]);
         let possible = splits.find(|(at, layout)| {
-            let right = self.sides(&page.map, *at).1;
-            self.fits(*layout, &right, (*at, page.upper))
+            let (left, right) = self.sides(&page.map, *at);
+            let stays = !self.sizes.is_semi() || self.has_room_in_semi(&left, (page.lower, *at));
+            stays && self.fits(*layout, &right, (*at, page.upper))
         });
         match possible {
             Some((key, layout)) if self.bug != Bug::SplitUnfit => Remedy::Split(key, layout),
@@ -258,6 +276,9 @@ impl LeafLayout {
 
     /// `Partition`: where a page is split so that its left side can become dense. 0 if it cannot.
     fn partition(&self, page: &Leaf) -> N {
+        if self.sizes.is_semi() {
+            return 0;
+        }
         let records = count(&page.map);
         let len = self.length_in(&page.map);
         let like = |(k, key): &(usize, N)| {
@@ -298,7 +319,8 @@ impl LeafLayout {
         if page.layout == Layout::Dense {
             return self.remedy_for_dense(page, key, value);
         }
-        let alike = count(&page.map) > 0 && self.length(value) == self.length_in(&page.map);
+        let alike = count(&page.map) > 0
+            && (self.sizes.is_semi() || self.length(value) == self.length_in(&page.map));
         let may = allows && page.layout == Layout::General;
         if may && alike && self.can_be(page, Layout::Dense) {
             return Remedy::Relayout(Layout::Dense);
@@ -310,7 +332,11 @@ impl LeafLayout {
     }
 
     fn remedy_for_dense(&self, page: &Leaf, key: N, value: Content) -> Remedy {
-        let end = self.end_of_places(page.lower, page.len);
+        // Each key between the fences of a semi-dense page has a place.
+        let end = match self.sizes.is_semi() {
+            true => page.upper,
+            false => self.end_of_places(page.lower, page.len),
+        };
         let would_fit = self.would_fit(page, key, value);
         if end < page.upper && key >= end {
             let in_vain = self.bug == Bug::ConvertsInVain && self.fits_back(&page.map, page);

@@ -21,6 +21,16 @@ pub trait Sizes: Debug + Send + Sync {
     /// (`Places`).
     fn places(&self, lower: N, len: N) -> N;
 
+    /// Whether dense pages are semi-dense (`Semi`).
+    fn is_semi(&self) -> bool;
+
+    /// The bytes that a semi-dense page with these fences has beside its places (`RoomOfSemi`).
+    /// `None` if it cannot have a place for each key between them.
+    fn room_of_semi(&self, fences: Fences) -> Option<N>;
+
+    /// The bytes that a record takes of them beside its value (`BesideInSemi`).
+    fn beside_in_semi(&self) -> N;
+
     /// Where a page is split so that its left side can become dense (`EndOfPartition`).
     fn end_of_partition(&self, lower: N, len: N) -> N;
 
@@ -44,6 +54,7 @@ pub(super) struct Bounded {
     pub(super) key_size: N,
     pub(super) fence: N,
     pub(super) few: usize,
+    pub(super) semi: bool,
     /// Whether fences take bytes of general pages, and splits are made before the median
     /// (`MCRoomIn`, `MCRecordBytes`, `MCNear`).
     pub(super) fenced: bool,
@@ -78,6 +89,19 @@ impl Sizes for Bounded {
     fn places(&self, lower: N, len: N) -> N {
         let fence = if lower == self.least { 0 } else { self.fence };
         (self.room - fence) / len
+    }
+
+    fn is_semi(&self) -> bool {
+        self.semi
+    }
+
+    fn room_of_semi(&self, (lower, upper): Fences) -> Option<N> {
+        let room = self.room.checked_sub(upper - lower);
+        room.filter(|_| upper != self.top)
+    }
+
+    fn beside_in_semi(&self) -> N {
+        0
     }
 
     fn end_of_partition(&self, lower: N, len: N) -> N {

@@ -222,10 +222,7 @@ impl LeafLayout {
             let k = self.keys.iter().position(|known| *known == number(*key));
             leaf.map[k.unwrap_or(0)] = *value as Content;
         }
-        if leaf.layout == Layout::Dense {
-            let first = image.records.first().map_or(0, |(_, value)| *value);
-            leaf.len = self.length(first as Content);
-        }
+        leaf.len = self.len_of(leaf.layout, &leaf.map);
         s.leaf_dev[usize::from(page) - 1].push(leaf);
         if s.recovers() {
             *s.page_mut(page) = leaf;
