@@ -179,7 +179,8 @@ Fits(layout, map, lower, upper) ==
       [] Semi             -> FitsSemi(map, lower, upper)
       [] OTHER            -> FitsDense(map, lower)
 
-HasPlace(page, k) == k < EndOfPlaces(page.lower, page.len)
+(* A semi-dense page has a place for each key that it covers.              *)
+HasPlace(page, k) == Semi \/ k < EndOfPlaces(page.lower, page.len)
 
 (* The length of all values of a page with these records.                  *)
 LengthOf(layout, map) == IF layout = "dense" /\ ~Semi THEN LengthIn(map) ELSE 0

@@ -87,7 +87,7 @@ impl LeafLayout {
     }
 
     pub(super) fn has_place(&self, page: &Leaf, key: N) -> bool {
-        key < self.end_of_places(page.lower, page.len)
+        self.sizes.is_semi() || key < self.end_of_places(page.lower, page.len)
     }
 
     fn number_of(&self, key: N) -> Option<usize> {

@@ -85,7 +85,7 @@ impl LeafLayout {
         };
         let (_, key, leaf) = self.leaf_of(s, k as u8);
         let why = match () {
-            () if leaf.layout.is_general() => "no room",
+            () if leaf.layout.is_general() || self.sizes.is_semi() => "no room",
             () if !self.has_place(leaf, key) => "no place",
             () => "another length",
         };
