@@ -321,7 +321,7 @@ impl Episode<'_> {
             5 => store.pump(Task::WriteBack).map(drop),
             6 if self.life.rng.one_in(3) => store.pump(Task::Checkpoint).map(drop),
             7 if self.life.rng.one_in(6) => store.checkpoint().map(drop),
-            8 if !matches!(self.setup.leaves, Leaves::Hints | Leaves::Semi) => self.scan(store),
+            8 if self.setup.leaves.is_adaptive() => self.scan(store),
             _ => {
                 let c = self.life.rng.below(u64::from(CLIENTS)) as u8;
                 self.client_step(store, c)

@@ -95,6 +95,13 @@ pub enum Leaves {
     Prints,
 }
 
+impl Leaves {
+    /// Whether there are two general layouts.
+    pub(super) fn is_adaptive(self) -> bool {
+        matches!(self, Leaves::Adaptive | Leaves::Prints)
+    }
+}
+
 /// A store on a device, at rest.
 #[derive(Clone, Debug)]
 pub struct Setup {
@@ -196,9 +203,9 @@ impl Setup {
 
     /// The protocol for this store.
     pub(super) fn mirror(&self, clients: u8) -> LeafLayout {
-        let generals: &[Layout] = match self.leaves {
-            Leaves::Hints | Leaves::Semi => &[Layout::General],
-            _ => &[Layout::General, Layout::Other],
+        let generals: &[Layout] = match self.leaves.is_adaptive() {
+            false => &[Layout::General],
+            true => &[Layout::General, Layout::Other],
         };
         LeafLayout::unbounded(clients.into(), &self.keys, Arc::new(self.pages), generals)
     }

@@ -11,9 +11,9 @@ use crate::{Mirror, Value};
 impl Judge<'_> {
     /// The constants of the spec in this episode, and those of what the engine's pages take.
     pub(super) fn constants_of_spec(&self) -> Constants {
-        let generals: &[&'static str] = match self.setup.leaves {
-            Leaves::Hints | Leaves::Semi => &["general"],
-            Leaves::Adaptive | Leaves::Prints => &["general", "other"],
+        let generals: &[&'static str] = match self.setup.leaves.is_adaptive() {
+            false => &["general"],
+            true => &["general", "other"],
         };
         let asked = self.state.asked();
         let length = |n: u64| Value::Int(self.mirror.length_of(n) as i64);

@@ -332,17 +332,13 @@ impl LeafLayout {
     }
 
     fn remedy_for_dense(&self, page: &Leaf, key: N, value: Content) -> Remedy {
-        // Each key between the fences of a semi-dense page has a place.
-        let end = match self.sizes.is_semi() {
-            true => page.upper,
-            false => self.end_of_places(page.lower, page.len),
-        };
         let would_fit = self.would_fit(page, key, value);
-        if end < page.upper && key >= end {
+        let end = || self.end_of_places(page.lower, page.len);
+        if !self.has_place(page, key) && end() < page.upper {
             let in_vain = self.bug == Bug::ConvertsInVain && self.fits_back(&page.map, page);
             return match self.is_nearly_empty(page) && (would_fit || in_vain) {
                 true => Remedy::Relayout(Layout::General),
-                false => Remedy::Split(end, Layout::General),
+                false => Remedy::Split(end(), Layout::General),
             };
         }
         match would_fit {
