@@ -175,9 +175,9 @@ HasRoomInSemi(map, lower, upper) ==
 FitsSemi(map, lower, upper) == KeysIn(map) # {} /\ HasRoomInSemi(map, lower, upper)
 
 Fits(layout, map, lower, upper) ==
-    CASE layout # "dense" -> FitsGeneral(layout, map, lower, upper)
-      [] Semi             -> FitsSemi(map, lower, upper)
-      [] OTHER            -> FitsDense(map, lower)
+    IF layout # "dense" THEN FitsGeneral(layout, map, lower, upper)
+    ELSE IF Semi THEN FitsSemi(map, lower, upper)
+    ELSE FitsDense(map, lower)
 
 (* A semi-dense page has a place for each key that it covers.              *)
 HasPlace(page, k) == Semi \/ k < EndOfPlaces(page.lower, page.len)

@@ -566,10 +566,9 @@ IsPossible(page, remedy) ==
     IF remedy.is = "relayout" THEN Fits(remedy.layout, page.map, page.lower, page.upper)
     ELSE /\ page.lower < remedy.at /\ remedy.at < page.upper
          /\ Fits(remedy.layout, From(page.map, remedy.at), remedy.at, page.upper)
-         /\ CASE IsGeneral(page) ->
-                   FitsGeneral(page.layout, Below(page.map, remedy.at), page.lower, remedy.at)
-              [] Semi  -> HasRoomInSemi(Below(page.map, remedy.at), page.lower, remedy.at)
-              [] OTHER -> TRUE
+         /\ IF IsGeneral(page)
+            THEN FitsGeneral(page.layout, Below(page.map, remedy.at), page.lower, remedy.at)
+            ELSE Semi => HasRoomInSemi(Below(page.map, remedy.at), page.lower, remedy.at)
 
 RemedyInv ==
     phase = "up" => \A refusal \in Refusals :
