@@ -163,7 +163,7 @@ fn below_real_file_systems_trims_are_no_more_than_that() {
     if !has(&["/dev/fuse", "/dev/loop-control", "root"]) {
         return;
     }
-    for fs in ["ext4", "btrfs"] {
+    for fs in ["ext4", "xfs", "btrfs"] {
         let (status, report, seen) = cut(fs, "punches", "80");
         assert_eq!(status, 0, "{fs}: {report}");
         assert!(seen.contains("new: b . a"), "{fs}: {seen:?}");

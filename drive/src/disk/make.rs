@@ -122,7 +122,8 @@ pub(super) fn mkfs(fs: FileSystem, device: &Path) -> Result<(), DriveError> {
     Err(DriveError::System { what, source })
 }
 
-/// Mounts a device.
+/// Mounts a device. Copies of one file system, such as the states of a power cut, may be mounted side
+/// by side, though they have the same UUID.
 pub(super) fn mount_device(
     fs: FileSystem,
     device: &Path,
@@ -132,6 +133,8 @@ pub(super) fn mount_device(
     let data = match (fs, discard) {
         (FileSystem::Btrfs, OnlineDiscard::On) => "discard=async",
         (FileSystem::Btrfs, OnlineDiscard::Off) => "nodiscard",
+        (FileSystem::Xfs, OnlineDiscard::On) => "discard,nouuid",
+        (FileSystem::Xfs, OnlineDiscard::Off) => "nodiscard,nouuid",
         (_, OnlineDiscard::On) => "discard",
         (_, OnlineDiscard::Off) => "nodiscard",
     };
@@ -142,6 +145,13 @@ pub(super) fn mount_device(
         Errno::NODEV => DriveError::Missing {
             what: format!("the kernel's {}", name(fs)),
             needed: format!("the drive is mounted as that: `modprobe {}`", name(fs)),
+        },
+        // Linux mounts copies of one Btrfs side by side since 6.7.
+        Errno::EXIST if fs == FileSystem::Btrfs => DriveError::Missing {
+            what: "a kernel that mounts two copies of one Btrfs".into(),
+            needed: format!(
+                "{what} needs Linux 6.7, or no other copy at the same time: `--jobs 1`"
+            ),
         },
         error => DriveError::System {
             what,
