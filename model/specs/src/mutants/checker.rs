@@ -1,6 +1,7 @@
 //! Runs `tla-mc`, and TLC for its coverage, on a model whose modules are replaced.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +10,8 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::mutant::MutantsError;
-use super::twin;
+use super::scope::Scope;
+use super::steps::{self, Graph, Steps};
 use crate::check::configs::BoundedModel;
 use crate::check::output::{self, Findings};
 use crate::check::process;
@@ -35,23 +37,45 @@ pub(super) struct Tools {
     pub(super) tlc: Tlc,
 }
 
-/// The configuration of `model` without what it checks.
-pub(super) fn bare(model: &BoundedModel) -> Result<String, MutantsError> {
+/// The configuration of a model.
+fn config_of(model: &BoundedModel) -> Result<String, MutantsError> {
     let path = &model.config.path;
-    let text = std::fs::read_to_string(path).map_err(failed(path))?;
-    Ok(twin::without(
-        &["INVARIANT", "INVARIANTS", "PROPERTY", "PROPERTIES"],
-        &text,
-    ))
+    std::fs::read_to_string(path).map_err(failed(path))
 }
 
-/// A folder with the modules of a spec, some of them replaced.
+/// The configuration of `model` without what it checks.
+pub(super) fn bare(model: &BoundedModel) -> Result<String, MutantsError> {
+    const CHECKED: [&str; 4] = ["INVARIANT", "INVARIANTS", "PROPERTY", "PROPERTIES"];
+    const OTHERS: [&str; 6] = [
+        "SPECIFICATION",
+        "CONSTANT",
+        "CONSTANTS",
+        "CONSTRAINT",
+        "CONSTRAINTS",
+        "CHECK_DEADLOCK",
+    ];
+    let mut kept = String::new();
+    let mut keeps = true;
+    for line in config_of(model)?.lines() {
+        let word = line.split_whitespace().next().unwrap_or_default();
+        keeps = OTHERS.contains(&word) || (keeps && !CHECKED.contains(&word));
+        if keeps {
+            kept.push_str(line);
+            kept.push('\n');
+        }
+    }
+    Ok(kept)
+}
+
+/// A folder with the modules of a spec, some of them replaced, and one that shows the steps.
 pub(super) struct Folder(Scratch);
 
 /// The result of one run of `tla-mc`.
 pub(super) struct Ran {
     pub(super) findings: Findings,
     generated: Option<u64>,
+    /// The steps, if they were asked for.
+    pub(super) graph: Option<Graph>,
     pub(super) cpu: Duration,
     /// Whether it was stopped because it took too long.
     pub(super) unfinished: bool,
@@ -93,6 +117,7 @@ pub(super) fn failed(what: &Path) -> impl Fn(std::io::Error) -> MutantsError {
 impl Folder {
     /// Makes a folder with the modules that `model` needs. `replaced` has names and texts.
     pub(super) fn new(
+        scope: &Scope,
         model: &BoundedModel,
         replaced: &[(String, String)],
     ) -> Result<Folder, MutantsError> {
@@ -113,7 +138,9 @@ impl Folder {
                 None => std::os::unix::fs::symlink(&path, &to).map_err(failed(&to))?,
             }
         }
-        Ok(Folder(scratch))
+        let folder = Folder(scratch);
+        folder.write(&format!("{}.tla", steps::MODULE), &steps::module(scope))?;
+        Ok(folder)
     }
 
     pub(super) fn write(&self, name: &str, text: &str) -> Result<PathBuf, MutantsError> {
@@ -128,7 +155,31 @@ impl Folder {
         tla_mc: &Path,
         specs: &Path,
         model: &BoundedModel,
-        config: &Path,
+        limit: Option<Duration>,
+    ) -> Result<Ran, MutantsError> {
+        let module = model.module.file_name().unwrap_or_default();
+        self.run_module(tla_mc, specs, module, &config_of(model)?, limit)
+    }
+
+    /// Likewise, and notes the steps of a model that has no violation by intention.
+    pub(super) fn run_noting_steps(
+        &self,
+        tla_mc: &Path,
+        specs: &Path,
+        model: &BoundedModel,
+        limit: Option<Duration>,
+    ) -> Result<Ran, MutantsError> {
+        let module = format!("{}.tla", steps::MODULE);
+        let config = steps::config(&bare(model)?);
+        self.run_module(tla_mc, specs, OsStr::new(&module), &config, limit)
+    }
+
+    fn run_module(
+        &self,
+        tla_mc: &Path,
+        specs: &Path,
+        module: &OsStr,
+        config: &str,
         limit: Option<Duration>,
     ) -> Result<Ran, MutantsError> {
         let mut command = limited(limit);
@@ -143,10 +194,12 @@ impl Folder {
             .arg("-metadir")
             .arg(self.0.path().join("states"))
             .arg("-config")
-            .arg(std::path::absolute(config).map_err(failed(config))?)
-            .arg(model.module.file_name().unwrap_or_default())
+            .arg(self.write("judge.cfg", config)?)
+            .arg(module)
             .current_dir(self.0.path());
-        let done = process::run(&mut command, self.0.path()).map_err(failed(tla_mc))?;
+        let mut steps = Steps::default();
+        let done = process::run_and_drop(&mut command, self.0.path(), |line| steps.note(line));
+        let done = done.map_err(failed(tla_mc))?;
         let mut findings = output::read(&done.output);
         if let Some(signal) = done.status.signal() {
             findings.error = Some(format!("the checker was ended by signal {signal}"));
@@ -154,6 +207,7 @@ impl Folder {
         let decided = findings.holds || findings.violated.is_some();
         Ok(Ran {
             generated: generated(&done.output),
+            graph: findings.holds.then(|| steps.graph()),
             cpu: done.cpu.unwrap_or(done.elapsed),
             // Other signals, such as that of a recursion without end, come from the mutant.
             unfinished: !decided && done.status.signal().is_some_and(|s| STOPS.contains(&s)),

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use super::checker::{self, Counts, Folder, Ran, Tools};
 use super::mutant::MutantsError;
+use super::scope::Scope;
+use super::steps::Graph;
 use crate::Value;
 use crate::check::configs::{BoundedModel, Lane};
 use crate::check::manifest::Manifest;
@@ -19,6 +21,8 @@ const SMALL: u64 = 65_000;
 pub(super) struct Judge {
     pub(super) model: BoundedModel,
     pub(super) counts: Counts,
+    /// Its steps; `None` for a probe.
+    pub(super) graph: Option<Graph>,
     /// How long a mutant may take. A larger state graph is possible; one without end, too.
     pub(super) limit: Duration,
     /// The actions that the unchanged protocol takes, if this model counts them.
@@ -77,11 +81,19 @@ pub(super) fn select(
 pub(super) fn prepare(
     tools: &Tools,
     specs: &Path,
+    scope: &Scope,
     model: BoundedModel,
 ) -> Result<(Judge, Duration), MutantsError> {
-    let folder = Folder::new(&model, &[])?;
-    let ran = folder.run(&tools.tla_mc, specs, &model, &model.config.path, None)?;
-    let (counts, time) = (ran.counts(), ran.cpu);
+    let folder = Folder::new(scope, &model, &[])?;
+    let ran = folder.run(&tools.tla_mc, specs, &model, None)?;
+    let (counts, mut time) = (ran.counts(), ran.cpu);
+    let limit = time * 4 + Duration::from_secs(5);
+    let mut graph = None;
+    if model.must_violate().is_none() {
+        let noted = folder.run_noting_steps(&tools.tla_mc, specs, &model, None)?;
+        time += noted.cpu;
+        graph = noted.graph;
+    }
     let taken = match counts_actions(&model) {
         true => {
             let config = folder.write("bare.cfg", &checker::bare(&model)?)?;
@@ -96,9 +108,10 @@ pub(super) fn prepare(
     match counts.filter(|_| as_expected) {
         Some(counts) => {
             let judge = Judge {
-                limit: time * 4 + Duration::from_secs(5),
+                limit,
                 model,
                 counts,
+                graph,
                 taken,
             };
             Ok((judge, time))

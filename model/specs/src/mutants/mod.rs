@@ -14,8 +14,7 @@
 //!         trial: tla-mc on each judge, the smallest model first
 //!           │ violated            │ holds, other counts     │ holds, same counts
 //!           ▼                     ▼                         ▼
-//!         killed                alive        twin: both protocols in one module;
-//!                                            does each step of one belong to the other?
+//!         killed                alive        steps: has it the steps of the unchanged protocol?
 //!                                                  │ yes             │ no
 //!                                                  ▼                 ▼
 //!                                              equivalent          alive
@@ -38,6 +37,7 @@ mod mutant;
 mod operators;
 mod report;
 mod scope;
+mod steps;
 mod suite;
 mod syntax;
 #[cfg(test)]
@@ -45,7 +45,6 @@ mod tests;
 mod tokens;
 mod tree;
 mod trial;
-mod twin;
 
 pub use mutant::{Mutant, MutantsError};
 pub use report::{Fate, ModuleScore, Survivor, Trial, scores};

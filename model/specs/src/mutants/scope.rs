@@ -14,8 +14,6 @@ pub(super) struct Scope {
     pub(super) spec: String,
     /// Those in the spec's folder, the wrapper last.
     pub(super) modules: Vec<Module>,
-    /// The conjuncts of the specification before `[][Next]_vars`, as text.
-    pub(super) init: String,
     /// The name of the next-state relation.
     pub(super) next: String,
     /// The variables of `[Next]_vars`, as text.
@@ -64,19 +62,12 @@ impl Scope {
             ))
         })?;
         let text = |node: &Node| module.text[node.bytes.clone()].to_owned();
-        let (mut init, mut boxed) = (Vec::new(), None);
-        for part in &formula.children {
-            match boxed_in(part) {
-                Some(found) => boxed = Some(found),
-                None => init.push(format!("({})", text(part))),
-            }
-        }
+        let boxed = formula.children.iter().find_map(boxed_in);
         let boxed = boxed.ok_or_else(|| fail("it has no [][Next]_vars".into()))?;
         let next = (boxed.children[0].inner().name())
             .ok_or_else(|| fail("expected a name in [][Next]_vars".into()))?;
         let mut scope = Scope {
             spec: spec.to_owned(),
-            init: init.join(" /\\ "),
             next: next.to_owned(),
             variables: text(&boxed.children[1]),
             reached: BTreeSet::new(),

@@ -95,7 +95,12 @@ pub fn run(request: &Request, say: &(dyn Fn(Step<'_>) + Sync)) -> Result<Report,
         })
         .collect();
     let prepared = side_by_side(&selected, None, |(at, model)| {
-        let (judge, time) = judges::prepare(&checkers, &request.specs, model.clone())?;
+        let (judge, time) = judges::prepare(
+            &checkers,
+            &request.specs,
+            &protocols[*at].scope,
+            model.clone(),
+        )?;
         let (spec, name) = (&model.spec, &model.name);
         let states = judge.counts.distinct;
         let time = time.as_secs_f64();
