@@ -470,6 +470,11 @@ RecoveredInv ==
         RedoFrom(p, page[p], p \in index, IF phase = "clearing" THEN Len(log) + 1 ELSE redone + 1,
                  Len(log)) = ValueAt(p, Len(log))
 
+(* A power cut leaves one version of each block.                           *)
+CutProp ==
+    [][phase' = "cut" /\ crashes' # crashes =>
+           Unflushed(slotDev') = {} /\ Unflushed(tableDev') = {} /\ Unflushed(superDev') = {}]_vars
+
 (* Liveness: every call is answered, unless a crash comes between.         *)
 AnsweredProp == \A c \in Clients : Waits(c) ~> ~Waits(c)
 

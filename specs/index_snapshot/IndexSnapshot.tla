@@ -434,6 +434,11 @@ RecoveredInv ==
 (* A store is not taken for damaged unless it is.                          *)
 OpensInv == phase = "damaged" => losses > 0
 
+(* A power cut leaves one version of each block.                           *)
+CutProp ==
+    [][phase' = "cut" /\ crashes' # crashes =>
+           Unflushed(slotDev') = {} /\ Len(superDev') = 1]_vars
+
 (* Liveness: every call is answered, unless a crash comes between.         *)
 AnsweredProp == \A c \in Clients : Waits(c) ~> ~Waits(c)
 

@@ -585,6 +585,11 @@ ThrashInv ==
               \/ Takes(after, refusal[2], refusal[3])
               \/ Remedy(after, refusal[2], refusal[3]).is = "split"
 
+(* A power cut leaves one version of each block.                           *)
+CutProp ==
+    [][phase' = "cut" /\ crashes' # crashes =>
+           Unflushed(leafDev') = {}]_vars
+
 (* Liveness: every call is answered, unless a crash comes between.         *)
 AnsweredProp == \A c \in Clients : Waits(c) ~> ~Waits(c)
 

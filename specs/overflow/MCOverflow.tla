@@ -33,6 +33,19 @@ MCMayRestart(n) == n < MaxRestarts
 
 ContractProp == Contract!Spec
 
+(* Probes: what must be reachable.                                         *)
+
+(* A checkpoint leaves nothing to redo.                                    *)
+ReachNoRedo == ~(phase # "up" /\ redoStart > 0 /\ redoStart = Len(log))
+
+(* Redo writes a page where a value was.                                   *)
+ReachPage ==
+    ~(phase # "up" /\ \E b \in Unflushed(blockDev) :
+        Head(blockDev[b]) # NoPart /\ Newest(blockDev[b]) = NoPart)
+
+(* A drive that ignores trims keeps what a dead value had.                 *)
+ReachStale == ~(crashes = 0 /\ \E b \in free : Newest(blockDev[b]) # NoPart)
+
 (* FairSpec, without fairness of freeing replaced values.                  *)
 UnfairSpec == Spec /\ ClientFairness /\ LogFairness /\ RecoveryFairness
 =============================================================================

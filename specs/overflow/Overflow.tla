@@ -400,13 +400,29 @@ LeakInv ==
     phase = "up" =>
         Blocks = free \cup UNION {BlocksOf(p) : p \in InUse \cup {r.at : r \in retired}}
 
-(* A get has the bytes of the value that it was promised ...               *)
+(* What is freed is trimmed.  A recovery frees without that.               *)
+TrimmedInv ==
+    Discards = "act" /\ phase = "up" /\ crashes = 0 =>
+        \A b \in free : Newest(blockDev[b]) = NoPart
+
+(* A value has as many blocks as it needs, and a deletion none; 0 names    *)
+(* nothing.  Only what has blocks is retired.                              *)
+PointerInv ==
+    /\ \A n \in DOMAIN log :
+        LET entry == log[n].entry
+        IN /\ Len(entry.at.blocks) = IF entry.value = Absent THEN 0 ELSE Size(entry.value)
+           /\ IsLong(entry.at) => entry.at.name \in 1..named
+    /\ \A c \in Clients : Writes(c, "stored") => IsLong(call[c].to)
+    /\ \A r \in retired : IsLong(r.at)
+
+(* A get has the bytes of the value that it was promised, all of them ...  *)
 ReaderInv ==
     \A c \in Clients :
-        Reads(c, "reading") \/ Reads(c, "read") => call[c].got = call[c].from.value
+        /\ Reads(c, "reading") \/ Reads(c, "read") => call[c].got = call[c].from.value
+        /\ Reads(c, "read") => call[c].parts = Len(call[c].from.at.blocks)
 
 (* ... and none is told that a value is damaged: nothing decays here.      *)
-DamagedInv == \A c \in Clients : ~Reads(c, "damaged")
+DamagedInv == \A c \in Clients : ~Reads(c, "damaged") /\ call[c] # Refused
 
 (* No leaf on the device overtakes its log record.                         *)
 WalRuleInv == \A k \in Keys : \A image \in Survivors(leafDev[k]) : image.lsn <= durable
@@ -419,6 +435,31 @@ MemoryInv == phase = "up" => \A k \in Keys : leaf[k].entry = EntryAt(k, Len(log)
 RedoStartInv ==
     \A k \in Keys : \A image \in Survivors(leafDev[k]) :
         \A n \in (image.lsn + 1)..redoStart : log[n].key # k
+
+(* A power cut leaves one version of each block, of which no other cut     *)
+(* leaves another.                                                         *)
+CutProp ==
+    [][phase' = "cut" /\ crashes' # crashes =>
+           Unflushed(leafDev') = {} /\ Unflushed(blockDev') = {}]_vars
+
+(* But for a crash, no leaf goes back, and the redo start moves only       *)
+(* forward, while the store is up.                                         *)
+OnwardProp ==
+    [][crashes' = crashes =>
+           /\ \A k \in Keys : leaf'[k].lsn >= leaf[k].lsn
+           /\ redoStart' # redoStart => phase = "up" /\ redoStart' > redoStart]_vars
+
+(* Nothing is done for nothing: no place is written that has the same, and *)
+(* the device is flushed for more of the log, or to give some of it up.    *)
+EconomyProp ==
+    [][crashes' = crashes =>
+           /\ \A k \in Keys :
+                 Len(leafDev'[k]) > Len(leafDev[k]) => Newest(leafDev'[k]) # Newest(leafDev[k])
+           /\ \A b \in Blocks :
+                 Len(blockDev'[b]) > Len(blockDev[b]) => Newest(blockDev'[b]) # Newest(blockDev[b])
+           /\ Unflushed(leafDev) \cup Unflushed(blockDev) # {}
+              /\ Unflushed(leafDev') \cup Unflushed(blockDev') = {} =>
+                 <<forcing, durable, redoStart>>' # <<forcing, durable, redoStart>>]_vars
 
 (* Liveness: every call is answered, unless a crash comes between; if      *)
 (* blocks are short, this needs retired values to be freed eventually.     *)

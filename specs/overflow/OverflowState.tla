@@ -122,7 +122,7 @@ TypeInv ==
     /\ leafDev \in [Keys -> Seq(Leaf)] /\ \A k \in Keys : leafDev[k] # <<>>
     /\ blockDev \in [Blocks -> Seq(Block)] /\ \A b \in Blocks : blockDev[b] # <<>>
     /\ phase \in {"up", "cut", "killed"}
-    /\ redone \in Lsns
+    /\ redone \in Lsns /\ (phase = "up" => redone = 0)
     /\ crashes \in Nat
 
 EmptyLeaves == [k \in Keys |-> [entry |-> Empty, lsn |-> 0]]

@@ -480,6 +480,11 @@ RecoveredInv ==
     phase # "up" => \A p \in Pages : \A blocks \in Read(dev[p]) :
         RedoFrom(p, ReadBoth(blocks).image, redoStart + 1).values = PageAt(p, Len(log))
 
+(* A power cut leaves one version of each block.                           *)
+CutProp ==
+    [][phase' = "cut" /\ crashes' # crashes =>
+           \A p \in Pages : Unflushed(dev'[p]) = {}]_vars
+
 (* Liveness: every call is answered, unless a crash comes between.         *)
 AnsweredProp == \A c \in Clients : Waits(c) ~> ~Waits(c)
 

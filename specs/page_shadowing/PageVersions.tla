@@ -255,6 +255,15 @@ VersionNext ==
 
 VersionSpec == VersionInit /\ [][VersionNext]_<<vars, versionVars>>
 
+(* Fairness, as in PageShadowing; damage is found and clients are told.    *)
+FairVersionSpec ==
+    /\ VersionSpec
+    /\ \A c \in Clients :
+          WF_<<vars, versionVars>>(LookAtPage(c) \/ GiveAnswer(c) \/ Change(c) \/ Refuse(c))
+    /\ \A p \in Pages : WF_<<vars, versionVars>>(Accept(p) \/ Tell(p))
+    /\ WF_<<vars, versionVars>>(Commit)
+    /\ WF_<<vars, versionVars>>(Redo \/ EndRedo)
+
 -----------------------------------------------------------------------------
 (* Safety.                                                                 *)
 
@@ -292,6 +301,15 @@ VersionInv ==
         \A p \in Pages : \A blocks \in Read(dev[p]) :
             LET lsn == Found(p, blocks).image.lsn
             IN IF p \in exact THEN lsn = version[p] ELSE version[p] <= lsn
+
+(* A client gets an error for no page but a damaged one.                   *)
+RefuseProp ==
+    [][\A c \in Clients : Waits(c) /\ call'[c] = Refused => PageOf(call[c].key) \in told]_<<
+        vars, versionVars>>
+
+(* Liveness: every call is answered, and recovery ends unless a page that  *)
+(* it needs is damaged.                                                    *)
+OpensOrTellsProp == phase # "up" ~> (phase = "up" \/ told # {})
 
 THEOREM VersionSpec => Contract!Spec
 =============================================================================

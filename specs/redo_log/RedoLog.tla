@@ -490,6 +490,11 @@ GoneInv ==
         /\ flying = OnGround /\ oldest = 0 /\ checkpoint = NoCheckpoint /\ ~poisoned
         /\ found = <<>>
 
+(* A power cut leaves one version of each block.                           *)
+CutProp ==
+    [][phase' = "cut" /\ crashes' # crashes =>
+           Unflushed(logDev') = {} /\ Len(superDev') = 1]_vars
+
 (* Liveness: every call is answered, unless a crash comes between.         *)
 AnsweredProp == \A c \in Clients : Waits(c) ~> ~Waits(c)
 

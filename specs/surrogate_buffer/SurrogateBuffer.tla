@@ -422,6 +422,12 @@ DoubtInv ==
     /\ \A l \in Leaves, spot \in Spots : Len(leaf[l][spot]) <= 2
     /\ \A at \in Entries : \A half \in {"pair", "meta"} : Len(log[at[1]][at[2]][half]) <= 2
 
+(* A power cut leaves one version of each word.                            *)
+CutProp ==
+    [][phase' = "cut" /\ crashes' # crashes =>
+           (\A l \in Leaves : Unflushed(leaf'[l]) = {})
+           /\ \A s \in Spaces : \A i \in 1..LogSize : Unflushed(log'[s][i]) = {}]_vars
+
 (* Liveness: every call is answered, unless a crash intervenes.            *)
 AnsweredProp == \A c \in Clients : call[c] # Idle ~> call[c] = Idle
 

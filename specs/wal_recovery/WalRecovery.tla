@@ -324,6 +324,11 @@ StableInv == verdict # "changed"
 (* not "free": the contract does not require it).                          *)
 ReadsLastInv == verdict # "vanished"
 
+(* A power cut leaves one version of each block of the log.                *)
+CutProp ==
+    [][phase' = "cut" /\ crashes' # crashes =>
+           Unflushed(logDev') = {} /\ Len(superDev') = 1]_vars
+
 (* Liveness: every call is answered, unless a crash intervenes; in         *)
 (* particular, every flush is eventually acknowledged.                     *)
 AnsweredProp == \A c \in Clients : Waits(c) ~> ~Waits(c)

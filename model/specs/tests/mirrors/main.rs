@@ -153,6 +153,18 @@ fn a_home_that_is_not_a_key_is_refused() {
     of("Overflow").refuses_constant("Home", Value::model("k9"), "Home");
 }
 
+/// The same for long values.
+const OVERFLOW_PROBES: [(&str, &str, usize); 3] = [
+    ("reach-no-redo", "ReachNoRedo", 10),
+    ("reach-page", "ReachPage", 5),
+    ("reach-stale", "ReachStale", 15),
+];
+
+#[test]
+fn recoveries_without_redo_pages_in_redo_and_stale_blocks_are_reached() {
+    of("Overflow").violates(&OVERFLOW_PROBES);
+}
+
 #[test]
 fn an_unknown_kind_of_damage_is_refused() {
     let unknown = Value::set([Value::str("molten")]);

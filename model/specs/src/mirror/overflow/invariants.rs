@@ -1,12 +1,13 @@
 //! The invariants, by the names of the spec.
 
+use super::super::Discards;
 use super::Overflow;
-use super::room::N;
-use super::state::{Call, Entry, PENDING, Pointer, Reading, State, Writing, named_by};
+use super::room::{BLOCKS, N};
+use super::state::{Block, Call, Entry, PENDING, Pointer, Reading, State, Writing, bit, named_by};
 
 type Invariant = fn(&Overflow, &State) -> bool;
 
-pub(super) const INVARIANTS: [(&str, Invariant); 12] = [
+pub(super) const INVARIANTS: [(&str, Invariant); 17] = [
     ("TypeInv", Overflow::type_inv),
     ("AckInv", ack_inv),
     ("WalRuleInv", wal_rule_inv),
@@ -17,8 +18,22 @@ pub(super) const INVARIANTS: [(&str, Invariant); 12] = [
     ("OneOwnerInv", one_owner_inv),
     ("FreeInv", free_inv),
     ("LeakInv", Overflow::leak_inv),
+    ("TrimmedInv", |m, s| {
+        m.discards == Discards::Inert || !s.is_up() || s.crashes > 0 || !keeps_dead(s)
+    }),
+    ("PointerInv", Overflow::pointer_inv),
     ("ReaderInv", reader_inv),
     ("DamagedInv", damaged_inv),
+    ("ReachNoRedo", |_, s| {
+        s.is_up() || s.redo_start == 0 || s.redo_start < s.log_len
+    }),
+    ("ReachPage", |_, s| {
+        let dead = Block::default();
+        let over =
+            |all: &[Block]| matches!(all, [first, .., last] if *first != dead && *last == dead);
+        s.is_up() || !s.block_dev.iter().any(|place| over(place.all()))
+    }),
+    ("ReachStale", |_, s| s.crashes > 0 || !keeps_dead(s)),
 ];
 
 fn ack_inv(_: &Overflow, s: &State) -> bool {
@@ -46,11 +61,32 @@ impl Overflow {
             && s.durable <= s.written
             && s.written <= s.log_len
             && forced
+            && (!s.is_up() || s.redone == 0)
             && s.free & !self.all_blocks() == 0
             && s.retired().all(|r| r.lsn <= s.log_len && pointer(&r.at))
             && s.call.iter().all(called)
             && s.records().all(|(_, record)| entry(&record.entry))
             && s.leaf.iter().all(|leaf| entry(&leaf.entry))
+    }
+
+    fn pointer_inv(&self, s: &State) -> bool {
+        let stored = |call: &Call| {
+            let Call::Write {
+                at: Writing::Stored,
+                to,
+                ..
+            } = call
+            else {
+                return true;
+            };
+            to.is_long()
+        };
+        s.call.iter().all(stored)
+            && s.records().all(|(_, record)| {
+                let Entry { value, at } = record.entry;
+                let named = !at.is_long() || (1..=s.named).contains(&at.name);
+                at.blocks().count() == self.size_of(value) as usize && named
+            })
     }
 
     fn leak_inv(&self, s: &State) -> bool {
@@ -114,14 +150,24 @@ fn free_inv(_: &Overflow, s: &State) -> bool {
     s.free & named_by(&s.leaf) == 0 && s.may_end_with().all(|entry| s.free & entry.at.set() == 0)
 }
 
+/// Whether a free block still has a part of a value.
+fn keeps_dead(s: &State) -> bool {
+    let mut free = (1..=BLOCKS as u8).filter(|block| s.free & bit(*block) != 0);
+    free.any(|block| s.place(block).newest() != Block::default())
+}
+
 fn reader_inv(_: &Overflow, s: &State) -> bool {
     s.call.iter().all(|call| match *call {
         Call::Get {
-            at: Reading::Reading | Reading::Read,
+            at: at @ (Reading::Reading | Reading::Read),
             from,
+            parts,
             got,
             ..
-        } => got == from.value,
+        } => {
+            let whole = usize::from(parts) == from.at.blocks().count();
+            got == from.value && (at == Reading::Reading || whole)
+        }
         _ => true,
     })
 }
@@ -130,10 +176,11 @@ fn damaged_inv(_: &Overflow, s: &State) -> bool {
     let told = |call: &Call| {
         matches!(
             call,
-            Call::Get {
-                at: Reading::Damaged,
-                ..
-            }
+            Call::Refused
+                | Call::Get {
+                    at: Reading::Damaged,
+                    ..
+                }
         )
     };
     !s.call.iter().any(told)

@@ -34,7 +34,7 @@ impl Overflow {
     }
 
     /// Number of blocks of a value; 0 if it is short (`SizeOf`).
-    fn size_of(&self, value: Content) -> u32 {
+    pub(super) fn size_of(&self, value: Content) -> u32 {
         match value {
             ABSENT => 0,
             _ if has(self.shorts, value - 1) => 0,
