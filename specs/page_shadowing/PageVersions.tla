@@ -307,6 +307,15 @@ RefuseProp ==
     [][\A c \in Clients : Waits(c) /\ call'[c] = Refused => PageOf(call[c].key) \in told]_<<
         vars, versionVars>>
 
+(* The redo start moves only forward, while the store is up; one           *)
+(* checkpoint ends before the next begins, and none begins for nothing.    *)
+CheckpointProp ==
+    [][crashes' = crashes =>
+           /\ redoStart' # redoStart => phase = "up" /\ redoStart' > redoStart
+           /\ taken # NotTaken /\ taken' # taken => taken' = NotTaken
+           /\ taken = NotTaken /\ taken' # taken => taken'.redoStart > redoStart]_<<
+        vars, versionVars>>
+
 (* Liveness: every call is answered, and recovery ends unless a page that  *)
 (* it needs is damaged.                                                    *)
 OpensOrTellsProp == phase # "up" ~> (phase = "up" \/ told # {})
