@@ -92,6 +92,16 @@ pub(super) fn prepare(
     if model.must_violate().is_none() {
         let noted = folder.run_noting_steps(&tools.tla_mc, specs, &model, None)?;
         time += noted.cpu;
+        if noted.graph.is_none() {
+            return Err(MutantsError::Spec {
+                why: format!(
+                    "the steps of the model {} cannot be noted: {}",
+                    model.name,
+                    said(&noted, &model)
+                ),
+                spec: model.spec,
+            });
+        }
         graph = noted.graph;
     }
     let taken = match counts_actions(&model) {

@@ -82,6 +82,7 @@ impl Overflow {
             to.is_long()
         };
         s.call.iter().all(stored)
+            && s.retired().all(|retired| retired.at.is_long())
             && s.records().all(|(_, record)| {
                 let Entry { value, at } = record.entry;
                 let named = !at.is_long() || (1..=s.named).contains(&at.name);
