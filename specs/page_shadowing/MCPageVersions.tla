@@ -12,4 +12,7 @@ MCMayRot(n) == n < MaxRots
 MCMayBecome(kind) == kind \in Becomes
 
 MCMayLoseEnd(n) == n < MaxLostEnds
+
+(* A probe: each kind of damage must lead to a page that is told of.       *)
+ReachTold == told = {}
 =============================================================================

@@ -165,6 +165,18 @@ fn recoveries_without_redo_pages_in_redo_and_stale_blocks_are_reached() {
     of("Overflow").violates(&OVERFLOW_PROBES);
 }
 
+/// The same for pages that decay.
+const DECAY_PROBES: [(&str, &str, usize); 3] = [
+    ("reach-told-decayed", "ReachTold", 8),
+    ("reach-told-lost", "ReachTold", 8),
+    ("reach-told-zeros", "ReachTold", 14),
+];
+
+#[test]
+fn each_kind_of_damage_is_reached_and_told_of() {
+    of("PageVersions").violates(&DECAY_PROBES);
+}
+
 #[test]
 fn an_unknown_kind_of_damage_is_refused() {
     let unknown = Value::set([Value::str("molten")]);

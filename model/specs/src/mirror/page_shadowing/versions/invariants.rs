@@ -7,7 +7,7 @@ use super::{PageVersions, State};
 
 type Invariant = fn(&PageVersions, &State) -> bool;
 
-pub(super) const INVARIANTS: [(&str, Invariant); 6] = [
+pub(super) const INVARIANTS: [(&str, Invariant); 7] = [
     ("TypeInv", |model, s| model.base.type_inv(&s.shadow)),
     ("VersionTypeInv", PageVersions::version_type_inv),
     ("NeverOldInv", PageVersions::never_old_inv),
@@ -17,6 +17,7 @@ pub(super) const INVARIANTS: [(&str, Invariant); 6] = [
     ),
     ("SnapshotInv", PageVersions::snapshot_inv),
     ("VersionInv", PageVersions::version_inv),
+    ("ReachTold", |_, s| s.told == 0),
 ];
 
 impl PageVersions {
