@@ -96,8 +96,8 @@ fn difference(judge: &Judge, counts: Option<Counts>) -> String {
     format!("states/steps in the model {name}: {old} before, {new} now")
 }
 
-/// Where the mutant has other steps than the unchanged protocol. Adds the processor time to
-/// `spent`, as does [`lost_action`].
+/// Where the mutant is not known to have the steps of the unchanged protocol. Adds the processor
+/// time to `spent`, as does [`lost_action`].
 fn other_steps(
     tools: &Tools,
     specs: &Path,
@@ -111,6 +111,10 @@ fn other_steps(
         let limit = Some(judge.limit * 2);
         let ran = folder.run_noting_steps(&tools.tla_mc, specs, model, limit)?;
         *spent += ran.cpu;
+        if ran.graph.is_none() {
+            let why = format!("its steps in the model {} could not be noted", model.name);
+            return Ok(Some(why));
+        }
         if ran.graph != judge.graph {
             return Ok(Some(format!("has other steps in the model {}", model.name)));
         }
