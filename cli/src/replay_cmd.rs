@@ -35,6 +35,9 @@ pub(crate) fn run(args: &ReplayArgs, again: &str) -> Result<(), Failure> {
     }
     let report = ran?;
     finish(&report, &outputs, again)?;
+    if args.explain_wa && outputs.json != Some(Output::Stdout) {
+        output::say(text::waterfall(&report).as_bytes())?;
+    }
     if args.strict {
         check_reached(&report)?;
     }

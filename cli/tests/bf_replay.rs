@@ -22,6 +22,40 @@ fn sum(list: &Value, field: &str) -> u64 {
 }
 
 #[test]
+fn the_limit_is_in_the_report_and_its_steps_are_printed_on_demand() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let replay = ["replay", SAMPLE, "--tree", "bf", "--cache", "5%"];
+    let report = json(&ok(
+        folder.path(),
+        &[&replay[..], &["--json", "-"]].concat(),
+    ));
+    let wa = &report["wa"];
+    let number = |pointer: &str| wa.pointer(pointer).and_then(Value::as_f64).expect(pointer);
+    assert!(number("/limit/host/total") < number("/host/total"));
+    let steps = wa["waterfall"].as_array().expect("steps");
+    assert_eq!(steps[0]["name"], "limit");
+    let last = steps.last().expect("a step")["sum"]
+        .as_f64()
+        .expect("a sum");
+    assert!((last - number("/device/total")).abs() < 0.01);
+
+    let short = ok(folder.path(), &replay);
+    assert!(
+        short.contains("Limit:") && !short.contains("Where the bytes go"),
+        "{short}"
+    );
+    let long = ok(folder.path(), &[&replay[..], &["--explain-wa"]].concat());
+    assert!(
+        long.contains("Where the bytes go") && long.contains("size classes"),
+        "{long}"
+    );
+    assert!(
+        long.starts_with(short.trim_end()),
+        "the rest of the report is the same"
+    );
+}
+
+#[test]
 fn replays_of_the_sample_are_deterministic_and_counts_add_up() {
     let folder = tempfile::tempdir().expect("a folder");
     let args = [

@@ -109,7 +109,7 @@ pub use range::{KvRange, Range, Row};
 pub use spec::{Family, PageTree, SpecError, TreeEntry, TreeSpec};
 pub use stats::{
     BATCH_BINS, BfStats, ClassBytes, FLUSH_BINS, KindCounts, LodgeStats, MemoryStats, MergeCauses,
-    ModLogStats, OverflowStats, PmStats, SIZE_CLASSES, SizeClass, Stats,
+    ModLogStats, OverflowStats, PmStats, RingUse, SIZE_CLASSES, SizeClass, Stats,
 };
 pub use store::recovery::RecoveryReport;
 pub use store::{LeafFill, Store, Task};

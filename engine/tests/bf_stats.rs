@@ -86,6 +86,39 @@ fn without_promotion_every_leaf_lookup_is_a_miss() {
     assert_eq!(stats.live_bytes, 0);
 }
 
+/// The parts of the ring, while records come, are read, are deleted and are merged.
+#[test]
+fn the_uses_of_the_ring_add_up() {
+    let store = open(100);
+    let mut dirty = 0;
+    for round in 0..3_000_u32 {
+        let key = round.wrapping_mul(2_654_435_761) % 2_000;
+        let name = format!("key{key:05}");
+        match round % 7 {
+            0..4 => drop(store.put(name.as_bytes(), &[7; 30]).expect("writes")),
+            4 => drop(store.delete(name.as_bytes()).expect("deletes")),
+            _ => drop(get(&store, &name)),
+        }
+        if round % 100 == 0 {
+            let (ring, stats) = (store.ring_use().expect("a ring"), bf(&store));
+            let parts: u64 = ring.parts().iter().map(|(_, bytes)| bytes).sum();
+            assert_eq!(parts, stats.ring_bytes, "{ring:?}");
+            assert_eq!(stats.ring_bytes - ring.free - ring.holes, stats.live_bytes);
+            assert_eq!(ring.dirty_slots, 8 * ring.dirty_records);
+            assert!(ring.dirty <= 38 * ring.dirty_records);
+            dirty = dirty.max(ring.dirty_records);
+        }
+    }
+    assert!(dirty > 100, "at most {dirty} records were dirty");
+    store.checkpoint().expect("checkpoints");
+    let ring = store.ring_use().expect("a ring");
+    assert_eq!(
+        (ring.dirty, ring.dirty_records, ring.dirty_slots),
+        (0, 0, 0)
+    );
+    assert!(ring.clean > 0, "records stay after a checkpoint");
+}
+
 #[test]
 fn mini_page_counts_by_size_add_up() {
     let store = open(30);

@@ -16,6 +16,7 @@
 //! | [`predict`] | predicts write amplification from a trace's statistics alone |
 //! | [`ssd`], [`csd`] | a page-mapped drive; a compressing drive |
 //! | [`pm`] | persistent memory: write combining, XPLines, and the CPU cache before them |
+//! | [`limit`] | the least that a memory allows, whatever the policy |
 //! | [`drive`] | the interface for drives of your own |
 //! | [`layouts`] | the space that page layouts need, for any keys |
 //! | [`clock`], [`queue`], [`values`] | virtual time, its events, and generated values |
@@ -56,6 +57,7 @@ pub mod csd;
 pub mod drive;
 mod labels;
 pub mod layouts;
+pub mod limit;
 mod mean;
 pub mod pm;
 pub mod predict;

@@ -52,6 +52,63 @@ fn stores_clients_and_acknowledgements_combine() {
     }
 }
 
+/// From the limit to the total, in all kinds of stores. No run writes less than its limit.
+#[test]
+fn steps_lead_from_the_limit_to_what_was_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = trace(folder.path(), "t", |p| p.ops = Some(20_000));
+    for store in STORES {
+        for tree in [TreeKind::BTree, TreeKind::Bf(BfOptions::default())] {
+            let mut config = config(&path, |_| {});
+            config.tree.pages_mut().store = store;
+            config.tree.pages_mut().tree = tree;
+            let report = replay(&config);
+            let limit = report.wa.limit.as_ref().expect("a limit");
+            assert!(limit.host.page > 0.0 && limit.host.total < report.wa.host.total);
+            let steps = &report.wa.waterfall;
+            assert_eq!((steps[0].name, steps[0].wa), ("limit", limit.host.total));
+            let mut sum = 0.0;
+            for step in steps {
+                sum += step.wa;
+                assert!((step.sum - sum).abs() < 1e-9, "{step:?}");
+            }
+            let total = report.wa.device.expect("a drive").total;
+            assert!(
+                (sum - total).abs() < 0.001 * steps.len() as f64,
+                "{sum}, not {total}"
+            );
+            let named = |name| steps.iter().any(|step| step.name == name);
+            let holds_changes = matches!(tree, TreeKind::Bf(_));
+            assert_eq!(named("whole pages"), !holds_changes);
+            assert_eq!(
+                named("size classes") && named("cached records"),
+                holds_changes
+            );
+            let text = text::waterfall(&report);
+            assert!(
+                text.contains("limit") && text.contains("device total"),
+                "{text}"
+            );
+            assert!(html::render(&report, None).contains("Where the bytes go"));
+        }
+    }
+}
+
+#[test]
+fn there_is_no_limit_without_predictions_unless_it_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = trace(folder.path(), "t", small);
+    let mut config = config(&path, |_| {});
+    config.predict = false;
+    let without = replay(&config);
+    assert!(without.wa.limit.is_none() && without.wa.waterfall.is_empty());
+    assert!(text::waterfall(&without).contains("unknown"));
+    config.explain = true;
+    let with = replay(&config);
+    assert!(with.wa.limit.is_some() && !with.wa.waterfall.is_empty());
+    assert_eq!(with.wa.host, without.wa.host);
+}
+
 #[test]
 fn mini_pages_combine_with_stores_pages_clients_and_acknowledgements() {
     let folder = tempfile::tempdir().unwrap();

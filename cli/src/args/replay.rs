@@ -62,6 +62,7 @@ impl ReplayArgs {
     treering replay zipf.trz\n  \
     treering replay zipf.trz --store cow --page 8KiB --cache 20% --html zipf.html\n  \
     treering replay zipf.trz --tree bf --copy-on-access 20 --promote 5\n  \
+    treering replay zipf.trz --tree bf --cache 20% --explain-wa\n  \
     treering replay zipf.trz --device csd --tree bminus\n  \
     treering replay vm.trz --preload none --warmup 0.2\n  \
     treering replay vm.trz --tree none --precondition steady --op 0.07\n  \
@@ -220,6 +221,10 @@ pub(crate) struct ReplayArgs {
     /// Model queues, channels and dies
     #[arg(long)]
     pub(crate) timing: bool,
+    /// Also print where the bytes go: from the least that the memory allows to what was written,
+    /// step by step; for trees of pages
+    #[arg(long)]
+    pub(crate) explain_wa: bool,
     /// Exit status 4 if garbage collection or eviction was never reached
     #[arg(long)]
     pub(crate) strict: bool,

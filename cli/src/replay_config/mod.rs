@@ -42,6 +42,7 @@ pub(crate) fn of(args: &ReplayArgs) -> Result<ReplayConfig, Failure> {
     }
     config.timing = args.timing;
     config.predict = !args.no_predict;
+    config.explain = args.explain_wa;
     config.method = args.method();
     config.daily_bytes = args.daily;
     config.seed = args.seed;

@@ -123,6 +123,43 @@ pub struct SizeClass {
     pub live: u64,
 }
 
+/// How the bytes of a Bf-Tree's ring are used at one moment. The parts add up to the ring.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RingUse {
+    /// Keys and values of records that the leaf does not have yet.
+    pub dirty: u64,
+    /// The number of these records.
+    pub dirty_records: u64,
+    /// What these records take beside key and value.
+    pub dirty_slots: u64,
+    /// Records that are the same as in the leaf, or known to be absent from it.
+    pub clean: u64,
+    /// Headers of blocks and of mini-pages.
+    pub headers: u64,
+    /// Unused bytes in mini-pages.
+    pub slack: u64,
+    /// Blocks between head and tail without a mini-page: free ones, tombstones and padding.
+    pub holes: u64,
+    /// The room from the tail to the head.
+    pub free: u64,
+}
+
+impl RingUse {
+    /// Name and bytes of each part.
+    #[must_use]
+    pub fn parts(&self) -> [(&'static str, u64); 7] {
+        [
+            ("dirty", self.dirty),
+            ("dirty_slots", self.dirty_slots),
+            ("clean", self.clean),
+            ("headers", self.headers),
+            ("slack", self.slack),
+            ("holes", self.holes),
+            ("free", self.free),
+        ]
+    }
+}
+
 impl BfStats {
     /// Returns the difference to `earlier` for all counters. Current sizes, such as
     /// [`BfStats::span_bytes`], are taken from `self`.

@@ -3,7 +3,7 @@
 mod bf;
 mod pm;
 
-pub use bf::{BATCH_BINS, BfStats, KindCounts, MergeCauses, SIZE_CLASSES, SizeClass};
+pub use bf::{BATCH_BINS, BfStats, KindCounts, MergeCauses, RingUse, SIZE_CLASSES, SizeClass};
 pub use pm::{FLUSH_BINS, LodgeStats, PmStats};
 
 use crate::types::{Access, IoClass};

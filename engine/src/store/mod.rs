@@ -44,7 +44,7 @@ use crate::events::Observer;
 use crate::kv::{Kv, Visitor};
 use crate::mini;
 use crate::options::Options;
-use crate::stats::Stats;
+use crate::stats::{RingUse, Stats};
 use crate::sync::Arc;
 use crate::types::{Clock, Lsn, PageId, Progress};
 use recovery::RecoveryReport;
@@ -260,6 +260,34 @@ impl Store {
     /// Device failures and damage.
     pub fn leaf_fill(&self) -> Result<Vec<LeafFill>> {
         self.core.leaf_fill()
+    }
+
+    /// Returns how the bytes of a Bf-Tree's ring are used now; `None` for other trees. Exact if no
+    /// other thread uses the store. O(records in the ring).
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use treering_engine::device::MemDevice;
+    /// use treering_engine::{BfOptions, SystemClock, TreeKind, prelude::*};
+    ///
+    /// # fn main() -> treering_engine::Result<()> {
+    /// let tree = TreeKind::Bf(BfOptions::default());
+    /// let options = Options { tree, ..Options::default() };
+    /// let device = Arc::new(MemDevice::new(1 << 15));
+    /// let store = Store::open(device, Arc::new(SystemClock::new()), &options)?;
+    /// store.put(b"key", b"value")?;
+    ///
+    /// let ring = store.ring_use().expect("a Bf-Tree");
+    /// assert_eq!((ring.dirty_records, ring.dirty), (1, 8));
+    /// // A checkpoint merges the record into its leaf.
+    /// store.checkpoint()?;
+    /// assert_eq!(store.ring_use().expect("a Bf-Tree").dirty, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn ring_use(&self) -> Option<RingUse> {
+        self.core.tree.ring_use()
     }
 
     /// Writes one page back if it is cached, dirty and not latched. Returns whether it was written.

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::events::{Hook, Observer};
 use crate::kv::Visitor;
 use crate::mini;
-use crate::stats::Stats;
+use crate::stats::{RingUse, Stats};
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
 use crate::types::Progress;
@@ -37,6 +37,14 @@ impl Tree {
         match self {
             Tree::BTree(tree) => tree,
             Tree::Bf(tree) => tree.leaves(),
+        }
+    }
+
+    /// What the ring holds; `None` without one.
+    pub(crate) fn ring_use(&self) -> Option<RingUse> {
+        match self {
+            Tree::BTree(_) => None,
+            Tree::Bf(tree) => Some(tree.ring_use()),
         }
     }
 

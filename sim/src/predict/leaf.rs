@@ -33,6 +33,9 @@ use super::workload::{Accesses, NEVER, Workload};
 
 pub use super::grown::{Leaf, Split};
 
+/// What a workload keeps: the leaves that were last asked for.
+type Kept = ((usize, LayoutChoice), Arc<LeafLevel>);
+
 /// The leaf level of a tree, or of a sample of its keys.
 #[derive(Debug)]
 pub struct LeafLevel {
@@ -70,7 +73,6 @@ impl LeafLevel {
         page_size: usize,
         choice: LayoutChoice,
     ) -> Arc<LeafLevel> {
-        type Kept = ((usize, LayoutChoice), Arc<LeafLevel>);
         let shape = (page_size, choice);
         let mut kept = workload.kept.lock();
         let known = kept.as_ref().and_then(|kept| kept.downcast_ref::<Kept>());
@@ -220,6 +222,32 @@ impl LeafLevel {
                 }
             }
         }
+    }
+}
+
+/// The keys of a workload in key order.
+pub(crate) enum KeyOrder {
+    /// As some level has them that the workload keeps.
+    Kept(Arc<LeafLevel>),
+    Own(Vec<u32>),
+}
+
+impl KeyOrder {
+    pub(crate) fn iter(&self) -> std::slice::Iter<'_, u32> {
+        match self {
+            KeyOrder::Kept(level) => level.order.iter(),
+            KeyOrder::Own(order) => order.iter(),
+        }
+    }
+}
+
+/// The keys in key order, which are not sorted again if they were for a prediction.
+pub(crate) fn key_order(workload: &Workload) -> KeyOrder {
+    let kept = workload.kept.lock();
+    let level = kept.as_ref().and_then(|kept| kept.downcast_ref::<Kept>());
+    match level {
+        Some((_, level)) => KeyOrder::Kept(Arc::clone(level)),
+        None => KeyOrder::Own(workload.key_order()),
     }
 }
 

@@ -149,6 +149,8 @@ pub fn block_wa(
         predicted,
         csd,
         untried: Vec::new(),
+        limit: None,
+        waterfall: Vec::new(),
     }
 }
 

@@ -80,6 +80,8 @@ pub struct ReplayConfig {
     pub timing: bool,
     /// Whether the predictors run.
     pub predict: bool,
+    /// Whether the limit is computed even if the predictors do not run.
+    pub explain: bool,
     /// How they predict trees of pages.
     pub method: Method,
     /// Bytes that the user writes per day, for the lifetime. `None`: derived from the trace's
@@ -114,6 +116,7 @@ impl ReplayConfig {
             fill: 0.9,
             timing: false,
             predict: true,
+            explain: false,
             method: Method::default(),
             daily_bytes: None,
             seed: 0,

@@ -1,7 +1,7 @@
 //! Measurements during a replay: operations, latencies by kind, write amplification over time.
 
 use hdrhistogram::Histogram;
-use treering_engine::{ClassBytes, Nanos, Stats};
+use treering_engine::{ClassBytes, Nanos, RingUse, Stats};
 use treering_traces::OpKind;
 
 use crate::report::{ByOp, HostWa, Latency, SeriesPoint};
@@ -14,6 +14,9 @@ const CDF_POINTS: usize = 100;
 
 /// Number of points of WA over time.
 const SERIES_POINTS: u64 = 100;
+
+/// Points of it between two looks at the ring, which cost more.
+const POINTS_A_LOOK: usize = 4;
 
 /// Operations and user bytes of the current part.
 #[derive(Clone, Copy, Default)]
@@ -76,6 +79,8 @@ pub(super) struct Measures {
     pub(super) phase: Phase,
     latencies: Latencies,
     series: Option<Series>,
+    /// What the ring of mini-pages held, at some moments.
+    pub(super) ring: RingMean,
     /// Whether latencies are recorded.
     pub(super) timed: bool,
     measuring: bool,
@@ -114,13 +119,24 @@ impl Measures {
         }
     }
 
-    /// Records a point of the series if it is due; `reached` returns what has been written so far.
+    /// Records a point of the series if it is due; `reached` returns what has been written so far,
+    /// and `ring` what the ring holds.
     #[inline]
-    pub(super) fn sample(&mut self, now: Nanos, reached: impl FnOnce() -> (ClassBytes, u64)) {
+    pub(super) fn sample(
+        &mut self,
+        now: Nanos,
+        reached: impl FnOnce() -> (ClassBytes, u64),
+        ring: impl FnOnce() -> Option<RingUse>,
+    ) {
         if let Some(series) = &mut self.series
             && series.due(self.phase.ops())
         {
             series.note(now.0, &self.phase, reached());
+            if series.points.len().is_multiple_of(POINTS_A_LOOK)
+                && let Some(held) = ring()
+            {
+                self.ring.add(&held);
+            }
         }
     }
 
@@ -143,6 +159,27 @@ impl Measures {
 
     pub(super) fn take_series(&mut self) -> Vec<SeriesPoint> {
         self.series.take().map(|s| s.points).unwrap_or_default()
+    }
+}
+
+/// What a ring held on the mean of some moments.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct RingMean {
+    sums: [f64; 7],
+    moments: f64,
+}
+
+impl RingMean {
+    fn add(&mut self, held: &RingUse) {
+        for (sum, (_, bytes)) in self.sums.iter_mut().zip(held.parts()) {
+            *sum += bytes as f64;
+        }
+        self.moments += 1.0;
+    }
+
+    /// Mean bytes of each part, in the order of [`RingUse::parts`]; `None` without a look.
+    pub(super) fn parts(&self) -> Option<[f64; 7]> {
+        (self.moments > 0.0).then(|| self.sums.map(|sum| sum / self.moments))
     }
 }
 

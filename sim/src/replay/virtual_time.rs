@@ -14,7 +14,7 @@
 
 use std::ops::ControlFlow;
 
-use treering_engine::{ClassBytes, Kv, Lsn, Nanos, Stats};
+use treering_engine::{ClassBytes, Kv, Lsn, Nanos, RingUse, Stats};
 use treering_traces::{Op, OpKind};
 
 use super::config::ReplayConfig;
@@ -148,6 +148,11 @@ pub(super) trait Backend {
     /// Bytes written so far, by class, as the device stores them; and by garbage collection.
     fn reached(&self) -> (ClassBytes, u64);
 
+    /// What a ring of mini-pages holds; `None` without one.
+    fn ring_use(&self) -> Option<RingUse> {
+        None
+    }
+
     /// Called when the warm-up is over.
     fn begin_measuring(&mut self);
 }
@@ -231,7 +236,7 @@ impl<'a, B: Backend, F: Feed<B::Store>> Run<'a, B, F> {
         let lsn = feed.operate(backend.store())?;
         measures.phase.count(kind, user_bytes);
         backend.serve(free, (kind, lsn), measures)?;
-        measures.sample(free.at, || backend.reached());
+        measures.sample(free.at, || backend.reached(), || backend.ring_use());
         Ok(true)
     }
 

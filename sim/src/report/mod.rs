@@ -13,6 +13,7 @@ mod durability;
 pub mod html;
 mod latency;
 mod lifetime;
+mod limit;
 mod mini_pages;
 pub mod numbers;
 #[cfg(test)]
@@ -36,6 +37,8 @@ pub use direct::{DirectReport, MiniatureReport};
 pub use latency::Latency;
 pub(crate) use lifetime::{Daily, Worn};
 pub use lifetime::{DailyFrom, LifetimeReport};
+pub(crate) use limit::Waterfall;
+pub use limit::{LimitReport, WaterfallStep};
 pub use mini_pages::{HitsByKind, MergeBin, MergesByCause, MiniPagesReport, RingReport, SizeBin};
 pub use pm::{Amplification, LodgePredicted, LodgeReport, PmPredicted, PmReport};
 pub use predict::{PredictReport, PredictedDevice, PredictedRun, SCHEMA as PREDICT_SCHEMA};

@@ -28,6 +28,42 @@ pub(super) fn line(out: &mut String, text: &str) {
     out.push('\n');
 }
 
+/// Columns of a bar in a waterfall.
+const BAR: usize = 34;
+
+/// Where the bytes go: the steps from the least that the memory allows to what was written. Says why
+/// there are none.
+#[must_use]
+pub fn waterfall(r: &ReplayReport) -> String {
+    let mut out = String::from("\n");
+    let steps = &r.wa.waterfall;
+    let Some(last) = steps.last() else {
+        let why = "Where the bytes go: unknown. There is a limit for complete runs of trees of pages \
+                   that write something.";
+        wrapped("", why, &mut out);
+        return out;
+    };
+    line(&mut out, "Where the bytes go (bytes / user bytes)");
+    let most = steps.iter().map(|step| step.sum).fold(last.sum, f64::max);
+    let column = |wa: f64| (wa.max(0.0) / most * BAR as f64).round() as usize;
+    for step in steps {
+        let before = step.sum - step.wa;
+        let (from, to) = (column(before.min(step.sum)), column(before.max(step.sum)));
+        let bar = " ".repeat(from) + &"█".repeat((to - from).max(1));
+        line(
+            &mut out,
+            &format!("  {:<16} {:>10.3}  {bar}", step.name, step.wa),
+        );
+        wrapped("      ", &step.what, &mut out);
+    }
+    let all = match r.wa.device {
+        Some(_) => "device total",
+        None => "host total",
+    };
+    line(&mut out, &format!("  {all:<16} {:>10.3}", last.sum));
+    out
+}
+
 fn header(r: &ReplayReport, out: &mut String) {
     let measured = r.trace.ops - r.trace.warmup_ops;
     line(out, &format!("{}: {}", r.trace.name, r.trace.source));
@@ -100,6 +136,10 @@ fn write_amplification(r: &ReplayReport, out: &mut String) {
         wrapped("", paragraph, out);
     }
     if legend.is_some() || note.is_some() {
+        out.push('\n');
+    }
+    if let Some(limit) = &r.wa.limit {
+        wrapped("Limit:      ", &limit.said(), out);
         out.push('\n');
     }
 }

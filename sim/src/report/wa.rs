@@ -4,6 +4,7 @@ use std::ops::Deref;
 
 use serde::Serialize;
 
+use super::limit::{LimitReport, WaterfallStep};
 use super::predicted::PredictedValue;
 use super::row::{Row, error};
 use crate::predict::tried::{Decides, Untried};
@@ -24,6 +25,12 @@ pub struct WaReport {
     pub csd: Option<CsdWa>,
     /// The properties of the run for which predictions were not tested; empty if there are none.
     pub untried: Vec<Untried>,
+    /// The least that the memory allows; `null` in persistent memory, for a drive alone, for a run
+    /// that was cut short, and with `--no-predict` but without `--explain-wa`.
+    pub limit: Option<LimitReport>,
+    /// The steps from the limit to what the device wrote (on files: the engine); empty without a
+    /// limit.
+    pub waterfall: Vec<WaterfallStep>,
 }
 
 /// The engine's writes by class, and the causes of page writes.

@@ -26,8 +26,7 @@
 //! write of a key that the mini-page does not have reads the leaf. If there is no place or no room,
 //! the mini-page is merged, and then the leaf is converted or split as in [`BTree`]. The use of a
 //! leaf counts when the leaf itself is used (B-Trees Are Back §5.1): gets and scans that read it,
-//! and records that are merged into it. It gets another layout at a merge, when the mini-page is
-//! clean.
+//! and records that are merged into it. It gets another layout at a merge, with a clean mini-page.
 //!
 //! In a store whose background tasks are pumped, mini-pages are evicted before room is needed, and
 //! their leaves are read together (`ahead`).
@@ -47,6 +46,7 @@
 
 mod ahead;
 pub(crate) mod cache_only;
+mod census;
 mod counters;
 mod join;
 mod merge;

@@ -14,7 +14,9 @@
 use std::sync::Arc;
 
 use treering_engine::device::BlockDevice;
-use treering_engine::{ClassBytes, Durability, IoClass, Lsn, Nanos, Options, Stats, Store, Task};
+use treering_engine::{
+    ClassBytes, Durability, IoClass, Lsn, Nanos, Options, RingUse, Stats, Store, Task,
+};
 use treering_traces::OpKind;
 
 use crate::clock::{VirtualClock, VirtualNanos};
@@ -51,6 +53,9 @@ pub(super) trait Hosted: Counted {
 
     /// Does one bounded step of a task.
     fn pump(&self, task: Task) -> Result<(), Failure>;
+
+    /// What the ring of mini-pages holds, if the store has one and is there.
+    fn ring_use(&self) -> Option<RingUse>;
 }
 
 impl Hosted for Store {
@@ -61,6 +66,10 @@ impl Hosted for Store {
     fn pump(&self, task: Task) -> Result<(), Failure> {
         Store::pump(self, task)?;
         Ok(())
+    }
+
+    fn ring_use(&self) -> Option<RingUse> {
+        Store::ring_use(self)
     }
 }
 
@@ -276,6 +285,10 @@ impl<S: Hosted> Backend for DriveBackend<S> {
             }
         };
         (written, self.drive.counters().nand_gc)
+    }
+
+    fn ring_use(&self) -> Option<RingUse> {
+        self.store.ring_use()
     }
 
     fn begin_measuring(&mut self) {

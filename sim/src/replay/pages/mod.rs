@@ -6,6 +6,7 @@ mod options;
 mod plan;
 mod report;
 mod together;
+mod waterfall;
 
 use std::path::Path;
 

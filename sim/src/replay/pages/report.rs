@@ -6,6 +6,7 @@ use treering_engine::{BLOCK_SIZE, LeafFill, Stats};
 
 use super::options::options;
 use super::plan::PagePlan;
+use super::waterfall;
 use crate::predict::Prediction;
 use crate::replay::config::{ReplayConfig, Size};
 use crate::replay::frame::{Said, frame, over};
@@ -69,6 +70,21 @@ pub(super) fn report<C>(
         report.user_bytes,
         prediction.as_ref(),
     );
+    if (config.predict || config.explain) && outcome.done_ops == looked.ops {
+        let of = waterfall::Of {
+            workload: &looked.workload,
+            plan,
+            leaves: leaves.len() as f64,
+            user_bytes: report.user_bytes,
+            stats: (before, after),
+            ring: outcome.measures.ring,
+            wa: &report.wa,
+        };
+        if let Some((limit, steps)) = waterfall::of(&of) {
+            report.wa.limit = Some(limit);
+            report.wa.waterfall = steps;
+        }
+    }
     report.lifetime = drive.map(|drive| {
         let spans = (phase.user_bytes, looked.measured_span_ns);
         lifetime(config.daily_bytes, drive, &report.wa, spans)
@@ -149,6 +165,8 @@ fn wa(
         error,
         csd,
         untried: prediction.map_or(Vec::new(), |p| p.untried.clone()),
+        limit: None,
+        waterfall: Vec::new(),
     }
 }
 

@@ -172,6 +172,64 @@ fn groups(area: &Area<'_>, all: &Bars<'_>) -> Drawn {
     below.draw(&mut chart)
 }
 
+/// Steps from one sum to the next, each a bar from where the one before ended.
+pub(super) struct Steps<'a> {
+    /// Name, height (negative for a step down), and what it is.
+    pub(super) steps: Vec<(&'a str, f64, &'a str)>,
+    pub(super) y: &'a str,
+}
+
+pub(super) fn steps(all: Steps<'_>) -> Picture<'_> {
+    let names: Vec<String> = all.steps.iter().map(|(name, ..)| (*name).into()).collect();
+    Picture {
+        names: Vec::new(),
+        height: 380,
+        narrow_extra: Below::extra(&names),
+        paint: Box::new(move |area| stepped(area, &all, &names)),
+    }
+}
+
+fn stepped(area: &Area<'_>, all: &Steps<'_>, names: &[String]) -> Drawn {
+    let mut sum = 0.0;
+    let spans = all.steps.iter().map(|(_, height, _)| {
+        let from = sum;
+        sum += height;
+        (from, sum)
+    });
+    let spans: Vec<(f64, f64)> = spans.collect();
+    let most = spans
+        .iter()
+        .map(|(from, to)| from.max(*to))
+        .fold(0.0, f64::max);
+    let below = Below::new(area, names);
+    let mut chart = ChartBuilder::on(area)
+        .margin_right(20)
+        .margin_top(12)
+        .x_label_area_size(16 + below.height)
+        .y_label_area_size(60)
+        .build_cartesian_2d(0.0..names.len().max(1) as f64, up_to(most, 1.12))?;
+    mesh(&mut chart, None, all.y)?;
+    for (i, ((name, height, what), (from, to))) in all.steps.iter().zip(spans).enumerate() {
+        let corners = [
+            (i as f64 + 0.1, from.min(to)),
+            (i as f64 + 0.9, from.max(to)),
+        ];
+        let bar = Rectangle::new(corners, colour(0).filled());
+        let title = format!(
+            "{name}: {} ({what}); {} so far",
+            number(*height),
+            number(to)
+        );
+        mark(area, None, &title, || {
+            chart.draw_series([bar])?;
+            Ok(())
+        })?;
+        let above = Text::new(number(*height), (0, -9), anchored(HPos::Center));
+        chart.draw_series([EmptyElement::at((i as f64 + 0.5, from.max(to))) + above])?;
+    }
+    below.draw(&mut chart)
+}
+
 /// The tooltip of a bar.
 fn title(all: &Bars<'_>, series: &Series<'_>, group: usize) -> String {
     let mut title = all.groups[group].clone();

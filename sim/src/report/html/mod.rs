@@ -29,7 +29,7 @@ mod trace;
 use super::numbers::{bytes, duration, grouped, percent};
 use super::preload::preloaded;
 use super::row::{Row, legend};
-use super::{Latency, MiniPagesReport, ReplayReport};
+use super::{Latency, MiniPagesReport, ReplayReport, WaterfallStep};
 
 use pictures::{fill_bins, names, parts_of_point};
 
@@ -51,6 +51,7 @@ pub fn render(r: &ReplayReport, command: Option<&str>) -> String {
         out += &format!("<p class=\"warn\">{}</p>\n", escape(warning));
     }
     out += &section_amplification(r);
+    out += &section_waterfall(r);
     out += &match (&r.pm, &r.direct) {
         (Some(pm), _) => heading("Persistent memory") + &named("Persistent memory", pm.rows()),
         // Without a tree there are no leaves.
@@ -141,6 +142,35 @@ fn section_amplification(r: &ReplayReport) -> String {
     out += &heading(over_time);
     out += &pictures::over_time(r).figure(over_time);
     out + &table_over_time(r).folded()
+}
+
+/// Where the bytes go, if there is a limit.
+fn section_waterfall(r: &ReplayReport) -> String {
+    let Some(limit) = &r.wa.limit else {
+        return String::new();
+    };
+    let title = "Where the bytes go";
+    let steps = r.wa.waterfall.iter();
+    let picture = bars::steps(bars::Steps {
+        steps: steps.map(|s| (s.name, s.wa, s.what.as_str())).collect(),
+        y: "bytes over user bytes",
+    });
+    let three = |n: f64| Cell::number(format!("{n:.3}"), n);
+    let row = |step: &WaterfallStep| {
+        vec![
+            Cell::text(step.name),
+            three(step.wa),
+            three(step.sum),
+            Cell::text(step.what.as_str()),
+        ]
+    };
+    let table = Table {
+        label: "From the limit to what was written",
+        head: vec!["step", "bytes over user bytes", "sum", "what"],
+        rows: r.wa.waterfall.iter().map(row).collect(),
+    };
+    let said = format!("Limit: {}.", limit.said());
+    heading(title) + &sentences(&[said]) + &picture.figure(title) + &table.html()
 }
 
 fn table_over_time(r: &ReplayReport) -> Table<'static> {

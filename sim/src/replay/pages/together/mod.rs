@@ -234,12 +234,13 @@ fn forget(tape: &Mutex<Tape>, followers: &mut [Option<Follower<'_>>]) {
     }
 }
 
-/// The outcome of a drive, with what only the recorded run knows: the store's counters, and how much
-/// the codec had to do.
+/// The outcome of a drive, with what only the recorded run knows: the store's counters, what its
+/// ring held, and how much the codec had to do.
 fn as_lead(
     mut own: Outcome<DriveCounters>,
     lead: &Outcome<DriveCounters>,
 ) -> Outcome<DriveCounters> {
+    own.measures.ring = lead.measures.ring;
     for (own, lead) in [
         (&mut own.before, &lead.before),
         (&mut own.after, &lead.after),

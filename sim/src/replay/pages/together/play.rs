@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use treering_engine::{ClassBytes, Error, Lsn, Options, Stats, Task};
+use treering_engine::{ClassBytes, Error, Lsn, Options, RingUse, Stats, Task};
 
 use super::super::backend::Hosted;
 use super::tape::{Begun, Call, Interval, Place, Tape};
@@ -131,6 +131,10 @@ impl Hosted for Played {
             Call::Pumped(other, begun) if other == task => self.agree(over, begun),
             _ => Err(elsewhere()),
         }
+    }
+
+    fn ring_use(&self) -> Option<RingUse> {
+        None
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use treering_engine::device::{Access, BlockDevice, BlockRead, BlockWrite, DeviceError};
-use treering_engine::{BLOCK_SIZE, IoClass, Kv, Lba, Lsn, Options, Stats, Store, Task};
+use treering_engine::{BLOCK_SIZE, IoClass, Kv, Lba, Lsn, Options, RingUse, Stats, Store, Task};
 use treering_traces::OpKind;
 
 use super::super::backend::{self, Hosted};
@@ -210,6 +210,10 @@ impl Hosted for Recorded {
         self.store.pump(task)?;
         self.note(Call::Pumped(task, self.begun(None)));
         Ok(())
+    }
+
+    fn ring_use(&self) -> Option<RingUse> {
+        self.store.ring_use()
     }
 }
 
