@@ -475,6 +475,35 @@ CutProp ==
     [][phase' = "cut" /\ crashes' # crashes =>
            Unflushed(slotDev') = {} /\ Unflushed(tableDev') = {} /\ Unflushed(superDev') = {}]_vars
 
+(* After a failed flush, what was written is in doubt, and until the next  *)
+(* start nothing is written, and no slot is taken or given up.             *)
+PoisonedProp ==
+    [][/\ poisoned /\ crashes' = crashes =>
+             UNCHANGED <<memoryVars, stepVars, deviceVars, oldest>>
+       /\ ~poisoned /\ poisoned' => lost' # NothingLost
+       /\ crashes' # crashes => ~poisoned']_vars
+
+(* What is written is lost no longer.                                      *)
+WrittenProp ==
+    [][/\ \A s \in Slots : Len(slotDev'[s]) > Len(slotDev[s]) => s \notin lost'.slots
+       /\ \A b \in Blocks : Len(tableDev'[b]) > Len(tableDev[b]) => b \notin lost'.table
+       /\ \A i \in DOMAIN superDev :
+             Len(superDev'[i]) > Len(superDev[i]) => i \notin lost'.super]_vars
+
+(* But for a crash, no page goes back, and the redo start moves only       *)
+(* forward.                                                                *)
+OnwardProp ==
+    [][crashes' = crashes =>
+           /\ \A p \in Pages : page'[p].lsn >= page[p].lsn \/ page'[p] = Gone
+           /\ oldest' >= oldest /\ durable' >= durable]_vars
+
+(* Nothing is done for nothing: a block of the table is written only if it *)
+(* differs.                                                                *)
+EconomyProp ==
+    [][crashes' = crashes => \A b \in Blocks :
+           Len(tableDev'[b]) > Len(tableDev[b]) =>
+               Newest(tableDev'[b]) # Newest(tableDev[b])]_vars
+
 (* Liveness: every call is answered, unless a crash comes between.         *)
 AnsweredProp == \A c \in Clients : Waits(c) ~> ~Waits(c)
 

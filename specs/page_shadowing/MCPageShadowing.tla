@@ -30,6 +30,21 @@ MCMayRestart(n) == n < MaxRestarts
 
 ContractProp == Contract!Spec
 
+(* Probes: what must be reachable.                                         *)
+
+(* A checkpoint leaves nothing to redo.                                    *)
+ReachNoRedo == ~(phase # "up" /\ redoStart > 0 /\ redoStart = Len(log))
+
+(* A page is evicted, and read again.                                      *)
+ReachEvicted == ~(phase = "up" /\ crashes = 0 /\ \E p \in Pages : ~IsIn(p))
+
+(* A trimmed block may still read as before.                               *)
+ReachUntrimmed == ~(\E p \in Pages : Cardinality(Read(dev[p])) > 1)
+
+(* The log block of an image that was replaced is trimmed.                 *)
+ReachTrimmedLog ==
+    ~(\E p \in Pages : valid[p].is = "alone" /\ Newest(dev[p][Log]) = Trimmed /\ Len(dev[p][Log]) > 1)
+
 (* The pages, as a log protocol may see them.  What reading both slots     *)
 (* yields is in doubt for a page that has not been read since it was       *)
 (* opened; all readings are alike then (NotInMemoryInv, RecoveredInv).     *)

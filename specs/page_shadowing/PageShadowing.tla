@@ -459,6 +459,19 @@ DurableInv ==
     \A p \in Pages : valid[p].is \in {"durable", "alone"} =>
         \A i \in Segments : Cardinality(Survivors(dev[p][<<valid[p].slot, i>>])) = 1
 
+(* Where an image is alone, what it replaced reads as zeros, if trims do   *)
+(* anything; and a log block counts as its own only if it names it.        *)
+AloneInv ==
+    \A p \in Pages : valid[p].is = "alone" /\ Discards = "act" =>
+        \A spot \in SpotsOf(1 - valid[p].slot) \cup (IF valid[p].logged THEN {} ELSE {Log}) :
+            ReadAs(spot, Newest(dev[p][spot])) = Zeros(spot)
+
+LogBlockInv ==
+    \A p \in Pages : valid[p].is # "unknown" =>
+        LET newest == AsRead(NewestOf(dev[p]))
+            image  == ImageIn(newest, valid[p].slot)
+        IN valid[p].logged <=> image.lsn # 0 /\ newest[Log].base = image.lsn
+
 (* Whatever a crash leaves of a page has all changes before the redo       *)
 (* start.                                                                  *)
 HasChanges(p, blocks) == Greatest(Changes(p, redoStart)) <= ReadBoth(blocks).image.lsn
@@ -484,6 +497,40 @@ RecoveredInv ==
 CutProp ==
     [][phase' = "cut" /\ crashes' # crashes =>
            \A p \in Pages : Unflushed(dev'[p]) = {}]_vars
+
+(* After a failed flush nothing happens until the next start, which        *)
+(* forgets the failure and all that was in memory.                         *)
+PoisonedProp ==
+    [][/\ poisoned => crashes' # crashes
+       /\ crashes' # crashes =>
+             ~poisoned' /\ \A p \in Pages : mem'[p] = Out /\ \A c \in Clients : call'[c] = Idle]_vars
+
+(* What is written is lost no longer.                                      *)
+WrittenProp ==
+    [][\A p \in Pages, spot \in Spots :
+           Len(dev'[p][spot]) > Len(dev[p][spot]) => spot \notin lost'[p]]_vars
+
+(* But for a crash, the redo start moves only forward, while the store is  *)
+(* up, and a page in memory does not go back.                              *)
+OnwardProp ==
+    [][crashes' = crashes =>
+           /\ redoStart' # redoStart => phase = "up" /\ redoStart' > redoStart
+           /\ durable' >= durable
+           /\ \A p \in Pages : IsIn(p) /\ mem'[p].at = "in" =>
+                 mem'[p].lsn >= mem[p].lsn /\ mem'[p].stored >= mem[p].stored]_vars
+
+(* Nothing is done for nothing: only a page that differs from its image is *)
+(* written, and nothing is trimmed twice; a start writes again only pages  *)
+(* that the log names.                                                     *)
+EconomyProp ==
+    [][\A p \in Pages :
+           /\ crashes' = crashes => \A spot \in Spots :
+                 Len(dev'[p][spot]) > Len(dev[p][spot]) =>
+                     IF Newest(dev'[p][spot]) = Trimmed
+                     THEN Newest(dev[p][spot]) # Trimmed
+                     ELSE IsDirty(p)
+           /\ crashes' # crashes /\ phase' = "killed" /\ ~Named(p) =>
+                 \A spot \in lost[p] : dev'[p][spot] = dev[p][spot]]_vars
 
 (* Liveness: every call is answered, unless a crash comes between.         *)
 AnsweredProp == \A c \in Clients : Waits(c) ~> ~Waits(c)

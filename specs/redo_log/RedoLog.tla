@@ -495,6 +495,35 @@ CutProp ==
     [][phase' = "cut" /\ crashes' # crashes =>
            Unflushed(logDev') = {} /\ Len(superDev') = 1]_vars
 
+(* After a failed flush or write, what was written is in doubt, and until  *)
+(* the next start nothing happens but that calls end.                      *)
+PoisonedProp ==
+    [][/\ poisoned /\ crashes' = crashes =>
+             UNCHANGED <<asked, bufferVars, memoryVars, deviceVars, recoveryVars>>
+       /\ ~poisoned /\ poisoned' => lost'.log # {} \/ lost'.super]_vars
+
+(* A call is refused only if it has had no effect: there was no room for   *)
+(* it, or the store had failed.  And nobody is told that a record is in    *)
+(* doubt that is durable, or was not appended.                             *)
+RefuseProp ==
+    [][crashes' = crashes => \A c \in Clients : Waits(c) =>
+           /\ call'[c] = Refused =>
+                 Appends(c, "called") /\ (poisoned \/ ~HasRoom(call[c].len))
+           /\ call'[c] = Unknown => Appends(c, "waiting") /\ call[c].lsn > durable]_vars
+
+(* While the store is up, the log only grows, and more of it becomes       *)
+(* durable, and is given up.                                               *)
+OnwardProp ==
+    [][phase = "up" /\ phase' = "up" =>
+           /\ end' >= end /\ durable' >= durable /\ oldest' >= oldest
+           /\ Newest(superDev').redo >= Newest(superDev).redo]_vars
+
+(* Only a store that runs is stopped, and it leaves a witness only if      *)
+(* recovery will read its log.                                             *)
+EconomyProp ==
+    [][/\ crashes' # crashes => ~Down
+       /\ phase = "up" /\ phase' = "closing" => oldest < end]_vars
+
 (* Liveness: every call is answered, unless a crash comes between.         *)
 AnsweredProp == \A c \in Clients : Waits(c) ~> ~Waits(c)
 

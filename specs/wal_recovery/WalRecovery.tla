@@ -329,6 +329,31 @@ CutProp ==
     [][phase' = "cut" /\ crashes' # crashes =>
            Unflushed(logDev') = {} /\ Len(superDev') = 1]_vars
 
+(* After a failed flush, what was written is in doubt, and until the next  *)
+(* start nothing is written or given up, and nothing becomes durable.      *)
+PoisonedProp ==
+    [][/\ poisoned /\ crashes' = crashes =>
+             UNCHANGED <<durable, flushing, epoch, oldest, poisoned, recoveryVars, deviceVars>>
+       /\ ~poisoned /\ poisoned' => Unflushed(logDev) \subseteq lost'.log]_vars
+
+(* A call is refused only after a failed flush, and if it was not logged.  *)
+RefuseProp ==
+    [][crashes' = crashes => \A c \in Clients : Waits(c) =>
+           /\ call'[c] = Refused => poisoned /\ Writes(c, "called")
+           /\ call'[c] = Unknown => poisoned]_vars
+
+(* What is written is lost no longer.                                      *)
+WrittenProp ==
+    [][/\ \A p \in Places : Len(logDev'[p]) > Len(logDev[p]) => p \notin lost'.log
+       /\ Len(superDev') > Len(superDev) => ~lost'.super]_vars
+
+(* While the store is up, no page goes back, and the log only grows, and   *)
+(* more of it becomes durable, and is given up.                            *)
+OnwardProp ==
+    [][phase = "up" /\ phase' = "up" =>
+           /\ \A k \in Keys : page'[k].lsn >= page[k].lsn
+           /\ End' >= End /\ durable' >= durable /\ oldest' >= oldest]_vars
+
 (* Liveness: every call is answered, unless a crash intervenes; in         *)
 (* particular, every flush is eventually acknowledged.                     *)
 AnsweredProp == \A c \in Clients : Waits(c) ~> ~Waits(c)

@@ -165,6 +165,19 @@ fn recoveries_without_redo_pages_in_redo_and_stale_blocks_are_reached() {
     of("Overflow").violates(&OVERFLOW_PROBES);
 }
 
+/// The same for pages and their log blocks.
+const SHADOW_PROBES: [(&str, &str, usize); 4] = [
+    ("reach-no-redo", "ReachNoRedo", 7),
+    ("reach-evicted", "ReachEvicted", 2),
+    ("reach-untrimmed", "ReachUntrimmed", 8),
+    ("reach-trimmed-log", "ReachTrimmedLog", 18),
+];
+
+#[test]
+fn evicted_pages_and_trims_that_are_not_durable_are_reached() {
+    of("PageShadowing").violates(&SHADOW_PROBES);
+}
+
 /// The same for pages that decay.
 const DECAY_PROBES: [(&str, &str, usize); 3] = [
     ("reach-told-decayed", "ReachTold", 8),

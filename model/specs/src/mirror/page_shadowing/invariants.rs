@@ -1,12 +1,12 @@
 //! The invariants, by the names of the spec.
 
-use super::PageShadowing;
 use super::reading::{all_readings, as_read, last_change, left, left_count, page_at, redone};
-use super::state::{Blocks, Call, Is, LOG_BLOCK, N, PENDING, State, spot};
+use super::state::{Block, Blocks, Call, Is, LOG_BLOCK, N, PENDING, Place, State, spot};
+use super::{Discards, PageShadowing};
 
 type Invariant = fn(&PageShadowing, &State) -> bool;
 
-pub(super) const INVARIANTS: [(&str, Invariant); 13] = [
+pub(super) const INVARIANTS: [(&str, Invariant); 19] = [
     ("TypeInv", PageShadowing::type_inv),
     ("AckInv", ack_inv),
     ("WalRuleInv", PageShadowing::wal_rule_inv),
@@ -16,10 +16,30 @@ pub(super) const INVARIANTS: [(&str, Invariant); 13] = [
     ("DirtyInv", PageShadowing::dirty_inv),
     ("BitmapInv", PageShadowing::bitmap_inv),
     ("DurableInv", PageShadowing::durable_inv),
+    ("AloneInv", PageShadowing::alone_inv),
+    ("LogBlockInv", PageShadowing::log_block_inv),
     ("RedoStartInv", PageShadowing::redo_start_inv),
     ("KeptInv", PageShadowing::kept_inv),
     ("ImageInv", PageShadowing::image_inv),
     ("RecoveredInv", PageShadowing::recovered_inv),
+    ("ReachNoRedo", |_, s| {
+        s.phase.is_up() || s.redo_start == 0 || s.redo_start != s.log_len
+    }),
+    ("ReachEvicted", |m, s| {
+        !s.phase.is_up() || s.crashes != 0 || m.pages().all(|p| s.mem[p].is_some())
+    }),
+    ("ReachUntrimmed", |m, s| {
+        m.pages().all(|p| {
+            let mut all = all_readings(&s.dev[p]);
+            let first = all.next();
+            all.all(|blocks| Some(blocks) == first)
+        })
+    }),
+    ("ReachTrimmedLog", |m, s| {
+        let trimmed = |place: &Place| place.newest() == Block::TRIMMED && place.all().len() > 1;
+        !m.pages()
+            .any(|p| s.valid[p].is == Is::Alone && trimmed(&s.dev[p][LOG_BLOCK]))
+    }),
 ];
 
 pub(super) fn ack_inv(_: &PageShadowing, s: &State) -> bool {
@@ -108,6 +128,27 @@ impl PageShadowing {
             };
             let counts = matches!(s.valid[p].is, Is::Durable | Is::Alone);
             !counts || (0..self.segments).all(one)
+        })
+    }
+
+    fn alone_inv(&self, s: &State) -> bool {
+        self.pages().all(|p| {
+            let valid = &s.valid[p];
+            let other = 1 - usize::from(valid.slot);
+            let log = (!valid.logged).then_some(LOG_BLOCK);
+            let mut spots = (0..self.segments).map(|i| spot(other, i)).chain(log);
+            let zeros = |at: usize| s.dev[p][at].newest().as_read() == Block::default();
+            valid.is != Is::Alone || self.discards == Discards::Inert || spots.all(zeros)
+        })
+    }
+
+    fn log_block_inv(&self, s: &State) -> bool {
+        self.pages().all(|p| {
+            let valid = &s.valid[p];
+            let newest = as_read(&s.dev[p].map(|place| place.newest()));
+            let image = self.image_in(&newest, usize::from(valid.slot));
+            let names = image.lsn != 0 && newest[LOG_BLOCK].base() == image.lsn;
+            valid.is == Is::Unknown || valid.logged == names
         })
     }
 
