@@ -10,11 +10,15 @@ use treering_engine::{
 };
 
 fn open(promotion_percent: u8) -> Store {
+    open_with(BfOptions {
+        promotion_percent,
+        ..BfOptions::default()
+    })
+}
+
+fn open_with(bf: BfOptions) -> Store {
     let options = Options {
-        tree: TreeKind::Bf(BfOptions {
-            promotion_percent,
-            ..BfOptions::default()
-        }),
+        tree: TreeKind::Bf(bf),
         cache_bytes: 32 * 4096,
         durability: Durability::Deferred,
         log_bytes: 1 << 20,
@@ -84,6 +88,33 @@ fn without_promotion_every_leaf_lookup_is_a_miss() {
         (3, 3, 0)
     );
     assert_eq!(stats.live_bytes, 0);
+}
+
+#[test]
+fn sizes_that_grow_less_leave_less_unused() {
+    let unused = |growth_percent| {
+        let store = open_with(BfOptions {
+            growth_percent,
+            ..BfOptions::default()
+        });
+        let mut shares = 0.0;
+        for n in 0..4_000_u32 {
+            let key = n.wrapping_mul(2_654_435_761) % 3_000;
+            store
+                .put(format!("key{key:05}").as_bytes(), &[7; 30])
+                .expect("writes");
+            let ring = store.ring_use().expect("a ring");
+            let used = ring.dirty + ring.dirty_slots + ring.clean;
+            shares += ring.slack as f64 / (ring.slack + used) as f64;
+        }
+        shares / 4_000.0
+    };
+    let (doubling, by_a_quarter) = (unused(100), unused(25));
+    assert!(
+        by_a_quarter < 0.6 * doubling,
+        "{by_a_quarter:.3} and {doubling:.3}"
+    );
+    assert!(by_a_quarter < 0.15, "{by_a_quarter:.3}");
 }
 
 /// The parts of the ring, while records come, are read, are deleted and are merged.

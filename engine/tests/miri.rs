@@ -378,6 +378,7 @@ const EAGER: BfOptions = BfOptions {
     copy_on_access_percent: 30,
     promotion_percent: 100,
     relog_percent: 50,
+    growth_percent: 25,
 };
 
 #[test]

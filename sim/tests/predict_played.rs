@@ -16,6 +16,7 @@ const BF: TreeKind = TreeKind::Bf(BfOptions {
     copy_on_access_percent: 10,
     promotion_percent: 30,
     relog_percent: 0,
+    growth_percent: 100,
 });
 
 fn trace(folder: &Path, workload: Workload, change: impl FnOnce(&mut GenParams)) -> PathBuf {

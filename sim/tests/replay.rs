@@ -120,7 +120,10 @@ fn mini_pages_combine_with_stores_pages_clients_and_acknowledgements() {
             (16_384, 3, true, Acknowledge::Interval(Nanos(5_000_000))),
         ] {
             let mut config = config(&path, |_| {});
-            config.tree.pages_mut().tree = TreeKind::Bf(BfOptions::default());
+            config.tree.pages_mut().tree = TreeKind::Bf(BfOptions {
+                growth_percent: if clients == 8 { 25 } else { 100 },
+                ..BfOptions::default()
+            });
             config.tree.pages_mut().store = store;
             config.tree.pages_mut().page_size = page_size;
             config.clients = clients;

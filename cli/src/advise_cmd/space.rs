@@ -31,12 +31,13 @@ const TOGETHER: [(&str, &[&str]); 4] = [
 ];
 
 /// Settings of trees of pages, in the order in which they are tried, each with its values.
-const PAGES: [(&str, &[&str]); 6] = [
+const PAGES: [(&str, &[&str]); 7] = [
     ("threshold", &["0", "512", "1KiB", "2KiB", "3KiB"]),
     ("page", &["4KiB", "8KiB", "16KiB", "32KiB"]),
     ("promote", &["0", "30", "100"]),
     ("copy-on-access", &["0", "10", "50"]),
     ("relog", &["0", "50"]),
+    ("growth", &["100", "25"]),
     ("op", &[]),
 ];
 
@@ -226,7 +227,7 @@ fn family_of(tree: &str) -> Option<Family> {
 fn takes(tree: &str, flag: &str) -> bool {
     let name = tree.split(['(', '+']).next().unwrap_or_default();
     match flag {
-        "promote" | "copy-on-access" | "relog" => name == "bf",
+        "promote" | "copy-on-access" | "relog" | "growth" => name == "bf",
         "page" | "threshold" | "layout" => matches!(name, "btree" | "bf" | "bminus"),
         "nbatch" | "logging" => name == "ccl",
         "slots" | "t-node" | "t-split" => name == "lodge",

@@ -139,6 +139,10 @@ pub(crate) struct ReplayArgs {
     /// them, in per cent of the log between two checkpoints, up to 50 [default: 0]
     #[arg(long, value_name = "PERCENT", value_parser = units::percent)]
     pub(crate) relog: Option<u8>,
+    /// bf: how much larger each size of mini-pages is than the one below, in per cent, from 10 to
+    /// 100 [default: 100, which doubles them]
+    #[arg(long, value_name = "PERCENT", value_parser = units::percent)]
+    pub(crate) growth: Option<u8>,
     /// Page cache, including bf's ring: bytes, or a share of the data set [default: 10%]
     #[arg(long, value_name = "SIZE", value_parser = units::size_or_share)]
     pub(crate) cache: Option<Size>,

@@ -43,6 +43,7 @@ fn of_trees(args: &ReplayArgs) -> Option<&'static str> {
         ("--page", args.page.is_some()),
         ("--copy-on-access", args.copy_on_access.is_some()),
         ("--relog", args.relog.is_some()),
+        ("--growth", args.growth.is_some()),
         ("--promote", args.promote.is_some()),
         ("--cache", args.cache.is_some()),
         ("--durability", args.durability.is_some()),

@@ -140,6 +140,7 @@ fn of_block_devices(args: &ReplayArgs) -> Option<&'static str> {
         ("--write-batch", args.write_batch.is_some()),
         ("--copy-on-access", args.copy_on_access.is_some()),
         ("--relog", args.relog.is_some()),
+        ("--growth", args.growth.is_some()),
         ("--promote", args.promote.is_some()),
         ("--log-size", args.log_size.is_some()),
         ("--log-buffer", args.log_buffer.is_some()),

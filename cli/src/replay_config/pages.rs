@@ -99,12 +99,14 @@ fn tree(args: &ReplayArgs, tree: TreeKind) -> Result<TreeKind, Failure> {
             copy_on_access_percent: args.copy_on_access.unwrap_or(bf.copy_on_access_percent),
             promotion_percent: args.promote.unwrap_or(bf.promotion_percent),
             relog_percent: args.relog.unwrap_or(bf.relog_percent),
+            growth_percent: args.growth.unwrap_or(bf.growth_percent),
         }));
     }
     let of_bf = [
         ("--copy-on-access", args.copy_on_access),
         ("--promote", args.promote),
         ("--relog", args.relog),
+        ("--growth", args.growth),
     ];
     match of_bf.into_iter().find(|(_, given)| given.is_some()) {
         Some((flag, _)) => Err(Failure::usage(format!(

@@ -50,6 +50,10 @@ pub struct BfOptions {
     /// into their leaves, in percent of the log between two checkpoints. Default: 0, as in the paper
     /// (§5.7). More makes recovery read that much more.
     pub relog_percent: u8,
+    /// How much larger each size of mini-pages is than the one below, in percent, from 10 to 100.
+    /// Default: 100, which doubles them. With 25, less room in mini-pages is unused, and they move
+    /// more often as they grow; `docs/LIMIT.md` has figures.
+    pub growth_percent: u8,
 }
 
 impl Default for BfOptions {
@@ -58,6 +62,7 @@ impl Default for BfOptions {
             copy_on_access_percent: 10,
             promotion_percent: 30,
             relog_percent: 0,
+            growth_percent: 100,
         }
     }
 }
@@ -83,6 +88,12 @@ impl BfOptions {
             get: |bf| show_percent(bf.relog_percent),
             set: |bf, text| percent(&mut bf.relog_percent, text),
         },
+        Param {
+            name: "growth",
+            about: "how much larger each size of mini-pages is than the one below",
+            get: |bf| show_percent(bf.growth_percent),
+            set: |bf, text| percent(&mut bf.growth_percent, text),
+        },
     ];
 
     /// Bytes of records that a checkpoint may log again, where the log grows by `every` bytes between
@@ -94,16 +105,22 @@ impl BfOptions {
     /// Returns an error that names the first option that cannot work.
     pub(crate) fn check(&self) -> Result<()> {
         let shares = [
-            ("copy-on-access", self.copy_on_access_percent),
-            ("promotion", self.promotion_percent),
-            ("relog", self.relog_percent),
+            ("copy-on-access", self.copy_on_access_percent, 0..=100),
+            ("promotion", self.promotion_percent, 0..=100),
+            // With more than half, the log would hardly grow by anything else between checkpoints.
+            ("relog", self.relog_percent, 0..=50),
+            // A ring has at most 32 sizes.
+            ("growth", self.growth_percent, 10..=100),
         ];
-        // With more than half, the log would hardly grow by anything else between checkpoints.
-        let most = |name: &str| if name == "relog" { 50 } else { 100 };
-        match shares.into_iter().find(|(name, share)| *share > most(name)) {
-            Some((name, share)) => Err(Error::BadOption {
+        let mut shares = shares.into_iter();
+        match shares.find(|(_, share, allowed)| !allowed.contains(share)) {
+            Some((name, share, allowed)) => Err(Error::BadOption {
                 name,
-                why: format!("{share} %; expected 0 to {}", most(name)),
+                why: format!(
+                    "{share} %; expected {} to {}",
+                    allowed.start(),
+                    allowed.end()
+                ),
             }),
             None => Ok(()),
         }

@@ -1,8 +1,8 @@
 //! Counters of a Bf-Tree's mini-pages.
 
-/// The greatest number of size classes of mini-pages: from 64 bytes to half of the largest page,
-/// and two for mirrors.
-pub const SIZE_CLASSES: usize = 12;
+/// The greatest number of size classes of mini-pages: from 64 bytes to half of the page, and two for
+/// mirrors.
+pub const SIZE_CLASSES: usize = 32;
 
 /// The number of bins in the histogram of merges. The last bin begins at 2,048 records, more than
 /// half of the largest page can hold.

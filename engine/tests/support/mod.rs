@@ -27,6 +27,7 @@ pub(crate) const fn bf(copy_on_access_percent: u8, promotion_percent: u8) -> Tre
         copy_on_access_percent,
         promotion_percent,
         relog_percent: 0,
+        growth_percent: 100,
     })
 }
 

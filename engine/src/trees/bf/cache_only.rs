@@ -83,7 +83,7 @@ impl CacheOnly {
     pub fn new(bytes: u64, options: BfOptions) -> Result<CacheOnly> {
         options.check()?;
         let capacity = usize::try_from(bytes / PAGE as u64 * PAGE as u64).unwrap_or(usize::MAX);
-        let sizes = ring_sizes(PAGE, capacity);
+        let sizes = ring_sizes(PAGE, capacity, options.growth_percent);
         let largest = sizes.last().copied().unwrap_or(0) - MARK_BYTES;
         let ring = RingOptions {
             capacity,

@@ -170,7 +170,7 @@ impl BfTree {
     pub(crate) fn new(leaves: BTree, options: BfOptions, ring_bytes: u64) -> Result<BfTree> {
         let page_size = leaves.pager.layout.page_size;
         let capacity = usize::try_from(ring_bytes / 4096 * 4096).unwrap_or(usize::MAX);
-        let sizes = ring_sizes(page_size, capacity);
+        let sizes = ring_sizes(page_size, capacity, options.growth_percent);
         let largest_mirror = sizes.last().copied().unwrap_or(0) - MARK_BYTES;
         let ring = RingOptions {
             capacity,

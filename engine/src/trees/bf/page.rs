@@ -9,6 +9,7 @@ use crate::mini::events::{Event as Told, MiniImage};
 use crate::mini::{Leaf, Marks, MiniMut, MiniRef};
 use crate::mutation;
 use crate::ring::{Exclusive, NoBlock, Ring, Shared};
+use crate::stats::SIZE_CLASSES;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::types::{Lsn, PageId};
 
@@ -28,11 +29,17 @@ pub(super) fn address(leaf: Option<Leaf>) -> LeafAddress {
     LeafAddress::new(leaf.map_or(0, Leaf::to_bits)).expect("33 bits fit")
 }
 
-/// Size classes of a ring: doubling up to half a page, and two for mirrors if the ring is large
-/// enough for some.
-pub(super) fn ring_sizes(page_size: usize, capacity: usize) -> Vec<usize> {
-    let doubling = std::iter::successors(Some(SMALLEST as usize), |size| Some(size * 2));
-    let mut sizes: Vec<_> = doubling.take_while(|size| *size <= page_size / 2).collect();
+/// Size classes of a ring: each `growth` per cent larger than the one below, up to half a page, and
+/// two for mirrors if the ring is large enough for some. In large pages, where a ring would have
+/// more sizes than it can, they grow faster.
+pub(super) fn ring_sizes(page_size: usize, capacity: usize, growth: u8) -> Vec<usize> {
+    let next = |size: &usize| Some((size + size * usize::from(growth) / 100).next_multiple_of(8));
+    let growing = std::iter::successors(Some(SMALLEST as usize), next);
+    let mut sizes: Vec<_> = growing.take_while(|size| *size < page_size / 2).collect();
+    if sizes.len() > SIZE_CLASSES - 3 {
+        return ring_sizes(page_size, capacity, growth.saturating_add(5));
+    }
+    sizes.push(page_size / 2);
     if capacity >= LEAST_MIRRORS * page_size {
         sizes.extend([page_size / 4 * 3, page_size]);
     }
@@ -205,5 +212,36 @@ pub(super) fn unexpected(e: &PageError) -> Error {
     Error::Foreign {
         engine: "bf",
         why: e.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_ascend_by_the_growth_and_are_never_too_many() {
+        for page_size in [4096, 8192, 16_384, 32_768, 65_536] {
+            for growth in [10, 25, 50, 99, 100] {
+                let sizes = ring_sizes(page_size, 1 << 30, growth);
+                assert!(sizes.len() <= SIZE_CLASSES, "{page_size} {growth}");
+                assert_eq!(sizes[0], SMALLEST as usize);
+                assert_eq!(
+                    sizes[sizes.len() - 3..],
+                    [page_size / 2, page_size / 4 * 3, page_size]
+                );
+                // The ring wants steps of eight.
+                assert!(sizes.windows(2).all(|pair| pair[1] >= pair[0] + 8));
+                assert!(sizes.iter().all(|size| size.is_multiple_of(8)));
+                let few = sizes.windows(2).all(|pair| 10 * pair[1] <= 21 * pair[0]);
+                assert!(
+                    few,
+                    "no size is more than about twice the one below: {sizes:?}"
+                );
+            }
+        }
+        let doubling = [64, 128, 256, 512, 1024, 2048, 3072, 4096];
+        assert_eq!(ring_sizes(4096, 1 << 20, 100), doubling);
+        assert_eq!(ring_sizes(4096, 1 << 13, 100), doubling[..6]);
     }
 }

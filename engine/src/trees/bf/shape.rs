@@ -64,7 +64,7 @@ impl BfShape {
         let ring = options.ring_bytes() / 4096 * 4096;
         let copied = ring * u64::from(bf.copy_on_access_percent) / 100;
         let capacity = usize::try_from(ring).unwrap_or(usize::MAX);
-        let sizes = super::ring_sizes(options.page_size, capacity);
+        let sizes = super::ring_sizes(options.page_size, capacity, bf.growth_percent);
         Some(BfShape {
             ring,
             in_place: ring - copied,

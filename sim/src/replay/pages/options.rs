@@ -32,12 +32,13 @@ pub(super) fn options(
         Acknowledge::Commit => "commit".to_string(),
         Acknowledge::Interval(every) => format!("interval:{}ns", every.0),
     };
-    let (copy_on_access, promote, relog) = match engine.tree {
-        TreeKind::BTree => (Value::Null, Value::Null, Value::Null),
+    let (copy_on_access, promote, relog, growth) = match engine.tree {
+        TreeKind::BTree => (Value::Null, Value::Null, Value::Null, Value::Null),
         TreeKind::Bf(bf) => (
             json!(bf.copy_on_access_percent),
             json!(bf.promotion_percent),
             json!(bf.relog_percent),
+            json!(bf.growth_percent),
         ),
     };
     named([
@@ -54,6 +55,7 @@ pub(super) fn options(
         ("copy-on-access", copy_on_access),
         ("promote", promote),
         ("relog", relog),
+        ("growth", growth),
         ("durability", json!(durability)),
         ("log-size", json!(engine.log_bytes)),
         ("log-buffer", json!(engine.log_buffer_bytes)),

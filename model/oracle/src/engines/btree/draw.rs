@@ -66,7 +66,9 @@ impl BTree {
             options.cache_bytes = options.cache_bytes.max(options.least_cache_bytes());
         }
         if let (TreeKind::Bf(bf), true) = (&mut options.tree, random.one_in(2)) {
-            bf.copy_on_access_percent = [0, 1, 10, 50, 100][random.below(5) as usize];
+            let drawn = random.below(5) as usize;
+            bf.copy_on_access_percent = [0, 1, 10, 50, 100][drawn];
+            bf.growth_percent = [25, 100, 50, 10, 100][drawn];
             bf.promotion_percent = [0, 1, 30, 100][random.below(4) as usize];
             bf.relog_percent = [0, 10, 50][random.below(3) as usize];
         }

@@ -79,6 +79,7 @@ impl Episode {
                 copy_on_access_percent: self.copy_on_access,
                 promotion_percent: self.promotion,
                 relog_percent: [0, 25, 50][(self.seed % 3) as usize],
+                growth_percent: [100, 25][(self.seed % 2) as usize],
             }),
             store: self.store,
             page_size: PAGE,
