@@ -85,14 +85,16 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
         let reads = m.config.constants.get("Reads");
         reads.is_none_or(|reads| *reads == Value::str("free"))
     };
-    let has = |m: &&BoundedModel| {
-        let known = mirrors::INDUCTIVE.contains(&m.spec.as_str());
-        known && !m.config.invariants.is_empty() && reads_freely(m)
-    };
     // What the paper says may be harmless in the models, and yet not keep the invariant.
     let has_bug = |m: &BoundedModel| {
         let bug = m.config.constants.get("Bug");
         bug.is_some_and(|bug| *bug != Value::str("none"))
+    };
+    // What must be reachable is no invariant.
+    let is_probe = |m: &BoundedModel| m.must_violate().is_some() && !has_bug(m);
+    let has = |m: &&BoundedModel| {
+        let known = mirrors::INDUCTIVE.contains(&m.spec.as_str());
+        known && !m.config.invariants.is_empty() && reads_freely(m) && !is_probe(m)
     };
     let wanted = |m: &&BoundedModel| !has_bug(m) || args.mutations || !args.only.is_empty();
     for model in models.iter().filter(has).filter(wanted) {

@@ -459,13 +459,7 @@ DurableInv ==
     \A p \in Pages : valid[p].is \in {"durable", "alone"} =>
         \A i \in Segments : Cardinality(Survivors(dev[p][<<valid[p].slot, i>>])) = 1
 
-(* Where an image is alone, what it replaced reads as zeros, if trims do   *)
-(* anything; and a log block counts as its own only if it names it.        *)
-AloneInv ==
-    \A p \in Pages : valid[p].is = "alone" /\ Discards = "act" =>
-        \A spot \in SpotsOf(1 - valid[p].slot) \cup (IF valid[p].logged THEN {} ELSE {Log}) :
-            ReadAs(spot, Newest(dev[p][spot])) = Zeros(spot)
-
+(* A log block counts as that of an image only if it names it.             *)
 LogBlockInv ==
     \A p \in Pages : valid[p].is # "unknown" =>
         LET newest == AsRead(NewestOf(dev[p]))
@@ -504,6 +498,14 @@ PoisonedProp ==
     [][/\ poisoned => crashes' # crashes
        /\ crashes' # crashes =>
              ~poisoned' /\ \A p \in Pages : mem'[p] = Out /\ \A c \in Clients : call'[c] = Idle]_vars
+
+(* When an image becomes alone, what it replaced reads as zeros, its log   *)
+(* block included, if trims do anything.                                   *)
+AloneProp ==
+    [][\A p \in Pages :
+           Discards = "act" /\ valid[p].is # "alone" /\ valid'[p].is = "alone" =>
+               \A spot \in SpotsOf(1 - valid'[p].slot) \cup (IF valid'[p].logged THEN {} ELSE {Log}) :
+                   ReadAs(spot, Newest(dev'[p][spot])) = Zeros(spot)]_vars
 
 (* What is written is lost no longer.                                      *)
 WrittenProp ==

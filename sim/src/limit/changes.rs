@@ -1,5 +1,6 @@
 //! The changes of each leaf in the measured part, in order of time.
 
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 
 use treering_traces::OpKind;
@@ -38,9 +39,6 @@ pub(super) struct Changes {
     pub(super) total: f64,
 }
 
-/// The mark of a key whose leaf is not looked at.
-const NONE: u32 = u32::MAX;
-
 /// Leaves that are looked at in any case. Their changes may be more than was asked for, up to
 /// [`MORE`] times as many.
 const LEAST_LEAVES: u64 = 64;
@@ -48,8 +46,9 @@ const MORE: f64 = 4.0;
 
 impl Changes {
     /// Collects about `most` changes. Which leaves they are of depends on nothing but their place.
+    /// Needs 4 bytes for each key, 8 if the keys were not sorted yet.
     pub(super) fn of(workload: &Workload, shape: Leaves, most: u64) -> io::Result<Changes> {
-        let (mut leaf_of, leaves) = leaves_of(workload, shape);
+        let (leaf_of, leaves) = leaves_of(workload, shape);
         let weight = workload.sample_weight();
         let measured = &workload.measured;
         let total = measured.of(OpKind::Put) + measured.of(OpKind::Delete);
@@ -60,14 +59,9 @@ impl Changes {
         {
             one_in *= 2;
         }
-        for leaf in &mut leaf_of {
-            *leaf = match spread(*leaf).is_multiple_of(one_in) {
-                true => *leaf,
-                false => NONE,
-            };
-        }
-        let mut of_leaves = vec![Vec::new(); leaves as usize];
-        let mut last = vec![NONE; leaf_of.len()];
+        let mut of_leaves: BTreeMap<u32, Vec<Change>> = BTreeMap::new();
+        // Where the last change of a record is.
+        let mut last: HashMap<u32, usize> = HashMap::new();
         let warmup = workload.warmup.all_ops();
         let share = (MORE * most as f64 * one_in as f64 / in_sample.max(1.0)).min(1.0);
         let ops = (measured.all_ops() as f64 * share).ceil();
@@ -75,7 +69,8 @@ impl Changes {
         workload.accesses.each(|step| {
             let is_change = matches!(step.kind, OpKind::Put | OpKind::Delete);
             let leaf = leaf_of[step.key as usize];
-            if !is_change || step.time < warmup || step.time >= end || leaf == NONE {
+            let is_looked_at = spread(leaf).is_multiple_of(one_in);
+            if !is_change || step.time < warmup || step.time >= end || !is_looked_at {
                 return;
             }
             let stored = || workload.stored_len(step.key, shape.page_size);
@@ -83,11 +78,11 @@ impl Changes {
                 OpKind::Put => stored().min(step.len as usize),
                 _ => 0,
             };
-            let of_leaf: &mut Vec<Change> = &mut of_leaves[leaf as usize];
+            let of_leaf = of_leaves.entry(leaf).or_default();
             let at = (step.time - warmup) as f64;
-            let before = std::mem::replace(&mut last[step.key as usize], of_leaf.len() as u32);
+            let before = last.insert(step.key, of_leaf.len());
             let mut first = at;
-            if let Some(before) = of_leaf.get_mut(before as usize) {
+            if let Some(before) = before.and_then(|before| of_leaf.get_mut(before)) {
                 before.next = at;
                 first = before.first;
             }
@@ -98,15 +93,14 @@ impl Changes {
                 bytes: (workload.keys.key_len(step.key) + value) as f64,
             });
         })?;
-        of_leaves.retain(|changes| !changes.is_empty());
         // What the sample stands for is known by its changes, which vary less than its leaves.
-        let found: usize = of_leaves.iter().map(Vec::len).sum();
+        let found: usize = of_leaves.values().map(Vec::len).sum();
         let stands_for = match one_in {
             1 => 1.0,
             _ => in_sample * share / (found as f64).max(1.0),
         };
         Ok(Changes {
-            of_leaves,
+            of_leaves: of_leaves.into_values().collect(),
             ops,
             share,
             // A key of the sample stands for `weight` keys, and so does its leaf.

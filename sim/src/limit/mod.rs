@@ -23,10 +23,10 @@
 //! with `T` operations, because what is held sums to at most `M · T`. The minimum of a leaf needs no
 //! other leaf: it is a shortest path over its changes, see `price`. The inequality holds for every
 //! `p ≥ 0` (weak duality), so the greatest of all right-hand sides is a bound. Coarse prices make
-//! it smaller, never wrong. That is the argument with which Belady's optimum is bounded for caches
-//! of objects of different sizes (Berger, Beckmann, Harchol-Balter, *Practical Bounds on Optimal
-//! Caching with Variable Object Sizes*, POMACS 2018), with changes that must be written instead of
-//! objects that may be dropped.
+//! it smaller, never wrong. That memory counts by its mean alone is also how the optimum is bounded
+//! for caches of objects of different sizes (PFOO-L: Berger, Beckmann, Harchol-Balter, *Practical
+//! Bounds on Optimal Caching with Variable Object Sizes*, POMACS 2018). Here changes must be written
+//! before they leave memory.
 //!
 //! The measured part is taken as repeated for ever, and `T` and the writes are those of one round:
 //! what is in memory at the end of a round is there at the beginning of the next. Otherwise a short
@@ -53,8 +53,6 @@ mod tests;
 
 use std::io;
 
-use serde::Serialize;
-
 use self::changes::Changes;
 use self::price::Curve;
 use crate::predict::Workload;
@@ -63,8 +61,7 @@ use crate::predict::Workload;
 const MOST_CHANGES: u64 = 1 << 12;
 
 /// What memory holds of a leaf until it is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// The newest change of each record: key and value.
     Records,

@@ -4,13 +4,10 @@ use serde::Serialize;
 
 use super::numbers::{bytes, grouped};
 use super::wa::HostWa;
-use crate::limit::Unit;
 
 /// A lower bound of what any policy writes with this memory; see [`crate::limit`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LimitReport {
-    /// What memory holds of a change until it is written.
-    pub holds: Unit,
     /// Bytes of memory: the whole cache.
     pub memory_bytes: u64,
     /// The number of leaves that keys and values fill.

@@ -61,7 +61,6 @@ pub(super) fn of(of: &Of<'_>) -> Option<(LimitReport, Vec<WaterfallStep>)> {
         total: log + per_user(writes),
     };
     let report = LimitReport {
-        holds: Unit::Records,
         memory_bytes: engine.cache_bytes,
         leaves: full.leaves,
         write_bytes,

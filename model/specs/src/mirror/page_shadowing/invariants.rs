@@ -1,12 +1,12 @@
 //! The invariants, by the names of the spec.
 
+use super::PageShadowing;
 use super::reading::{all_readings, as_read, last_change, left, left_count, page_at, redone};
 use super::state::{Block, Blocks, Call, Is, LOG_BLOCK, N, PENDING, Place, State, spot};
-use super::{Discards, PageShadowing};
 
 type Invariant = fn(&PageShadowing, &State) -> bool;
 
-pub(super) const INVARIANTS: [(&str, Invariant); 19] = [
+pub(super) const INVARIANTS: [(&str, Invariant); 18] = [
     ("TypeInv", PageShadowing::type_inv),
     ("AckInv", ack_inv),
     ("WalRuleInv", PageShadowing::wal_rule_inv),
@@ -16,7 +16,6 @@ pub(super) const INVARIANTS: [(&str, Invariant); 19] = [
     ("DirtyInv", PageShadowing::dirty_inv),
     ("BitmapInv", PageShadowing::bitmap_inv),
     ("DurableInv", PageShadowing::durable_inv),
-    ("AloneInv", PageShadowing::alone_inv),
     ("LogBlockInv", PageShadowing::log_block_inv),
     ("RedoStartInv", PageShadowing::redo_start_inv),
     ("KeptInv", PageShadowing::kept_inv),
@@ -128,17 +127,6 @@ impl PageShadowing {
             };
             let counts = matches!(s.valid[p].is, Is::Durable | Is::Alone);
             !counts || (0..self.segments).all(one)
-        })
-    }
-
-    fn alone_inv(&self, s: &State) -> bool {
-        self.pages().all(|p| {
-            let valid = &s.valid[p];
-            let other = 1 - usize::from(valid.slot);
-            let log = (!valid.logged).then_some(LOG_BLOCK);
-            let mut spots = (0..self.segments).map(|i| spot(other, i)).chain(log);
-            let zeros = |at: usize| s.dev[p][at].newest().as_read() == Block::default();
-            valid.is != Is::Alone || self.discards == Discards::Inert || spots.all(zeros)
         })
     }
 
