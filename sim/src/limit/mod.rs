@@ -42,7 +42,7 @@
 //!
 //! # Cost
 //! `O(c · k)` for each price, with `c` changes and `k` changes between two writes of a leaf. Of many
-//! changes, some [`MOST_CHANGES`] are looked at: those of a sample of the leaves, with memory
+//! changes, some 4,096 are looked at: those of a sample of the leaves, with memory
 //! reduced like them, and, where leaves are few, those at the beginning. Then the bound is an
 //! estimate.
 
