@@ -81,7 +81,8 @@ pub struct Leaves {
 /// Lower bounds of page writes, by memory.
 #[derive(Debug)]
 pub struct Limit {
-    curve: Curve,
+    records: Curve,
+    pages: Curve,
     /// How many leaves one that was looked at stands for.
     one_in: f64,
     /// The part of the time that was looked at.
@@ -97,25 +98,26 @@ impl Limit {
     ///
     /// # Errors
     /// The list of accesses is in a file that cannot be read.
-    pub fn new(workload: &Workload, unit: Unit, leaves: Leaves) -> io::Result<Limit> {
+    pub fn new(workload: &Workload, leaves: Leaves) -> io::Result<Limit> {
         let changes = Changes::of(workload, leaves, MOST_CHANGES)?;
-        let held = match unit {
-            Unit::Records => None,
-            Unit::Pages => Some(leaves.page_size as f64),
-        };
         Ok(Limit {
-            curve: Curve::of(&changes, held),
+            records: Curve::of_records(&changes),
             one_in: changes.one_in,
             share: changes.share,
             leaves: changes.leaves,
             changes: changes.total,
+            pages: Curve::of_pages(changes, leaves.page_size as f64),
         })
     }
 
-    /// The least number of page writes with `memory` bytes for changes.
+    /// The least number of page writes with `memory` bytes for changes, of which it holds units.
     #[must_use]
-    pub fn writes(&self, memory: f64) -> f64 {
-        self.curve.least(memory / self.one_in) * self.one_in / self.share
+    pub fn writes(&self, unit: Unit, memory: f64) -> f64 {
+        let curve = match unit {
+            Unit::Records => &self.records,
+            Unit::Pages => &self.pages,
+        };
+        curve.least(memory / self.one_in) * self.one_in / self.share
     }
 
     /// Whether only a sample of the changes was looked at.

@@ -55,6 +55,14 @@ pub(super) struct Repeated {
     compared: usize,
 }
 
+/// The changes of each leaf, and what memory holds of them.
+#[derive(Debug)]
+enum Held {
+    Records(Vec<Repeated>),
+    /// Each leaf with changes takes so many bytes.
+    Pages(f64, Vec<Vec<Change>>),
+}
+
 impl Repeated {
     /// Repeats the changes of a round of `ops` operations.
     pub(super) fn new(leaf: &[Change], ops: f64) -> Repeated {
@@ -78,19 +86,12 @@ impl Repeated {
             compared,
         }
     }
-
-    /// The changes of one round.
-    fn a_round(&self) -> &[Change] {
-        &self.changes[..self.round]
-    }
 }
 
 /// The least cost at any price.
 #[derive(Debug)]
 pub(super) struct Curve {
-    leaves: Vec<Repeated>,
-    /// Bytes that a leaf with changes takes; `None` if memory holds records.
-    held: Option<f64>,
+    held: Held,
     ops: f64,
     /// The lowest price: to hold a change for a round is cheaper than a hundredth of a write.
     lowest: f64,
@@ -102,16 +103,27 @@ pub(super) struct Curve {
 }
 
 impl Curve {
-    /// The curve of these changes, if memory holds records, or `held` bytes for a leaf with changes.
-    pub(super) fn of(changes: &Changes, held: Option<f64>) -> Curve {
+    /// The curve of these changes if memory holds records.
+    pub(super) fn of_records(changes: &Changes) -> Curve {
         let ops = changes.ops.max(1.0);
         let all = changes.of_leaves.iter().flatten();
         let (count, bytes) = all.fold((0.0, 0.0), |(n, bytes), c| (n + 1.0, bytes + c.bytes));
-        let unit = held.unwrap_or(bytes / f64::max(count, 1.0)).max(1.0);
         let leaves = changes.of_leaves.iter();
+        let repeated = leaves.map(|leaf| Repeated::new(leaf, ops)).collect();
+        Curve::new(Held::Records(repeated), bytes / f64::max(count, 1.0), ops)
+    }
+
+    /// The curve of these changes if memory holds pages of so many bytes.
+    pub(super) fn of_pages(changes: Changes, bytes: f64) -> Curve {
+        let ops = changes.ops.max(1.0);
+        Curve::new(Held::Pages(bytes, changes.of_leaves), bytes, ops)
+    }
+
+    /// A curve where a change takes about `unit` bytes.
+    fn new(held: Held, unit: f64, ops: f64) -> Curve {
+        let unit = unit.max(1.0);
         let lowest = 0.01 / (unit * ops);
         Curve {
-            leaves: leaves.map(|leaf| Repeated::new(leaf, ops)).collect(),
             held,
             ops,
             lowest,
@@ -127,12 +139,18 @@ impl Curve {
     fn cost(&self, number: i32) -> f64 {
         *self.costs.lock().entry(number).or_insert_with(|| {
             let price = self.price(number);
-            let mut table = Table::default();
-            let costs = self.leaves.iter().map(|leaf| match self.held {
-                None => table.records(leaf, price),
-                Some(bytes) => pages(leaf.a_round(), price * bytes, self.ops),
-            });
-            costs.sum()
+            match &self.held {
+                Held::Records(leaves) => {
+                    let mut table = Table::default();
+                    leaves.iter().map(|leaf| table.records(leaf, price)).sum()
+                }
+                Held::Pages(bytes, leaves) => {
+                    let costs = leaves
+                        .iter()
+                        .map(|leaf| pages(leaf, price * bytes, self.ops));
+                    costs.sum()
+                }
+            }
         })
     }
 

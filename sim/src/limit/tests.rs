@@ -184,7 +184,7 @@ fn no_policy_within_the_memory_writes_less() {
             ops: end,
             ..Changes::default()
         };
-        let curve = Curve::of(&changes, None);
+        let curve = Curve::of_records(&changes);
         for memory in [0.5, 1.0, 2.0, 4.0, 8.0] {
             let mut best = f64::INFINITY;
             for one in 0..1 << 7 {
@@ -245,15 +245,15 @@ fn more_memory_and_fewer_leaves_never_need_more_writes() {
                 page_size: 4096,
                 count,
             };
-            Limit::new(&workload, unit, leaves).expect("in memory")
+            Limit::new(&workload, leaves).expect("in memory")
         };
         let (full, real) = (limit(None), limit(Some(2.0 * limit(None).leaves)));
         let mut before = f64::INFINITY;
         for memory in [0.0, 1e3, 1e4, 1e5, 1e6, 1e9] {
-            let writes = real.writes(memory);
+            let writes = real.writes(unit, memory);
             assert!(writes <= before, "{unit:?} with {memory}");
             assert!(
-                full.writes(memory) <= writes * 1.000_001,
+                full.writes(unit, memory) <= writes * 1.000_001,
                 "{unit:?} with {memory}"
             );
             before = writes;
@@ -262,9 +262,9 @@ fn more_memory_and_fewer_leaves_never_need_more_writes() {
             before < 1.0,
             "{unit:?}: memory for everything needs no writes"
         );
-        assert!(real.writes(0.0) <= 1.2 * real.changes);
+        assert!(real.writes(unit, 0.0) <= 1.2 * real.changes);
         assert!(
-            real.writes(0.0) > 0.3 * real.changes,
+            real.writes(unit, 0.0) > 0.3 * real.changes,
             "{unit:?}: nothing can be held"
         );
     }

@@ -41,7 +41,7 @@ pub(super) fn of(of: &Of<'_>) -> Option<(LimitReport, Vec<WaterfallStep>)> {
         return None;
     }
     let page_size = engine.page_size;
-    let bound = |unit, count| Limit::new(of.workload, unit, Leaves { page_size, count }).ok();
+    let bound = |count| Limit::new(of.workload, Leaves { page_size, count }).ok();
     let holds_records = matches!(engine.tree, TreeKind::Bf(_));
     let write_bytes = engine.mod_log.map_or(page_size, |_| BLOCK_SIZE) as u64;
     let user = of.user_bytes as f64;
@@ -49,9 +49,10 @@ pub(super) fn of(of: &Of<'_>) -> Option<(LimitReport, Vec<WaterfallStep>)> {
     let memory = engine.cache_bytes as f64;
 
     // What any tree could do, and with as many leaves as there are.
-    let full = bound(Unit::Records, None)?;
-    let real = bound(Unit::Records, Some(of.leaves))?;
-    let writes = full.writes(memory);
+    let full = bound(None)?;
+    let real = bound(Some(of.leaves))?;
+    let least_of = |unit, memory| per_user(real.writes(unit, memory));
+    let writes = full.writes(Unit::Records, memory);
     let long = of.workload.measured.overflow_value_bytes(page_size) as f64;
     let log = (1.0 - long / user).max(0.0);
     let host = HostWa {
@@ -87,13 +88,12 @@ pub(super) fn of(of: &Of<'_>) -> Option<(LimitReport, Vec<WaterfallStep>)> {
         grouped(of.leaves as u64),
         grouped(full.leaves.round() as u64)
     );
-    to(&mut steps, "leaves", per_user(real.writes(memory)), what);
+    to(&mut steps, "leaves", least_of(Unit::Records, memory), what);
     if holds_records {
         for (name, left, what) in memories(of) {
-            to(&mut steps, name, per_user(real.writes(left)), what);
+            to(&mut steps, name, least_of(Unit::Records, left), what);
         }
     } else {
-        let pages = bound(Unit::Pages, Some(of.leaves))?;
         let what = format!(
             "memory holds pages of {}, not changes",
             bytes(page_size as f64)
@@ -101,7 +101,7 @@ pub(super) fn of(of: &Of<'_>) -> Option<(LimitReport, Vec<WaterfallStep>)> {
         to(
             &mut steps,
             "whole pages",
-            per_user(pages.writes(memory)),
+            least_of(Unit::Pages, memory),
             what,
         );
     }
@@ -220,7 +220,8 @@ fn others(of: &Of<'_>, steps: &mut Waterfall, (log, overflow): (f64, f64)) {
         after.log_appended_bytes - before.log_appended_bytes,
         of.user_bytes,
     );
-    let what = match after.bf.map_or(0, |bf| bf.relogged) {
+    let relogged = |stats: &Stats| stats.bf.map_or(0, |bf| bf.relogged);
+    let what = match relogged(after) - relogged(before) {
         0 => "headers of log records",
         _ => "headers of log records, and records logged again",
     };
