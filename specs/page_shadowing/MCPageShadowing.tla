@@ -35,7 +35,7 @@ ContractProp == Contract!Spec
 (* A checkpoint leaves nothing to redo.                                    *)
 ReachNoRedo == ~(phase # "up" /\ redoStart > 0 /\ redoStart = Len(log))
 
-(* A page is evicted, and read again.                                      *)
+(* A page leaves memory while the store is up.                             *)
 ReachEvicted == ~(phase = "up" /\ crashes = 0 /\ \E p \in Pages : ~IsIn(p))
 
 (* A trimmed block may still read as before.                               *)

@@ -143,6 +143,12 @@ pub fn listed<T>(
     config.invariants.iter().map(find).collect()
 }
 
+/// The names of all invariants, without probes: what must hold in every state of a recording.
+fn invariants<T>(all: &[(&'static str, T)]) -> Vec<&'static str> {
+    let names = all.iter().map(|(name, _)| *name);
+    names.filter(|name| name.ends_with("Inv")).collect()
+}
+
 /// Makes properties of the `listed` ones of `all` invariants. They are in the configuration's
 /// order, because TLC reports the first that does not hold. A helper for [`Model::properties`].
 pub fn properties<M: Model>(

@@ -12,6 +12,7 @@ use super::state::{Call, Content, InSlot, NO_SLOT, PENDING, Phase, State, Super,
 use super::state::{bit, named_by, redo_one, reindexed, slot_bit};
 use super::{Action, Bug, CopyOnWrite, Discards};
 use crate::Value;
+use crate::mirror::invariants;
 
 /// A version of a slot, as a judge compares it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,11 +84,7 @@ impl CopyOnWrite {
             max_restarts: N::MAX,
             flushes_fail: true,
             bounded: false,
-            invariants: INVARIANTS
-                .iter()
-                .map(|(name, _)| *name)
-                .filter(|name| name.ends_with("Inv"))
-                .collect(),
+            invariants: invariants(&INVARIANTS),
         }
     }
 

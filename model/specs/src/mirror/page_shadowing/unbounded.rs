@@ -13,6 +13,7 @@ use super::state::{key, page_of, segment_of, spot};
 use super::steps::swept;
 use super::{Action, Bug, Discards, PageShadowing};
 use crate::Value;
+use crate::mirror::invariants;
 
 /// A version of a page's block, as a judge compares it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,11 +92,7 @@ impl PageShadowing {
             max_crashes: N::MAX,
             max_restarts: N::MAX,
             flushes_fail: true,
-            invariants: INVARIANTS
-                .iter()
-                .map(|(name, _)| *name)
-                .filter(|name| name.ends_with("Inv"))
-                .collect(),
+            invariants: invariants(&INVARIANTS),
         }
     }
 
