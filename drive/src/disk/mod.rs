@@ -485,18 +485,13 @@ fn exists(image: &Image, fs: FileSystem, options: &MountOptions) -> Result<bool,
 /// file systems on their loop devices, and the devices. Returns what was undone, in words.
 /// Programs that still use such a file system get errors, as they do already.
 pub fn clean_up() -> Vec<String> {
-    let table = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     let mut undone = Vec::new();
+    // Looking at a device can take long while the kernel detaches it, and others may take it
+    // meanwhile. So the mounts are read afterwards, and each is asked again what it is on.
     for device in device::left_behind() {
         let name = device.display().to_string();
-        let mounts = table.lines().filter_map(|line| {
-            let mut fields = line.split(' ');
-            let source = fields.next()?;
-            (source == name).then(|| fields.next().map(unescape))?
-        });
-        for dir in mounts {
-            let flags = UnmountFlags::DETACH | UnmountFlags::NOFOLLOW;
-            if rustix::mount::unmount(dir.as_str(), flags).is_ok() {
+        for dir in mounts_of(|source| source == name) {
+            if busy::detach(Path::new(&dir), &name) {
                 undone.push(format!("unmounted {dir}"));
             }
         }
@@ -505,12 +500,7 @@ pub fn clean_up() -> Vec<String> {
             undone.push(format!("detached {name}"));
         }
     }
-    for line in table.lines() {
-        let mut fields = line.split(' ');
-        let (source, dir) = (fields.next().unwrap_or(""), fields.next().map(unescape));
-        let Some(dir) = dir.filter(|_| source.starts_with("treering-")) else {
-            continue;
-        };
+    for dir in mounts_of(|source| source.starts_with("treering-")) {
         // The kernel may remember attributes, so `stat` would not ask who serves it.
         let dead = rustix::fs::statfs(dir.as_str()).err() == Some(rustix::io::Errno::NOTCONN);
         let flags = UnmountFlags::DETACH | UnmountFlags::NOFOLLOW;
@@ -519,6 +509,15 @@ pub fn clean_up() -> Vec<String> {
         }
     }
     undone
+}
+
+/// The directories on which something is mounted from a source that is `wanted`.
+fn mounts_of(wanted: impl Fn(&str) -> bool) -> Vec<String> {
+    let table = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let fields = table.lines().map(|line| line.split(' '));
+    let mounts = fields.filter_map(|mut fields| Some((fields.next()?, fields.next()?)));
+    let of_source = mounts.filter(|(source, _)| wanted(source));
+    of_source.map(|(_, dir)| unescape(dir)).collect()
 }
 
 /// A path as tables of mounts write it: spaces and the like are octal numbers.
