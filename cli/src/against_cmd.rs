@@ -9,6 +9,7 @@ use treering_specs::Mirror;
 use treering_specs::check::configs::{BoundedModel, discover};
 use treering_specs::check::mirrors::SPECS;
 use treering_specs::check::suite::SuiteError;
+use treering_specs::conformance::Budget;
 use treering_specs::conformance::cover::{self, Cover};
 use treering_specs::conformance::module::Module;
 use treering_specs::conformance::refused::Refusal;
@@ -171,7 +172,7 @@ fn against(spec: &str, model: &BoundedModel, budget: Option<Duration>) -> Result
     }
     if spec == RedoLog::SPEC {
         let mirror: RedoLog = mirror(model)?;
-        let cover = redo::cover::run(&mirror, SEED, budget.unwrap_or(EPISODES));
+        let cover = redo::cover::run(&mirror, SEED, Budget::of_time(budget.unwrap_or(EPISODES)));
         let cover = cover.map_err(|e| failure::engine("a store", e))?;
         let never = cover.never(&redo::NEVER);
         return Ok(heard(spec, &cover, never, redo::cover::why_not));

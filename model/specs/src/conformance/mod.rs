@@ -148,6 +148,16 @@ pub enum Budget {
 }
 
 impl Budget {
+    /// Episodes that begin within this time.
+    #[must_use]
+    pub fn of_time(limit: Duration) -> Budget {
+        Budget::Within {
+            episodes: u64::MAX,
+            begins_for: limit,
+            at_most: limit,
+        }
+    }
+
     /// Whether this many episodes and accepted events use up the budget of a run that `began` then.
     fn is_used_up(self, episodes: u64, events: u64, began: Instant) -> bool {
         match self {

@@ -4,13 +4,14 @@
 //! blocks than a model's. So episodes are recorded, and the situation of each step that the judge
 //! takes is noted ([`RedoLog::situation`]). See [`super::super::situations`].
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use treering_engine::Result;
 
 use super::episode::record;
 use super::judge::Refusal;
 use super::{Variant, setups};
+use crate::conformance::Budget;
 use crate::conformance::led::Leads as _;
 use crate::conformance::situations::{self, Situations};
 use crate::mirror::redo_log::RedoLog;
@@ -71,20 +72,20 @@ pub fn why_not(label: &str, situation: &str) -> Option<&'static str> {
     }
 }
 
-/// Records episodes until the time is up.
+/// Records episodes until the budget is used up; none is interrupted.
 ///
 /// # Errors
 /// The engine's own, while a store is built or a device is read.
-pub fn run(mirror: &RedoLog, seed: u64, limit: Duration) -> Result<Cover> {
-    let until = Instant::now() + limit;
+pub fn run(mirror: &RedoLog, seed: u64, budget: Budget) -> Result<Cover> {
+    let began = Instant::now();
     let mut cover = Cover::of(mirror, |before, action, after| {
         vec![mirror.situation(before, *action, after)]
     });
     let setups = setups(Variant::Mixed)?;
     let mut seeds = Random::new(seed);
     let mut heard = Situations::new();
-    for n in 0.. {
-        if Instant::now() >= until || cover.refusal.is_some() {
+    for n in 0_usize.. {
+        if budget.is_used_up(n as u64, cover.events, began) || cover.refusal.is_some() {
             break;
         }
         let (which, seed) = (n % setups.len(), seeds.word());
