@@ -20,7 +20,7 @@ mod support;
 /// 3,000 records of 8+`value` bytes, half of the operations writes.
 fn zipf(folder: &Path, value: u32) -> PathBuf {
     let mut params = GenParams::new(Workload::Zipf, 3_000);
-    params.ops = Some(20_000);
+    params.ops = Some(10_000);
     params.key_size = Some(8);
     params.value_size = Some(ValueSize::fixed(value));
     params.theta = Some(0.9);
