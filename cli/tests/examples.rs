@@ -126,7 +126,7 @@ const ADDED: &[(&str, &[&str], &str, &str)] = &[
         "check --ghosts",
         &["--only"],
         "--only smoke",
-        "all models take half a minute; `.ci/run specs` runs them",
+        "all models take half a minute; `.ci/run induction` runs them",
     ),
     (
         "check",
@@ -170,7 +170,7 @@ const SKIPPED: &[(&str, &str)] = &[
     ("treering layout KEYFILE|dense", "a synopsis"),
     (
         "treering check PageShadowing --inductive --mutations",
-        "a minute; `.ci/run specs` runs it",
+        "a minute; `.ci/run induction` runs it",
     ),
     (
         "treering check CircularBuffer --mutate --sample",
