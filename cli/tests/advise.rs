@@ -63,6 +63,36 @@ fn the_advised_design_is_nearly_the_best_of_all_and_measures_what_is_said() {
     );
 }
 
+/// Settings depend on each other: here a large modification log pays with large pages only, and
+/// copying on access with sizes that grow slowly only.
+#[test]
+fn the_search_finds_the_best_prediction_of_all_combinations() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    ok(
+        folder,
+        &words("gen ycsb-e --records 4k --ops 16k -o scans.trz"),
+    );
+    let space = "--tree bf --store shadow --page 4KiB,8KiB,16KiB,32KiB \
+                 --threshold 0,1KiB,2KiB,3KiB --promote 0,30 --copy-on-access 0,10 \
+                 --relog 0,50 --growth 100,25";
+    let line = format!("scans.trz {space} --replays 0 --no-what-if");
+    let found = advice(folder, &line);
+    let best = found["ranking"][0]["predicted"]["value"].as_f64();
+    let all = format!("sweep scans.trz {space} --predict-only --out all");
+    ok(folder, &words(&all));
+    let all = rows(&folder.join("all"));
+    assert_eq!(all.len(), 4 * 4 * 2 * 2 * 2 * 2);
+    let totals = all.into_iter().map(|row| {
+        let total = &row["wa.predicted.device.total.value"];
+        total.parse::<f64>().unwrap_or_else(|_| panic!("{total}"))
+    });
+    let least = totals.fold(f64::INFINITY, f64::min);
+    assert_eq!(best, Some(least), "advised, and least of all");
+    let predictions = found["ranking"].as_array().expect("a ranking").len();
+    assert!(predictions < 100, "{predictions} predictions of 256");
+}
+
 #[test]
 fn an_advice_is_the_same_each_time_and_leaves_nothing_behind() {
     let folder = place();

@@ -233,9 +233,12 @@ impl<'a> Advice<'a> {
         };
         let predicted = self.found.predicted(first).unwrap_or(value);
         let possible = first.half_width.unwrap_or(0.0) - self.found.goal.behind(predicted, value);
+        let which = match reaching.len() {
+            1 => "one design that was".into(),
+            n => format!("{n} designs that were"),
+        };
         format!(
-            "{} designs that were not replayed may be better, by {} at most",
-            reaching.len(),
+            "{which} not replayed may be better, by {} at most",
             per_cent(possible.max(0.0))
         )
     }

@@ -1,12 +1,14 @@
 //! The search: designs, then their settings, always from the best so far on.
 //!
 //! ```text
-//! all designs ─▶ the best 3 ─▶ page sizes × modification log
-//!                           ─▶ the best 2 ─▶ each threshold ─▶ the best 2 ─▶ each page size ─▶ …
+//! all designs ─▶ the best 3 ─▶ page sizes × thresholds × redo log
+//!                           ─▶ the best 2 ─▶ thresholds ─▶ the best 2 ─▶ page sizes ─▶ …
+//!                              (again, while that finds a better one)
 //! ```
 //!
 //! A beam instead of one best, because settings depend on each other: a design that is second with
-//! small pages may be the first with large ones.
+//! small pages may be the first with large ones. For the same reason, settings that were tried first
+//! are tried again with those that were found later.
 
 use std::collections::BTreeSet;
 
@@ -22,6 +24,8 @@ use crate::sweep_cmd::Point;
 const DESIGNS: usize = 3;
 /// Designs and page sizes from which other settings are varied.
 const BEAM: usize = 2;
+/// How often each setting is tried at most.
+const ROUNDS: usize = 3;
 
 /// Flags of a design.
 const OF_DESIGNS: [&str; 3] = ["device", "tree", "store"];
@@ -64,10 +68,17 @@ impl Found {
         let together = self.beam(DESIGNS, &OF_DESIGNS).into_iter();
         let together = together.flat_map(|at| space.together(&self.candidates[at].point));
         self.predict(together.collect(), by)?;
-        for axis in space.axes(self.goal.objective) {
-            let variants = self.beam(BEAM, &OF_BEAMS).into_iter();
-            let variants = variants.flat_map(|at| space.variants(&self.candidates[at].point, axis));
-            self.predict(variants.collect(), by)?;
+        for _ in 0..ROUNDS {
+            let before = self.ranked().first().copied();
+            for axes in space.axes(self.goal.objective) {
+                let points = self.beam(BEAM, &OF_BEAMS).into_iter();
+                let points = points.map(|at| &self.candidates[at].point);
+                let others = points.flat_map(|point| space.combinations(point, axes));
+                self.predict(others.collect(), by)?;
+            }
+            if self.ranked().first().copied() == before {
+                break;
+            }
         }
         Ok(())
     }

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! devices × trees × page stores × modification log × redo log ─▶ designs
-//! the best designs × page sizes × modification log            ─▶ variants
-//! the best of those × each value of threshold, page, promote … ─▶ variants
+//! the best designs × page sizes × thresholds × redo log          ─▶ variants
+//! the best of those × thresholds, × page sizes, × policies of bf … ─▶ variants
 //! ```
 //!
 //! A flag that the user has given is not varied, or only among the values of its list. What a tree's
@@ -20,36 +20,44 @@ use crate::devices_cmd;
 use crate::failure::Failure;
 use crate::sweep_cmd::{Point, check};
 
-/// Settings that are tried together. Large pages pay with a modification log only, and it pays with
-/// large pages. With few slots in a buffer node, writes that trigger a flush are so many that it pays
-/// not to log them.
-const TOGETHER: [(&str, &[&str]); 4] = [
-    ("page", &["4KiB", "8KiB", "16KiB"]),
-    ("threshold", &["0", "2KiB"]),
+/// A flag and its values.
+type Axis = (&'static str, &'static [&'static str]);
+
+/// Settings that are tried together. Large pages pay with a modification log only, and with one of
+/// another size than small pages; then the redo log is a larger share of what is written. With few
+/// slots in a buffer node, writes that trigger a flush are so many that it pays not to log them.
+const TOGETHER: [Axis; 5] = [
+    ("page", &["4KiB", "8KiB", "16KiB", "32KiB"]),
+    ("threshold", &["0", "1KiB", "2KiB", "3KiB"]),
+    ("log", &["packed", "sparse"]),
     ("nbatch", &["1", "2", "3", "4", "5", "6"]),
     ("logging", &["conservative", "naive"]),
 ];
 
-/// Settings of trees of pages, in the order in which they are tried, each with its values.
-const PAGES: [(&str, &[&str]); 7] = [
-    ("threshold", &["0", "512", "1KiB", "2KiB", "3KiB"]),
-    ("page", &["4KiB", "8KiB", "16KiB", "32KiB"]),
-    ("promote", &["0", "30", "100"]),
-    ("copy-on-access", &["0", "10", "50"]),
-    ("relog", &["0", "50"]),
-    ("growth", &["100", "25"]),
-    ("op", &[]),
+/// Settings of trees of pages, in the order in which they are tried. What decides the use of the
+/// memory of `bf` is tried in all combinations: with mini-pages that are full, others are worth
+/// copying.
+const PAGES: [&[Axis]; 4] = [
+    &[("threshold", &["0", "512", "1KiB", "2KiB", "3KiB"])],
+    &[("page", &["4KiB", "8KiB", "16KiB", "32KiB"])],
+    &[
+        ("promote", &["0", "30", "100"]),
+        ("copy-on-access", &["0", "10", "50"]),
+        ("relog", &["0", "50"]),
+        ("growth", &["100", "25"]),
+    ],
+    &[("op", &[])],
 ];
 
 /// Layouts that take different space, for the objective space.
-const LAYOUTS: [(&str, &[&str]); 1] = [("layout", &["adaptive", "compact", "slotted"])];
+const LAYOUTS: [&[Axis]; 1] = [&[("layout", &["adaptive", "compact", "slotted"])]];
 
 /// Settings of trees in persistent memory.
-const MEMORY: [(&str, &[&str]); 4] = [
-    ("t-node", &["1", "2", "4"]),
-    ("t-split", &["14", "20", "26"]),
-    ("slots", &["9", "19", "29"]),
-    ("op", &[]),
+const MEMORY: [&[Axis]; 4] = [
+    &[("t-node", &["1", "2", "4"])],
+    &[("t-split", &["14", "20", "26"])],
+    &[("slots", &["9", "19", "29"])],
+    &[("op", &[])],
 ];
 
 /// Flags that decide a design.
@@ -147,8 +155,8 @@ impl Space {
         }
         // With lists of other flags, of every value: they are more than a variation.
         for (flag, values) in &self.lists {
-            let is_setting =
-                (PAGES.iter().chain(&LAYOUTS).chain(&MEMORY)).any(|(name, _)| name == flag);
+            let settings = PAGES.iter().chain(&LAYOUTS).chain(&MEMORY);
+            let is_setting = settings.copied().flatten().any(|(name, _)| name == flag);
             if values.len() > 1 && !is_setting && !OF_DESIGNS.contains(&flag.as_str()) {
                 let with = |point: &Point| values.iter().map(|v| point.with(flag, v)).collect();
                 points = points.iter().flat_map(|p| -> Vec<_> { with(p) }).collect();
@@ -185,8 +193,8 @@ impl Space {
         points
     }
 
-    /// The settings, in the order in which they are tried.
-    pub(super) fn axes(&self, of: Objective) -> Vec<(&'static str, &'static [&'static str])> {
+    /// The settings, in the order in which they are tried; those of a group in all combinations.
+    pub(super) fn axes(&self, of: Objective) -> Vec<&'static [Axis]> {
         let layouts: &[_] = match of == Objective::Space || self.is_list("layout") {
             true => &LAYOUTS,
             false => &[],
@@ -197,9 +205,18 @@ impl Space {
 
     /// The point with the settings that are tried together.
     pub(super) fn together(&self, point: &Point) -> Vec<Point> {
+        self.combinations(point, &TOGETHER)
+    }
+
+    /// The point, and with all other combinations of some settings.
+    pub(super) fn combinations(&self, point: &Point, axes: &[Axis]) -> Vec<Point> {
         let mut points = vec![point.clone()];
-        for axis in TOGETHER {
-            let variants = points.iter().flat_map(|point| self.variants(point, axis));
+        for axis in axes {
+            // Where the redo log is no part of the design, it is not varied.
+            if axis.0 == "log" && point.get("log").is_none() {
+                continue;
+            }
+            let variants = points.iter().flat_map(|point| self.variants(point, *axis));
             let variants: Vec<Point> = variants.collect();
             points.extend(variants);
         }
@@ -207,7 +224,7 @@ impl Space {
     }
 
     /// The point with the other values of a setting.
-    pub(super) fn variants(&self, point: &Point, (flag, values): (&str, &[&str])) -> Vec<Point> {
+    fn variants(&self, point: &Point, (flag, values): (&str, &[&str])) -> Vec<Point> {
         let tree = point.get("tree").unwrap_or_default();
         if names(tree, flag) || (!self.lists.contains_key(flag) && !takes(tree, flag)) {
             return Vec::new();
@@ -308,6 +325,28 @@ mod tests {
         );
         assert!(variants(("threshold", &["512"])).is_empty());
         assert!(variants(("promote", &["0"])).is_empty());
+    }
+
+    #[test]
+    fn what_depends_on_each_other_is_tried_together() {
+        let with = |points: &[Point], values: &str| {
+            let all = said(points, "page threshold log");
+            all.iter().filter(|said| *said == values).count()
+        };
+        let space_ = space(&[("device", "csd")]);
+        let designs = space_.designs().expect("designs");
+        let is_sparse = |p: &&Point| p.get("tree") == Some("bf") && p.get("log") == Some("sparse");
+        let sparse = designs.iter().find(is_sparse).expect("a sparse log");
+        let together = space_.together(sparse);
+        assert_eq!(with(&together, "32KiB 3KiB packed"), 1);
+        assert_eq!(with(&together, "32KiB 1KiB sparse"), 1);
+        // A drive that does not compress has no design with a sparse log, and a B⁻-tree no other.
+        let blocks = space(&[]);
+        let plain = &blocks.designs().expect("designs")[0];
+        let logs = |points: Vec<Point>| points.iter().filter_map(|p| p.get("log")).count();
+        assert_eq!(logs(blocks.together(plain)), 0);
+        let whole = designs.iter().find(|p| p.get("tree") == Some("bminus"));
+        assert_eq!(logs(space_.together(whole.expect("a B⁻-tree"))), 0);
     }
 
     #[test]
