@@ -37,7 +37,11 @@ fn write(path: &Path, file: u32, blocks: u32) {
     }
 }
 
-/// Files that live longer than a second, of many sizes; the paths by number.
+/// How long each file lives at least. Maps are taken each half second, and more rarely on a busy
+/// machine.
+const LIVES: Duration = Duration::from_secs(4);
+
+/// Files of many sizes that live for a while; the paths by number.
 fn work(dir: &Path) -> Vec<String> {
     let mut paths = Vec::new();
     for number in 0..300_u32 {
@@ -54,7 +58,7 @@ fn work(dir: &Path) -> Vec<String> {
     }
     paths.push("large".into());
     write(&dir.join("large"), 300, 6000);
-    std::thread::sleep(Duration::from_millis(1500));
+    std::thread::sleep(LIVES);
     let large = OpenOptions::new()
         .write(true)
         .open(dir.join("large"))
@@ -70,7 +74,7 @@ fn work(dir: &Path) -> Vec<String> {
     }
     paths.push("later".into());
     write(&dir.join("later"), 301, 3000);
-    std::thread::sleep(Duration::from_millis(1500));
+    std::thread::sleep(LIVES);
     fs::remove_file(dir.join("later")).expect("removed");
     paths
 }
