@@ -71,7 +71,9 @@ impl Found {
         for _ in 0..ROUNDS {
             let before = self.ranked().first().copied();
             for axes in space.axes(self.goal.objective) {
-                let points = self.beam(BEAM, &OF_BEAMS).into_iter();
+                // Combinations are many, so only the best is tried with them.
+                let width = if axes.len() > 1 { 1 } else { BEAM };
+                let points = self.beam(width, &OF_BEAMS).into_iter();
                 let points = points.map(|at| &self.candidates[at].point);
                 let others = points.flat_map(|point| space.combinations(point, axes));
                 self.predict(others.collect(), by)?;
