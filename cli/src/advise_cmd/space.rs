@@ -212,10 +212,6 @@ impl Space {
     pub(super) fn combinations(&self, point: &Point, axes: &[Axis]) -> Vec<Point> {
         let mut points = vec![point.clone()];
         for axis in axes {
-            // Where the redo log is no part of the design, it is not varied.
-            if axis.0 == "log" && point.get("log").is_none() {
-                continue;
-            }
             let variants = points.iter().flat_map(|point| self.variants(point, *axis));
             let variants: Vec<Point> = variants.collect();
             points.extend(variants);
@@ -226,7 +222,9 @@ impl Space {
     /// The point with the other values of a setting.
     fn variants(&self, point: &Point, (flag, values): (&str, &[&str])) -> Vec<Point> {
         let tree = point.get("tree").unwrap_or_default();
-        if names(tree, flag) || (!self.lists.contains_key(flag) && !takes(tree, flag)) {
+        // Where the redo log is no part of the design, it is not varied.
+        let is_fixed = flag == "log" && point.get(flag).is_none();
+        if is_fixed || names(tree, flag) || (!self.lists.contains_key(flag) && !takes(tree, flag)) {
             return Vec::new();
         }
         let values = self.values(flag, values).into_iter();

@@ -148,7 +148,7 @@ pub enum Budget {
 }
 
 impl Budget {
-    /// Episodes that begin within this time.
+    /// Episodes that begin within this time. One that is still running then may be interrupted.
     #[must_use]
     pub fn of_time(limit: Duration) -> Budget {
         Budget::Within {
