@@ -143,11 +143,12 @@ fn write(folder: &Path, edge: &Edge) {
     std::fs::write(folder.join("trace.jsonl"), text).expect("a file");
 }
 
-const ON_PAGES: [&str; 14] = [
+const ON_PAGES: [&str; 15] = [
     "--tree btree --device ssd",
     "--tree btree --device csd",
     "--tree btree --device csd-thin",
     "--tree btree --device file:store",
+    "--tree btree+cow(table=each-flush) --device ssd",
     "--tree btree --store cow --device ssd",
     "--tree btree --store shadow --device csd",
     "--tree btree --device ssd --precondition steady",

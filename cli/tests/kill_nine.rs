@@ -213,7 +213,7 @@ fn acknowledged_writes_survive_kill_nine_copy_on_write() {
 
 #[test]
 fn acknowledged_writes_survive_kill_nine_copy_on_write_below_mini_pages() {
-    kill_rounds("bf+cow", 24);
+    kill_rounds("bf+cow(table=each-flush)", 24);
 }
 
 #[test]

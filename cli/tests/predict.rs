@@ -25,6 +25,7 @@ fn the_same_flags_give_the_numbers_that_a_replay_predicts() {
     for flags in [
         "--cache 20%",
         "--tree bf --store cow --page 8KiB --clients 4 --durability commit",
+        "--store cow --table each-flush --cache 10%",
         "--tree bminus --device csd --op 28% --threshold 1KiB --segment 256",
         "--cache 1MiB --warmup 0.5 --limit 15k --gc fifo --precondition fill --seed 3",
         "--log sparse --store shadow --layout hints --log-size 2MiB --capacity 64MiB",

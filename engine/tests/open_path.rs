@@ -30,7 +30,7 @@ fn reopening_takes_its_options_from_the_file() {
         "btree",
         "bminus",
         "btree(page=16KiB)+cow",
-        "bf+cow(table=checkpoint)",
+        "bf+cow(table=each-flush)",
     ] {
         let spec: TreeSpec = spec.parse().expect(spec);
         let (_folder, path) = place();

@@ -47,7 +47,7 @@ const WORST_LAZY: f64 = 0.15;
 const MEDIAN: f64 = 0.05;
 
 /// The tree whose page table is written lazily.
-const LAZY: &str = "btree+cow(table=checkpoint)";
+const LAZY: &str = "btree+cow";
 
 #[derive(Clone, Copy)]
 struct Cell {
@@ -70,7 +70,7 @@ impl Cell {
 }
 
 fn btree_cells() -> Vec<Cell> {
-    let trees = ["btree", "btree+cow", LAZY];
+    let trees = ["btree", "btree+cow(table=each-flush)", LAZY];
     let mut cells = Vec::new();
     for tree in trees {
         for record in [(16, 16), (8, 120)] {

@@ -95,7 +95,7 @@ fn trees_of_pages_are_predicted_as_in_replays() {
     let folder = tempfile::tempdir().expect("a folder");
     let trace = zipf(folder.path(), 120);
     for tree in ["btree", "bf", "bminus"] {
-        for store in ["in-place", "cow", "shadow"] {
+        for store in ["in-place", "cow", "cow(table=each-flush)", "shadow"] {
             for device in ["ssd", "csd"] {
                 let of = |share| {
                     let mut config = config(&trace, &format!("{tree}+{store}"), device);
@@ -402,7 +402,11 @@ fn drives_that_share_a_played_store_are_predicted_as_alone() {
     let folder = tempfile::tempdir().expect("a folder");
     let trace = zipf(folder.path(), 120);
     let interval = |ns| Acknowledge::Interval(Nanos(ns));
-    for tree in ["btree+in-place", "bf+cow", "bminus+shadow"] {
+    for tree in [
+        "btree+in-place",
+        "bf+cow(table=each-flush)",
+        "bminus+shadow",
+    ] {
         let mut all = Vec::new();
         for (share, clients, acknowledge) in [
             (0.1, 1, Acknowledge::Deferred),
@@ -431,7 +435,7 @@ fn drives_without_room_are_predicted_as_alone() {
     params.value_size = Some(ValueSize::fixed(6_000));
     params.writes = Some(1.0);
     let trace = support::traces::generated(folder.path(), "long", &params);
-    for tree in ["btree+cow(table=checkpoint)", "bf+in-place"] {
+    for tree in ["btree+cow", "bf+in-place"] {
         let mut all = Vec::new();
         let config = config(&trace, tree, "ssd");
         let fits = |bytes: u64| {

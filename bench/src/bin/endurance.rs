@@ -82,8 +82,8 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 fn options(args: &Args) -> Result<Options, SpecError> {
     let tree = match args.btree {
-        true => "btree+cow(table=checkpoint)",
-        false => "bf+cow(table=checkpoint)",
+        true => "btree+cow",
+        false => "bf+cow",
     };
     Ok(Options {
         cache_bytes: args.cache << 20,

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A flag that the user has given is not varied, or only among the values of its list. What a tree's
-//! spec names, such as `bf+cow(table=checkpoint)`, is not varied either.
+//! spec names, such as `bf+cow(table=each-flush)`, is not varied either.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -183,13 +183,6 @@ impl Space {
         if compresses || self.lists.contains_key("log") {
             vary("log", &["packed", "sparse"]);
         }
-        for point in &mut points {
-            // A table at each flush costs writes, and gains nothing: the log has what it lacks.
-            let is_free = !self.lists.contains_key("table");
-            if is_free && point.get("store") == Some("cow") {
-                point.set("table", "checkpoint");
-            }
-        }
         points
     }
 
@@ -295,7 +288,7 @@ mod tests {
         let count = |tree| trees.iter().filter(|name| *name == tree).count();
         assert_eq!((count("btree"), count("bf"), count("bminus")), (6, 6, 1));
         let cow = designs.iter().filter(|p| p.get("store") == Some("cow"));
-        assert!(cow.clone().count() == 4 && cow.clone().all(|p| p.get("table").is_some()));
+        assert_eq!(cow.count(), 4);
         let memory = space(&[("device", "pm")]).designs().expect("designs");
         assert_eq!(
             said(&memory, "tree"),
@@ -306,7 +299,7 @@ mod tests {
     #[test]
     fn what_is_given_is_not_varied_and_a_list_only_within() {
         let space = space(&[
-            ("tree", "bf+cow(table=checkpoint);btree"),
+            ("tree", "bf+cow;btree"),
             ("threshold", "0"),
             ("store", "shadow"),
             ("page", "8KiB;16KiB"),
@@ -314,7 +307,7 @@ mod tests {
         let designs = space.designs().expect("designs");
         assert_eq!(
             said(&designs, "tree store"),
-            ["bf+cow(table=checkpoint) shadow", "btree shadow"]
+            ["bf+cow shadow", "btree shadow"]
         );
         let variants = |axis| space.variants(&designs[1], axis);
         assert_eq!(

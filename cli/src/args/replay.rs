@@ -99,7 +99,7 @@ pub(crate) struct ReplayArgs {
     /// page) [default: in-place, or the tree's]
     #[arg(long, value_parser = store)]
     pub(crate) store: Option<PageStoreKind>,
-    /// When the cow store persists its page table [default: each-flush]
+    /// When the cow store persists its page table [default: checkpoint]
     #[arg(long)]
     pub(crate) table: Option<Tables>,
     /// Redo log: packed, or sparse (each flush begins a new block) [default: packed, or the tree's]
@@ -343,7 +343,7 @@ pub(crate) enum CleaningArg {
 /// When the page table is persisted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Tables {
-    /// After each page flush
+    /// After each page flush, as the baseline of B⁻-tree §4 does
     EachFlush,
     /// At checkpoints only
     Checkpoint,

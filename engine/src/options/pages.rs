@@ -21,14 +21,14 @@ pub enum PageStoreKind {
 }
 
 impl PageStoreKind {
-    /// Every page store.
+    /// Every page store. Of those with the same name, the first has the defaults.
     pub const ALL: [PageStoreKind; 4] = [
         PageStoreKind::InPlace,
         PageStoreKind::CopyOnWrite {
-            table: TablePersist::EachFlush,
+            table: TablePersist::Checkpoint,
         },
         PageStoreKind::CopyOnWrite {
-            table: TablePersist::Checkpoint,
+            table: TablePersist::EachFlush,
         },
         PageStoreKind::Shadow,
     ];

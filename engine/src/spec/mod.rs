@@ -171,7 +171,7 @@ mod tests {
         }
         for spec in [
             "btree+cow",
-            "btree+cow(table=checkpoint)",
+            "btree+cow(table=each-flush)",
             "btree+shadow(T=2KiB)",
             "btree+shadow(T=1KiB,Ds=64,reset=above-threshold)",
             "btree(page=16KiB)+hints",
@@ -191,6 +191,7 @@ mod tests {
     fn what_is_said_twice_or_as_the_default_is_printed_once() {
         for (spec, short) in [
             ("btree+in-place", "btree"),
+            ("btree+cow(table=checkpoint)", "btree+cow"),
             ("bminus+shadow(T=2KiB,Ds=128)+sparse", "bminus"),
             ("btree+shadow(T=2048)", "btree+shadow(T=2KiB)"),
             ("ccl(nbatch=2)", "ccl"),

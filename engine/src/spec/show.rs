@@ -72,8 +72,8 @@ fn tree_parameters(tree: &PageTree, default: &PageTree) -> Vec<String> {
 
 fn store_parameters(tree: &PageTree, default: &PageTree) -> Vec<String> {
     let mut parameters = Vec::new();
-    if let Some(TablePersist::Checkpoint) = tree.store.table() {
-        parameters.push("table=checkpoint".into());
+    if let Some(TablePersist::EachFlush) = tree.store.table() {
+        parameters.push("table=each-flush".into());
     }
     match (&tree.mod_log, &default.mod_log) {
         (None, Some(_)) => parameters.push("T=0".into()),
@@ -110,10 +110,10 @@ pub fn parameters() -> Vec<Shown> {
     all.extend(shown("btree", ContentionSplit::PARAMS));
     all.extend(shown("bf", BfOptions::PARAMS));
     let cow = PageStoreKind::CopyOnWrite {
-        table: TablePersist::EachFlush,
+        table: TablePersist::Checkpoint,
     };
-    let about = "when the page table is persisted";
-    all.push(one(cow.name(), "table", "each-flush", about));
+    let about = "when the page table is persisted: at a checkpoint, or each-flush of pages";
+    all.push(one(cow.name(), "table", "checkpoint", about));
     all.extend(shown("any store", ModLog::PARAMS));
     for tree in PmTreeKind::all() {
         all.extend(tree.part().shown());

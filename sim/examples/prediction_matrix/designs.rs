@@ -9,10 +9,10 @@ use crate::inputs::Input;
 /// Trees on drives. Each runs with both logs (`bminus` is sparse by default) and both drives.
 const PAGES: [&str; 8] = [
     "btree",
-    "btree+cow",
+    "btree+cow(table=each-flush)",
     "btree+shadow",
     "bf",
-    "bf+cow",
+    "bf+cow(table=each-flush)",
     "bf+shadow",
     "bf+shadow(T=2KiB)",
     "bminus",
@@ -21,7 +21,7 @@ const PM: [&str; 4] = ["ccl", "lodge", "pmtree", "pmtree-global"];
 /// Designs whose curves are compared.
 const CURVES: [(&str, &str); 4] = [
     ("btree", "ssd"),
-    ("btree+cow", "ssd"),
+    ("btree+cow(table=each-flush)", "ssd"),
     ("bf", "ssd"),
     ("bminus", "csd"),
 ];

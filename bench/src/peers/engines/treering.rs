@@ -136,7 +136,7 @@ impl Ours {
                 .map_err(told)?
                 .clamp(8, 512),
             checkpoint_log_bytes: 256 << 20,
-            ..Options::of_tree(&format!("{tree}+cow(table=checkpoint)")).map_err(told)?
+            ..Options::of_tree(&format!("{tree}+cow")).map_err(told)?
         };
         // A leaf has room for about ninety such records and is more than a third full.
         let blocks = required_blocks(&options, open.records / 30 + 1024);
