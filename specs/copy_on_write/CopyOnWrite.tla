@@ -448,6 +448,14 @@ InUse ==
 
 LeakInv == ~poisoned => free \cup InUse = Slots
 
+(* A page that does not exist has no slot, unless it is retired: then it   *)
+(* gives the slot back.                                                    *)
+DeadInv ==
+    phase = "up" =>
+        \A p \in Pages :
+            table[p] # NoSlot \/ (writing.at = "image" /\ writing.page = p) =>
+                p \in index \/ \E r \in retired : r.page = p
+
 (* No slot has two owners, whichever versions of the blocks a crash        *)
 (* leaves.                                                                 *)
 OneOwnerInv ==

@@ -30,6 +30,10 @@ MCRecordBytes(layout, lower, upper) ==
     KeySize + (IF layout = "other" THEN 2 ELSE 0)
             - (IF FenceBytes(lower) + FenceBytes(upper) = 2 THEN 1 ELSE 0)
 
+(* The fence before key 2 is so long that a semi-dense page below it has   *)
+(* no room.                                                                *)
+MCRoomOfSemi(lower, upper) == Room - (upper - lower) - (IF upper = 2 THEN Room ELSE 0)
+
 MCNear(keys, n) == IF n > 1 THEN n - 1 ELSE n
 
 MCMayGet(c, k) == c \in Readers /\ k \in ReadKeys

@@ -295,6 +295,9 @@ WaitsFor(c) ==
 DeadlockInv ==
     \A S \in SUBSET Clients : S # {} => \E c \in S : WaitsFor(c) \cap S = {}
 
+(* Who starts again reads the version again: nobody restarts for ever.     *)
+OutdatedInv == outdated \subseteq OnTheWay
+
 -----------------------------------------------------------------------------
 (* Refinement.  Nothing crashes here: the map is the base, the tail empty. *)
 
@@ -321,5 +324,5 @@ THEOREM Spec => Contract!Spec
 THEOREM Spec => AloneProp
 THEOREM Spec => [](TypeInv /\ PartitionInv /\ RouteInv /\ LockInv /\ ArrivalInv
                    /\ RecordInv /\ CapacityInv /\ CacheInv /\ PhantomInv /\ MirrorInv
-                   /\ NoLossInv /\ ScanInv /\ AnswerInv /\ DeadlockInv)
+                   /\ NoLossInv /\ ScanInv /\ AnswerInv /\ DeadlockInv /\ OutdatedInv)
 =============================================================================

@@ -199,7 +199,12 @@ LosePower == Crash /\ FromSnapshot /\ UNCHANGED spoilt
 StartAgain == Restart /\ FromSnapshot /\ UNCHANGED spoilt
 
 (* All pages that the log names have been read: all versions are exact.    *)
-EndRedo == FinishRedo /\ SameVersions
+(* A page that is newer than the log proves that its end is wrong.  The    *)
+(* store is not opened then: LSNs would be given out twice, and after the  *)
+(* next crash nothing would show it.                                       *)
+EndRedo ==
+    /\ \A p \in Pages : snapshot[p] <= durable \/ Bug = "judges-end-late"
+    /\ FinishRedo /\ SameVersions
 
 -----------------------------------------------------------------------------
 (* Rot.                                                                    *)

@@ -5,7 +5,7 @@
 EXTENDS SurrogateBuffer
 
 CONSTANTS
-    To1, To2, To3,  \* the writes (of 1, 2, ...) that may go to key 1, 2, 3
+    To1, To2, To3,  \* the writes (of 1, 2, ...) that may go to key 1, 2, others
     Deletes,        \* which writes are deletes
     Readers,        \* the clients that get
     AnySpace,       \* whether a log takes any free space, not just the first

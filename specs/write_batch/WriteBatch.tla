@@ -497,7 +497,8 @@ RoomInv ==
     /\ Left >= 0
     /\ batch.at = "logging" =>
            LET parts == Len(batch.changes) IN Left >= parts - batch.parts + Reserve(parts)
-    /\ batch.at = "making" /\ ~AllMade => Left >= Reserve(batch.parts) - 1
+    /\ batch.at = "making" /\ ~AllMade /\ log[Len(log)].kind = "put" =>
+           Left >= Reserve(batch.parts) - 1
     /\ batch.at \in {"logging", "renewing"} /\ phase # "up" =>
            Left >= Len(batch.changes) - batch.made - batch.parts
 
@@ -530,6 +531,12 @@ IntentInv ==
                IN n \in DOMAIN log /\ log[n].kind = "part" /\ log[n].number = i - 1
         /\ batch.at \in {"logged", "moving"} =>
                batch.parts = Len(batch.changes) - batch.made
+
+(* While changes are made, the intent is whole, and has all that are left. *)
+WholeInv ==
+    batch.at = "making" =>
+        /\ batch.parts > 0 /\ log[batch.begin + batch.parts - 1].last
+        /\ batch.parts >= Len(batch.changes) - batch.made
 
 (* A client waits for its own record.                                      *)
 WaitInv ==

@@ -12,7 +12,7 @@ pub(crate) type V = u8;
 pub(crate) type Set = u8;
 
 pub(crate) const CLIENTS: usize = 2;
-pub(crate) const KEYS: usize = 4;
+pub(crate) const KEYS: usize = 6;
 pub(crate) const PAGES: usize = 3;
 /// The maximum number of writes.
 pub(crate) const WRITES: usize = 6;

@@ -8,11 +8,11 @@ pub(crate) type Set = u16;
 
 pub(crate) const CLIENTS: usize = 2;
 /// The maximum number of keys, and so of pairs in a buffer.
-pub(crate) const KEYS: usize = 3;
+pub(crate) const KEYS: usize = 4;
 /// The maximum number of leaves, and so of inner nodes and of entries of an index.
 pub(crate) const LEAVES: usize = 4;
 /// Slots of a leaf.
-pub(crate) const SLOTS: usize = 2;
+pub(crate) const SLOTS: usize = 3;
 /// The number of logs at a time.
 pub(crate) const SPACES: usize = 4;
 /// Entries of a log.

@@ -2,12 +2,12 @@
 
 use super::CopyOnWrite;
 use super::room::{N, SlotSet};
-use super::state::{ABSENT, Call, Content, InSlot, NO_SLOT, PENDING, Phase, State, Super};
+use super::state::{ABSENT, Call, Content, InSlot, NO_SLOT, PENDING, Phase, State, Super, Writing};
 use super::state::{bit, image_of, named_by, redo_one, reindexed, slot_bit};
 
 type Invariant = fn(&CopyOnWrite, &State) -> bool;
 
-pub(super) const INVARIANTS: [(&str, Invariant); 19] = [
+pub(super) const INVARIANTS: [(&str, Invariant); 20] = [
     ("TypeInv", type_inv),
     ("AckInv", ack_inv),
     ("WalRuleInv", wal_rule_inv),
@@ -19,6 +19,7 @@ pub(super) const INVARIANTS: [(&str, Invariant); 19] = [
     ("ConsecutiveInv", consecutive_inv),
     ("FreeInv", free_inv),
     ("LeakInv", leak_inv),
+    ("DeadInv", dead_inv),
     ("OneOwnerInv", one_owner_inv),
     ("RecoverableInv", recoverable_inv),
     ("RecoveredInv", recovered_inv),
@@ -153,6 +154,19 @@ fn free_inv(m: &CopyOnWrite, s: &State) -> bool {
 
 fn leak_inv(m: &CopyOnWrite, s: &State) -> bool {
     s.poisoned || s.free | m.in_use(s) == m.all_slots()
+}
+
+/// A page that does not exist has no slot, unless it is retired.
+fn dead_inv(m: &CopyOnWrite, s: &State) -> bool {
+    let has_slot = |p: usize| {
+        let written = match s.writing {
+            Writing::Image { page, .. } => usize::from(page) == p,
+            _ => false,
+        };
+        written || s.table[p] != NO_SLOT
+    };
+    let may = |p: usize| s.index & bit(p) != 0 || s.retired[p] > 0;
+    s.phase != Phase::Up || m.pages().all(|p| may(p) || !has_slot(p))
 }
 
 fn one_owner_inv(m: &CopyOnWrite, s: &State) -> bool {

@@ -266,6 +266,7 @@ impl Mirror for LeafLayout {
             few: config.int("Few", u8::MAX)?.into(),
             semi: config.bool("Semi")?,
             fenced: config.overrides.contains_key("RoomIn"),
+            semi_fenced: config.overrides.contains_key("RoomOfSemi"),
         };
         Ok(Self {
             plan: plan(config, &keys)?,

@@ -58,6 +58,9 @@ pub(super) struct Bounded {
     /// Whether fences take bytes of general pages, and splits are made before the median
     /// (`MCRoomIn`, `MCRecordBytes`, `MCNear`).
     pub(super) fenced: bool,
+    /// Whether the fence before key 2 takes all the room of a semi-dense page below it
+    /// (`MCRoomOfSemi`).
+    pub(super) semi_fenced: bool,
 }
 
 impl Bounded {
@@ -97,7 +100,7 @@ impl Sizes for Bounded {
 
     fn room_of_semi(&self, (lower, upper): Fences) -> Option<N> {
         let room = self.room.checked_sub(upper - lower);
-        room.filter(|_| upper != self.top)
+        room.filter(|_| upper != self.top && !(self.semi_fenced && upper == 2))
     }
 
     fn beside_in_semi(&self) -> N {

@@ -10,7 +10,7 @@ use super::state::{Call, State, Step};
 pub(super) type Invariant = fn(&MiniPage, &State) -> bool;
 
 /// All invariants, by name.
-pub(super) const INVARIANTS: [(&str, Invariant); 14] = [
+pub(super) const INVARIANTS: [(&str, Invariant); 15] = [
     ("TypeInv", MiniPage::type_inv),
     ("PartitionInv", MiniPage::partition_inv),
     ("RouteInv", MiniPage::route_inv),
@@ -25,6 +25,7 @@ pub(super) const INVARIANTS: [(&str, Invariant); 14] = [
     ("ScanInv", MiniPage::scan_inv),
     ("AnswerInv", MiniPage::answer_inv),
     ("DeadlockInv", MiniPage::deadlock_inv),
+    ("OutdatedInv", MiniPage::outdated_inv),
 ];
 
 impl MiniPage {
@@ -172,6 +173,14 @@ impl MiniPage {
         } else {
             0
         }
+    }
+
+    /// Who starts again reads the version again.
+    fn outdated_inv(&self, s: &State) -> bool {
+        self.all_clients().all(|c| {
+            let step = s.client(c).step;
+            s.outdated >> c & 1 == 0 || matches!(step, Step::Version | Step::Child)
+        })
     }
 
     fn deadlock_inv(&self, s: &State) -> bool {

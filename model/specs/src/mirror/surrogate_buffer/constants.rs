@@ -58,7 +58,7 @@ pub struct SurrogateBuffer {
     pub(super) t_split: u32,
     pub(super) lows: Vec<u8>,
     pub(super) bug: Bug,
-    /// For each key, the writes that may go to it.
+    /// For each key, the writes that may go to it; the last for all further keys.
     pub(super) to: [Set; 3],
     pub(super) deletes: Set,
     pub(super) readers: Set,

@@ -99,12 +99,15 @@ pub const LABELS: &[&str] = <Action as strum::VariantNames>::VARIANTS;
 
 model!(SurrogateBuffer, SurrogateBuffer::initial);
 
-/// The lowest key of each of the first leaves.
+/// The lowest key of each of the first leaves, of which the last may be behind all keys.
 fn lows(config: &Config, keys: u8) -> Result<Vec<u8>, ConfigError> {
     let members = config.members("Lows", LEAVES)?;
     let low = |value: &Value| match value {
-        Value::Int(n) if (0..=i64::from(keys)).contains(n) => Ok(*n as u8),
-        other => Err(config.wrong("Lows", format!("expected 0 or a key, found {other}"))),
+        Value::Int(n) if (0..=i64::from(keys) + 1).contains(n) => Ok(*n as u8),
+        other => Err(config.wrong(
+            "Lows",
+            format!("expected 0, a key or the next number, found {other}"),
+        )),
     };
     let lows = members.iter().map(low).collect::<Result<Vec<u8>, _>>()?;
     match lows.first() {

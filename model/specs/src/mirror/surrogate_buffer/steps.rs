@@ -94,9 +94,9 @@ impl SurrogateBuffer {
         }
         let n = self.next_value(s);
         if n <= self.values {
-            let wanted = self
-                .keys()
-                .filter(|key| has(self.to[usize::from(*key) - 1], n));
+            let last = self.to.len() - 1;
+            let may = |key: &u8| has(self.to[usize::from(*key - 1).min(last)], n);
+            let wanted = self.keys().filter(may);
             actions.extend(wanted.map(|key| Action::CallWrite(c, key)));
         }
     }

@@ -7,7 +7,7 @@ use super::state::{
 
 type Invariant = fn(&WriteBatch, &State) -> bool;
 
-pub(super) const INVARIANTS: [(&str, Invariant); 20] = [
+pub(super) const INVARIANTS: [(&str, Invariant); 21] = [
     ("TypeInv", WriteBatch::type_inv),
     ("AckInv", ack_inv),
     ("AloneInv", alone_inv),
@@ -24,6 +24,7 @@ pub(super) const INVARIANTS: [(&str, Invariant); 20] = [
     }),
     ("OnceInv", once_inv),
     ("IntentInv", intent_inv),
+    ("WholeInv", whole_inv),
     ("WaitInv", wait_inv),
     ("CheckpointInv", |_, s| {
         s.checkpoint == 0 || s.redo_start < s.checkpoint && s.checkpoint <= s.end()
@@ -96,7 +97,9 @@ impl WriteBatch {
                 self.left(s) + batch.parts >= parts + self.reserve(parts)
             }
             At::Making => {
-                batch.made == batch.len() || self.left(s) + 1 >= self.reserve(batch.parts)
+                let is_put = s.log.last().is_some_and(|r| r.kind == Kind::Put);
+                let any_left = batch.made < batch.len();
+                !(any_left && is_put) || self.left(s) + 1 >= self.reserve(batch.parts)
             }
             _ => true,
         };
@@ -191,6 +194,18 @@ fn intent_inv(_: &WriteBatch, s: &State) -> bool {
     };
     let is_whole = matches!(batch.at, At::Logged | At::Moving);
     (0..batch.parts).all(is_part) && (!is_whole || batch.made + batch.parts == batch.len())
+}
+
+fn whole_inv(_: &WriteBatch, s: &State) -> bool {
+    s.batch.as_ref().is_none_or(|batch| {
+        let last = usize::from(batch.begin + batch.parts).wrapping_sub(2);
+        batch.at != At::Making
+            || batch.parts > 0
+                && s.log
+                    .get(last)
+                    .is_some_and(|r| matches!(r.kind, Kind::Part { last: true, .. }))
+                && batch.made + batch.parts >= batch.len()
+    })
 }
 
 fn wait_inv(_: &WriteBatch, s: &State) -> bool {

@@ -9,7 +9,7 @@ use super::{Bug, WriteBatch};
 pub(super) type N = u8;
 
 pub(super) const CLIENTS: usize = 2;
-pub(super) const KEYS: usize = 3;
+pub(super) const KEYS: usize = 4;
 /// The maximum number of writes.
 pub(super) const WRITES: usize = 8;
 

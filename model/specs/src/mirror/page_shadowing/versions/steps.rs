@@ -39,6 +39,7 @@ impl PageVersions {
                 let blocks = reading::read(&s.shadow.dev[p], n);
                 !has(s.told, p) && self.accepts(s, p, &blocks)
             }
+            Shadowing::FinishRedo => self.beyond_end(s) == 0 || self.base.bug == Bug::JudgesEndLate,
             _ => true,
         };
         actions.extend(steps.into_iter().filter(may).map(Action::Of));
@@ -190,12 +191,16 @@ impl PageVersions {
     /// Sets the versions to those of the last checkpoint's snapshot (`FromSnapshot`).
     fn take_snapshot_versions(&self, s: &mut State) {
         let not_named = self.set_of(|p| !is_named(&s.shadow, p));
-        let beyond_end = self.set_of(|p| s.snapshot[p] > s.shadow.durable);
         (s.version, s.exact, s.taken) = (s.snapshot, not_named, None);
         s.told = match self.base.bug {
             Bug::JudgesEndLate => 0,
-            _ => beyond_end,
+            _ => self.beyond_end(s),
         };
+    }
+
+    /// The pages that are newer in the snapshot than the log is.
+    fn beyond_end(&self, s: &State) -> Set {
+        self.set_of(|p| s.snapshot[p] > s.shadow.durable)
     }
 
     /// The pages for which `is` is true.
