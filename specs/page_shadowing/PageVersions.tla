@@ -184,13 +184,17 @@ EndCheckpoint ==
 -----------------------------------------------------------------------------
 (* Starts.                                                                 *)
 
+(* The pages that are newer than a log which ends here.                    *)
+Beyond(end) ==
+    IF Bug = "judges-end-late" THEN {} ELSE {p \in Pages : snapshot[p] > end}
+
 (* What is known of versions then.  A version after the log's end proves   *)
 (* that the end is wrong.  That is reported at once: the log grows again,  *)
 (* and whoever first loads the page later would find nothing wrong.        *)
 FromSnapshot ==
     /\ version' = snapshot
     /\ exact' = {p \in Pages : ~Named(p)}
-    /\ told' = IF Bug = "judges-end-late" THEN {} ELSE {p \in Pages : snapshot[p] > durable'}
+    /\ told' = Beyond(durable')
     /\ taken' = NotTaken
     /\ UNCHANGED snapshot
 
@@ -202,9 +206,7 @@ StartAgain == Restart /\ FromSnapshot /\ UNCHANGED spoilt
 (* A page that is newer than the log proves that its end is wrong.  The    *)
 (* store is not opened then: LSNs would be given out twice, and after the  *)
 (* next crash nothing would show it.                                       *)
-EndRedo ==
-    /\ \A p \in Pages : snapshot[p] <= durable \/ Bug = "judges-end-late"
-    /\ FinishRedo /\ SameVersions
+EndRedo == Beyond(durable) = {} /\ FinishRedo /\ SameVersions
 
 -----------------------------------------------------------------------------
 (* Rot.                                                                    *)

@@ -72,8 +72,8 @@ fn tree_parameters(tree: &PageTree, default: &PageTree) -> Vec<String> {
 
 fn store_parameters(tree: &PageTree, default: &PageTree) -> Vec<String> {
     let mut parameters = Vec::new();
-    if let Some(TablePersist::EachFlush) = tree.store.table() {
-        parameters.push("table=each-flush".into());
+    if PageStoreKind::named(tree.store.name()) != Some(tree.store) {
+        parameters.extend(table(tree.store).map(|table| format!("table={table}")));
     }
     match (&tree.mod_log, &default.mod_log) {
         (None, Some(_)) => parameters.push("T=0".into()),
@@ -87,6 +87,13 @@ fn store_parameters(tree: &PageTree, default: &PageTree) -> Vec<String> {
         (None, None) => {}
     }
     parameters
+}
+
+/// When the page table of a store is persisted, by name.
+fn table(store: PageStoreKind) -> Option<&'static str> {
+    let named = TablePersist::NAMED.iter();
+    let mut named = named.filter(|(_, table)| store.table() == Some(*table));
+    named.next().map(|(name, _)| *name)
 }
 
 /// All parameters of trees and parts.
@@ -109,11 +116,10 @@ pub fn parameters() -> Vec<Shown> {
     ];
     all.extend(shown("btree", ContentionSplit::PARAMS));
     all.extend(shown("bf", BfOptions::PARAMS));
-    let cow = PageStoreKind::CopyOnWrite {
-        table: TablePersist::Checkpoint,
-    };
     let about = "when the page table is persisted: at a checkpoint, or each-flush of pages";
-    all.push(one(cow.name(), "table", "checkpoint", about));
+    let cow = PageStoreKind::named("cow");
+    let default = cow.and_then(table).unwrap_or_default();
+    all.push(one("cow", "table", default, about));
     all.extend(shown("any store", ModLog::PARAMS));
     for tree in PmTreeKind::all() {
         all.extend(tree.part().shown());

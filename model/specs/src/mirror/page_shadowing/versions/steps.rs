@@ -39,7 +39,7 @@ impl PageVersions {
                 let blocks = reading::read(&s.shadow.dev[p], n);
                 !has(s.told, p) && self.accepts(s, p, &blocks)
             }
-            Shadowing::FinishRedo => self.beyond_end(s) == 0 || self.base.bug == Bug::JudgesEndLate,
+            Shadowing::FinishRedo => self.beyond(s) == 0,
             _ => true,
         };
         actions.extend(steps.into_iter().filter(may).map(Action::Of));
@@ -192,15 +192,15 @@ impl PageVersions {
     fn take_snapshot_versions(&self, s: &mut State) {
         let not_named = self.set_of(|p| !is_named(&s.shadow, p));
         (s.version, s.exact, s.taken) = (s.snapshot, not_named, None);
-        s.told = match self.base.bug {
-            Bug::JudgesEndLate => 0,
-            _ => self.beyond_end(s),
-        };
+        s.told = self.beyond(s);
     }
 
-    /// The pages that are newer in the snapshot than the log is.
-    fn beyond_end(&self, s: &State) -> Set {
-        self.set_of(|p| s.snapshot[p] > s.shadow.durable)
+    /// `Beyond`: the pages that are newer than the log.
+    fn beyond(&self, s: &State) -> Set {
+        match self.base.bug {
+            Bug::JudgesEndLate => 0,
+            _ => self.set_of(|p| s.snapshot[p] > s.shadow.durable),
+        }
     }
 
     /// The pages for which `is` is true.
