@@ -497,8 +497,8 @@ RoomInv ==
     /\ Left >= 0
     /\ batch.at = "logging" =>
            LET parts == Len(batch.changes) IN Left >= parts - batch.parts + Reserve(parts)
-    /\ batch.at = "making" /\ ~AllMade /\ log[Len(log)].kind = "put" =>
-           Left >= Reserve(batch.parts) - 1
+    /\ batch.at = "making" /\ ~AllMade /\ log # <<>> =>
+           (log[Len(log)].kind = "put" => Left >= Reserve(batch.parts) - 1)
     /\ batch.at \in {"logging", "renewing"} /\ phase # "up" =>
            Left >= Len(batch.changes) - batch.made - batch.parts
 
