@@ -172,8 +172,8 @@ JobInv ==
        \/ job[Recoverer].at \in Batching /\ job[Recoverer].from = 0 /\ Owns(job[Recoverer])
     /\ Up => \A c \in Clients :
           LET j == job[c]
-          IN IF ~IsWrite(c) THEN j.at = "none"
-             ELSE IF call[c].at = "called" THEN j.at = "none"
+          IN IF ~IsWrite(c) \/ call[c].at = "called"
+             THEN j.at = "none" /\ LeavesOf(j) = {}
              ELSE /\ j.at # "none" /\ Owns(j)
                   /\ \A other \in Clients \ {c} : LeavesOf(j) \cap LeavesOf(job[other]) = {}
                   /\ CASE j.at \in {"log", "logged"} ->
@@ -361,20 +361,20 @@ FlushedInv ==
 
 (* What waits in a buffer node is in a log, beyond all stamps that a crash *)
 (* may leave, in the epoch of its bit.  A write in progress may have       *)
-(* logged its key again.  The keys that a split has moved away wait until  *)
-(* the rest of the batch is in the leaf.                                   *)
+(* logged its key again, which is not what waits.  The keys that a split   *)
+(* has moved away wait until the rest of the batch is in the leaf.         *)
 IsWaiting(l, slot) ==
     LET k       == slot.key
+        again   == {<<log[c].chunk, log[c].used>> : c \in Logged}
         durably == EntriesOf(Medium, inner, k)
-        newest  == EntriesOf(Visible, inner, k)
+        waiting == EntriesOf(Visible, inner, k) \ again
         bits    == IF slot.bit = epoch % 2 THEN epoch ELSE epoch - 1
-        last    == IF newest = {} THEN 0 ELSE Times(Visible, LastEntry(Visible, newest))[1]
+        last    == IF waiting = {} THEN 0 ELSE Times(Visible, LastEntry(Visible, waiting))[1]
     IN /\ durably # {}
        /\ \A stamp \in Survivors(pm[StampOf(l)]) :
              Before(stamp, Times(Medium, LastEntry(Medium, durably)))
        /\ IF LeafFor(k) = l
-          THEN /\ slot.value = written[k]
-               /\ last = bits \/ \E c \in Logged : call[c].key = k
+          THEN slot.value = written[k] /\ last = bits
           ELSE /\ last >= bits
                /\ \E w \in At(Batching) : job[w].leaf = l /\ job[w].from = 0
 

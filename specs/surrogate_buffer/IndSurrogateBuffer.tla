@@ -165,11 +165,27 @@ TodoInv ==
                  /\ GroupOf(node, node.todo[i]) # {}
                  /\ Len(node.todo) > 1 => ~Splits(node, node.todo[i]) /\ ~IsSplitting(node)
 
+SplitsAt(node, l) ==
+    IF IsSplitting(node) THEN LeafNow(node.fresh)[Low] ELSE Separator(KeysAfter(node, l))
+
+(* There is a slot for the separator of a split of a leaf that is to have  *)
+(* these keys, and for each that follows because a lower half is split     *)
+(* again.  Each takes a slot, and frees those of its flushed pairs.        *)
+RECURSIVE HasSlots(_, _, _, _, _)
+HasSlots(keys, low, group, leaves, buffered) ==
+    LET flushed == From(group, low)
+        lower   == {k \in keys : k < low}
+        left    == buffered - Cardinality(flushed)
+        taken   == leaves + 1 + left
+    IN IF flushed = group
+       THEN taken < Slots \/ (taken = Slots /\ (left = 0 \/ leaves + 1 >= Fanout))
+       ELSE /\ taken <= Slots
+            /\ Cardinality(lower) > TSplit =>
+                  HasSlots(lower, Separator(lower), group \ flushed, leaves + 1, left)
+
 (* A node has a slot for the separator of a split.  A split takes it, and  *)
 (* the flush frees one again.  Recovery may put more leaves in a node,     *)
 (* which is split or has no buffer then.                                   *)
-SplitsAt(node, l) ==
-    IF IsSplitting(node) THEN LeafNow(node.fresh)[Low] ELSE Separator(KeysAfter(node, l))
 
 CapacityInv ==
     \A n \in NodeSet :
@@ -177,15 +193,11 @@ CapacityInv ==
             taken == Len(node.index) + Len(node.buffer)
         IN CASE node.lock \in Clients -> taken + 1 < Slots
              [] node.lock = Flushing /\ Len(node.todo) = 1 ->
-                    LET l     == node.todo[1]
-                        group == GroupOf(node, l)
+                    LET l == node.todo[1]
                     IN /\ taken <= Slots
                        /\ IsSplitting(node) \/ (node.at = "idle" /\ Splits(node, l)) =>
-                             LET flushed == From(group, SplitsAt(node, l))
-                                 after   == taken + 1 - Cardinality(flushed)
-                             IN IF /\ flushed = group /\ Cardinality(group) < Len(node.buffer)
-                                   /\ Len(node.index) + 1 < Fanout
-                                THEN after < Slots ELSE after <= Slots
+                             HasSlots(KeysAfter(node, l), SplitsAt(node, l), GroupOf(node, l),
+                                      Len(node.index), Len(node.buffer))
              [] OTHER ->
                     \/ taken < Slots
                     \/ taken = Slots /\ (MustSplit(node) \/ node.buffer = <<>>)

@@ -9,8 +9,8 @@ pub(crate) type Bits = u32;
 pub(crate) type Set = u16;
 
 pub(crate) const CLIENTS: usize = 2;
-pub(crate) const KEYS: usize = 4;
-pub(crate) const LEAVES: usize = 3;
+pub(crate) const KEYS: usize = 5;
+pub(crate) const LEAVES: usize = 4;
 pub(crate) const SLOTS: usize = 4;
 pub(crate) const CHUNKS: usize = 4;
 pub(crate) const ENTRIES: usize = 2;

@@ -7,14 +7,17 @@ use crate::support::{agrees, mirror, plan, reachable, with_bugs, without};
 
 #[test]
 fn no_step_of_leaf_buffers_leads_out() {
-    // `smoke` has gets and deletes; `two-clients` has two logs; `kill` has both kinds of ends.
+    // `smoke` has gets and deletes; `two-clients` has two logs; `kill` has both kinds of ends;
+    // `two-splits` has the most leaves.
     for (name, actions) in [
         ("smoke", 29),
         ("two-clients", 25),
         ("two-clients-split", 22),
         ("recovery-split", 25),
-        ("kill", 26),
+        ("kill", 25),
         ("reuse", 23),
+        ("merge-cleans", 26),
+        ("two-splits", 26),
     ] {
         let found = check(&mirror::<LeafBuffering>(name), &plan(10_000), &|_| {});
         assert_eq!(found.broken, None, "{name}");
@@ -61,6 +64,8 @@ fn reachable_states_of_leaf_buffers_have_the_invariant() {
         ("recovery-split", 1_536),
         ("kill", 15_000),
         ("reuse", 13_348),
+        ("merge-fills", 56),
+        ("two-splits", 15_000),
     ] {
         let visited = reachable(&mirror::<LeafBuffering>(name), 15_000);
         assert_eq!(visited, states, "{name}");

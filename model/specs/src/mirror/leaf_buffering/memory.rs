@@ -112,7 +112,7 @@ impl Inner {
 }
 
 /// The chunk and place of a log entry.
-type Entry = (u8, usize);
+pub(super) type Entry = (u8, usize);
 
 fn time(m: &Words, (chunk, place): Entry) -> Time {
     m[time_of(chunk, place)].at()
@@ -205,12 +205,19 @@ impl LeafBuffering {
             })
     }
 
-    /// `LastEntry` of `EntriesOf`, if any.
-    fn last_entry(&self, m: &Words, inner: &Inner, key: u8) -> Option<Entry> {
+    /// `LastEntry` of `EntriesOf` without `these`, if any.
+    fn last_entry(
+        &self,
+        m: &Words,
+        inner: &Inner,
+        key: u8,
+        these: impl Fn(&Entry) -> bool,
+    ) -> Option<Entry> {
         let of = |entry: &Entry| {
             kv(m, *entry).key == key
                 && self.is_entry(m, *entry)
                 && !self.passed_over(m, inner, *entry)
+                && !these(entry)
         };
         let mut entries = self.places().filter(of);
         let first = entries.next()?;
@@ -222,13 +229,24 @@ impl LeafBuffering {
 
     /// The time of a key's newest entry.
     pub(super) fn last_logged(&self, m: &Words, inner: &Inner, key: u8) -> Option<Time> {
-        let last = self.last_entry(m, inner, key)?;
+        self.last_logged_but(m, inner, key, |_| false)
+    }
+
+    /// The time of a key's newest entry that is not one of `these`.
+    pub(super) fn last_logged_but(
+        &self,
+        m: &Words,
+        inner: &Inner,
+        key: u8,
+        these: impl Fn(&Entry) -> bool,
+    ) -> Option<Time> {
+        let last = self.last_entry(m, inner, key, these)?;
         Some(time(m, last))
     }
 
     /// `ToReplay`: the value that a log has and the leaf does not.
     pub(super) fn to_replay(&self, m: &Words, inner: &Inner, key: u8) -> Option<N> {
-        let last = self.last_entry(m, inner, key)?;
+        let last = self.last_entry(m, inner, key, |_| false)?;
         let stamp = m[stamp_of(inner.route(key))].as_time();
         (stamp < time(m, last)).then(|| kv(m, last).value)
     }

@@ -38,6 +38,13 @@ pub(super) fn from(low: u8) -> Set {
     Set::MAX << low
 }
 
+/// The smallest key of the upper half (`Separator`), of two keys or more: a leaf with fewer does
+/// not exceed `t_split`.
+pub(super) fn separator(keys: Set) -> u8 {
+    let half = keys.count_ones() as usize / 2;
+    members(keys).nth(half).unwrap_or(0) as u8
+}
+
 /// Finishes the first leaf of the flush (`NextLeaf`).
 fn next_leaf(node: &mut Node) {
     node.todo = node.todo.iter().skip(1).copied().collect();
@@ -263,9 +270,7 @@ impl SurrogateBuffer {
         let (l, ..) = self.under_way(s, n);
         let Some(new) = self.free_leaf(s) else { return };
         let keys = self.keys_after(s, &s.nodes[n], l);
-        let half = keys.count_ones() as usize / 2;
-        // There are at least two keys, since the leaf would otherwise not exceed `t_split`.
-        let low = members(keys).nth(half).unwrap_or(0) as u8;
+        let low = separator(keys);
         let slots: Vec<(usize, Pair)> = (0..).zip(self.moving(s, n, low)).collect();
         self.prepare_leaf_as(s, n, (new, low), &slots);
     }

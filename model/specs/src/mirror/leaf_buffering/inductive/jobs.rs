@@ -2,7 +2,7 @@
 
 use super::super::constants::LeafBuffering;
 use super::super::content::{placed, unflushed};
-use super::super::memory::{header_of, members, one, slot_of, stamp_of};
+use super::super::memory::{Entry, header_of, members, one, slot_of, stamp_of};
 use super::super::room::{N, Set};
 use super::super::state::{At, Batch, Buffer, Call, Cleaning, CleaningAt, Job, LogEnd, Phase};
 use super::super::state::{RECOVERER, State, WriteAt};
@@ -70,7 +70,7 @@ impl LeafBuffering {
                 let job = &s.job[c];
                 let write = Self::write_of(s, c).filter(|write| write.2 != WriteAt::Called);
                 let Some((key, _, at)) = write else {
-                    return job.at == At::None;
+                    return job.at == At::None && set(job) == 0;
                 };
                 if !owns(job) {
                     return false;
@@ -295,24 +295,27 @@ impl LeafBuffering {
     }
 
     /// What waits in a buffer node is in a log, beyond all stamps that a crash may leave, in the
-    /// epoch of its bit.
+    /// epoch of its bit. A write in progress may have logged its key again, which is not what
+    /// waits.
     pub(super) fn slot_inv(&self, s: &State, l: usize) -> bool {
         let (v, m) = (s.visible(), s.medium());
-        let last = |m, key| self.last_logged(m, &s.inner, key);
+        let again = |(chunk, i): &Entry| {
+            let ends = |c: usize| s.log[c].chunk == *chunk && usize::from(s.log[c].used) == i + 1;
+            self.logged(s).any(|(c, _)| ends(c))
+        };
         let is_logged = |leaf: u8, slot: &super::super::state::Slot| {
             let mut stamps = s.pm[stamp_of(leaf)].all().iter();
-            let durably = last(&m, slot.key);
+            let durably = self.last_logged(&m, &s.inner, slot.key);
             let after = durably.is_some_and(|time| stamps.all(|stamp| stamp.as_time() < time));
             let older = slot.bit != s.epoch % 2;
             let epoch = s.epoch.saturating_sub(N::from(older));
-            let newest = last(&v, slot.key).map(|time| time.epoch);
-            let flying = self.logged(s).any(|(_, kv)| kv.key == slot.key);
+            let last = self.last_logged_but(&v, &s.inner, slot.key, again);
+            let last = last.map(|time| time.epoch);
             let mut splitting = self.at(s, &BATCHES);
             let place = if s.inner.route(slot.key) == leaf {
-                slot.value == s.written[usize::from(slot.key) - 1]
-                    && (flying || newest == Some(epoch))
+                slot.value == s.written[usize::from(slot.key) - 1] && last == Some(epoch)
             } else {
-                newest >= Some(epoch)
+                last >= Some(epoch)
                     && splitting.any(|w| s.job[w].leaf == leaf && s.job[w].from == 0)
             };
             after && place

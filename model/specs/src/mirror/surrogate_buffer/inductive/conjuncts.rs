@@ -1,7 +1,7 @@
 //! The conjuncts on nodes, log and clients, and on leaves that no flush is changing.
 
 use super::super::constants::SurrogateBuffer;
-use super::super::flush::{from, keys_of};
+use super::super::flush::{from, separator};
 use super::super::state::{At, Buffered, Call, Lock, Node, State, Step};
 use super::super::words::{Entry, EntryWords, Fence, Leaf, LeafWords, N, NO_LEAF, Pair, Set};
 use super::super::words::{Word, place};
@@ -304,6 +304,28 @@ impl SurrogateBuffer {
             && !(splits && todo.len() > 1)
     }
 
+    /// There is a slot for the separator of a split of a leaf that is to have these keys, and for
+    /// each that follows because a lower half is split again.
+    fn has_slots(
+        &self,
+        keys: Set,
+        low: u8,
+        group: &[Buffered],
+        (leaves, buffered): (usize, usize),
+    ) -> bool {
+        let (flushed, rest): (Vec<Buffered>, Vec<Buffered>) =
+            group.iter().partition(|pair| pair.key >= low);
+        let (leaves, left) = (leaves + 1, buffered - flushed.len());
+        let lower = keys & !from(low);
+        if rest.is_empty() {
+            let spare = left == 0 || leaves >= self.fanout;
+            return leaves + left < self.slots || leaves + left == self.slots && spare;
+        }
+        let splits = lower.count_ones() > self.t_split;
+        leaves + left <= self.slots
+            && (!splits || self.has_slots(lower, separator(lower), &rest, (leaves, left)))
+    }
+
     /// A node has a slot for the separator of a split. A split takes it, and the flush frees one
     /// again. Recovery may put more leaves in a node, which is split or has no buffer then.
     pub(super) fn capacity_inv(&self, s: &State, n: usize) -> bool {
@@ -314,15 +336,12 @@ impl SurrogateBuffer {
         match (node.lock, node.todo.first()) {
             (Lock::Client(_), _) => taken + 1 < self.slots,
             (Lock::Flushing, Some(&l)) if node.todo.len() == 1 => {
-                let group = self.group_of(node, l);
-                let Some(low) = self.separator(s, node, l) else {
-                    return taken <= self.slots;
+                let sizes = (node.index.len(), node.buffer.len());
+                let has_slots = |low| {
+                    let keys = self.keys_after(s, node, l);
+                    self.has_slots(keys, low, &self.group_of(node, l), sizes)
                 };
-                let flushed = (keys_of(&group) & from(low)).count_ones() as usize;
-                let after = taken + 1 - flushed;
-                let ends = flushed == group.len() && node.buffer.len() > flushed;
-                let most = self.slots - usize::from(ends && node.index.len() + 1 < self.fanout);
-                taken <= self.slots && after <= most
+                taken <= self.slots && self.separator(s, node, l).is_none_or(has_slots)
             }
             _ => {
                 let spare = self.must_split(node) || node.buffer.is_empty();

@@ -1,7 +1,7 @@
 //! The conjuncts on the words that a flush is changing, one for each of its steps.
 
 use super::super::constants::SurrogateBuffer;
-use super::super::flush::{from, keys_of, puts};
+use super::super::flush::{from, keys_of, puts, separator};
 use super::super::state::{At, Buffered, Node, State};
 use super::super::words::{Leaf, LeafWords, N, Pair, Set, Word, members, place};
 
@@ -39,12 +39,6 @@ impl Flush<'_> {
         let l = usize::from(self.node.fresh).checked_sub(1)?;
         s.leaf.get(l)
     }
-}
-
-/// The smallest key of the upper half (`Separator`).
-fn separator(keys: Set) -> u8 {
-    let half = keys.count_ones() as usize / 2;
-    members(keys).nth(half).unwrap_or(0) as u8
 }
 
 /// The valid pairs of a leaf, by their keys.
