@@ -379,6 +379,7 @@ const EAGER: BfOptions = BfOptions {
     promotion_percent: 100,
     relog_percent: 50,
     growth_percent: 25,
+    spare_percent: 50,
 };
 
 #[test]

@@ -17,6 +17,7 @@ const BF: TreeKind = TreeKind::Bf(BfOptions {
     promotion_percent: 30,
     relog_percent: 0,
     growth_percent: 100,
+    spare_percent: 0,
 });
 
 fn trace(folder: &Path, workload: Workload, change: impl FnOnce(&mut GenParams)) -> PathBuf {

@@ -45,6 +45,7 @@ const PAGES: [&[Axis]; 4] = [
         ("copy-on-access", &["0", "10", "50"]),
         ("relog", &["0", "50"]),
         ("growth", &["100", "25"]),
+        ("spare", &["0", "75"]),
     ],
     &[("op", &[])],
 ];
@@ -235,7 +236,7 @@ fn family_of(tree: &str) -> Option<Family> {
 fn takes(tree: &str, flag: &str) -> bool {
     let name = tree.split(['(', '+']).next().unwrap_or_default();
     match flag {
-        "promote" | "copy-on-access" | "relog" | "growth" => name == "bf",
+        "promote" | "copy-on-access" | "relog" | "growth" | "spare" => name == "bf",
         "page" | "threshold" | "layout" => matches!(name, "btree" | "bf" | "bminus"),
         "nbatch" | "logging" => name == "ccl",
         "slots" | "t-node" | "t-split" => name == "lodge",

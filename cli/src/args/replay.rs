@@ -143,6 +143,10 @@ pub(crate) struct ReplayArgs {
     /// 100 [default: 100, which doubles them]
     #[arg(long, value_name = "PERCENT", value_parser = units::percent)]
     pub(crate) growth: Option<u8>,
+    /// bf: of the mini-pages with changes that the head of the ring reaches, per cent that go to the
+    /// tail instead of being merged, because they have few, up to 90 [default: 0]
+    #[arg(long, value_name = "PERCENT", value_parser = units::percent)]
+    pub(crate) spare: Option<u8>,
     /// Page cache, including bf's ring: bytes, or a share of the data set [default: 10%]
     #[arg(long, value_name = "SIZE", value_parser = units::size_or_share)]
     pub(crate) cache: Option<Size>,

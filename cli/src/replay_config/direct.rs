@@ -44,6 +44,7 @@ fn of_trees(args: &ReplayArgs) -> Option<&'static str> {
         ("--copy-on-access", args.copy_on_access.is_some()),
         ("--relog", args.relog.is_some()),
         ("--growth", args.growth.is_some()),
+        ("--spare", args.spare.is_some()),
         ("--promote", args.promote.is_some()),
         ("--cache", args.cache.is_some()),
         ("--durability", args.durability.is_some()),

@@ -141,6 +141,7 @@ fn of_block_devices(args: &ReplayArgs) -> Option<&'static str> {
         ("--copy-on-access", args.copy_on_access.is_some()),
         ("--relog", args.relog.is_some()),
         ("--growth", args.growth.is_some()),
+        ("--spare", args.spare.is_some()),
         ("--promote", args.promote.is_some()),
         ("--log-size", args.log_size.is_some()),
         ("--log-buffer", args.log_buffer.is_some()),

@@ -100,6 +100,7 @@ fn tree(args: &ReplayArgs, tree: TreeKind) -> Result<TreeKind, Failure> {
             promotion_percent: args.promote.unwrap_or(bf.promotion_percent),
             relog_percent: args.relog.unwrap_or(bf.relog_percent),
             growth_percent: args.growth.unwrap_or(bf.growth_percent),
+            spare_percent: args.spare.unwrap_or(bf.spare_percent),
         }));
     }
     let of_bf = [
@@ -107,6 +108,7 @@ fn tree(args: &ReplayArgs, tree: TreeKind) -> Result<TreeKind, Failure> {
         ("--promote", args.promote),
         ("--relog", args.relog),
         ("--growth", args.growth),
+        ("--spare", args.spare),
     ];
     match of_bf.into_iter().find(|(_, given)| given.is_some()) {
         Some((flag, _)) => Err(Failure::usage(format!(

@@ -239,11 +239,12 @@ pub enum Event {
         /// Its mini-page, if it still has one.
         mini: Option<MiniImage>,
     },
-    /// The recently used records of a mini-page were kept and the others dropped.
+    /// The recently used records of a mini-page were kept, and perhaps its changes, and the others
+    /// dropped.
     Kept {
         /// The page.
         page: PageId,
-        /// Its mini-page; `None` if no record was used.
+        /// Its mini-page; `None` if no record was kept.
         mini: Option<MiniImage>,
     },
     /// A mini-page became a mirror: it has all records of its leaf; dirty records are unchanged.

@@ -389,6 +389,15 @@ impl<'a> MiniRef<'a> {
         Layout::SLOTS_AT + kept.map(record).sum::<usize>()
     }
 
+    /// Bytes that its dirty records take in it.
+    pub(crate) fn bytes_of_changes(self) -> usize {
+        let slots = self.0.slots().iter().map(Layout::decode);
+        let dirty = slots.filter(|slot| Kind::from_bits(slot.kind).is_dirty());
+        dirty
+            .map(|slot| Layout::SLOT_BYTES + slot.payload_len())
+            .sum()
+    }
+
     pub(crate) fn is_dirty_at(self, index: usize) -> bool {
         let slot = self.0.slot(index);
         slot.is_some_and(|slot| Kind::from_bits(slot.kind).is_dirty())

@@ -54,6 +54,10 @@ pub struct BfOptions {
     /// Default: 100, which doubles them. With 25, less room in mini-pages is unused, and they move
     /// more often as they grow; `docs/LIMIT.md` has figures.
     pub growth_percent: u8,
+    /// Of the mini-pages with changes that the head of the ring reaches, how many per cent go to the
+    /// tail instead of being merged, because they have few: up to 90. Default: 0, as in the paper
+    /// (§4.2). With more than 0, mini-pages near the head also move with their changes unmerged.
+    pub spare_percent: u8,
 }
 
 impl Default for BfOptions {
@@ -63,6 +67,7 @@ impl Default for BfOptions {
             promotion_percent: 30,
             relog_percent: 0,
             growth_percent: 100,
+            spare_percent: 0,
         }
     }
 }
@@ -94,6 +99,12 @@ impl BfOptions {
             get: |bf| show_percent(bf.growth_percent),
             set: |bf, text| percent(&mut bf.growth_percent, text),
         },
+        Param {
+            name: "spare",
+            about: "share of mini-pages with changes that the head spares for having few",
+            get: |bf| show_percent(bf.spare_percent),
+            set: |bf, text| percent(&mut bf.spare_percent, text),
+        },
     ];
 
     /// Bytes of records that a checkpoint may log again, where the log grows by `every` bytes between
@@ -111,6 +122,8 @@ impl BfOptions {
             ("relog", self.relog_percent, 0..=50),
             // A ring has at most 32 sizes.
             ("growth", self.growth_percent, 10..=100),
+            // With more, nearly all that the head does is to copy.
+            ("spare", self.spare_percent, 0..=90),
         ];
         let mut shares = shares.into_iter();
         match shares.find(|(_, share, allowed)| !allowed.contains(share)) {

@@ -26,6 +26,9 @@ pub struct BfStats {
     pub mirror_scans: u64,
     /// Mini-pages moved from near the ring's head to its tail because they were used.
     pub copies_to_tail: u64,
+    /// Mini-pages that the head reached and that went to the tail instead, because they had few
+    /// changes, or none and were used.
+    pub spared: u64,
     /// Merges of a mini-page's dirty records into its leaf, by cause.
     pub merges: MergeCauses,
     /// Records written to leaves by those merges.
@@ -190,6 +193,7 @@ impl BfStats {
             mirrors: self.mirrors - earlier.mirrors,
             mirror_scans: self.mirror_scans - earlier.mirror_scans,
             copies_to_tail: self.copies_to_tail - earlier.copies_to_tail,
+            spared: self.spared - earlier.spared,
             merges: MergeCauses {
                 eviction: merges.eviction - merged.eviction,
                 copy_on_access: merges.copy_on_access - merged.copy_on_access,

@@ -198,6 +198,7 @@ impl Reach {
             step("mirror made", bf.mirrors);
             step("scan of a mirror", bf.mirror_scans);
             step("mini-page copied to the tail", bf.copies_to_tail);
+            step("mini-page spared by the head", bf.spared);
             step("record logged again by a checkpoint", bf.relogged);
             step("mini-page evicted", bf.evictions);
             step("ring found full", bf.full_returns);

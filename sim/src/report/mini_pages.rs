@@ -26,6 +26,8 @@ pub struct MiniPagesReport {
     pub mirror_scans: u64,
     /// Mini-pages moved from near the head to the tail because they were used.
     pub copies_to_tail: u64,
+    /// Mini-pages that the head reached and that went to the tail instead, as `--spare` asks for.
+    pub spared: u64,
     /// Mini-pages evicted from the ring.
     pub evictions: u64,
     /// Merges of a mini-page's dirty records into its leaf.
@@ -192,6 +194,7 @@ impl MiniPagesReport {
             mirrors: stats.mirrors,
             mirror_scans: stats.mirror_scans,
             copies_to_tail: stats.copies_to_tail,
+            spared: stats.spared,
             evictions: stats.evictions,
             merges,
             merges_by: MergesByCause {
@@ -296,8 +299,9 @@ impl MiniPagesReport {
             (
                 "head of the ring",
                 format!(
-                    "{} evicted, {} copied to the tail, {} of tombstones, {} of padding",
+                    "{} evicted, {} spared, {} copied to the tail, {} of tombstones, {} of padding",
                     grouped(self.evictions),
+                    grouped(self.spared),
                     grouped(self.copies_to_tail),
                     bytes(ring.tombstone_bytes as f64),
                     bytes(ring.padding_bytes as f64)

@@ -8,8 +8,11 @@
 
 use super::BfTree;
 use super::counters::Cause;
+use super::spare::MOST;
 use crate::error::Result;
+use crate::mapping::LeafAddress;
 use crate::mini::{MiniMut, MiniRef};
+use crate::ring::Eviction;
 use crate::types::PageId;
 use crate::types::Progress;
 
@@ -31,10 +34,10 @@ impl BfTree {
         let wanted = (2 * self.free_goal).saturating_sub(self.ring.room());
         let (victims, bytes) = self.ring.next_victims(BATCH, wanted);
         let dirty: Vec<PageId> = (victims.into_iter())
-            .filter(|page| self.is_dirty(*page))
+            .filter(|page| !self.spare(*page) && self.is_dirty(*page))
             .collect();
         self.leaves.pager.load_ahead(&dirty);
-        self.evict_bytes(bytes)?;
+        self.ring.make_room(bytes, self.merging())?;
         Ok(if self.evict_due() {
             Progress::More
         } else {
@@ -50,10 +53,28 @@ impl BfTree {
         }
     }
 
-    /// Evicts blocks of `bytes` together. The caller must hold no page lock.
+    /// Evicts blocks of `bytes` together, without those of mini-pages that are spared. The caller
+    /// must hold no page lock.
     pub(super) fn evict_bytes(&self, bytes: u64) -> Result<()> {
-        let merge =
-            |page, block: &mut [u8]| self.merge(page, &mut MiniMut::new(block), Cause::Eviction);
-        self.ring.make_room(bytes, merge).map(drop)
+        let (mut made, mut spared) = (0, 0);
+        while made < bytes {
+            let moved = self.spares() && spared < MOST && {
+                let (next, _) = self.ring.next_victims(1, 1);
+                next.first().is_some_and(|page| self.spare(*page))
+            };
+            spared += usize::from(moved);
+            match self.ring.evict(self.merging())? {
+                // The copy of a mini-page takes room, too.
+                Eviction::Block(evicted) if !moved => made += evicted,
+                Eviction::Block(_) => {}
+                Eviction::ByOthers | Eviction::Empty => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// What becomes of a mini-page that the head passes.
+    fn merging(&self) -> impl FnMut(PageId, &mut [u8]) -> Result<LeafAddress> {
+        |page, block| self.merge(page, &mut MiniMut::new(block), Cause::Eviction)
     }
 }

@@ -35,6 +35,7 @@ pub(super) struct Counters {
     pub(super) mirrors: AtomicU64,
     pub(super) mirror_scans: AtomicU64,
     pub(super) copies_to_tail: AtomicU64,
+    pub(super) spared: AtomicU64,
     merges: [AtomicU64; 5],
     merged_records: AtomicU64,
     pub(super) relogged: AtomicU64,
@@ -96,6 +97,7 @@ impl Counters {
             mirrors: read(&self.mirrors),
             mirror_scans: read(&self.mirror_scans),
             copies_to_tail: read(&self.copies_to_tail),
+            spared: read(&self.spared),
             merges: MergeCauses {
                 eviction,
                 copy_on_access,

@@ -29,7 +29,7 @@
 //! and records that are merged into it. It gets another layout at a merge, with a clean mini-page.
 //!
 //! In a store whose background tasks are pumped, mini-pages are evicted before room is needed, and
-//! their leaves are read together (`ahead`).
+//! their leaves are read together (`ahead`). Mini-pages with few changes may be spared (`spare`).
 //!
 //! # Locks
 //! The lock in the mapping table covers mini-page and leaf. After taking it, a thread checks with
@@ -55,6 +55,7 @@ mod page;
 mod relog;
 mod scan;
 mod shape;
+mod spare;
 
 use crate::cache::{Fix, ReadGuard};
 use crate::error::{Error, Result};
@@ -81,6 +82,7 @@ use page::{
 pub(crate) use relog::Again;
 
 pub use shape::BfShape;
+pub use spare::Threshold;
 
 /// The number of threads that may make room in the ring at once, among those that lost the room
 /// they had made. Eviction reads leaves, and drives serve several reads at once.
@@ -99,6 +101,8 @@ pub(crate) struct BfTree {
     free_goal: u64,
     /// Turns of the threads that made room in the ring and lost it.
     turns: Turns,
+    /// The [`Threshold`] below which mini-pages are spared.
+    threshold: AtomicU64,
     /// Decides which reads are promoted; advances only on reads of leaves.
     chance: AtomicU64,
     counters: Counters,
@@ -198,6 +202,7 @@ impl BfTree {
             largest_mirror,
             free_goal: capacity as u64 / ahead::FREE_SHARE,
             turns: Turns::new(EVICTORS_IN_TURN),
+            threshold: AtomicU64::new(Threshold::new().to_bits()),
             chance: AtomicU64::new(0),
             counters: Counters::default(),
             hook: Hook::default(),
@@ -391,14 +396,12 @@ impl BfTree {
         };
         let mut mini = MiniMut::new(block);
         let view = mini.view();
-        let whole = view.is_whole();
-        let hot = |index| marks.is_hot(index, whole);
-        let all = whole && (marks.is_scanned() || view.bytes_of(hot) > self.largest);
-        let stays = |index| all || hot(index);
-        if (0..view.count()).any(|index| !stays(index) && view.is_dirty_at(index)) {
+        // The merge changes no record's place.
+        let stays = self.staying(view, marks);
+        if (0..view.count()).any(|index| !stays[index] && view.is_dirty_at(index)) {
             self.merge(page, &mut mini, Cause::CopyOnAccess)?;
         }
-        if keep(guard, &self.hook, stays).is_none() {
+        if keep(guard, &self.hook, |index| stays[index]).is_none() {
             Counters::add(&self.counters.copies_to_tail, 1);
         }
         Ok(())

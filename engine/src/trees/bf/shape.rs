@@ -50,6 +50,10 @@ pub struct BfShape {
     pub marks: usize,
     /// The percentage of reads of a leaf that leave a copy in the mini-page (§5.1).
     pub promotion_percent: u8,
+    /// The percentage of mini-pages with changes that the head spares.
+    pub spare_percent: u8,
+    /// The most mini-pages that are spared in a row for an operation that waits for room.
+    pub spared_in_a_row: usize,
     /// Log bytes in which a checkpoint may log dirty records again instead of merging them.
     pub relog: u64,
 }
@@ -81,6 +85,8 @@ impl BfShape {
             batch: super::ahead::BATCH,
             marks: mini::Marks::COUNT,
             promotion_percent: bf.promotion_percent,
+            spare_percent: bf.spare_percent,
+            spared_in_a_row: super::spare::MOST,
             relog: bf.relog_bytes(options.checkpoint_log_bytes),
         })
     }

@@ -1,7 +1,7 @@
 //! Simulates mini-pages operation by operation. The state consists of leaves, record sets and
 //! addresses.
 
-use treering_engine::BfShape;
+use treering_engine::{BfShape, Threshold};
 
 use super::below::Below;
 use super::pages::{MiniPage, Record};
@@ -28,6 +28,7 @@ pub(in crate::predict) struct Counts {
     pub(in crate::predict) leaf_reads: f64,
     pub(in crate::predict) promotions: f64,
     pub(in crate::predict) copies_to_tail: f64,
+    pub(in crate::predict) spared: f64,
     pub(in crate::predict) evictions: f64,
     pub(in crate::predict) merges: [f64; 4],
     pub(in crate::predict) merged_records: f64,
@@ -44,6 +45,7 @@ impl Counts {
         self.leaf_reads += other.leaf_reads;
         self.promotions += other.promotions;
         self.copies_to_tail += other.copies_to_tail;
+        self.spared += other.spared;
         self.evictions += other.evictions;
         self.merged_records += other.merged_records;
         self.relogged += other.relogged;
@@ -84,6 +86,8 @@ pub(in crate::predict) struct Model<'a, B> {
     pub(in crate::predict) counts: Counts,
     /// Number of leaf reads that could have promoted a record.
     chances: u64,
+    /// Below how many bytes of changes mini-pages are spared.
+    threshold: Threshold,
 }
 
 impl<'a, B: Below> Model<'a, B> {
@@ -104,6 +108,7 @@ impl<'a, B: Below> Model<'a, B> {
             leaves: (0..leaves).map(|_| Leaf::default()).collect(),
             counts: Counts::default(),
             chances: 0,
+            threshold: Threshold::new(),
         }
     }
 
@@ -462,45 +467,72 @@ impl<'a, B: Below> Model<'a, B> {
         true
     }
 
+    /// Whether mini-pages with few changes are spared, and changes may move to the tail unmerged.
+    fn spares(&self) -> bool {
+        self.shape.spare_percent > 0
+    }
+
+    /// Whether a mini-page goes to the tail as a whole.
+    fn goes_whole(&self, mini: &MiniPage) -> bool {
+        let wanted = || self.mini_bytes(mini.wanted(self.shape.marks, self.spares()));
+        mini.mirror && (mini.scanned || wanted() > self.shape.largest)
+    }
+
     /// Copies a mini-page to the tail. Records that were not used since it was last at the tail
-    /// stay behind; if one of them is dirty, all are merged (§5.5).
+    /// stay behind; if one of them is dirty, all are merged (§5.5), unless changes go with it.
     fn move_to_tail(&mut self, leaf: u32) {
-        let marks = self.shape.marks;
         let Some(mini) = &self.leaves[leaf as usize].mini else {
             return;
         };
-        let whole = mini.scanned || self.mini_bytes(mini.hot(marks)) > self.shape.largest;
-        if mini.mirror && whole {
-            let class = self.class_for(self.mini_bytes(mini.records.iter().copied()));
-            if self.settle(leaf, class).is_ok() {
-                self.counts.copies_to_tail += 1.0;
-                if let Some(mini) = &mut self.leaves[leaf as usize].mini {
-                    mini.cool_whole();
-                }
-            }
-            return;
-        }
-        if mini.leaves_dirty_behind(marks) {
+        let whole = self.goes_whole(mini);
+        if !whole && !self.spares() && mini.leaves_dirty_behind(self.shape.marks) {
             self.merge(leaf, Cause::CopyOnAccess);
         }
-        if self.keep_hot(leaf) {
+        if self.keep(leaf, whole, self.spares()) {
             self.counts.copies_to_tail += 1.0;
         }
     }
 
-    /// Moves the used records to the smallest block that holds them. Returns `false` if the ring
-    /// has no room.
-    fn keep_hot(&mut self, leaf: u32) -> bool {
+    /// Copies the mini-page that the head reaches next to the tail, unless it is to be merged.
+    /// Returns whether it was copied.
+    fn spare(&mut self, leaf: u32) -> bool {
+        let Some(mini) = &self.leaves[leaf as usize].mini else {
+            return false;
+        };
+        let changes = mini.bytes_of_changes();
+        if changes > 0 {
+            let spared = self.threshold.spares(changes);
+            self.threshold = self.threshold.after(spared, self.shape.spare_percent);
+            if !spared {
+                return false;
+            }
+        }
+        let whole = self.goes_whole(mini);
+        let some = whole || mini.wanted(self.shape.marks, true).next().is_some();
+        let copied = some && self.keep(leaf, whole, true);
+        self.counts.spared += f64::from(u8::from(copied));
+        copied
+    }
+
+    /// Moves the records that were used, and those that were changed if `changes`, or the whole
+    /// mirror, to the smallest block that holds them. Returns `false` if the ring has no room.
+    fn keep(&mut self, leaf: u32, whole: bool, changes: bool) -> bool {
         let marks = self.shape.marks;
         let Some(mini) = &self.leaves[leaf as usize].mini else {
             return false;
         };
-        let class = self.class_for(self.mini_bytes(mini.hot(marks)));
+        let class = match whole {
+            true => self.class_for(self.mini_bytes(mini.records.iter().copied())),
+            false => self.class_for(self.mini_bytes(mini.wanted(marks, changes))),
+        };
         if self.settle(leaf, class).is_err() {
             return false;
         }
         if let Some(mini) = &mut self.leaves[leaf as usize].mini {
-            mini.cool(marks);
+            match whole {
+                true => mini.cool_whole(),
+                false => mini.cool(marks, changes),
+            }
         }
         true
     }
@@ -517,9 +549,9 @@ impl<'a, B: Below> Model<'a, B> {
         let Some(mini) = &self.leaves[leaf as usize].mini else {
             return;
         };
-        let bytes = self.mini_bytes(mini.hot(marks));
-        let hot = mini.hot(marks).next().is_some();
-        let stays = hot && bytes <= self.shape.largest / 2 && self.keep_hot(leaf);
+        let bytes = self.mini_bytes(mini.wanted(marks, false));
+        let hot = mini.wanted(marks, false).next().is_some();
+        let stays = hot && bytes <= self.shape.largest / 2 && self.keep(leaf, false, false);
         if !stays && let Some(mini) = self.leaves[leaf as usize].mini.take() {
             self.ring.free(mini.block, mini.class);
         }
@@ -538,27 +570,41 @@ impl<'a, B: Below> Model<'a, B> {
         self.counts.merged_records += f64::from(records);
     }
 
-    /// Evicts at least `short` bytes at the head (§4.2, "Evict").
+    /// Evicts at least `short` bytes at the head (§4.2, "Evict"), without those of mini-pages that
+    /// are spared.
     fn make_room(&mut self, short: u64) {
         let spare = self.shape.spare as f64 / self.weight;
         let wanted = short.max(spare as u64);
-        let mut made = 0;
-        while made < wanted
-            && let Some((bytes, evicted)) = self.ring.evict()
-        {
-            made += bytes;
+        let (mut made, mut spared) = (0, 0);
+        while made < wanted {
+            let moved = self.spares() && spared < self.shape.spared_in_a_row && {
+                let (next, _) = self.ring.next_victims(1, 1);
+                next.first().is_some_and(|leaf| self.spare(*leaf))
+            };
+            spared += usize::from(moved);
+            let Some((bytes, evicted)) = self.ring.evict() else {
+                break;
+            };
+            made += if moved { 0 } else { bytes };
             self.evicted(evicted);
         }
     }
 
-    /// Runs one step of eviction ahead of need, until `goal` bytes are free.
+    /// Runs one step of eviction ahead of need, until `goal` bytes are free or a batch of mini-pages
+    /// was looked at.
     fn evict_ahead(&mut self, goal: u64) {
-        let mut left = self.shape.batch;
-        while left > 0
-            && self.ring.room() < goal
-            && let Some((_, evicted)) = self.ring.evict()
+        let wanted = goal.saturating_sub(self.ring.room());
+        let (leaves, bytes) = self.ring.next_victims(self.shape.batch, wanted);
+        if self.spares() {
+            for leaf in leaves {
+                self.spare(leaf);
+            }
+        }
+        let mut made = 0;
+        while made < bytes
+            && let Some((bytes, evicted)) = self.ring.evict()
         {
-            left -= usize::from(evicted.is_some());
+            made += bytes;
             self.evicted(evicted);
         }
     }

@@ -92,6 +92,12 @@ impl MiniPage {
         self.records.iter().map(|r| u32::from(r.dirty)).sum()
     }
 
+    /// Bytes that its dirty records take in it.
+    pub(super) fn bytes_of_changes(&self) -> u64 {
+        let dirty = self.records.iter().filter(|r| r.dirty);
+        dirty.map(|r| u64::from(r.bytes)).sum()
+    }
+
     /// Marks all records clean, after a merge.
     pub(super) fn merged(&mut self) {
         self.records.iter_mut().for_each(|r| r.dirty = false);
@@ -105,21 +111,19 @@ impl MiniPage {
         records.any(|(i, r)| r.dirty && !self.marks.is_hot(i, marks, self.mirror))
     }
 
-    /// The records that were used.
-    pub(super) fn hot(&self, marks: usize) -> impl Iterator<Item = Record> {
+    /// The records that go with it to the tail: those that were used and, if these need not be
+    /// merged for that, those that were changed.
+    pub(super) fn wanted(&self, marks: usize, changes: bool) -> impl Iterator<Item = Record> {
         let (hot, mirror) = (self.marks, self.mirror);
+        let wanted =
+            move |(i, r): &(usize, &Record)| hot.is_hot(*i, marks, mirror) || changes && r.dirty;
         let records = self.records.iter().enumerate();
-        (records.filter(move |(i, _)| hot.is_hot(*i, marks, mirror))).map(|(_, r)| *r)
+        records.filter(wanted).map(|(_, r)| *r)
     }
 
-    /// Removes the records that were not used and clears the reference bits.
-    pub(super) fn cool(&mut self, marks: usize) {
-        let (hot, mirror) = (self.marks, self.mirror);
-        let mut index = 0;
-        self.records.retain(|_| {
-            index += 1;
-            hot.is_hot(index - 1, marks, mirror)
-        });
+    /// Removes the other records, see [`MiniPage::wanted`], and clears the reference bits.
+    pub(super) fn cool(&mut self, marks: usize, changes: bool) {
+        self.records = self.wanted(marks, changes).collect();
         self.mirror = false;
         self.scanned = false;
         self.marks = Marks::default();

@@ -129,6 +129,22 @@ impl Ring {
         }
     }
 
+    /// The leaves whose mini-pages the head reaches next, at most `most` of them, and the bytes up to
+    /// the last: about `bytes`.
+    pub(super) fn next_victims(&self, most: usize, bytes: u64) -> (Vec<u32>, u64) {
+        let (mut leaves, mut passed) = (Vec::new(), 0);
+        for block in self.blocks.iter().take(2 * most) {
+            if passed >= bytes || leaves.len() == most {
+                break;
+            }
+            if let Holds::MiniPage(leaf) = block.holds {
+                leaves.push(leaf);
+            }
+            passed += block.bytes;
+        }
+        (leaves, passed)
+    }
+
     /// Moves the head past a block. Returns its bytes and the leaf whose mini-page was in it;
     /// `None` if the ring is empty.
     pub(super) fn evict(&mut self) -> Option<(u64, Option<u32>)> {

@@ -32,13 +32,20 @@ pub(super) fn options(
         Acknowledge::Commit => "commit".to_string(),
         Acknowledge::Interval(every) => format!("interval:{}ns", every.0),
     };
-    let (copy_on_access, promote, relog, growth) = match engine.tree {
-        TreeKind::BTree => (Value::Null, Value::Null, Value::Null, Value::Null),
+    let (copy_on_access, promote, relog, growth, spare) = match engine.tree {
+        TreeKind::BTree => (
+            Value::Null,
+            Value::Null,
+            Value::Null,
+            Value::Null,
+            Value::Null,
+        ),
         TreeKind::Bf(bf) => (
             json!(bf.copy_on_access_percent),
             json!(bf.promotion_percent),
             json!(bf.relog_percent),
             json!(bf.growth_percent),
+            json!(bf.spare_percent),
         ),
     };
     named([
@@ -56,6 +63,7 @@ pub(super) fn options(
         ("promote", promote),
         ("relog", relog),
         ("growth", growth),
+        ("spare", spare),
         ("durability", json!(durability)),
         ("log-size", json!(engine.log_bytes)),
         ("log-buffer", json!(engine.log_buffer_bytes)),

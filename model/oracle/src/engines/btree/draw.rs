@@ -71,6 +71,7 @@ impl BTree {
             bf.growth_percent = [25, 100, 50, 10, 100][drawn];
             bf.promotion_percent = [0, 1, 30, 100][random.below(4) as usize];
             bf.relog_percent = [0, 10, 50][random.below(3) as usize];
+            bf.spare_percent = [0, 50, 75, 90][random.below(4) as usize];
         }
         options
     }

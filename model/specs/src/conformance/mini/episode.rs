@@ -81,6 +81,7 @@ impl Episode {
                 relog_percent: [0, 25, 50][(self.seed % 3) as usize],
                 // The mirror grows a mini-page by records, as the engine does if sizes double.
                 growth_percent: 100,
+                spare_percent: [0, 50, 75][(self.seed / 3 % 3) as usize],
             }),
             store: self.store,
             page_size: PAGE,

@@ -53,6 +53,9 @@
 //!   (`EvictMirror`).
 //! - `(MirrorKept)`: a mirror that a scan has used is copied to the tail as a whole. The engine's
 //!   reference bits of a mirror belong to slots, not to records, so the judge adopts them.
+//! - `(Spared)`: a mini-page goes to the tail with changes that nobody has used since it was last
+//!   there. In the spec, the additional client reads their keys first, which makes them used. So a
+//!   policy that spares mini-pages needs no step of its own.
 //! - `(ScanDown)`: the spec's scans go up. For a scan that goes down, the judge begins an upward
 //!   scan at the first key of each page. It keeps the rows below the key that the scan continues
 //!   from, and then continues below the page.

@@ -129,8 +129,11 @@ impl Judge {
     pub(super) fn keeps(&mut self, page: PageId, mini: Option<&MiniImage>) -> Accepted {
         let p = self.number(page)?;
         let merged = self.merged.remove(&p);
-        let must = self.page(p).must_merge(Bug::None);
         let as_a_whole = self.page(p).mini.mirror && mini.is_some_and(|mini| mini.whole);
+        if !merged && !as_a_whole && self.spares(p, mini)? {
+            self.notes.tally.took("(Spared)");
+        }
+        let must = self.page(p).must_merge(Bug::None);
         if must && !merged && !as_a_whole {
             let why = "a cold record that is dropped is dirty".into();
             return self
@@ -153,6 +156,25 @@ impl Judge {
             self.take(Action::CopyToTail(p))?;
         }
         self.same_mini(page, mini, |row| row)
+    }
+
+    /// In the engine, changes may go to the tail unmerged though nobody has used them since the last
+    /// time. In the spec they are read first. Returns whether some of them were, and whether all went.
+    fn spares(&mut self, p: u8, mini: Option<&MiniImage>) -> Result<bool, String> {
+        let told = self.scale.told(mini)?;
+        let is_dirty = |kind| matches!(kind, Kind::Insert | Kind::Tombstone);
+        let is_told = |key| {
+            told.iter()
+                .any(|(k, kind, ..)| *k == key && is_dirty(*kind))
+        };
+        let cold: Vec<u8> = (scale::rows(self.page(p)).into_iter())
+            .filter(|(key, kind, _, used)| is_dirty(*kind) && !used && is_told(*key))
+            .map(|(key, ..)| key)
+            .collect();
+        for key in &cold {
+            self.read_for_nobody(*key)?;
+        }
+        Ok(!cold.is_empty())
     }
 
     /// The spec merges a mini-page that becomes a mirror, and the engine may merge it later. A
