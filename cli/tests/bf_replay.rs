@@ -72,8 +72,12 @@ fn replays_of_the_sample_are_deterministic_and_counts_add_up() {
     let options = &report["options"];
     assert_eq!(options["layout"], "compact");
     assert_eq!(
-        (&options["copy-on-access"], &options["promote"]),
-        (&10.into(), &30.into())
+        (
+            &options["copy-on-access"],
+            &options["promote"],
+            &options["spare"]
+        ),
+        (&10.into(), &5.into(), &75.into())
     );
 
     let mini = &report["cache"]["mini_pages"];

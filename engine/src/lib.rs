@@ -97,7 +97,7 @@ pub use open::{AnyDevice, open, open_with};
 pub use options::pm::*;
 pub use options::{
     BfOptions, ContentionSplit, Durability, LogPacking, MIN_CACHE_PAGES, ModLog, Options,
-    PageStoreKind, Param, ResetRule, TablePersist, TreeKind,
+    PageStoreKind, Param, Policy, ResetRule, TablePersist, TreeKind,
 };
 pub use overflow::{MAX_VALUE_BYTES, POINTER_BYTES, is_long, overflow_blocks};
 pub use pages::delta_block;

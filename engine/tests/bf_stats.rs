@@ -12,7 +12,7 @@ use treering_engine::{
 fn open(promotion_percent: u8) -> Store {
     open_with(BfOptions {
         promotion_percent,
-        ..BfOptions::default()
+        ..BfOptions::PUBLISHED
     })
 }
 
@@ -95,7 +95,7 @@ fn sizes_that_grow_less_leave_less_unused() {
     let unused = |growth_percent| {
         let store = open_with(BfOptions {
             growth_percent,
-            ..BfOptions::default()
+            ..BfOptions::PUBLISHED
         });
         let mut shares = 0.0;
         for n in 0..4_000_u32 {

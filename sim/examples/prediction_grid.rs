@@ -100,7 +100,7 @@ fn bf_cells() -> Vec<Cell> {
         for writes in [0.05, 0.5, 0.95] {
             for cache in [0.01, 0.05, 0.20] {
                 cells.push(Cell {
-                    tree: "bf",
+                    tree: "bf(policy=published)",
                     cache,
                     theta,
                     record: (16, 16),

@@ -18,12 +18,12 @@ fn bf(copy_on_access_percent: u8, promotion_percent: u8) -> TreeKind {
     TreeKind::Bf(BfOptions {
         copy_on_access_percent,
         promotion_percent,
-        ..BfOptions::default()
+        ..BfOptions::PUBLISHED
     })
 }
 
 fn default_bf() -> TreeKind {
-    TreeKind::Bf(BfOptions::default())
+    TreeKind::Bf(BfOptions::PUBLISHED)
 }
 
 fn rig(tree: TreeKind, cache: f64) -> Rig {

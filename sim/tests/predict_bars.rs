@@ -52,7 +52,7 @@ fn designs() -> Vec<(TreeKind, PageStoreKind)> {
     vec![
         (TreeKind::BTree, PageStoreKind::InPlace),
         (TreeKind::BTree, lazily),
-        (TreeKind::Bf(BfOptions::default()), PageStoreKind::Shadow),
+        (TreeKind::Bf(BfOptions::PUBLISHED), PageStoreKind::Shadow),
     ]
 }
 
@@ -122,7 +122,7 @@ fn a_compressing_drive_lies_within_its_bars() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut tally = Tally::default();
     for trace in &traces(folder.path())[..3] {
-        for tree in [TreeKind::BTree, TreeKind::Bf(BfOptions::default())] {
+        for tree in [TreeKind::BTree, TreeKind::Bf(BfOptions::PUBLISHED)] {
             let target = Target::builtin("csd").expect("it is built in");
             let mut config = ReplayConfig::new(trace.clone(), target);
             config.tree.pages_mut().tree = tree;

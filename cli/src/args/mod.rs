@@ -30,7 +30,9 @@ pub(crate) use life::{DumpArgs, LoadArgs, NewStoreArgs, RepairArgs};
 pub(crate) use oracle::{ModeArg, OracleArgs};
 pub(crate) use predict::PredictArgs;
 pub(crate) use promises::PromisesArgs;
-pub(crate) use replay::{Before, CleaningArg, LoggingArg, NodeSplitArg, ReplayArgs, Reset, Tables};
+pub(crate) use replay::{
+    Before, CleaningArg, LoggingArg, NodeSplitArg, PolicyArg, ReplayArgs, Reset, Tables,
+};
 pub(crate) use small::{
     CompletionsArgs, CrashWriterArgs, DevicesArgs, ImportArgs, InfoArgs, LayoutArgs, LayoutOrder,
     ServeArgs, TogetherArgs, TreesArgs, VerifyArgs,

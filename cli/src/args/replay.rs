@@ -128,23 +128,27 @@ pub(crate) struct ReplayArgs {
     /// Page size, a power of two from 4KiB to 64KiB [default: 4KiB; 8KiB with bminus]
     #[arg(long, value_name = "SIZE", value_parser = units::size)]
     pub(crate) page: Option<u64>,
+    /// The rules of bf's mini-pages: those that write fewer bytes, or the paper's, which is
+    /// --promote 30 --relog 0 --growth 100 --spare 0. Other trees have their papers' [default: frugal]
+    #[arg(long, value_name = "POLICY")]
+    pub(crate) policy: Option<PolicyArg>,
     /// bf: part of the ring, in per cent, in which a used mini-page is copied to the tail [default:
     /// 10]
     #[arg(long, value_name = "PERCENT", value_parser = units::percent)]
     pub(crate) copy_on_access: Option<u8>,
-    /// bf: per cent of lookups in a leaf that promote the record to the mini-page [default: 30]
+    /// bf: per cent of lookups in a leaf that promote the record to the mini-page [default: 5]
     #[arg(long, value_name = "PERCENT", value_parser = units::percent)]
     pub(crate) promote: Option<u8>,
     /// bf: what a checkpoint may log again of the dirty records in mini-pages instead of merging
-    /// them, in per cent of the log between two checkpoints, up to 50 [default: 0]
+    /// them, in per cent of the log between two checkpoints, up to 50 [default: 50]
     #[arg(long, value_name = "PERCENT", value_parser = units::percent)]
     pub(crate) relog: Option<u8>,
     /// bf: how much larger each size of mini-pages is than the one below, in per cent, from 10 to
-    /// 100 [default: 100, which doubles them]
+    /// 100, which doubles them [default: 25]
     #[arg(long, value_name = "PERCENT", value_parser = units::percent)]
     pub(crate) growth: Option<u8>,
     /// bf: of the mini-pages with changes that the head of the ring reaches, per cent that go to the
-    /// tail instead of being merged, because they have few, up to 90 [default: 0]
+    /// tail instead of being merged, because they have few, up to 90 [default: 75]
     #[arg(long, value_name = "PERCENT", value_parser = units::percent)]
     pub(crate) spare: Option<u8>,
     /// Page cache, including bf's ring: bytes, or a share of the data set [default: 10%]
@@ -324,6 +328,15 @@ pub(crate) enum NodeSplitArg {
     HotnessAware,
     /// Always two
     Double,
+}
+
+/// Whose rules mini-pages follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PolicyArg {
+    /// Those that write fewer bytes
+    Frugal,
+    /// The paper's
+    Published,
 }
 
 /// The writes that are logged.

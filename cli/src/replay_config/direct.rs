@@ -42,6 +42,7 @@ fn of_trees(args: &ReplayArgs) -> Option<&'static str> {
         ("--contention-split", args.contention_split),
         ("--page", args.page.is_some()),
         ("--copy-on-access", args.copy_on_access.is_some()),
+        ("--policy", args.policy.is_some()),
         ("--relog", args.relog.is_some()),
         ("--growth", args.growth.is_some()),
         ("--spare", args.spare.is_some()),

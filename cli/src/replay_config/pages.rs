@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use treering_engine::device::{FileDiscards, FileIo, FileOptions};
 use treering_engine::{
-    BfOptions, ModLog, Options, PageStoreKind, ResetRule, TablePersist, TreeKind,
+    BfOptions, ModLog, Options, PageStoreKind, Policy, ResetRule, TablePersist, TreeKind,
 };
 use treering_sim::replay::Target;
 
-use crate::args::{ReplayArgs, Reset, Tables};
+use crate::args::{PolicyArg, ReplayArgs, Reset, Tables};
 use crate::devices_cmd::{self, Adjusted};
 use crate::failure::Failure;
 use crate::output;
@@ -94,7 +94,13 @@ fn file_target(args: &ReplayArgs, path: PathBuf) -> Result<Target, Failure> {
 
 /// The tree of the spec, modified by the flags of mini-pages.
 fn tree(args: &ReplayArgs, tree: TreeKind) -> Result<TreeKind, Failure> {
-    if let TreeKind::Bf(bf) = tree {
+    if let TreeKind::Bf(named) = tree {
+        let bf = args.policy.map_or(named, |policy| {
+            BfOptions::of(match policy {
+                PolicyArg::Frugal => Policy::Frugal,
+                PolicyArg::Published => Policy::Published,
+            })
+        });
         return Ok(TreeKind::Bf(BfOptions {
             copy_on_access_percent: args.copy_on_access.unwrap_or(bf.copy_on_access_percent),
             promotion_percent: args.promote.unwrap_or(bf.promotion_percent),

@@ -177,6 +177,9 @@ mod tests {
             "btree(page=16KiB)+hints",
             "btree(contention-split,period=12)",
             "bf(copy-on-access=20%,promote=5%)+cow+hints",
+            "bf(policy=published)+cow",
+            "bf(policy=published,relog=10%)",
+            "bf(relog=0%,spare=50%)",
             "bminus+cow",
             "bminus+packed+adaptive",
             "ccl(nbatch=4,logging=naive)",
@@ -195,6 +198,9 @@ mod tests {
             ("bminus+shadow(T=2KiB,Ds=128)+sparse", "bminus"),
             ("btree+shadow(T=2048)", "btree+shadow(T=2KiB)"),
             ("ccl(nbatch=2)", "ccl"),
+            ("bf(policy=frugal,spare=75)", "bf"),
+            ("bf(relog=0,policy=published)", "bf(policy=published)"),
+            ("bf(relog=0,growth=100,spare=0)", "bf(policy=published)"),
             (" btree + cow ", "btree+cow"),
         ] {
             let read: TreeSpec = spec.parse().expect(spec);

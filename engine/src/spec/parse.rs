@@ -7,7 +7,7 @@ use super::registry::parts;
 use super::{SpecError, TreeSpec, reason};
 use crate::options::param::{self, choice, size};
 use crate::options::{
-    BfOptions, ContentionSplit, LayoutChoice, LogPacking, ModLog, Options, PageStoreKind,
+    BfOptions, ContentionSplit, LayoutChoice, LogPacking, ModLog, Options, PageStoreKind, Policy,
     TablePersist, TreeKind,
 };
 
@@ -130,8 +130,16 @@ fn read_tree(pages: &mut PageTree, tree: &Part<'_>) -> Result<(), String> {
         let mut params = ContentionSplit::PARAMS.iter();
         params.any(|param| param.name == name)
     };
+    // Others change what the policy says, wherever it stands.
+    let policy = tree.parameters.iter().find(|(name, _)| *name == "policy");
+    if let (TreeKind::Bf(bf), Some((_, Some(name)))) = (&mut pages.tree, policy) {
+        let mut policy = Policy::default();
+        choice(&mut policy, name, Policy::NAMED).map_err(|e| format!("policy={name}: {e}"))?;
+        *bf = BfOptions::of(policy);
+    }
     for (name, value) in &tree.parameters {
         match (*name, *value) {
+            ("policy", Some(_)) if matches!(pages.tree, TreeKind::Bf(_)) => {}
             ("contention-split", None) => {
                 pages.contention_split.get_or_insert_default();
             }

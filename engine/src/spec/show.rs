@@ -60,7 +60,7 @@ fn tree_parameters(tree: &PageTree, default: &PageTree) -> Vec<String> {
         parameters.push(format!("page={}", show_size(tree.page_size as u64)));
     }
     if let TreeKind::Bf(bf) = &tree.tree {
-        parameters.extend(differing(BfOptions::PARAMS, bf, &BfOptions::default()));
+        parameters.extend(mini_pages(bf));
     }
     if let Some(split) = &tree.contention_split {
         parameters.push("contention-split".into());
@@ -68,6 +68,17 @@ fn tree_parameters(tree: &PageTree, default: &PageTree) -> Vec<String> {
         parameters.extend(differing(ContentionSplit::PARAMS, split, &default));
     }
     parameters
+}
+
+/// What differs from the policy that is nearer.
+fn mini_pages(bf: &BfOptions) -> Vec<String> {
+    let frugal = differing(BfOptions::PARAMS, bf, &BfOptions::default());
+    let mut published = vec!["policy=published".to_string()];
+    published.extend(differing(BfOptions::PARAMS, bf, &BfOptions::PUBLISHED));
+    match published.len() < frugal.len() {
+        true => published,
+        false => frugal,
+    }
 }
 
 fn store_parameters(tree: &PageTree, default: &PageTree) -> Vec<String> {
@@ -115,6 +126,12 @@ pub fn parameters() -> Vec<Shown> {
         ),
     ];
     all.extend(shown("btree", ContentionSplit::PARAMS));
+    all.push(one(
+        "bf",
+        "policy",
+        "frugal",
+        "or published: the paper's copy-on-access, promote, relog, growth and spare",
+    ));
     all.extend(shown("bf", BfOptions::PARAMS));
     let about = "when the page table is persisted: at a checkpoint, or each-flush of pages";
     let cow = PageStoreKind::named("cow");

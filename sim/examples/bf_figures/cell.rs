@@ -182,13 +182,13 @@ pub(crate) fn bf(copy_on_access_percent: u8, promotion_percent: u8) -> TreeKind 
     TreeKind::Bf(BfOptions {
         copy_on_access_percent,
         promotion_percent,
-        ..BfOptions::default()
+        ..BfOptions::PUBLISHED
     })
 }
 
 /// The tree with mini-pages and its default options.
 pub(crate) fn default_bf() -> TreeKind {
-    TreeKind::Bf(BfOptions::default())
+    TreeKind::Bf(BfOptions::PUBLISHED)
 }
 
 /// Formats a number per operation.

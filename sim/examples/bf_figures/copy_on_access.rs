@@ -15,7 +15,7 @@ const SHARES: [u8; 10] = [0, 5, 10, 15, 20, 25, 50, 75, 90, 100];
 
 /// The default promotion rate.
 fn promotion() -> u8 {
-    BfOptions::default().promotion_percent
+    BfOptions::PUBLISHED.promotion_percent
 }
 
 const MIXES: [(&str, Mix); 3] = [

@@ -102,7 +102,7 @@ impl Found {
 }
 
 fn measure(rate: u8, mix: Mix) -> Result<Found, ReplayError> {
-    let tree = bf(BfOptions::default().copy_on_access_percent, rate);
+    let tree = bf(BfOptions::PUBLISHED.copy_on_access_percent, rate);
     let cell = Cell {
         records: RECORDS,
         ..Cell::new(tree, mix)

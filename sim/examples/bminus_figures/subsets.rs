@@ -11,7 +11,7 @@ const OPS: u64 = 150_000;
 
 pub(crate) fn figure(sheet: &mut Sheet) -> Result<(), ReplayError> {
     let mut wanted = Vec::new();
-    for tree in [TreeKind::BTree, TreeKind::Bf(BfOptions::default())] {
+    for tree in [TreeKind::BTree, TreeKind::Bf(BfOptions::PUBLISHED)] {
         for subset in 0..8u8 {
             let has = |bit: u8| subset & bit != 0;
             wanted.push(Cell {

@@ -7,14 +7,15 @@ use crate::choice::{Choice, What};
 use crate::inputs::Input;
 
 /// Trees on drives. Each runs with both logs (`bminus` is sparse by default) and both drives.
-const PAGES: [&str; 8] = [
+const PAGES: [&str; 9] = [
     "btree",
     "btree+cow(table=each-flush)",
     "btree+shadow",
     "bf",
-    "bf+cow(table=each-flush)",
-    "bf+shadow",
-    "bf+shadow(T=2KiB)",
+    "bf(policy=published)",
+    "bf(policy=published)+cow(table=each-flush)",
+    "bf(policy=published)+shadow",
+    "bf(policy=published)+shadow(T=2KiB)",
     "bminus",
 ];
 const PM: [&str; 4] = ["ccl", "lodge", "pmtree", "pmtree-global"];
@@ -22,7 +23,7 @@ const PM: [&str; 4] = ["ccl", "lodge", "pmtree", "pmtree-global"];
 const CURVES: [(&str, &str); 4] = [
     ("btree", "ssd"),
     ("btree+cow(table=each-flush)", "ssd"),
-    ("bf", "ssd"),
+    ("bf(policy=published)", "ssd"),
     ("bminus", "csd"),
 ];
 

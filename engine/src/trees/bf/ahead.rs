@@ -8,7 +8,6 @@
 
 use super::BfTree;
 use super::counters::Cause;
-use super::spare::MOST;
 use crate::error::Result;
 use crate::mapping::LeafAddress;
 use crate::mini::{MiniMut, MiniRef};
@@ -19,7 +18,7 @@ use crate::types::Progress;
 /// The part of the ring that eviction ahead of need keeps free: one byte in this many.
 pub(super) const FREE_SHARE: u64 = 64;
 
-/// The maximum number of mini-pages that one step evicts.
+/// The maximum number of mini-pages that one step evicts, or spares for an operation that waits.
 pub(super) const BATCH: usize = 32;
 
 impl BfTree {
@@ -58,7 +57,7 @@ impl BfTree {
     pub(super) fn evict_bytes(&self, bytes: u64) -> Result<()> {
         let (mut made, mut spared) = (0, 0);
         while made < bytes {
-            let moved = self.spares() && spared < MOST && {
+            let moved = self.spares() && spared < BATCH && {
                 let (next, _) = self.ring.next_victims(1, 1);
                 next.first().is_some_and(|page| self.spare(*page))
             };

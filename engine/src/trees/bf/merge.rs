@@ -19,6 +19,7 @@ use crate::node::adapt::Use;
 use crate::overflow::Pointer;
 use crate::pages::PageStore as _;
 use crate::ring::Exclusive;
+use crate::sync::atomic::Ordering::Relaxed;
 use crate::trees::btree::Attempt;
 use crate::types::PageId;
 
@@ -270,6 +271,9 @@ impl BfTree {
             if let Some(block) = guard.bytes_mut() {
                 self.merge(page, &mut MiniMut::new(block), Cause::Checkpoint)?;
             }
+        }
+        if until == limit {
+            self.swept.store(self.leaves.pager.log.end().0, Relaxed);
         }
         Ok((until < limit).then_some(PageId(until)))
     }

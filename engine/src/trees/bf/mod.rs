@@ -56,6 +56,7 @@ mod relog;
 mod scan;
 mod shape;
 mod spare;
+mod threshold;
 
 use crate::cache::{Fix, ReadGuard};
 use crate::error::{Error, Result};
@@ -74,15 +75,15 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::trees::btree::{Attempt, BTree};
 use crate::types::{Lsn, PageId};
 use crate::wal::Record;
-use counters::{Cause, Counters};
+use counters::Counters;
 use page::{
-    SMALLEST, SPARE_ROOM, address, image, keep, lock, marks_of, note_put, note_use, ring_sizes,
-    unexpected, with_room,
+    SMALLEST, SPARE_ROOM, address, image, lock, note_put, note_use, ring_sizes, unexpected,
+    with_room,
 };
 pub(crate) use relog::Again;
 
 pub use shape::BfShape;
-pub use spare::Threshold;
+pub use threshold::Threshold;
 
 /// The number of threads that may make room in the ring at once, among those that lost the room
 /// they had made. Eviction reads leaves, and drives serve several reads at once.
@@ -101,6 +102,8 @@ pub(crate) struct BfTree {
     free_goal: u64,
     /// Turns of the threads that made room in the ring and lost it.
     turns: Turns,
+    /// The end of the log when a checkpoint had last looked at all pages.
+    swept: AtomicU64,
     /// The [`Threshold`] below which mini-pages are spared.
     threshold: AtomicU64,
     /// Decides which reads are promoted; advances only on reads of leaves.
@@ -202,6 +205,7 @@ impl BfTree {
             largest_mirror,
             free_goal: capacity as u64 / ahead::FREE_SHARE,
             turns: Turns::new(EVICTORS_IN_TURN),
+            swept: AtomicU64::new(0),
             threshold: AtomicU64::new(Threshold::new().to_bits()),
             chance: AtomicU64::new(0),
             counters: Counters::default(),
@@ -373,38 +377,6 @@ impl BfTree {
             self.largest
         };
         needed > largest
-    }
-
-    /// Moves a mini-page that is used near the head to the tail (§5.5), if there are no other
-    /// readers.
-    fn copy_to_tail(&self, guard: Shared<'_>) {
-        if let Ok(guard) = guard.try_upgrade() {
-            // If there is no room, or the merge fails, the mini-page stays where it is. The evictor
-            // will meet the same error.
-            drop(self.move_to_tail(guard));
-        }
-    }
-
-    /// Moves a mini-page to the tail, without the records that were not used since its last move.
-    /// If one of those is dirty, all dirty records are first merged into the leaf ("maximizing the
-    /// utility of the disk write"). A mirror that a scan has used is moved unchanged. Without room,
-    /// nothing happens.
-    fn move_to_tail(&self, mut guard: Exclusive<'_>) -> Result<()> {
-        let (page, marks) = (guard.page(), marks_of(guard.marks()));
-        let Some(block) = guard.bytes_mut() else {
-            return Ok(());
-        };
-        let mut mini = MiniMut::new(block);
-        let view = mini.view();
-        // The merge changes no record's place.
-        let stays = self.staying(view, marks);
-        if (0..view.count()).any(|index| !stays[index] && view.is_dirty_at(index)) {
-            self.merge(page, &mut mini, Cause::CopyOnAccess)?;
-        }
-        if keep(guard, &self.hook, |index| stays[index]).is_none() {
-            Counters::add(&self.counters.copies_to_tail, 1);
-        }
-        Ok(())
     }
 
     /// Sets a key in the mini-page of its leaf.

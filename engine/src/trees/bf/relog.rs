@@ -19,6 +19,9 @@
 //! than the log takes between two checkpoints, every checkpoint would make the next one due. The
 //! checkpoints of a writer that finds the log full, and those of closing, log nothing again.
 //!
+//! That only pays while the mini-page goes on gathering. So one that was not written since the
+//! checkpoint before is merged: its changes were logged again then, or came while that ran.
+//!
 //! Redo makes the changes one by one, and on the leaf as the checkpoint leaves it. So those come first
 //! that free bytes there; in the order of keys, a longer value might not fit yet. This is why the leaf
 //! is read. And no change of the page may have been logged since the checkpoint began: redo would make
@@ -36,6 +39,7 @@ use crate::mapping::PageError;
 use crate::mini::events::Event as Told;
 use crate::mini::{MiniMut, MiniRef};
 use crate::mutation;
+use crate::sync::atomic::Ordering::Relaxed;
 use crate::types::{Lsn, PageId};
 use crate::wal::Record;
 
@@ -98,6 +102,9 @@ impl BfTree {
         let Some(mini) = guard.bytes().map(MiniRef::new) else {
             return Ok(true);
         };
+        if mini.lsn().0 <= self.swept.load(Relaxed) {
+            return Ok(false);
+        }
         // Of the leaf itself nothing is logged while a mini-page has dirty records.
         if mini.lsn() > again.since && !mutation::on("relogs-behind-newer") {
             return Ok(false);

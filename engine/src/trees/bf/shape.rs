@@ -44,7 +44,8 @@ pub struct BfShape {
     pub spare: u64,
     /// The room that eviction ahead of need keeps; each time it makes twice as much.
     pub free_goal: u64,
-    /// The number of mini-pages that one step of that eviction handles.
+    /// The number of mini-pages that one step of that eviction handles, and the most that are spared
+    /// in a row for an operation that waits.
     pub batch: usize,
     /// The number of reference bits of a mini-page: records beyond share the last one (§5.5).
     pub marks: usize,
@@ -52,8 +53,6 @@ pub struct BfShape {
     pub promotion_percent: u8,
     /// The percentage of mini-pages with changes that the head spares.
     pub spare_percent: u8,
-    /// The most mini-pages that are spared in a row for an operation that waits for room.
-    pub spared_in_a_row: usize,
     /// Log bytes in which a checkpoint may log dirty records again instead of merging them.
     pub relog: u64,
 }
@@ -86,7 +85,6 @@ impl BfShape {
             marks: mini::Marks::COUNT,
             promotion_percent: bf.promotion_percent,
             spare_percent: bf.spare_percent,
-            spared_in_a_row: super::spare::MOST,
             relog: bf.relog_bytes(options.checkpoint_log_bytes),
         })
     }

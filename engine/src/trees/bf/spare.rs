@@ -11,8 +11,8 @@
 //! merged only when it is as full as any, mini-pages of all sizes below that are in the ring, and
 //! those that are merged have about twice the average.
 //!
-//! The head can be had without a queue in the order of sizes. It meets all mini-pages, one after the
-//! other, and spares those with less than a [`Threshold`]. This follows what is met: it falls a
+//! This needs no queue in the order of sizes. The head meets all mini-pages, one after the other, and
+//! spares those with less than a [`Threshold`]. This follows what is met: it falls a
 //! little whenever a mini-page is spared, and rises whenever one is merged, so that a fixed share is
 //! spared ([`crate::options::BfOptions::spare_percent`]). So it needs no setting for sizes, and
 //! follows the workload. With three of four spared, each merge costs three copies within memory.
@@ -23,80 +23,18 @@
 //!
 //! To the ring, a mini-page that is spared is one that moves: its page's lock is held, a block is
 //! allocated and published, and the old block is dead when the head passes it. Without room for the
-//! copy, or after [`MOST`] in a row for an operation that waits, it is merged.
+//! copy, or after a batch of them in a row for an operation that waits, it is merged.
 
 use super::BfTree;
-use super::counters::Counters;
+use super::counters::{Cause, Counters};
 use super::page::{keep, marks_of};
-use crate::mini::{Marks, MiniRef};
+use super::threshold::Threshold;
+use crate::error::Result;
+use crate::mini::{Marks, MiniMut, MiniRef};
 use crate::mutation;
+use crate::ring::{Exclusive, Shared};
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::types::PageId;
-
-/// The most mini-pages that are spared in a row for an operation that waits for room.
-pub(super) const MOST: usize = 32;
-
-/// The threshold is in this part of a byte.
-const UNIT: u64 = 1 << 16;
-
-/// One step of the threshold is at most this part of it.
-const PART: u64 = 50;
-
-/// Below how many bytes of changes a mini-page is spared.
-///
-/// ```
-/// use treering_engine::Threshold;
-///
-/// let mut threshold = Threshold::new();
-/// // Of mini-pages of 1 to 100 bytes, it comes to spare three of four.
-/// for n in 0..10_000 {
-///     let spared = threshold.spares(n * 37 % 100 + 1);
-///     threshold = threshold.after(spared, 75);
-/// }
-/// assert!(threshold.spares(65) && !threshold.spares(85));
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Threshold(u64);
-
-impl Default for Threshold {
-    fn default() -> Self {
-        Threshold::new()
-    }
-}
-
-impl Threshold {
-    /// A threshold before anything was met: half a KiB.
-    #[must_use]
-    pub fn new() -> Self {
-        Threshold(512 * UNIT)
-    }
-
-    pub(super) fn from_bits(bits: u64) -> Self {
-        Threshold(bits)
-    }
-
-    pub(super) fn to_bits(self) -> u64 {
-        self.0
-    }
-
-    /// Whether a mini-page with so many bytes of changes is spared.
-    #[must_use]
-    pub fn spares(self, bytes: u64) -> bool {
-        bytes.saturating_mul(UNIT) < self.0
-    }
-
-    /// The threshold after a mini-page with changes was spared or not, if `percent` of them are to
-    /// be.
-    #[must_use]
-    pub fn after(self, spared: bool, percent: u8) -> Self {
-        let step = self.0 / (100 * PART);
-        let percent = u64::from(percent.min(100));
-        Threshold(match spared {
-            true => (self.0 - step * (100 - percent)).max(UNIT),
-            false => self.0 + step * percent,
-        })
-    }
-}
 
 impl BfTree {
     /// Whether mini-pages with few changes are spared at all.
@@ -115,6 +53,38 @@ impl BfTree {
         (0..mini.count())
             .map(|index| all || wanted(index))
             .collect()
+    }
+
+    /// Moves a mini-page that is used near the head to the tail (§5.5), if there are no other
+    /// readers.
+    pub(super) fn copy_to_tail(&self, guard: Shared<'_>) {
+        if let Ok(guard) = guard.try_upgrade() {
+            // If there is no room, or the merge fails, the mini-page stays where it is. The evictor
+            // will meet the same error.
+            drop(self.move_to_tail(guard));
+        }
+    }
+
+    /// Moves a mini-page to the tail, without the records that were not used since its last move.
+    /// If one of those is dirty, all dirty records are first merged into the leaf ("maximizing the
+    /// utility of the disk write"). A mirror that a scan has used is moved unchanged. Without room,
+    /// nothing happens.
+    pub(super) fn move_to_tail(&self, mut guard: Exclusive<'_>) -> Result<()> {
+        let (page, marks) = (guard.page(), marks_of(guard.marks()));
+        let Some(block) = guard.bytes_mut() else {
+            return Ok(());
+        };
+        let mut mini = MiniMut::new(block);
+        let view = mini.view();
+        // The merge changes no record's place.
+        let stays = self.staying(view, marks);
+        if (0..view.count()).any(|index| !stays[index] && view.is_dirty_at(index)) {
+            self.merge(page, &mut mini, Cause::CopyOnAccess)?;
+        }
+        if keep(guard, &self.hook, |index| stays[index]).is_none() {
+            Counters::add(&self.counters.copies_to_tail, 1);
+        }
+        Ok(())
     }
 
     /// Copies the mini-page of a page that the head reaches next to the tail, unless it is to be

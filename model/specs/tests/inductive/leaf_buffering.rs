@@ -16,7 +16,6 @@ fn no_step_of_leaf_buffers_leads_out() {
         ("recovery-split", 25),
         ("kill", 25),
         ("reuse", 23),
-        ("merge-cleans", 26),
         ("two-splits", 26),
     ] {
         let found = check(&mirror::<LeafBuffering>(name), &plan(10_000), &|_| {});

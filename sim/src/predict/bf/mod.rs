@@ -30,6 +30,7 @@
 mod below;
 mod frames;
 mod model;
+mod moves;
 mod pages;
 mod ring;
 mod shuffled;

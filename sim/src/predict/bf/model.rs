@@ -70,24 +70,26 @@ pub(in crate::predict) struct Key {
 }
 
 #[derive(Default)]
-struct Leaf {
+pub(super) struct Leaf {
     /// Whether its free bytes are known while there is no mini-page.
     known: bool,
-    mini: Option<Box<MiniPage>>,
+    pub(super) mini: Option<Box<MiniPage>>,
 }
 
 /// The simulated mini-pages and their ring, on the leaves below.
 pub(in crate::predict) struct Model<'a, B> {
-    shape: &'a BfShape,
-    weight: f64,
-    ring: Ring,
+    pub(super) shape: &'a BfShape,
+    pub(super) weight: f64,
+    pub(super) ring: Ring,
     pub(in crate::predict) below: B,
-    leaves: Vec<Leaf>,
+    pub(super) leaves: Vec<Leaf>,
     pub(in crate::predict) counts: Counts,
     /// Number of leaf reads that could have promoted a record.
     chances: u64,
     /// Below how many bytes of changes mini-pages are spared.
-    threshold: Threshold,
+    pub(super) threshold: Threshold,
+    /// When a checkpoint had last looked at all mini-pages.
+    swept: u64,
 }
 
 impl<'a, B: Below> Model<'a, B> {
@@ -109,6 +111,7 @@ impl<'a, B: Below> Model<'a, B> {
             counts: Counts::default(),
             chances: 0,
             threshold: Threshold::new(),
+            swept: 0,
         }
     }
 
@@ -128,19 +131,26 @@ impl<'a, B: Below> Model<'a, B> {
     }
 
     /// Merges the mini-pages of these leaves in this order, as a checkpoint does with all of them
-    /// first (§5.7), or logs their dirty records again, as long as it may. Returns the bytes of log
-    /// that this takes.
+    /// first (§5.7), or logs the dirty records of those that go on gathering again, as long as it may.
+    /// Returns the bytes of log that this takes.
     pub(in crate::predict) fn push_down(&mut self, leaves: impl IntoIterator<Item = u32>) -> f64 {
         let (most, mut logged) = (self.shape.relog as f64, 0.0);
         for leaf in leaves {
-            if logged < most {
+            if logged < most && self.gathers(leaf) {
                 logged += self.log_again(leaf);
             } else {
                 self.merge(leaf, Cause::Checkpoint);
             }
         }
+        self.swept = self.below.now();
         self.counts.relogged += logged;
         logged
+    }
+
+    /// Whether a leaf's mini-page was written since the last checkpoint.
+    fn gathers(&self, leaf: u32) -> bool {
+        let mini = self.leaves[leaf as usize].mini.as_ref();
+        mini.is_some_and(|mini| mini.written > self.swept)
     }
 
     fn log_again(&mut self, leaf: u32) -> f64 {
@@ -350,11 +360,11 @@ impl<'a, B: Below> Model<'a, B> {
         self.mini_bytes(records.iter().copied()) - old + key.bytes as usize
     }
 
-    fn mini_bytes(&self, records: impl Iterator<Item = Record>) -> usize {
+    pub(super) fn mini_bytes(&self, records: impl Iterator<Item = Record>) -> usize {
         self.shape.mini_page + records.map(|r| r.bytes as usize).sum::<usize>()
     }
 
-    fn class_for(&self, mini_page: usize) -> usize {
+    pub(super) fn class_for(&self, mini_page: usize) -> usize {
         let bytes = mini_page + self.shape.block_overhead;
         self.ring.class_for(bytes as u64)
     }
@@ -387,7 +397,7 @@ impl<'a, B: Below> Model<'a, B> {
     }
 
     /// Moves a leaf's mini-page to a block of this class, or creates it there.
-    fn settle(&mut self, leaf: u32, class: usize) -> Result<(), u64> {
+    pub(super) fn settle(&mut self, leaf: u32, class: usize) -> Result<(), u64> {
         let block = self.ring.allocate(class, leaf)?;
         let page = &mut self.leaves[leaf as usize];
         match &mut page.mini {
@@ -467,76 +477,6 @@ impl<'a, B: Below> Model<'a, B> {
         true
     }
 
-    /// Whether mini-pages with few changes are spared, and changes may move to the tail unmerged.
-    fn spares(&self) -> bool {
-        self.shape.spare_percent > 0
-    }
-
-    /// Whether a mini-page goes to the tail as a whole.
-    fn goes_whole(&self, mini: &MiniPage) -> bool {
-        let wanted = || self.mini_bytes(mini.wanted(self.shape.marks, self.spares()));
-        mini.mirror && (mini.scanned || wanted() > self.shape.largest)
-    }
-
-    /// Copies a mini-page to the tail. Records that were not used since it was last at the tail
-    /// stay behind; if one of them is dirty, all are merged (§5.5), unless changes go with it.
-    fn move_to_tail(&mut self, leaf: u32) {
-        let Some(mini) = &self.leaves[leaf as usize].mini else {
-            return;
-        };
-        let whole = self.goes_whole(mini);
-        if !whole && !self.spares() && mini.leaves_dirty_behind(self.shape.marks) {
-            self.merge(leaf, Cause::CopyOnAccess);
-        }
-        if self.keep(leaf, whole, self.spares()) {
-            self.counts.copies_to_tail += 1.0;
-        }
-    }
-
-    /// Copies the mini-page that the head reaches next to the tail, unless it is to be merged.
-    /// Returns whether it was copied.
-    fn spare(&mut self, leaf: u32) -> bool {
-        let Some(mini) = &self.leaves[leaf as usize].mini else {
-            return false;
-        };
-        let changes = mini.bytes_of_changes();
-        if changes > 0 {
-            let spared = self.threshold.spares(changes);
-            self.threshold = self.threshold.after(spared, self.shape.spare_percent);
-            if !spared {
-                return false;
-            }
-        }
-        let whole = self.goes_whole(mini);
-        let some = whole || mini.wanted(self.shape.marks, true).next().is_some();
-        let copied = some && self.keep(leaf, whole, true);
-        self.counts.spared += f64::from(u8::from(copied));
-        copied
-    }
-
-    /// Moves the records that were used, and those that were changed if `changes`, or the whole
-    /// mirror, to the smallest block that holds them. Returns `false` if the ring has no room.
-    fn keep(&mut self, leaf: u32, whole: bool, changes: bool) -> bool {
-        let marks = self.shape.marks;
-        let Some(mini) = &self.leaves[leaf as usize].mini else {
-            return false;
-        };
-        let class = match whole {
-            true => self.class_for(self.mini_bytes(mini.records.iter().copied())),
-            false => self.class_for(self.mini_bytes(mini.wanted(marks, changes))),
-        };
-        if self.settle(leaf, class).is_err() {
-            return false;
-        }
-        if let Some(mini) = &mut self.leaves[leaf as usize].mini {
-            match whole {
-                true => mini.cool_whole(),
-                false => mini.cool(marks, changes),
-            }
-        }
-        true
-    }
-
     /// Merges a mini-page that has become too large; it then becomes a mirror with `spare` bytes
     /// left, or shrinks (§5.5).
     fn merge_and_reshape(&mut self, leaf: u32, spare: usize) {
@@ -557,7 +497,7 @@ impl<'a, B: Below> Model<'a, B> {
         }
     }
 
-    fn merge(&mut self, leaf: u32, cause: Cause) {
+    pub(super) fn merge(&mut self, leaf: u32, cause: Cause) {
         let page = &mut self.leaves[leaf as usize];
         let Some(mini) = &mut page.mini else { return };
         let records = mini.dirty();
@@ -568,53 +508,5 @@ impl<'a, B: Below> Model<'a, B> {
         mini.merged();
         self.counts.merges[cause as usize] += 1.0;
         self.counts.merged_records += f64::from(records);
-    }
-
-    /// Evicts at least `short` bytes at the head (§4.2, "Evict"), without those of mini-pages that
-    /// are spared.
-    fn make_room(&mut self, short: u64) {
-        let spare = self.shape.spare as f64 / self.weight;
-        let wanted = short.max(spare as u64);
-        let (mut made, mut spared) = (0, 0);
-        while made < wanted {
-            let moved = self.spares() && spared < self.shape.spared_in_a_row && {
-                let (next, _) = self.ring.next_victims(1, 1);
-                next.first().is_some_and(|leaf| self.spare(*leaf))
-            };
-            spared += usize::from(moved);
-            let Some((bytes, evicted)) = self.ring.evict() else {
-                break;
-            };
-            made += if moved { 0 } else { bytes };
-            self.evicted(evicted);
-        }
-    }
-
-    /// Runs one step of eviction ahead of need, until `goal` bytes are free or a batch of mini-pages
-    /// was looked at.
-    fn evict_ahead(&mut self, goal: u64) {
-        let wanted = goal.saturating_sub(self.ring.room());
-        let (leaves, bytes) = self.ring.next_victims(self.shape.batch, wanted);
-        if self.spares() {
-            for leaf in leaves {
-                self.spare(leaf);
-            }
-        }
-        let mut made = 0;
-        while made < bytes
-            && let Some((bytes, evicted)) = self.ring.evict()
-        {
-            made += bytes;
-            self.evicted(evicted);
-        }
-    }
-
-    /// The head has passed a block, which held the mini-page of this leaf.
-    fn evicted(&mut self, mini_page_of: Option<u32>) {
-        if let Some(leaf) = mini_page_of {
-            self.merge(leaf, Cause::Eviction);
-            self.leaves[leaf as usize].mini = None;
-            self.counts.evictions += 1.0;
-        }
     }
 }
