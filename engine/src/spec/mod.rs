@@ -176,7 +176,7 @@ mod tests {
             "btree+shadow(T=1KiB,Ds=64,reset=above-threshold)",
             "btree(page=16KiB)+hints",
             "btree(contention-split,period=12)",
-            "bf(copy-on-access=20%,promote=5%)+cow+hints",
+            "bf(copy-on-access=20%,promote=7%)+cow+hints",
             "bf(policy=published)+cow",
             "bf(policy=published,relog=10%)",
             "bf(relog=0%,spare=50%)",
@@ -200,7 +200,10 @@ mod tests {
             ("ccl(nbatch=2)", "ccl"),
             ("bf(policy=frugal,spare=75)", "bf"),
             ("bf(relog=0,policy=published)", "bf(policy=published)"),
-            ("bf(relog=0,growth=100,spare=0)", "bf(policy=published)"),
+            (
+                "bf(promote=30,relog=0,growth=100,spare=0)",
+                "bf(policy=published)",
+            ),
             (" btree + cow ", "btree+cow"),
         ] {
             let read: TreeSpec = spec.parse().expect(spec);
