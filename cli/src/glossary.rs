@@ -8,7 +8,7 @@ pub(crate) const SEE: &str = "Glossary: docs/GLOSSARY.md\n";
 
 /// The terms, in alphabetical order.
 #[cfg(test)]
-const TERMS: [&str; 88] = [
+const TERMS: [&str; 89] = [
     "action",
     "adapter",
     "background work",
@@ -75,6 +75,7 @@ const TERMS: [&str; 88] = [
     "run",
     "scan",
     "seed",
+    "spare",
     "spec",
     "split",
     "step",
