@@ -10,7 +10,7 @@ use treering_engine::{BfOptions, BfStats, CacheOnly, Error, Kv};
 fn options(copy_on_access_percent: u8) -> BfOptions {
     BfOptions {
         copy_on_access_percent,
-        ..BfOptions::default()
+        ..BfOptions::PUBLISHED
     }
 }
 
