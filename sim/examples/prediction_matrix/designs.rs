@@ -7,11 +7,10 @@ use crate::choice::{Choice, What};
 use crate::inputs::Input;
 
 /// Trees on drives. Each runs with both logs (`bminus` is sparse by default) and both drives.
-const PAGES: [&str; 9] = [
+const PAGES: [&str; 8] = [
     "btree",
     "btree+cow(table=each-flush)",
     "btree+shadow",
-    "bf",
     "bf(policy=published)",
     "bf(policy=published)+cow(table=each-flush)",
     "bf(policy=published)+shadow",
