@@ -54,7 +54,7 @@ fn stores() -> [Options; 3] {
             ..base.clone()
         },
         Options {
-            tree: TreeKind::Bf(BfOptions::default()),
+            tree: TreeKind::Bf(BfOptions::PUBLISHED),
             cache_bytes: (frames + 2) * 4096,
             ..base
         },
