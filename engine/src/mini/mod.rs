@@ -391,11 +391,7 @@ impl<'a> MiniRef<'a> {
 
     /// Bytes that its dirty records take in it.
     pub(crate) fn bytes_of_changes(self) -> usize {
-        let slots = self.0.slots().iter().map(Layout::decode);
-        let dirty = slots.filter(|slot| Kind::from_bits(slot.kind).is_dirty());
-        dirty
-            .map(|slot| Layout::SLOT_BYTES + slot.payload_len())
-            .sum()
+        self.bytes_of(|index| self.is_dirty_at(index)) - Layout::SLOTS_AT
     }
 
     pub(crate) fn is_dirty_at(self, index: usize) -> bool {

@@ -11,7 +11,6 @@ use super::counters::Cause;
 use crate::error::Result;
 use crate::mapping::LeafAddress;
 use crate::mini::{MiniMut, MiniRef};
-use crate::ring::Eviction;
 use crate::types::PageId;
 use crate::types::Progress;
 
@@ -62,12 +61,12 @@ impl BfTree {
                 next.first().is_some_and(|page| self.spare(*page))
             };
             spared += usize::from(moved);
-            match self.ring.evict(self.merging())? {
-                // The copy of a mini-page takes room, too.
-                Eviction::Block(evicted) if !moved => made += evicted,
-                Eviction::Block(_) => {}
-                Eviction::ByOthers | Eviction::Empty => break,
+            let evicted = self.ring.make_room(1, self.merging())?;
+            if evicted == 0 {
+                break;
             }
+            // The copy of a mini-page takes room, too.
+            made += if moved { 0 } else { evicted };
         }
         Ok(())
     }

@@ -28,7 +28,6 @@ pub(in crate::predict) struct Counts {
     pub(in crate::predict) leaf_reads: f64,
     pub(in crate::predict) promotions: f64,
     pub(in crate::predict) copies_to_tail: f64,
-    pub(in crate::predict) spared: f64,
     pub(in crate::predict) evictions: f64,
     pub(in crate::predict) merges: [f64; 4],
     pub(in crate::predict) merged_records: f64,
@@ -45,7 +44,6 @@ impl Counts {
         self.leaf_reads += other.leaf_reads;
         self.promotions += other.promotions;
         self.copies_to_tail += other.copies_to_tail;
-        self.spared += other.spared;
         self.evictions += other.evictions;
         self.merged_records += other.merged_records;
         self.relogged += other.relogged;

@@ -48,9 +48,7 @@ impl<B: Below> Model<'_, B> {
         }
         let whole = self.goes_whole(mini);
         let some = whole || mini.wanted(self.shape.marks, true).next().is_some();
-        let copied = some && self.keep(leaf, whole, true);
-        self.counts.spared += f64::from(u8::from(copied));
-        copied
+        some && self.keep(leaf, whole, true)
     }
 
     /// Moves the records that were used, and those that were changed if `changes`, or the whole

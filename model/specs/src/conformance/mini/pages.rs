@@ -159,7 +159,7 @@ impl Judge {
     }
 
     /// In the engine, changes may go to the tail unmerged though nobody has used them since the last
-    /// time. In the spec they are read first. Returns whether some of them were, and whether all went.
+    /// time. In the spec they are read first. Returns whether some are.
     fn spares(&mut self, p: u8, mini: Option<&MiniImage>) -> Result<bool, String> {
         let told = self.scale.told(mini)?;
         let is_dirty = |kind| matches!(kind, Kind::Insert | Kind::Tombstone);
