@@ -4,10 +4,10 @@ use std::fmt;
 
 use super::TreeSpec;
 use super::pages::PageTree;
-use crate::options::param::{differing, show_size};
+use crate::options::param::{differing, show_choice, show_size};
 use crate::options::pm::part::{Shown, shown};
 use crate::options::{
-    BfOptions, ContentionSplit, ModLog, PageStoreKind, PmTreeKind, TablePersist, TreeKind,
+    BfOptions, ContentionSplit, ModLog, PageStoreKind, PmTreeKind, Policy, TablePersist, TreeKind,
 };
 
 impl fmt::Display for TreeSpec {
@@ -129,7 +129,7 @@ pub fn parameters() -> Vec<Shown> {
     all.push(one(
         "bf",
         "policy",
-        "frugal",
+        &show_choice(&Policy::default(), Policy::NAMED),
         "or published: the paper's copy-on-access, promote, relog, growth and spare",
     ));
     all.extend(shown("bf", BfOptions::PARAMS));
