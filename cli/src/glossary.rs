@@ -8,7 +8,7 @@ pub(crate) const SEE: &str = "Glossary: docs/GLOSSARY.md\n";
 
 /// The terms, in alphabetical order.
 #[cfg(test)]
-const TERMS: [&str; 89] = [
+const TERMS: [&str; 90] = [
     "action",
     "adapter",
     "background work",
@@ -30,6 +30,7 @@ const TERMS: [&str; 89] = [
     "depth",
     "device gc",
     "differential",
+    "drain",
     "distinct",
     "edge",
     "engine",

@@ -93,6 +93,30 @@ fn the_search_finds_the_best_prediction_of_all_combinations() {
     assert!(predictions < 100, "{predictions} predictions of 256");
 }
 
+/// Two hundred writes are merged in the measured part or behind it, as the checkpoints come.
+#[test]
+fn a_short_trace_is_told_that_it_needs_a_drain() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    ok(
+        folder,
+        &words("gen ycsb-b --records 4k --ops 4k -o short.trz"),
+    );
+    let line = "short.trz --tree bf --threshold 0 --no-what-if --replays 1";
+    let said = |more: &str| advice(folder, &format!("{line}{more}"))["warnings"].clone();
+    let warnings = said("");
+    let asks = |warning: &Value| {
+        warning
+            .as_str()
+            .is_some_and(|text| text.contains("--drain"))
+    };
+    assert!(
+        warnings.as_array().expect("a list").iter().any(asks),
+        "{warnings}"
+    );
+    assert_eq!(said(" --drain"), serde_json::json!([]));
+}
+
 #[test]
 fn an_advice_is_the_same_each_time_and_leaves_nothing_behind() {
     let folder = place();

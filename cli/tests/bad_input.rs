@@ -231,6 +231,18 @@ const BAD: &[(&str, &str)] = &[
     ("replay good.trz --promote 5 --json out.json", "--promote"),
     ("replay good.trz --buffered --json out.json", "--buffered"),
     (
+        "replay good.trz --tree ccl --drain --json out.json",
+        "--drain",
+    ),
+    (
+        "replay good.trz --tree none --drain --json out.json",
+        "--drain",
+    ),
+    (
+        "predict good.trz --tree lodge --drain --json out.json",
+        "--drain",
+    ),
+    (
         "replay good.trz --tree btree --copy-on-access 5 --json out.json",
         "--copy-on-access",
     ),

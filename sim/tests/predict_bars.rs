@@ -53,6 +53,7 @@ fn designs() -> Vec<(TreeKind, PageStoreKind)> {
         (TreeKind::BTree, PageStoreKind::InPlace),
         (TreeKind::BTree, lazily),
         (TreeKind::Bf(BfOptions::PUBLISHED), PageStoreKind::Shadow),
+        (TreeKind::Bf(BfOptions::default()), PageStoreKind::InPlace),
     ]
 }
 
@@ -97,7 +98,7 @@ fn measured_values_lie_within_narrow_bars() {
         for design in designs() {
             let report = replay(&trace, design, Model::Played);
             let name = trace.file_stem().expect("a name").to_string_lossy();
-            let what = format!("{name} {}", report.tree);
+            let what = format!("{name} {:?}", design.0);
             add(&mut tally, &what, &report);
             let p = report.prediction.as_ref().expect("a prediction");
             // Traces with scans have none.
@@ -122,7 +123,7 @@ fn a_compressing_drive_lies_within_its_bars() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut tally = Tally::default();
     for trace in &traces(folder.path())[..3] {
-        for tree in [TreeKind::BTree, TreeKind::Bf(BfOptions::PUBLISHED)] {
+        for tree in [TreeKind::BTree, TreeKind::Bf(BfOptions::default())] {
             let target = Target::builtin("csd").expect("it is built in");
             let mut config = ReplayConfig::new(trace.clone(), target);
             config.tree.pages_mut().tree = tree;

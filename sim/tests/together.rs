@@ -85,13 +85,18 @@ fn a_client_alone_does_the_same_on_every_drive() {
         },
         PageStoreKind::Shadow,
     ] {
-        for acknowledge in [Acknowledge::Deferred, Acknowledge::Commit] {
+        for (acknowledge, drain) in [
+            (Acknowledge::Deferred, false),
+            (Acknowledge::Commit, false),
+            (Acknowledge::Commit, true),
+        ] {
             let configs = configs(&path, |config| {
                 config.tree.pages_mut().store = store;
                 config.acknowledge = acknowledge;
+                config.drain = drain;
             });
-            let had = compare(&configs, &format!("{store:?} {acknowledge:?}"));
-            assert_eq!(had, [true; 5], "{store:?} {acknowledge:?}");
+            let what = format!("{store:?} {acknowledge:?}, drained: {drain}");
+            assert_eq!(compare(&configs, &what), [true; 5], "{what}");
         }
     }
 }

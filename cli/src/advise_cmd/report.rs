@@ -19,6 +19,8 @@ const SCHEMA: &str = "treering.advise/1";
 const ROWS: usize = 12;
 /// Less is no difference.
 const NEAR: f64 = 0.005;
+/// An interval that is wider says little.
+const UNSURE: f64 = 0.25;
 
 /// An advice.
 pub(super) struct Advice<'a> {
@@ -247,10 +249,16 @@ impl<'a> Advice<'a> {
     pub(super) fn warning(&self) -> Option<&'static str> {
         let best = self.candidate(*self.order.first()?);
         let written = parts(Advice::report(best));
-        let nothing = written.iter().all(|(_, value)| *value == 0.0);
-        nothing.then_some(
-            "the advised design writes nothing in the measured part, so the trace is too short for \
-             this cache to tell designs apart",
+        if written.iter().all(|(_, value)| *value == 0.0) {
+            return Some(
+                "the advised design writes nothing in the measured part, so the trace is too short \
+                 for this cache to tell designs apart",
+            );
+        }
+        let width = self.found.half_width(best).unwrap_or(0.0);
+        (width > UNSURE && !best.config.drain).then_some(
+            "the measured part is so short that the times of checkpoints decide what is written in \
+             it; --drain compares designs by all that they will write of it",
         )
     }
 

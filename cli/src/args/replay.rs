@@ -52,6 +52,7 @@ impl ReplayArgs {
                 ModelName::Independent => Model::Independent,
             },
             effort: self.effort.effort(),
+            ..Method::default()
         }
     }
 }
@@ -165,6 +166,10 @@ pub(crate) struct ReplayArgs {
     /// Share of the operations that is warm-up and not measured [default: what the trace marks]
     #[arg(long, value_name = "SHARE", value_parser = units::share)]
     pub(crate) warmup: Option<f64>,
+    /// End the warm-up and the measured part each with a checkpoint that leaves no change in memory.
+    /// So what is measured pays for all of its own writes, and for no others. For trees of pages
+    #[arg(long)]
+    pub(crate) drain: bool,
     /// Maximum number of operations to replay
     #[arg(long, value_name = "N", value_parser = units::count)]
     pub(crate) limit: Option<u64>,

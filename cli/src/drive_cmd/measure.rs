@@ -39,6 +39,7 @@ pub(super) fn settings(
     let method = Method {
         model: Model::Played,
         effort: args.effort.effort(),
+        ..Method::default()
     };
     Ok(Settings {
         devices,

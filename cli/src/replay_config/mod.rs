@@ -30,6 +30,7 @@ pub(crate) fn of(args: &ReplayArgs) -> Result<ReplayConfig, Failure> {
     }
     config.clients = args.clients;
     config.warmup = args.warmup;
+    config.drain = args.drain;
     config.limit = args.limit;
     config.preload = args.preload.clone();
     config.statistics = statistics(args);

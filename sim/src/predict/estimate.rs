@@ -34,6 +34,9 @@ pub struct Method {
     pub model: Model,
     /// How much of a played run is played.
     pub effort: Effort,
+    /// Whether warm-up and measured part each end with a checkpoint that leaves no change in memory
+    /// ([`crate::replay::ReplayConfig::drain`]). The independent model does not look at that.
+    pub drain: bool,
 }
 
 impl Default for Method {
@@ -41,6 +44,7 @@ impl Default for Method {
         Method {
             model: Model::Played,
             effort: Effort::Full,
+            drain: false,
         }
     }
 }

@@ -120,7 +120,7 @@ fn played(
         return None;
     }
     let level = LeafLevel::kept(workload, options.page_size, options.leaf_layouts());
-    super::played::predict((workload, &*level, options), drives, method.effort)
+    super::played::predict((workload, &*level, options), drives, method)
 }
 
 /// As [`predict`], from popularity alone: accesses to pages are taken for independent draws.

@@ -65,6 +65,11 @@ pub struct ReplayConfig {
     pub clients: u32,
     /// Share of the operations that is warm-up; `None` for the warm-up that the trace marks.
     pub warmup: Option<f64>,
+    /// Whether the warm-up and the measured part each end with a checkpoint that leaves no change in
+    /// memory. So the measured part pays for all of its own writes, and for no others; otherwise it
+    /// begins with what the warm-up has left in memory, and leaves something there itself. Trees of
+    /// pages only.
+    pub drain: bool,
     /// Maximum number of operations.
     pub limit: Option<u64>,
     /// Records to load before the trace.
@@ -109,6 +114,7 @@ impl ReplayConfig {
             acknowledge: Acknowledge::Interval(Nanos(60_000_000_000)),
             clients: 1,
             warmup: None,
+            drain: false,
             limit: None,
             preload: Preload::default(),
             statistics: Statistics::default(),
@@ -121,6 +127,14 @@ impl ReplayConfig {
             daily_bytes: None,
             seed: 0,
             stop: Stop::default(),
+        }
+    }
+
+    /// How a run is predicted.
+    pub(super) fn predicted_by(&self) -> Method {
+        Method {
+            drain: self.drain,
+            ..self.method
         }
     }
 }

@@ -113,6 +113,7 @@ pub(super) fn options_of_pass(config: &ReplayConfig) -> BTreeMap<String, Value> 
         ("clients", json!(config.clients)),
         ("limit", json!(config.limit)),
         ("warmup", json!(config.warmup)),
+        ("drain", json!(config.drain)),
         ("seed", json!(config.seed)),
     ])
 }

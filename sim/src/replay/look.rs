@@ -12,6 +12,7 @@ use super::preload::{Input, Loads};
 use super::progress::Progress;
 use super::statistics::Saved;
 use super::target::Target;
+use super::tree::Tree;
 use crate::predict::{Span, Workload};
 
 /// Results of the pass over a trace.
@@ -60,6 +61,20 @@ pub(super) fn check_clients(config: &ReplayConfig) -> Result<(), ReplayError> {
     Err(setting("clients", why))
 }
 
+/// Only trees of pages can be drained.
+fn check_drain(config: &ReplayConfig) -> Result<(), ReplayError> {
+    match config.tree {
+        Tree::Direct | Tree::Pm(_) if config.drain => {
+            let why = format!(
+                "{} keeps no pages in memory; expected a tree of pages",
+                config.tree.name()
+            );
+            Err(setting("drain", why))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The part of a trace that is replayed.
 struct Part {
     header: Header,
@@ -72,6 +87,7 @@ impl Part {
     /// Checks that there is something to replay.
     fn of(config: &ReplayConfig) -> Result<Part, ReplayError> {
         check_clients(config)?;
+        check_drain(config)?;
         let trace = config.trace.as_path();
         let header = treering_traces::open(trace)?.header().clone();
         let ops = config.limit.unwrap_or(u64::MAX).min(header.ops);

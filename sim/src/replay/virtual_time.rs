@@ -140,6 +140,12 @@ pub(super) trait Backend {
     /// Skips the client's operation; the client is free again at once.
     fn idle(&mut self, free: Free) -> Result<(), Failure>;
 
+    /// Leaves no change in the store's memory, from this time on. Returns when that is done; until
+    /// then clients wait. A store that keeps none does nothing.
+    fn drain(&mut self, at: Nanos) -> Result<Nanos, Failure> {
+        Ok(at)
+    }
+
     /// Ends the run when no operation is left. Returns when the last one was done.
     fn settle(&mut self) -> Nanos;
 
@@ -174,7 +180,7 @@ pub(super) fn replay<B: Backend<Store: Kv>>(
             progress(Progress::Replay(number, looked.ops));
         }
     }
-    Ok(run.end())
+    run.end()
 }
 
 /// A run, turn by turn.
@@ -183,6 +189,7 @@ pub(super) struct Run<'a, B: Backend, F> {
     pub(super) backend: &'a mut B,
     feed: F,
     measures: Measures,
+    drains: bool,
     /// When the warm-up was over.
     before: Option<Moment<B::Counters>>,
 }
@@ -198,6 +205,7 @@ impl<'a, B: Backend, F: Feed<B::Store>> Run<'a, B, F> {
             backend,
             feed,
             measures: Measures::new(config.timing),
+            drains: config.drain,
             before: None,
         }
     }
@@ -215,9 +223,10 @@ impl<'a, B: Backend, F: Feed<B::Store>> Run<'a, B, F> {
             backend,
             feed,
             measures,
+            drains,
             before,
         } = self;
-        let Some(free) = backend.next_free(measures)? else {
+        let Some(mut free) = backend.next_free(measures)? else {
             return Ok(false);
         };
         let fed = feed.next(backend.store())?;
@@ -225,6 +234,9 @@ impl<'a, B: Backend, F: Feed<B::Store>> Run<'a, B, F> {
             return Ok(true);
         }
         if feed.number() == looked.warmup_ops + 1 {
+            if *drains {
+                free.at = backend.drain(free.at)?;
+            }
             *before = Some(begin_measuring(*backend, measures, free.at, looked));
         }
         let Fed::Op(kind, user_bytes) = fed else {
@@ -241,18 +253,21 @@ impl<'a, B: Backend, F: Feed<B::Store>> Run<'a, B, F> {
     }
 
     /// Ends the run.
-    pub(super) fn end(mut self) -> Outcome<B::Counters> {
+    pub(super) fn end(mut self) -> Result<Outcome<B::Counters>, Failure> {
         let end = self.backend.settle();
+        if self.drains && self.feed.number() == self.looked.ops {
+            self.backend.drain(end)?;
+        }
         // If the replay was stopped during the warm-up, nothing was measured.
         let before = self
             .before
             .unwrap_or_else(|| begin_measuring(self.backend, &mut self.measures, end, self.looked));
-        Outcome {
+        Ok(Outcome {
             before,
             after: moment(self.backend, end),
             done_ops: self.feed.number(),
             measures: self.measures,
-        }
+        })
     }
 }
 

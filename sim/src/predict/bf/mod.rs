@@ -94,6 +94,8 @@ pub struct MiniPagesPrediction {
     pub cache_hits: f64,
     /// Leaves read by gets, scans and puts.
     pub leaf_reads: f64,
+    /// Leaves read by checkpoints that log records again.
+    pub relog_reads: f64,
     /// Records that gets copied to a mini-page.
     pub promotions: f64,
     /// Mini-pages copied to the tail.
@@ -123,6 +125,7 @@ impl MiniPagesPrediction {
             insert_hits: each(counts.insert_hits),
             cache_hits: each(counts.cache_hits),
             leaf_reads: each(counts.leaf_reads),
+            relog_reads: each(counts.relog_reads),
             promotions: each(counts.promotions),
             copies_to_tail: each(counts.copies_to_tail),
             evictions: each(counts.evictions),
@@ -140,7 +143,8 @@ impl MiniPagesPrediction {
 
     /// Share of the visits to mini-pages and leaves that memory answers.
     pub(super) fn memory_hit_ratio(&self) -> f64 {
-        let visits = self.insert_hits + self.cache_hits + self.leaf_reads + self.merges.total();
+        let of_leaves = self.leaf_reads + self.relog_reads + self.merges.total();
+        let visits = self.insert_hits + self.cache_hits + of_leaves;
         if visits == 0.0 {
             return 1.0;
         }

@@ -31,8 +31,9 @@ pub(in crate::predict) struct Counts {
     pub(in crate::predict) evictions: f64,
     pub(in crate::predict) merges: [f64; 4],
     pub(in crate::predict) merged_records: f64,
-    /// Bytes of log for records that checkpoints logged again.
+    /// Bytes of log for records that checkpoints logged again, and leaves read for that.
     pub(in crate::predict) relogged: f64,
+    pub(in crate::predict) relog_reads: f64,
 }
 
 impl Counts {
@@ -47,6 +48,7 @@ impl Counts {
         self.evictions += other.evictions;
         self.merged_records += other.merged_records;
         self.relogged += other.relogged;
+        self.relog_reads += other.relog_reads;
         for (sum, count) in self.merges.iter_mut().zip(other.merges) {
             *sum += count;
         }
@@ -129,10 +131,14 @@ impl<'a, B: Below> Model<'a, B> {
     }
 
     /// Merges the mini-pages of these leaves in this order, as a checkpoint does with all of them
-    /// first (§5.7), or logs the dirty records of those that go on gathering again, as long as it may.
-    /// Returns the bytes of log that this takes.
-    pub(in crate::predict) fn push_down(&mut self, leaves: impl IntoIterator<Item = u32>) -> f64 {
-        let (most, mut logged) = (self.shape.relog as f64, 0.0);
+    /// first (§5.7), or logs the dirty records of those that go on gathering again, as long as that is
+    /// less than so many bytes. Returns the bytes of log that this takes.
+    pub(in crate::predict) fn push_down(
+        &mut self,
+        leaves: impl IntoIterator<Item = u32>,
+        relog: u64,
+    ) -> f64 {
+        let (most, mut logged) = (relog as f64, 0.0);
         for leaf in leaves {
             if logged < most && self.gathers(leaf) {
                 logged += self.log_again(leaf);
@@ -158,6 +164,7 @@ impl<'a, B: Below> Model<'a, B> {
         };
         if mini.dirty() > 1 {
             // For the order in which the records fit.
+            self.counts.relog_reads += 1.0;
             self.below.read(leaf);
         }
         let bytes = self.below.log_again(leaf, &mini.records);

@@ -160,7 +160,7 @@ impl Shuffled<'_> {
         }
         if self.pace.checkpoints(self.log) > before {
             let leaves = self.model.below.visits.leaves.len() as u32;
-            self.log += self.model.push_down(0..leaves);
+            self.log += self.model.push_down(0..leaves, self.model.shape.relog);
             self.model.below.frames.sweep(time);
         }
     }

@@ -52,7 +52,12 @@ pub(super) fn of(
         log_bytes,
     );
     // Records are known; what pads them is a part of the log's error.
-    let unsure = run.rounds.unsure_writes(PADDING * log);
+    let (unsure, unsure_log) = match run.drained {
+        // What a checkpoint does not write then, the drain does.
+        true => (0.0, 0.0),
+        false => run.rounds.unsure(PADDING * log),
+    };
+    let log = log + unsure_log / log_bytes.max(1.0);
     let sampling = run
         .sampled
         .map_or(0.0, |pages| SAMPLING / pages.max(1.0).sqrt());

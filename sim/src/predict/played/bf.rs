@@ -6,10 +6,11 @@ use std::ops::{Deref, DerefMut};
 use treering_engine::BfShape;
 use treering_traces::OpKind;
 
+use super::Tree;
 use super::store::PageTree;
 use crate::predict::bf::{Below, Key, MiniPageCounts, MiniPageModel, Record};
 use crate::predict::log::{record_bytes, varint_len};
-use crate::predict::workload::{Added, Rest, Step};
+use crate::predict::workload::{Event, Step};
 
 /// The leaves below the mini-pages.
 pub(super) struct Leaves<'a, 'f> {
@@ -134,6 +135,29 @@ impl Leaves<'_, '_> {
 /// The tree.
 pub(super) struct BfTree<'a, 'f> {
     model: MiniPageModel<'a, Leaves<'a, 'f>>,
+    /// Bytes that a checkpoint may log again, unless it is to leave nothing.
+    relog: u64,
+}
+
+impl Tree for BfTree<'_, '_> {
+    fn play(&mut self, event: Event) {
+        match event {
+            Event::Step(step) => self.step(step),
+            // On leaves that are not played.
+            Event::Rest(rest) => self.store().rest(rest),
+            Event::Add(added) => self.store().add_elsewhere(added),
+        }
+        self.background();
+    }
+
+    fn drain(&mut self) {
+        self.checkpoint(0);
+    }
+
+    fn begin_measuring(&mut self) {
+        self.model.counts = MiniPageCounts::default();
+        self.store().begin_measuring();
+    }
 }
 
 impl<'a, 'f> BfTree<'a, 'f> {
@@ -154,6 +178,7 @@ impl<'a, 'f> BfTree<'a, 'f> {
         };
         BfTree {
             model: MiniPageModel::new(shape, count, weight, below),
+            relog: shape.relog,
         }
     }
 
@@ -161,18 +186,12 @@ impl<'a, 'f> BfTree<'a, 'f> {
         &mut self.model.below.tree
     }
 
-    pub(super) fn begin_measuring(&mut self) {
-        self.model.counts = MiniPageCounts::default();
-        self.store().begin_measuring();
-    }
-
     /// The tree below, and the counts of the mini-pages.
     pub(super) fn finish(self) -> (PageTree<'a, 'f>, MiniPageCounts) {
         (self.model.below.tree, self.model.counts)
     }
 
-    /// Does one operation and the background work that becomes due.
-    pub(super) fn step(&mut self, step: Step) {
+    fn step(&mut self, step: Step) {
         let before = self.store().begin(step.kind);
         let mut wrote = false;
         let page = self.store().leaves.page(step.key);
@@ -200,19 +219,6 @@ impl<'a, 'f> BfTree<'a, 'f> {
             }
         }
         self.store().end(before, wrote);
-        self.background();
-    }
-
-    /// Does operations on leaves that are not played.
-    pub(super) fn rest(&mut self, rest: Rest) {
-        self.store().rest(rest);
-        self.background();
-    }
-
-    /// Does a put that makes a record on a leaf that is not played.
-    pub(super) fn add(&mut self, added: Added) {
-        self.store().add_elsewhere(added);
-        self.background();
     }
 
     fn background(&mut self) {
@@ -220,14 +226,20 @@ impl<'a, 'f> BfTree<'a, 'f> {
         let store = self.store();
         store.flush_if_due();
         if store.checkpoint_is_due() {
-            store.begin_checkpoint();
-            let leaves = self.store().homes.pages();
-            self.model.push_down(leaves);
-            self.model.below.tidy();
-            self.merge_noted();
-            self.store().sweep();
+            self.checkpoint(self.relog);
         }
         self.merge_noted();
+    }
+
+    /// A checkpoint that may log so many bytes again.
+    fn checkpoint(&mut self, relog: u64) {
+        let store = self.store();
+        store.begin_checkpoint();
+        let leaves = store.homes.pages();
+        self.model.push_down(leaves, relog);
+        self.model.below.tidy();
+        self.merge_noted();
+        self.store().sweep();
     }
 
     fn put(&mut self, step: Step) {

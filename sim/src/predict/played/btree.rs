@@ -2,11 +2,31 @@
 
 use treering_traces::OpKind;
 
+use super::Tree;
 use super::store::PageTree;
-use crate::predict::workload::{Added, Rest, Step};
+use crate::predict::workload::{Event, Step};
 
-/// Does one operation and the background work that becomes due.
-pub(super) fn step(tree: &mut PageTree<'_, '_>, step: Step) {
+impl Tree for PageTree<'_, '_> {
+    fn play(&mut self, event: Event) {
+        match event {
+            Event::Step(one) => step(self, one),
+            // On pages that are not played.
+            Event::Rest(rest) => self.rest(rest),
+            Event::Add(added) => self.add_elsewhere(added),
+        }
+        background(self);
+    }
+
+    fn drain(&mut self) {
+        checkpoint(self);
+    }
+
+    fn begin_measuring(&mut self) {
+        PageTree::begin_measuring(self);
+    }
+}
+
+fn step(tree: &mut PageTree<'_, '_>, step: Step) {
     let before = tree.begin(step.kind);
     let mut wrote = false;
     let mut page = tree.leaves.page(step.key);
@@ -51,28 +71,19 @@ pub(super) fn step(tree: &mut PageTree<'_, '_>, step: Step) {
         }
     }
     tree.end(before, wrote);
-    background(tree);
-}
-
-/// Does operations on pages that are not played.
-pub(super) fn rest(tree: &mut PageTree<'_, '_>, rest: Rest) {
-    tree.rest(rest);
-    background(tree);
-}
-
-/// Does a put that makes a record on a page that is not played.
-pub(super) fn add(tree: &mut PageTree<'_, '_>, added: Added) {
-    tree.add_elsewhere(added);
-    background(tree);
 }
 
 fn background(tree: &mut PageTree<'_, '_>) {
     tree.tidy();
     tree.flush_if_due();
     if tree.checkpoint_is_due() {
-        tree.begin_checkpoint();
-        tree.merge_noted();
-        tree.sweep();
+        checkpoint(tree);
     }
     tree.merge_noted();
+}
+
+fn checkpoint(tree: &mut PageTree<'_, '_>) {
+    tree.begin_checkpoint();
+    tree.merge_noted();
+    tree.sweep();
 }

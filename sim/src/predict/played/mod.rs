@@ -78,7 +78,7 @@ use super::bf::{MiniPageCounts, MiniPagesPrediction};
 use super::cache::CacheShape;
 use super::content;
 use super::device::{DeviceParams, DeviceWa};
-use super::estimate::Model;
+use super::estimate::{Method, Model};
 use super::flash::{Effort, Forecast};
 use super::leaf::LeafLevel;
 use super::prediction::{HostWa, ModLogPrediction, Prediction};
@@ -98,6 +98,8 @@ struct Run {
     held_segments: f64,
     /// Whether places were ever lacking on the drive.
     lacked_room: bool,
+    /// Whether warm-up and measured part end with a drain.
+    drained: bool,
 }
 
 /// What a played run is of.
@@ -108,7 +110,7 @@ type Played<'a> = (&'a Workload, &'a LeafLevel, &'a Options);
 pub(super) fn predict(
     of: Played<'_>,
     drives: &[Drive<'_>],
-    effort: Effort,
+    method: Method,
 ) -> Option<Vec<Prediction>> {
     let (workload, level, options) = of;
     if workload.accesses.lost().is_some() {
@@ -116,15 +118,16 @@ pub(super) fn predict(
     }
     let sample = match has_deletes(workload) {
         true => 1,
-        false => sample_of(level, options, effort),
+        false => sample_of(level, options, method.effort),
     };
     let scale = level.weight as u64 * sample;
     let mut predictions = vec![None; drives.len()];
     let mut groups = drives::groups(drives, options, scale);
     while let Some(group) = groups.pop() {
         let members: Vec<Drive<'_>> = group.iter().map(|at| drives[*at]).collect();
-        let mut below = Below::new(&members, scale, effort);
-        let run = play(of, members[0], &mut below, sample).ok()?;
+        let mut below = Below::new(&members, scale, method.effort);
+        let how = (sample, method.drain);
+        let run = play(of, members[0], &mut below, how).ok()?;
         if run.lacked_room && group.len() > 1 {
             // Another drive might have had room.
             groups.extend(group.into_iter().map(|at| vec![at]));
@@ -266,7 +269,7 @@ fn play(
     (workload, level, options): Played<'_>,
     (device, pace): Drive<'_>,
     below: &mut Below,
-    sample: u64,
+    (sample, drained): (u64, bool),
 ) -> io::Result<Run> {
     let scale = level.weight as u64 * sample;
     let regions = Regions::new(options, device.capacity_blocks, scale);
@@ -313,10 +316,15 @@ fn play(
     };
     let accesses = thinned.as_deref().unwrap_or(&workload.accesses);
     let (tree, mini_pages) = match &ring {
-        None => (play_btree(accesses, warmup, tree)?, None),
+        None => {
+            let mut tree = tree;
+            play_through(accesses, (warmup, drained), &mut tree)?;
+            (tree, None)
+        }
         Some(shape) => {
-            let tree = BfTree::new(tree, shape, scale as f64);
-            let (tree, mini_pages) = play_bf(accesses, warmup, tree)?;
+            let mut tree = BfTree::new(tree, shape, scale as f64);
+            play_through(accesses, (warmup, drained), &mut tree)?;
+            let (tree, mini_pages) = tree.finish();
             (tree, Some(mini_pages))
         }
     };
@@ -332,45 +340,40 @@ fn play(
         sampled: (scale > 1).then(|| pages as f64 / sample as f64),
         held_segments,
         lacked_room,
+        drained,
     })
 }
 
-fn play_btree<'a, 'f>(
-    accesses: &Accesses,
-    warmup: u64,
-    mut tree: PageTree<'a, 'f>,
-) -> io::Result<PageTree<'a, 'f>> {
-    let mut measuring = false;
-    accesses.each_event(|time, event| {
-        if !measuring && time >= warmup {
-            measuring = true;
-            tree.begin_measuring();
-        }
-        match event {
-            Event::Step(step) => btree::step(&mut tree, step),
-            Event::Rest(rest) => btree::rest(&mut tree, rest),
-            Event::Add(added) => btree::add(&mut tree, added),
-        }
-    })?;
-    Ok(tree)
+/// A tree that can be played.
+trait Tree {
+    /// Plays an event, and the background work that becomes due.
+    fn play(&mut self, event: Event);
+
+    /// Leaves no change in memory, by a checkpoint.
+    fn drain(&mut self);
+
+    /// Forgets what the warm-up counted.
+    fn begin_measuring(&mut self);
 }
 
-fn play_bf<'a, 'f>(
+fn play_through(
     accesses: &Accesses,
-    warmup: u64,
-    mut tree: BfTree<'a, 'f>,
-) -> io::Result<(PageTree<'a, 'f>, MiniPageCounts)> {
+    (warmup, drained): (u64, bool),
+    tree: &mut impl Tree,
+) -> io::Result<()> {
     let mut measuring = false;
     accesses.each_event(|time, event| {
         if !measuring && time >= warmup {
             measuring = true;
+            if drained {
+                tree.drain();
+            }
             tree.begin_measuring();
         }
-        match event {
-            Event::Step(step) => tree.step(step),
-            Event::Rest(rest) => tree.rest(rest),
-            Event::Add(added) => tree.add(added),
-        }
+        tree.play(event);
     })?;
-    Ok(tree.finish())
+    if drained {
+        tree.drain();
+    }
+    Ok(())
 }

@@ -19,10 +19,20 @@ pub(super) struct Rounds {
     /// For both ends of the measured part: how much was logged before, and since the last
     /// checkpoint.
     ends: [(u64, u64); 2],
-    writes_before: u64,
-    /// Page writes during checkpoints, and checkpoints, before the measured part and in it.
-    before: (u64, u64),
-    measured: (u64, u64),
+    /// Page writes and position of the log when the last checkpoint began.
+    begun: (u64, u64),
+    /// Checkpoints before the measured part and in it.
+    before: Sum,
+    measured: Sum,
+}
+
+/// What checkpoints have written.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Sum {
+    checkpoints: u64,
+    pages: u64,
+    /// Bytes of log, mostly records of mini-pages that were logged again.
+    log: u64,
 }
 
 impl Rounds {
@@ -50,25 +60,25 @@ impl Rounds {
         self
     }
 
-    /// A checkpoint begins; so many pages were written until now.
-    pub(super) fn begin(&mut self, writes: u64) {
-        self.writes_before = writes;
+    /// A checkpoint begins; so many pages were written until now, and so much is logged.
+    pub(super) fn begin(&mut self, writes: u64, position: u64) {
+        self.begun = (writes, position);
     }
 
     /// It ends.
-    pub(super) fn end(&mut self, writes: u64) {
-        self.measured.0 += writes - self.writes_before;
-        self.measured.1 += 1;
+    pub(super) fn end(&mut self, writes: u64, position: u64) {
+        self.measured.checkpoints += 1;
+        self.measured.pages += writes - self.begun.0;
+        self.measured.log += position - self.begun.1;
     }
 
-    /// Page writes of the checkpoints of which it is not sure whether they are in the measured part,
-    /// if what is logged is known but for this share.
-    pub(super) fn unsure_writes(&self, share: f64) -> f64 {
-        let (writes, checkpoints) = match self.measured {
-            (_, 0) => self.before,
-            measured => measured,
+    /// Page writes, and bytes of log, of the checkpoints of which it is not sure whether they are in
+    /// the measured part, if what is logged is known but for this share.
+    pub(super) fn unsure(&self, share: f64) -> (f64, f64) {
+        let sum = match self.measured.checkpoints {
+            0 => self.before,
+            _ => self.measured,
         };
-        let each = writes as f64 / (checkpoints as f64).max(1.0);
         let is_near = |(logged, since): &&(u64, u64)| {
             let near = share * *logged as f64;
             // The store itself begins with a round.
@@ -76,7 +86,9 @@ impl Rounds {
             let before = self.length as f64 - (*since as f64) < near;
             after || before
         };
-        each * self.ends.iter().filter(is_near).count() as f64
+        let checkpoints = self.ends.iter().filter(is_near).count() as f64;
+        let part = checkpoints / (sum.checkpoints as f64).max(1.0);
+        (part * sum.pages as f64, part * sum.log as f64)
     }
 }
 
@@ -88,16 +100,16 @@ mod tests {
     fn only_a_checkpoint_near_an_end_of_the_measured_part_is_unsure() {
         let rounds = |measured_from: u64| {
             let mut rounds = Rounds::new(5, 100);
-            rounds.begin(0);
-            rounds.end(40);
+            rounds.begin(0, 5);
+            rounds.end(40, 25);
             rounds.begin_measuring(measured_from, 105);
             rounds
         };
-        let ends_at = |position| rounds(155).until(position, 405).unsure_writes(0.01);
-        assert_eq!(ends_at(450), 0.0, "in the middle of a round");
-        assert_eq!(ends_at(503), 40.0, "another one is due");
-        assert_eq!(ends_at(407), 40.0, "one has just begun");
+        let ends_at = |position| rounds(155).until(position, 405).unsure(0.01);
+        assert_eq!(ends_at(450), (0.0, 0.0), "in the middle of a round");
+        assert_eq!(ends_at(503), (40.0, 20.0), "another one is due");
+        assert_eq!(ends_at(407), (40.0, 20.0), "one has just begun");
         let both = rounds(204).until(503, 405);
-        assert_eq!(both.unsure_writes(0.01), 80.0, "so it is at both ends");
+        assert_eq!(both.unsure(0.01), (80.0, 40.0), "so it is at both ends");
     }
 }

@@ -551,7 +551,7 @@ impl<'a, 'f> PageTree<'a, 'f> {
 
     /// Begins a checkpoint here. What is buffered above the pages is to be merged now.
     pub(super) fn begin_checkpoint(&mut self) {
-        self.rounds.begin(self.counts.writes);
+        self.rounds.begin(self.counts.writes, self.redo.position());
         self.begun = self.redo.end();
         self.checkpoint_from = self.redo.position();
     }
@@ -575,7 +575,7 @@ impl<'a, 'f> PageTree<'a, 'f> {
         self.redo.truncate(self.begun, &mut self.blocks);
         self.free_retired();
         self.counts.checkpoints += 1;
-        self.rounds.end(self.counts.writes);
+        self.rounds.end(self.counts.writes, self.redo.position());
     }
 }
 

@@ -83,6 +83,7 @@ impl Run<'_> {
         progress(Progress::Replay(0, ops));
         self.source.lock().end_after(warmup_ops);
         self.phase(false, progress)?;
+        self.drain(warmup_ops)?;
         let before = self.store.stats();
         let place = Place::of(path, file);
         let kernel_before = place.counters(file)?;
@@ -92,6 +93,7 @@ impl Run<'_> {
         measures.begin(Nanos(0), 0, (before.written, 0));
         measures.merge(self.phase(true, progress)?);
         let at = Nanos(nanos_since(began));
+        self.drain(ops)?;
         let after = self.store.stats();
         let kernel_after = place.counters(file)?;
         let written = after.written.since(&before.written).total();
@@ -111,6 +113,14 @@ impl Run<'_> {
             measures,
         };
         Ok((outcome, place.report(kernel_before, kernel_after, written)))
+    }
+
+    /// Leaves no change in memory, if that was asked for and so many operations were done.
+    fn drain(&self, ops: u64) -> Result<(), Failure> {
+        if self.config.drain && self.source.lock().number() == ops {
+            self.store.checkpoint()?;
+        }
+        Ok(())
     }
 
     /// Runs all clients until the source is at its end; returns the first error of any client.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use treering_engine::device::BlockDevice;
 use treering_engine::{
-    ClassBytes, Durability, IoClass, Lsn, Nanos, Options, RingUse, Stats, Store, Task,
+    ClassBytes, Durability, IoClass, Kv, Lsn, Nanos, Options, RingUse, Stats, Store, Task,
 };
 use treering_traces::OpKind;
 
@@ -54,6 +54,9 @@ pub(super) trait Hosted: Counted {
     /// Does one bounded step of a task.
     fn pump(&self, task: Task) -> Result<(), Failure>;
 
+    /// Takes a checkpoint that leaves no change in memory.
+    fn drain(&self) -> Result<(), Failure>;
+
     /// What the ring of mini-pages holds, if the store has one and is there.
     fn ring_use(&self) -> Option<RingUse>;
 }
@@ -65,6 +68,11 @@ impl Hosted for Store {
 
     fn pump(&self, task: Task) -> Result<(), Failure> {
         Store::pump(self, task)?;
+        Ok(())
+    }
+
+    fn drain(&self) -> Result<(), Failure> {
+        Kv::checkpoint(self)?;
         Ok(())
     }
 
@@ -88,6 +96,8 @@ pub(super) struct DriveBackend<S> {
     flush_done: VirtualNanos,
     /// When the background client is done.
     background_done: VirtualNanos,
+    /// Nothing begins before.
+    not_before: VirtualNanos,
     /// When the last client was free.
     last: VirtualNanos,
 }
@@ -146,6 +156,7 @@ impl<S: Hosted> DriveBackend<S> {
             waiting: Vec::new(),
             flush_done: VirtualNanos::ZERO,
             background_done: VirtualNanos::ZERO,
+            not_before: VirtualNanos::ZERO,
             last: VirtualNanos::ZERO,
         }
     }
@@ -211,11 +222,12 @@ impl<S: Hosted> Backend for DriveBackend<S> {
                     None => return Ok(None),
                     Some((at, Event::Free(client))) => (at, client),
                     Some((at, Event::Flush)) => {
-                        self.group_flush(at, measures)?;
+                        self.group_flush(at.max(self.not_before), measures)?;
                         continue;
                     }
                 },
             };
+            let at = at.max(self.not_before);
             self.last = self.last.max(at);
             return Ok(Some(Free {
                 client,
@@ -263,6 +275,16 @@ impl<S: Hosted> Backend for DriveBackend<S> {
         self.begin(free.at);
         self.at_hand = Some((now, free.client));
         self.background(now)
+    }
+
+    fn drain(&mut self, at: Nanos) -> Result<Nanos, Failure> {
+        let begins = self.background_done.max(VirtualNanos(at.0));
+        self.clock.advance_to(begins);
+        self.store.drain()?;
+        let done = self.drive.serve(Nanos(begins.0)).done;
+        self.background_done = VirtualNanos(done.0);
+        self.not_before = self.background_done;
+        Ok(done)
     }
 
     fn settle(&mut self) -> Nanos {

@@ -58,7 +58,7 @@ pub(super) fn predict_runs(
         .iter()
         .map(|(params, pace)| (params, Some(pace)))
         .collect();
-    predict::predict_drives(config.method, &looked.workload, engine, &drives)
+    predict::predict_drives(config.predicted_by(), &looked.workload, engine, &drives)
 }
 
 /// What a prediction knows of a drive.
@@ -105,7 +105,8 @@ impl<'a> Asked<'a> {
 
     /// Whether both ask for the same store, on one drive or another.
     pub(in crate::replay) fn has_store_of(&self, other: &Asked<'_>) -> bool {
-        self.config.method == other.config.method && self.plan.engine == other.plan.engine
+        self.config.predicted_by() == other.config.predicted_by()
+            && self.plan.engine == other.plan.engine
     }
 
     fn predicted(&self, prediction: Prediction, writes: bool) -> PredictedRun {
@@ -147,7 +148,7 @@ pub(in crate::replay) fn forecast(asked: &[&Asked<'_>], looked: &Looked) -> Vec<
     };
     let drives: Vec<(&DeviceParams, Option<&Pace>)> =
         asked.iter().map(|a| (&a.params, Some(&a.pace))).collect();
-    let (method, engine) = (first.config.method, &first.plan.engine);
+    let (method, engine) = (first.config.predicted_by(), &first.plan.engine);
     let predictions = predict::predict_drives(method, &looked.workload, engine, &drives);
     let writes = looked.workload.measured.user_bytes > 0;
     (asked.iter().zip(predictions))

@@ -105,7 +105,13 @@ pub(super) fn on_file(
     let (outcome, kernel, leaves) = file::run((config, &looked), made, progress)?;
     let predicted = predicts(config, outcome.done_ops, &looked).then(|| {
         let params = unknown_drive(&plan);
-        predict::predict_by(config.method, &looked.workload, &plan.engine, &params, None)
+        predict::predict_by(
+            config.predicted_by(),
+            &looked.workload,
+            &plan.engine,
+            &params,
+            None,
+        )
     });
     let material = Material {
         config,

@@ -178,11 +178,11 @@ fn run(
         }
     }
     finish(&mut followers);
+    let outcome = run.end()?;
     if tape.lock().is_torn {
         followers.iter_mut().for_each(|follower| *follower = None);
     }
-    let outcome = run.end();
-    let ends = |follower: Option<Follower<'_>>| Some(as_lead(follower?.end(), &outcome));
+    let ends = |follower: Option<Follower<'_>>| Some(as_lead(follower?.end().ok()?, &outcome));
     let mut others: Vec<_> = followers.into_iter().map(ends).collect();
     // Looking at the leaves may write pages, which is after the run, and drives count it.
     let leaves = lead.store().store().leaf_fill()?;

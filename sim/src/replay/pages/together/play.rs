@@ -133,6 +133,14 @@ impl Hosted for Played {
         }
     }
 
+    fn drain(&self) -> Result<(), Failure> {
+        let over = self.is_over();
+        match self.call()? {
+            Call::Drained(begun) => self.agree(over, begun),
+            _ => Err(elsewhere()),
+        }
+    }
+
     fn ring_use(&self) -> Option<RingUse> {
         None
     }

@@ -212,6 +212,12 @@ impl Hosted for Recorded {
         Ok(())
     }
 
+    fn drain(&self) -> Result<(), Failure> {
+        self.store.drain()?;
+        self.note(Call::Drained(self.begun(None)));
+        Ok(())
+    }
+
     fn ring_use(&self) -> Option<RingUse> {
         self.store.ring_use()
     }

@@ -48,6 +48,7 @@ pub(super) enum Call {
     /// The store was asked what is due.
     Due(Option<Task>, Begun),
     Pumped(Task, Begun),
+    Drained(Begun),
 }
 
 /// What the clock had to do with a call.
