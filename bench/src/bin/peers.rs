@@ -13,6 +13,7 @@ use clap::{Parser, ValueEnum};
 use treering_bench::peers::child::{self, Job, Message, Row};
 use treering_bench::peers::engines::{Durability, ENGINES, Spec};
 use treering_bench::peers::report::{Lost, Report, Setup};
+use treering_bench::peers::run::Until;
 use treering_bench::peers::workload::Workload;
 use treering_bench::peers::{Failure, Result};
 
@@ -35,6 +36,14 @@ struct Args {
     /// Seconds of measurement per workload, after half as many of warm-up
     #[arg(long, default_value_t = 20.0, value_parser = seconds)]
     seconds: f64,
+    /// Measure so many operations per workload instead, of all clients together, after half as many of
+    /// warm-up
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
+    ops: Option<u64>,
+    /// Before and after each measurement, have the engine write what it holds in memory, and say what
+    /// was written with that
+    #[arg(long)]
+    drain: bool,
     /// Numbers of clients
     #[arg(
         long,
@@ -106,6 +115,15 @@ impl Args {
         self.seconds / 2.0
     }
 
+    /// The end of the warm-up, and that of the measurement, for so many clients.
+    fn ends(&self, threads: u64) -> [Until; 2] {
+        match self.ops {
+            Some(ops) => [ops / 2, ops].map(|ops| Until::Ops(ops.div_ceil(threads))),
+            None => [self.warm_up(), self.seconds]
+                .map(|seconds| Until::Time(Duration::from_secs_f64(seconds))),
+        }
+    }
+
     fn workloads(&self) -> Vec<Workload> {
         match &self.workload[..] {
             [] => Workload::ALL.to_vec(),
@@ -128,6 +146,7 @@ impl Args {
             ));
         };
         let spec = ENGINES.iter().find(|spec| spec.name == only);
+        let [warm_up, measured] = self.ends(*threads);
         let job = Job {
             folder: self.dir.clone(),
             records: self.records,
@@ -135,8 +154,9 @@ impl Args {
             durability,
             threads: *threads,
             group: self.group as usize,
-            measured: Duration::from_secs_f64(self.seconds),
-            warm_up: Duration::from_secs_f64(self.warm_up()),
+            measured,
+            warm_up,
+            drain: self.drain,
             workloads: self.workloads(),
         };
         let spec = spec.expect("checked when parsed");
@@ -166,6 +186,8 @@ impl Args {
             group: self.group as usize,
             seconds: self.seconds,
             warm_up_seconds: self.warm_up(),
+            ops: self.ops,
+            drain: self.drain,
             machine: machine(),
         });
         for durability in Durability::ALL {
@@ -240,6 +262,12 @@ impl Args {
             .arg(format!("--group={}", self.group))
             .arg("--dir")
             .arg(&folder);
+        if let Some(ops) = self.ops {
+            command.arg(format!("--ops={ops}"));
+        }
+        if self.drain {
+            command.arg("--drain");
+        }
         for workload in &self.workload {
             let value = workload.to_possible_value().expect("none is hidden");
             command.arg(format!("--workload={}", value.get_name()));

@@ -39,9 +39,11 @@ pub struct Job {
     /// Writes in a group.
     pub group: usize,
     /// How long a workload is measured.
-    pub measured: Duration,
+    pub measured: Until,
     /// How long it runs before the measurement.
-    pub warm_up: Duration,
+    pub warm_up: Until,
+    /// Whether the engine is drained before and after the measurement ([`Peer::drain`]).
+    pub drain: bool,
     /// The workloads. Loading is always done.
     pub workloads: Vec<Workload>,
 }
@@ -79,6 +81,10 @@ pub struct Row {
     pub user_bytes: u64,
     /// I/O of the block device during the workload.
     pub device: Option<Traffic>,
+    /// The same until the engine was drained; `None` if it was not.
+    pub drained: Option<Traffic>,
+    /// Bytes of the engine's log in that time, if it says so ([`Peer::logged_bytes`]).
+    pub logged_bytes: Option<u64>,
     /// I/O of the process, as the kernel counts it.
     pub process: Option<Traffic>,
     /// The engine's own counters at the end.
@@ -89,8 +95,30 @@ impl Row {
     /// Returns the bytes written to the device per byte that clients wrote.
     #[must_use]
     pub fn written_per_user_byte(&self) -> Option<f64> {
-        let device = self.device.filter(|_| self.user_bytes > 0)?;
-        Some(device.written as f64 / self.user_bytes as f64)
+        self.per_user_byte(self.device?.written)
+    }
+
+    /// Returns the same until the engine was drained.
+    #[must_use]
+    pub fn drained_per_user_byte(&self) -> Option<f64> {
+        self.per_user_byte(self.drained?.written)
+    }
+
+    /// Returns what the engine says of its log.
+    #[must_use]
+    pub fn logged_per_user_byte(&self) -> Option<f64> {
+        self.per_user_byte(self.logged_bytes?)
+    }
+
+    /// Returns everything but the log, until the engine was drained: pages, tables, journals.
+    #[must_use]
+    pub fn pages_per_user_byte(&self) -> Option<f64> {
+        let written = self.drained?.written;
+        self.per_user_byte(written.saturating_sub(self.logged_bytes?))
+    }
+
+    fn per_user_byte(&self, bytes: u64) -> Option<f64> {
+        (self.user_bytes > 0).then(|| bytes as f64 / self.user_bytes as f64)
     }
 
     /// Whether the device did so much more than the process that others must have used it.
@@ -211,6 +239,8 @@ impl Worker<'_> {
             max_ns: 0,
             user_bytes: 0,
             device: None,
+            drained: None,
+            logged_bytes: None,
             process: None,
             counters: String::new(),
         };
@@ -226,15 +256,19 @@ impl Worker<'_> {
         let seed = workload as u64;
         let until = match (workload, self.job.durability) {
             (Workload::Load, Durability::Relaxed) => Until::Loaded,
-            _ => Until::Time(self.job.measured),
+            _ => self.job.measured,
         };
         if workload != Workload::Load {
-            let warm_up = Until::Time(self.job.warm_up);
+            let warm_up = self.job.warm_up;
             self.bench.phase(workload, group, warm_up, seed + 100)?;
             self.peer.sync()?;
         }
+        if self.job.drain {
+            self.peer.drain()?;
+        }
         self.device.sync()?;
         let (device, process) = (self.device.traffic(), measure::own_traffic());
+        let logged = self.peer.logged_bytes();
         let began = Instant::now();
         let tally = self.bench.phase(workload, group, until, seed)?;
         self.peer.sync()?;
@@ -244,6 +278,13 @@ impl Worker<'_> {
         row.device = self.device.traffic().zip(device).map(since);
         row.process = measure::own_traffic().zip(process).map(since);
         row.take(&tally);
+        if self.job.drain {
+            self.peer.drain()?;
+            self.device.sync()?;
+            row.drained = self.device.traffic().zip(device).map(since);
+            let now = self.peer.logged_bytes();
+            row.logged_bytes = now.zip(logged).map(|(now, before)| now - before);
+        }
         if workload == Workload::Load {
             self.bench.fill()?;
         }

@@ -26,8 +26,26 @@ pub struct Setup {
     pub seconds: f64,
     /// Seconds of warm-up per workload.
     pub warm_up_seconds: f64,
+    /// Operations per workload, after half as many of warm-up, instead of a time.
+    pub ops: Option<u64>,
+    /// Whether engines are drained before and after each measurement.
+    pub drain: bool,
     /// A description of the machine.
     pub machine: String,
+}
+
+impl Setup {
+    fn length(&self) -> String {
+        let (unit, measured, warm_up) = match self.ops {
+            Some(ops) => ("operations", thousands(ops), thousands(ops / 2)),
+            None => (
+                "s",
+                self.seconds.to_string(),
+                self.warm_up_seconds.to_string(),
+            ),
+        };
+        format!("{measured} {unit} a workload after {warm_up} {unit} of warm-up")
+    }
 }
 
 /// An engine in the JSON.
@@ -54,6 +72,8 @@ pub struct Report {
     /// One for each process that did not finish.
     pub lost: Vec<Lost>,
     means: Vec<Mean>,
+    /// Bytes of ours over those of others, when drained.
+    bytes: Vec<Bytes>,
 }
 
 /// A process that died or hung, so that some of its rows are missing.
@@ -86,6 +106,52 @@ pub struct Mean {
     pub left_out: usize,
 }
 
+/// How much one of our engines writes beside another engine, when both are drained.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Bytes {
+    /// The durability of writes.
+    pub durability: Durability,
+    /// Our engine.
+    pub ours: String,
+    /// The other engine.
+    pub other: String,
+    /// All bytes written to the device, and those beside the log if both say what their log is.
+    pub all: Ratio,
+    /// See `all`.
+    pub pages: Option<Ratio>,
+}
+
+/// Ratios over rows that write.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Ratio {
+    /// Geometric mean.
+    pub mean: f64,
+    /// The greatest.
+    pub most: f64,
+    /// The row with the greatest.
+    pub most_at: String,
+    /// Number of rows.
+    pub rows: usize,
+}
+
+impl Ratio {
+    fn of(rows: &[(&Row, &Row)], figure: fn(&Row) -> Option<f64>) -> Option<Ratio> {
+        let ratio = |(ours, other): &(&Row, &Row)| {
+            let (ours_, other) = (figure(ours)?, figure(other)?);
+            (ours_ > 0.0 && other > 0.0).then(|| (ours_ / other, place(ours)))
+        };
+        let ratios: Vec<(f64, String)> = rows.iter().filter_map(ratio).collect();
+        let (most, most_at) = ratios.iter().max_by(|a, b| a.0.total_cmp(&b.0))?.clone();
+        let logs: f64 = ratios.iter().map(|(ratio, _)| ratio.ln()).sum();
+        Some(Ratio {
+            mean: (logs / ratios.len() as f64).exp(),
+            most,
+            most_at,
+            rows: ratios.len(),
+        })
+    }
+}
+
 impl Report {
     /// Returns an empty report.
     #[must_use]
@@ -99,6 +165,7 @@ impl Report {
             footprints: Vec::new(),
             lost: Vec::new(),
             means: Vec::new(),
+            bytes: Vec::new(),
         }
     }
 
@@ -114,6 +181,7 @@ impl Report {
         let ran = |spec: &&Spec| self.rows.iter().any(|row| row.engine == spec.name);
         self.engines = ENGINES.iter().filter(ran).map(about).collect();
         self.means = means(&self.rows);
+        self.bytes = bytes(&self.rows);
     }
 
     /// Returns the means of a finished report.
@@ -176,6 +244,38 @@ fn mean(rows: &[Row], durability: Durability, ours: &str, other: &str) -> Option
     })
 }
 
+/// Compares what each Bf-Tree of ours writes with every other engine, by table.
+fn bytes(rows: &[Row]) -> Vec<Bytes> {
+    let mut all = Vec::new();
+    for durability in Durability::ALL {
+        for ours in ENGINES.iter().filter(|spec| is_compared(spec)) {
+            for other in ENGINES.iter().filter(|spec| spec.name != ours.name) {
+                all.extend(bytes_beside(rows, durability, ours.name, other.name));
+            }
+        }
+    }
+    all
+}
+
+fn bytes_beside(rows: &[Row], durability: Durability, ours: &str, other: &str) -> Option<Bytes> {
+    let is_of = |row: &&Row, engine: &str| {
+        row.engine == engine && row.durability == durability && row.void.is_none()
+    };
+    let pairs: Vec<(&Row, &Row)> = (rows.iter().filter(|row| is_of(row, ours)))
+        .filter_map(|row| {
+            let twin = |twin: &&Row| is_of(twin, other) && is_alike(twin, row);
+            Some((row, rows.iter().find(twin)?))
+        })
+        .collect();
+    Some(Bytes {
+        durability,
+        ours: ours.into(),
+        other: other.into(),
+        all: Ratio::of(&pairs, Row::drained_per_user_byte)?,
+        pages: Ratio::of(&pairs, Row::pages_per_user_byte),
+    })
+}
+
 fn place(row: &Row) -> String {
     format!("{}, {}", row.workload.name(), clients(row.threads))
 }
@@ -192,11 +292,10 @@ impl fmt::Display for Report {
         let setup = &self.setup;
         writeln!(
             f,
-            "{} records of 16+16 B, {} MiB cache, {} s a workload after {} s of warm-up\n{}",
+            "{} records of 16+16 B, {} MiB cache, {}\n{}",
             thousands(setup.records),
             setup.cache_bytes >> 20,
-            setup.seconds,
-            setup.warm_up_seconds,
+            setup.length(),
             setup.machine
         )?;
         for durability in Durability::ALL {
@@ -219,7 +318,7 @@ impl Report {
         for row in self.in_order(durability) {
             let at = (row.workload, row.threads);
             if last.replace(at) != Some(at) {
-                writeln!(
+                write!(
                     f,
                     "\n{:<28}{:>12}{:>10}{:>10}{:>14}{:>12}",
                     place(row),
@@ -229,6 +328,10 @@ impl Report {
                     "written/user",
                     "read/op"
                 )?;
+                match self.setup.drain {
+                    true => writeln!(f, "{:>10}{:>8}{:>10}", "drained", "log", "the rest")?,
+                    false => writeln!(f)?,
+                }
             }
             self.line(f, row)?;
         }
@@ -254,7 +357,7 @@ impl Report {
         let bf = bf.filter(|bf| bf.void.is_none() && bf.engine != row.engine);
         let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".into());
         let mark = if row.is_disturbed() { "*" } else { "" };
-        writeln!(
+        write!(
             f,
             "  {:<26}{:>12}{:>10}{:>10}{:>14}{:>12}",
             row.engine,
@@ -263,6 +366,17 @@ impl Report {
             time(row.p99_ns),
             or_none(row.written_per_user_byte().map(|x| format!("{x:.1}{mark}"))),
             or_none(row.read_per_op().map(|x| format!("{x:.0} B{mark}"))),
+        )?;
+        if !self.setup.drain {
+            return writeln!(f);
+        }
+        let each = |figure: Option<f64>| or_none(figure.map(|x| format!("{x:.1}{mark}")));
+        writeln!(
+            f,
+            "{:>10}{:>8}{:>10}",
+            each(row.drained_per_user_byte()),
+            each(row.logged_per_user_byte()),
+            each(row.pages_per_user_byte())
         )
     }
 
@@ -294,6 +408,28 @@ impl Report {
                 "{:<14}{:<18}{:>8.2}{:>8.2}   {:<31}{:>6}{left_out}",
                 mean.ours, mean.other, mean.ratio, mean.least, mean.least_at, mean.rows
             )?;
+        }
+        self.bytes_table(f, durability)
+    }
+
+    fn bytes_table(&self, f: &mut fmt::Formatter<'_>, durability: Durability) -> fmt::Result {
+        let of = |bytes: &&Bytes| bytes.durability == durability;
+        for (nth, found) in self.bytes.iter().filter(of).enumerate() {
+            if nth == 0 {
+                writeln!(
+                    f,
+                    "\n{:<14}{:<18}{:>8}{:>8}   {:<31}{:>6}",
+                    "bytes drained", "over those of", "geomean", "most", "in", "rows"
+                )?;
+            }
+            let rest = found.pages.as_ref().map(|ratio| (" beside log", ratio));
+            for (what, ratio) in [("", &found.all)].into_iter().chain(rest) {
+                writeln!(
+                    f,
+                    "{:<14}{:<18}{:>8.2}{:>8.2}   {:<31}{:>6}{what}",
+                    found.ours, found.other, ratio.mean, ratio.most, ratio.most_at, ratio.rows
+                )?;
+            }
         }
         Ok(())
     }

@@ -19,6 +19,8 @@ fn row(engine: &str, workload: Workload, ops_per_second: f64) -> Row {
         max_ns: 1,
         user_bytes: 16_000,
         device: None,
+        drained: None,
+        logged_bytes: None,
         process: None,
         counters: String::new(),
     }
@@ -31,6 +33,8 @@ fn report(rows: Vec<Row>) -> Report {
         group: 64,
         seconds: 1.0,
         warm_up_seconds: 0.5,
+        ops: None,
+        drain: rows.iter().any(|row| row.drained.is_some()),
         machine: "a machine".into(),
     });
     report.rows = rows;
@@ -74,6 +78,46 @@ fn the_json_says_what_it_is() {
     assert_eq!(json["version"], SCHEMA_VERSION);
     assert_eq!(json["rows"][0]["workload"], "read");
     assert_eq!(json["engines"][0]["name"], "bf");
+}
+
+#[test]
+fn bytes_are_compared_when_drained_with_the_log_and_without() {
+    let with = |engine: &str, workload, written, log| {
+        let mut row = row(engine, workload, 100.0);
+        row.device = Some(Traffic {
+            written: 16_000,
+            read: 0,
+        });
+        row.drained = Some(Traffic { written, read: 0 });
+        row.logged_bytes = log;
+        row
+    };
+    let report = report(vec![
+        with("bf", Workload::Update, 64_000, Some(16_000)),
+        with("bf-tree std", Workload::Update, 96_000, Some(0)),
+        with("redb", Workload::Update, 32_000, None),
+        with("bf", Workload::Mixed, 48_000, Some(16_000)),
+        with("bf-tree std", Workload::Mixed, 24_000, Some(0)),
+    ]);
+    let found = |other: &str| {
+        let of = |bytes: &&Bytes| bytes.ours == "bf" && bytes.other == other;
+        report.bytes.iter().find(of).expect("both have rows")
+    };
+    let std = found("bf-tree std");
+    assert!((std.all.mean - (2.0 / 3.0 * 2.0_f64).sqrt()).abs() < 1e-9);
+    let pages = std.pages.as_ref().expect("both say what their log is");
+    assert!(
+        (pages.mean - (0.5 * 4.0 / 3.0_f64).sqrt()).abs() < 1e-9,
+        "{pages:?}"
+    );
+    assert_eq!(
+        (pages.rows, pages.most_at.as_str()),
+        (2, "50:50 Zipf 0.9, 1 thread")
+    );
+    assert_eq!((found("redb").all.mean, &found("redb").pages), (2.0, &None));
+    let text = report.to_string();
+    assert!(text.contains("drained     log  the rest"), "{text}");
+    assert!(text.contains("       4.0     1.0       3.0"), "{text}");
 }
 
 #[test]

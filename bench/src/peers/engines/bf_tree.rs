@@ -6,6 +6,7 @@
 //! only a snapshot of everything would count as a sync. None is taken, which favours this engine.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use ::bf_tree::{
     BfTree, Config, LeafInsertResult, LeafReadResult, ScanReturnField, StorageBackend, WalConfig,
@@ -13,9 +14,16 @@ use ::bf_tree::{
 
 use super::peer::{Backing, Durability, Open, Peer, Spec, failed};
 use crate::peers::Result;
-use crate::peers::data::{Key, Value, WIDTH};
+use crate::peers::data::{Data, Key, Value, WIDTH};
 
 const NAME: &str = "bf-tree";
+
+/// Reads between two looks at the buffer, for which the whole of it is locked.
+const DRAIN_STEP: u64 = 1000;
+/// How often all records are read at most.
+const DRAIN_ROUNDS: u64 = 20;
+/// A prime, so that reads that follow each other are far apart.
+const DRAIN_STRIDE: u64 = 982_451_653;
 
 /// The size that [`WalReader`](::bf_tree::WalReader) uses for recovery.
 const LOG_BUFFER: usize = 4096;
@@ -51,7 +59,17 @@ pub(super) const URING: Spec = Spec {
     ..STD
 };
 
-struct Store(BfTree);
+/// Of so many reads of a leaf, one promotes its record: the crate's default.
+const PROMOTION: usize = 30;
+
+struct Store {
+    tree: BfTree,
+    /// Records that are there in the end.
+    records: u64,
+    has_log: bool,
+    /// Reads that drained it so far.
+    drained: AtomicU64,
+}
 
 impl Store {
     fn open(open: &Open, backend: StorageBackend) -> Result<Box<dyn Peer>> {
@@ -64,7 +82,12 @@ impl Store {
         }
         let tree = BfTree::with_config(config, None);
         let tree = tree.map_err(|error| failed(NAME, format!("{error:?}")))?;
-        Ok(Box::new(Store(tree)))
+        Ok(Box::new(Store {
+            tree,
+            records: open.records,
+            has_log: open.durability == Durability::Grouped,
+            drained: AtomicU64::new(0),
+        }))
     }
 }
 
@@ -72,7 +95,7 @@ impl Peer for Store {
     fn get(&self, key: &Key, value: &mut Vec<u8>) -> Result<bool> {
         value.clear();
         let mut buffer = [0; 64];
-        match self.0.read(key, &mut buffer) {
+        match self.tree.read(key, &mut buffer) {
             LeafReadResult::Found(len) => {
                 value.extend_from_slice(&buffer[..len as usize]);
                 Ok(true)
@@ -84,7 +107,7 @@ impl Peer for Store {
 
     fn write(&self, group: &[(Key, Value)]) -> Result<()> {
         for (key, value) in group {
-            if let LeafInsertResult::InvalidKV(why) = self.0.insert(key, value) {
+            if let LeafInsertResult::InvalidKV(why) = self.tree.insert(key, value) {
                 return Err(failed(NAME, why));
             }
         }
@@ -98,7 +121,7 @@ impl Peer for Store {
     fn scan(&self, from: &Key, limit: u64, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<()> {
         let mut buffer = [0; 2 * WIDTH];
         let fields = ScanReturnField::KeyAndValue;
-        let mut scan = (self.0)
+        let mut scan = (self.tree)
             .scan_with_count(from, limit as usize, fields)
             .map_err(|error| failed(NAME, format!("{error:?}")))?;
         while let Some((key_len, value_len)) = scan.next(&mut buffer) {
@@ -110,5 +133,32 @@ impl Peer for Store {
 
     fn sync(&self) -> Result<()> {
         Ok(())
+    }
+
+    /// The crate has no call for that. So records are read until those that reads promote have taken
+    /// all of the buffer: by then, everything else in it was evicted, and written if it was dirty.
+    fn drain(&self) -> Result<()> {
+        let data = Data::new(self.records);
+        let wanted = self.tree.get_buffer_metrics();
+        let wanted = wanted.tail_addr + wanted.capacity;
+        self.tree.update_read_promotion_rate(100);
+        let mut value = Vec::new();
+        for _ in 0..self.records / DRAIN_STEP * DRAIN_ROUNDS {
+            for _ in 0..DRAIN_STEP {
+                // Neighbours share a leaf, and reads of a mini-page promote nothing.
+                let number = self.drained.fetch_add(1, Ordering::Relaxed);
+                let record = number.wrapping_mul(DRAIN_STRIDE) % self.records;
+                self.get(&data.key(record), &mut value)?;
+            }
+            if self.tree.get_buffer_metrics().tail_addr >= wanted {
+                self.tree.update_read_promotion_rate(PROMOTION);
+                return Ok(());
+            }
+        }
+        Err(failed(NAME, "reads of all records do not fill its buffer"))
+    }
+
+    fn logged_bytes(&self) -> Option<u64> {
+        (!self.has_log).then_some(0)
     }
 }

@@ -109,6 +109,20 @@ pub trait Peer: Send + Sync {
     /// Errors of the engine.
     fn sync(&self) -> Result<()>;
 
+    /// Writes what it holds in memory to where it stays: dirty pages and buffers, not the log alone. An
+    /// engine whose sync does that does nothing else.
+    ///
+    /// # Errors
+    /// Errors of the engine.
+    fn drain(&self) -> Result<()> {
+        self.sync()
+    }
+
+    /// Returns the bytes of log written since it was opened, if the engine counts them apart.
+    fn logged_bytes(&self) -> Option<u64> {
+        None
+    }
+
     /// Returns the engine's own counters as text, for diagnosis.
     fn counters(&self) -> String {
         String::new()

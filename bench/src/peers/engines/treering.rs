@@ -210,6 +210,15 @@ impl Peer for Ours {
         self.store.sync(Lsn(u64::MAX)).map_err(told)
     }
 
+    fn drain(&self) -> Result<()> {
+        self.store.checkpoint().map_err(told)?;
+        self.sync()
+    }
+
+    fn logged_bytes(&self) -> Option<u64> {
+        Some(self.store.stats().written.log)
+    }
+
     fn counters(&self) -> String {
         format!("{:?}", self.store.stats())
     }
