@@ -93,14 +93,14 @@ fn the_search_finds_the_best_prediction_of_all_combinations() {
     assert!(predictions < 100, "{predictions} predictions of 256");
 }
 
-/// Two hundred writes are merged in the measured part or behind it, as the checkpoints come.
+/// A thousand writes are merged in the measured part or behind it, as the checkpoints come.
 #[test]
 fn a_short_trace_is_told_that_it_needs_a_drain() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     ok(
         folder,
-        &words("gen ycsb-b --records 4k --ops 4k -o short.trz"),
+        &words("gen ycsb-b --records 5k --ops 20k -o short.trz"),
     );
     let line = "short.trz --tree bf --threshold 0 --no-what-if --replays 1";
     let said = |more: &str| advice(folder, &format!("{line}{more}"))["warnings"].clone();

@@ -222,27 +222,29 @@ impl<'a> Advice<'a> {
                 "{what} are not predicted: designs that were not replayed may be better"
             );
         }
-        let value = self.value(best);
-        let others = self.order.iter().map(|at| self.candidate(*at));
-        let reaches = |c: &&Candidate| {
-            let predicted = self.found.predicted(c);
-            let ahead = predicted.map(|v| -self.found.goal.behind(v, value));
-            c.measured.is_none() && ahead.is_some_and(|a| a + c.half_width.unwrap_or(0.0) > 0.0)
-        };
-        let reaching: Vec<&Candidate> = others.filter(reaches).collect();
-        let Some(first) = reaching.first() else {
-            return "no interval of another design reaches what was measured".into();
-        };
-        let predicted = self.found.predicted(first).unwrap_or(value);
-        let possible = first.half_width.unwrap_or(0.0) - self.found.goal.behind(predicted, value);
-        let which = match reaching.len() {
-            1 => "one design that was".into(),
-            n => format!("{n} designs that were"),
+        let (which, possible) = match self.reaching(best) {
+            (0, _) => return "no interval of another design reaches what was measured".into(),
+            (1, possible) => ("one design that was".into(), possible),
+            (n, possible) => (format!("{n} designs that were"), possible),
         };
         format!(
             "{which} not replayed may be better, by {} at most",
             per_cent(possible.max(0.0))
         )
+    }
+
+    /// Of how many designs that were not replayed the interval reaches what is better than `best`, and
+    /// how much better the first of them may be.
+    fn reaching(&self, best: &Candidate) -> (usize, f64) {
+        let value = self.value(best);
+        let ahead = |at: &usize| {
+            let c = self.candidate(*at);
+            let predicted = self.found.predicted(c).filter(|_| c.measured.is_none())?;
+            let ahead = c.half_width.unwrap_or(0.0) - self.found.goal.behind(predicted, value);
+            (ahead > 0.0).then_some(ahead)
+        };
+        let reaching: Vec<f64> = self.order.iter().filter_map(ahead).collect();
+        (reaching.len(), reaching.first().copied().unwrap_or(0.0))
     }
 
     /// What a reader should know first.
@@ -256,7 +258,8 @@ impl<'a> Advice<'a> {
             );
         }
         let width = self.found.half_width(best).unwrap_or(0.0);
-        (width > UNSURE && !best.config.drain).then_some(
+        let unsure = width.max(self.reaching(best).1) > UNSURE;
+        (unsure && self.found.goal.is_predicted() && !best.config.drain).then_some(
             "the measured part is so short that the times of checkpoints decide what is written in \
              it; --drain compares designs by all that they will write of it",
         )
