@@ -17,6 +17,11 @@ fn open(promotion_percent: u8) -> Store {
 }
 
 fn open_with(bf: BfOptions) -> Store {
+    let device: Arc<dyn BlockDevice> = Arc::new(MemDevice::new(4096));
+    open_on(&device, bf)
+}
+
+fn open_on(device: &Arc<dyn BlockDevice>, bf: BfOptions) -> Store {
     let options = Options {
         tree: TreeKind::Bf(bf),
         cache_bytes: 32 * 4096,
@@ -26,8 +31,8 @@ fn open_with(bf: BfOptions) -> Store {
         log_buffer_bytes: 1 << 16,
         ..Options::default()
     };
-    let device: Arc<dyn BlockDevice> = Arc::new(MemDevice::new(4096));
-    Store::open(device, Arc::new(SystemClock::new()), &options).expect("opens")
+    let clock = Arc::new(SystemClock::new());
+    Store::open(device.clone(), clock, &options).expect("opens")
 }
 
 fn get(store: &Store, key: &str) -> bool {
@@ -115,6 +120,34 @@ fn sizes_that_grow_less_leave_less_unused() {
         "{by_a_quarter:.3} and {doubling:.3}"
     );
     assert!(by_a_quarter < 0.15, "{by_a_quarter:.3}");
+}
+
+/// With long records, half a page is full long before a leaf has changed as a whole.
+#[test]
+fn mini_pages_gather_what_they_may_hold() {
+    let merges_for_room = |max_mini_page_percent| {
+        let device: Arc<dyn BlockDevice> = Arc::new(MemDevice::new(4096));
+        let options = BfOptions {
+            max_mini_page_percent,
+            ..BfOptions::PUBLISHED
+        };
+        let put = |store: &Store, key: u32| {
+            let key = format!("key{key:05}");
+            store.put(key.as_bytes(), &[7; 120]).expect("writes");
+        };
+        let store = open_on(&device, options);
+        // Leaves that grow in key order would stay half full.
+        (0..120).for_each(|n| put(&store, n * 77 % 120));
+        store.close().expect("closes");
+        let store = open_on(&device, options);
+        (0..1_200).for_each(|n| put(&store, n * 77 % 120));
+        let merges = bf(&store).merges;
+        assert_eq!(merges.eviction, 0, "they all fit");
+        merges.room
+    };
+    // Each leaf is merged once, and has a mirror then.
+    assert!(merges_for_room(50) > 2);
+    assert_eq!(merges_for_room(100), 0);
 }
 
 /// The parts of the ring, while records come, are read, are deleted and are merged.

@@ -380,6 +380,7 @@ const EAGER: BfOptions = BfOptions {
     relog_percent: 50,
     growth_percent: 25,
     spare_percent: 50,
+    max_mini_page_percent: 100,
 };
 
 #[test]

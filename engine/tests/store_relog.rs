@@ -121,6 +121,37 @@ fn a_checkpoint_merges_less() {
     );
 }
 
+/// Leaves of which one record was changed, and others of which twelve were, in turns. There is log for
+/// a part of these changes.
+#[test]
+fn the_lightest_are_logged_again() {
+    let options = Options {
+        cache_bytes: 2 << 20,
+        ..relogging(50, with_log(64 * 4_096, tiny(BF, STORES[0])))
+    };
+    let device = Arc::new(CrashDevice::new(BLOCKS));
+    let store = open(&device, &options);
+    let key = |n: u32| format!("key-{n:05}").into_bytes();
+    let put = |n: u32| drop(store.put(&key(n), &[b'v'; 100]).expect("writes"));
+    (0..6_000).for_each(put);
+    store.checkpoint().expect("works");
+    let before = store.stats().bf.expect("a Bf-Tree");
+    for part in (0..6_000).step_by(100) {
+        let changes = if part % 200 == 0 { 1 } else { 12 };
+        (part + 40..part + 40 + changes).for_each(put);
+    }
+    while store.pump(Task::Checkpoint).expect("works") == Progress::More {}
+    let after = store.stats().bf.expect("a Bf-Tree");
+    let light = after.batches[0] - before.batches[0];
+    let merged = after.merges.checkpoint - before.merges.checkpoint;
+    assert!(
+        merged > 5,
+        "{merged} of {after:?}: all have room in the log"
+    );
+    assert_eq!(light, 0, "merges for one record, of {merged}");
+    assert!(after.relogged > 100, "{}", after.relogged);
+}
+
 #[test]
 fn more_than_half_of_the_log_is_refused() {
     let options = relogging(51, tiny(BF, STORES[0]));

@@ -19,6 +19,7 @@ const TREES: [TreeKind; 3] = [
         relog_percent: 50,
         growth_percent: 25,
         spare_percent: 75,
+        max_mini_page_percent: 100,
         ..BfOptions::PUBLISHED
     }),
 ];

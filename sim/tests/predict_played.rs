@@ -18,6 +18,7 @@ const BF: TreeKind = TreeKind::Bf(BfOptions {
     relog_percent: 0,
     growth_percent: 100,
     spare_percent: 0,
+    max_mini_page_percent: 50,
 });
 
 fn trace(folder: &Path, workload: Workload, change: impl FnOnce(&mut GenParams)) -> PathBuf {

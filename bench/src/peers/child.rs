@@ -262,9 +262,9 @@ impl Worker<'_> {
             let warm_up = self.job.warm_up;
             self.bench.phase(workload, group, warm_up, seed + 100)?;
             self.peer.sync()?;
-        }
-        if self.job.drain {
-            self.peer.drain()?;
+            if self.job.drain {
+                self.peer.drain()?;
+            }
         }
         self.device.sync()?;
         let (device, process) = (self.device.traffic(), measure::own_traffic());

@@ -234,7 +234,9 @@ fn family_of(tree: &str) -> Option<Family> {
 fn takes(tree: &str, flag: &str) -> bool {
     let name = tree.split(['(', '+']).next().unwrap_or_default();
     match flag {
-        "promote" | "copy-on-access" | "relog" | "growth" | "spare" => name == "bf",
+        "promote" | "copy-on-access" | "relog" | "growth" | "spare" | "max-mini-page" => {
+            name == "bf"
+        }
         "page" | "threshold" | "layout" => matches!(name, "btree" | "bf" | "bminus"),
         "nbatch" | "logging" => name == "ccl",
         "slots" | "t-node" | "t-split" => name == "lodge",

@@ -130,7 +130,7 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "SIZE", value_parser = units::size)]
     pub(crate) page: Option<u64>,
     /// The rules of bf's mini-pages: those that write fewer bytes, or the paper's, which is
-    /// --promote 30 --relog 0 --growth 100 --spare 0. Other trees have their papers' [default: frugal]
+    /// --promote 30 --relog 0 --growth 100 --spare 0 --max-mini-page 50. Other trees have their papers' [default: frugal]
     #[arg(long, value_name = "POLICY")]
     pub(crate) policy: Option<PolicyArg>,
     /// bf: part of the ring, in per cent, in which a used mini-page is copied to the tail [default:
@@ -152,6 +152,10 @@ pub(crate) struct ReplayArgs {
     /// tail instead of being merged, because they have few, up to 90 [default: 75]
     #[arg(long, value_name = "PERCENT", value_parser = units::percent)]
     pub(crate) spare: Option<u8>,
+    /// bf: the largest mini-page that is no mirror, in per cent of a page, from 50 to 100; one that
+    /// needs more for a change is merged [default: 100]
+    #[arg(long, value_name = "PERCENT", value_parser = units::percent)]
+    pub(crate) max_mini_page: Option<u8>,
     /// Page cache, including bf's ring: bytes, or a share of the data set [default: 10%]
     #[arg(long, value_name = "SIZE", value_parser = units::size_or_share)]
     pub(crate) cache: Option<Size>,

@@ -46,6 +46,7 @@ fn of_trees(args: &ReplayArgs) -> Option<&'static str> {
         ("--relog", args.relog.is_some()),
         ("--growth", args.growth.is_some()),
         ("--spare", args.spare.is_some()),
+        ("--max-mini-page", args.max_mini_page.is_some()),
         ("--promote", args.promote.is_some()),
         ("--cache", args.cache.is_some()),
         ("--durability", args.durability.is_some()),

@@ -142,6 +142,7 @@ fn of_block_devices(args: &ReplayArgs) -> Option<&'static str> {
         ("--relog", args.relog.is_some()),
         ("--growth", args.growth.is_some()),
         ("--spare", args.spare.is_some()),
+        ("--max-mini-page", args.max_mini_page.is_some()),
         ("--promote", args.promote.is_some()),
         ("--log-size", args.log_size.is_some()),
         ("--log-buffer", args.log_buffer.is_some()),

@@ -107,6 +107,7 @@ fn tree(args: &ReplayArgs, tree: TreeKind) -> Result<TreeKind, Failure> {
             relog_percent: args.relog.unwrap_or(bf.relog_percent),
             growth_percent: args.growth.unwrap_or(bf.growth_percent),
             spare_percent: args.spare.unwrap_or(bf.spare_percent),
+            max_mini_page_percent: args.max_mini_page.unwrap_or(bf.max_mini_page_percent),
         }));
     }
     let of_bf = [
@@ -115,6 +116,7 @@ fn tree(args: &ReplayArgs, tree: TreeKind) -> Result<TreeKind, Failure> {
         ("--relog", args.relog),
         ("--growth", args.growth),
         ("--spare", args.spare),
+        ("--max-mini-page", args.max_mini_page),
     ];
     match of_bf.into_iter().find(|(_, given)| given.is_some()) {
         Some((flag, _)) => Err(Failure::usage(format!(

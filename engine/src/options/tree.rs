@@ -75,6 +75,10 @@ pub struct BfOptions {
     /// tail instead of being merged, because they have few: up to 90. Default: 75; in the paper 0
     /// (§4.2). With more than 0, mini-pages near the head also move with their changes unmerged.
     pub spare_percent: u8,
+    /// The largest mini-page that is no mirror, in percent of a page, from 50 to 100: one that needs
+    /// more for a change is merged. Default: 100; in the paper 50 (§3.1). With 100, records of more than
+    /// a hundredth of a page gather until there is a whole leaf of them.
+    pub max_mini_page_percent: u8,
 }
 
 impl Default for BfOptions {
@@ -84,6 +88,7 @@ impl Default for BfOptions {
             relog_percent: 50,
             growth_percent: 25,
             spare_percent: 75,
+            max_mini_page_percent: 100,
             ..BfOptions::PUBLISHED
         }
     }
@@ -97,6 +102,7 @@ impl BfOptions {
         relog_percent: 0,
         growth_percent: 100,
         spare_percent: 0,
+        max_mini_page_percent: 50,
     };
 
     /// The options that follow a policy.
@@ -140,6 +146,12 @@ impl BfOptions {
             get: |bf| show_percent(bf.spare_percent),
             set: |bf, text| percent(&mut bf.spare_percent, text),
         },
+        Param {
+            name: "max-mini-page",
+            about: "the largest mini-page that is no mirror, of a page",
+            get: |bf| show_percent(bf.max_mini_page_percent),
+            set: |bf, text| percent(&mut bf.max_mini_page_percent, text),
+        },
     ];
 
     /// Bytes of records that a checkpoint may log again, where the log grows by `every` bytes between
@@ -159,6 +171,8 @@ impl BfOptions {
             ("growth", self.growth_percent, 10..=100),
             // With more, nearly all that the head does is to copy.
             ("spare", self.spare_percent, 0..=90),
+            // The next size of mini-pages below a page is half of it.
+            ("max-mini-page", self.max_mini_page_percent, 50..=100),
         ];
         let mut shares = shares.into_iter();
         match shares.find(|(_, share, allowed)| !allowed.contains(share)) {

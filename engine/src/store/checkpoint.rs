@@ -58,6 +58,9 @@ struct Run {
     begin: Lsn,
     /// The log's epoch at `begin`.
     epoch: u32,
+    /// Next page whose buffered changes are weighed, to choose which are logged again. `None` when all
+    /// have been, or none may be.
+    weighed: Option<PageId>,
     /// Next page whose buffered changes are pushed down to its leaf. `None` when all have been.
     buffered: Option<PageId>,
     /// Which of these changes may still be logged again instead.
@@ -148,11 +151,9 @@ impl Checkpointer {
             state.run = Some(Run {
                 begin,
                 epoch,
+                weighed: (again > 0).then_some(PageId(0)),
                 buffered: Some(PageId(0)),
-                again: Again {
-                    bytes: again,
-                    since: begin,
-                },
+                again: Again::new(again, begin),
                 merges: None,
                 cursor: 0,
             });
@@ -160,6 +161,10 @@ impl Checkpointer {
             pager.quiesce();
             return Ok(Progress::More);
         };
+        if let Some(from) = run.weighed {
+            run.weighed = tree.weigh(from, &mut run.again)?;
+            return Ok(Progress::More);
+        }
         if let Some(from) = run.buffered {
             run.buffered = tree.push_down(from, &mut run.again)?;
             if run.buffered.is_some() {

@@ -101,6 +101,16 @@ impl Tree {
         }
     }
 
+    /// Performs one bounded step of weighing what is buffered above the leaves, from page `from` on, so
+    /// that a checkpoint can choose what to log again. Returns the page to continue from, if there is
+    /// one.
+    pub(crate) fn weigh(&self, from: PageId, again: &mut Again) -> Result<Option<PageId>> {
+        match self {
+            Tree::BTree(_) => Ok(None),
+            Tree::Bf(tree) => tree.weigh(from, again),
+        }
+    }
+
     /// Bytes that a checkpoint may log again, if the log grows by `every` bytes between checkpoints.
     pub(crate) fn may_log_again(&self, every: u64) -> u64 {
         match self {

@@ -29,6 +29,7 @@ pub(crate) const fn bf(copy_on_access_percent: u8, promotion_percent: u8) -> Tre
         relog_percent: 0,
         growth_percent: 100,
         spare_percent: 0,
+        max_mini_page_percent: 50,
     })
 }
 

@@ -18,7 +18,7 @@ use crate::mutation;
 use crate::node::adapt::Use;
 use crate::overflow::Pointer;
 use crate::pages::PageStore as _;
-use crate::ring::Exclusive;
+use crate::ring::{Exclusive, Shared};
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::trees::btree::Attempt;
 use crate::types::PageId;
@@ -234,6 +234,15 @@ impl BfTree {
         }
     }
 
+    /// Locks a page for reading; `None` if it is not in use.
+    pub(super) fn look_at(&self, page: PageId) -> Result<Option<Shared<'_>>> {
+        match self.ring.shared(page) {
+            Ok(guard) => Ok(Some(guard)),
+            Err(PageError::Unknown { .. } | PageError::BeyondLimit { .. }) => Ok(None),
+            Err(e) => Err(unexpected(&e)),
+        }
+    }
+
     /// Performs one step of a checkpoint, see [`crate::trees::Tree::push_down`]. An operation in
     /// progress holds its page's lock. So once all pages have been examined, all changes logged
     /// before the sweep began have been seen.
@@ -246,19 +255,15 @@ impl BfTree {
         let until = limit.min(from.0 + STEP_PAGES);
         let mut dirty = Vec::new();
         for page in (from.0..until).map(PageId) {
-            match self.ring.shared(page) {
-                Ok(guard)
-                    if guard
-                        .bytes()
-                        .is_some_and(|mini| MiniRef::new(mini).is_dirty()) =>
-                {
-                    dirty.push(page);
-                }
-                Ok(_) | Err(PageError::Unknown { .. } | PageError::BeyondLimit { .. }) => {}
-                Err(e) => return Err(unexpected(&e)),
+            let is_dirty = |guard: Shared<'_>| {
+                let mini = guard.bytes().map(MiniRef::new);
+                mini.is_some_and(MiniRef::is_dirty)
+            };
+            if self.look_at(page)?.is_some_and(is_dirty) {
+                dirty.push(page);
             }
         }
-        if again.bytes > 0 {
+        if !again.is_nothing() {
             dirty = self.log_again(dirty, again)?;
         }
         self.leaves.pager.load_ahead(&dirty);

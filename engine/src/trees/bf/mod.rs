@@ -49,6 +49,7 @@ pub(crate) mod cache_only;
 mod census;
 mod counters;
 mod join;
+mod lightest;
 mod merge;
 mod mirror;
 mod page;
@@ -82,6 +83,7 @@ use page::{
 };
 pub(crate) use relog::Again;
 
+pub use lightest::{Chosen, Lightest};
 pub use shape::BfShape;
 pub use threshold::Threshold;
 
@@ -94,8 +96,10 @@ pub(crate) struct BfTree {
     leaves: BTree,
     ring: Ring,
     options: BfOptions,
-    /// Payload of the largest mini-page that is not a mirror: one that needs more is merged (§5.5).
+    /// Payload of the largest mini-page that is made for what was read or is used, other than a mirror.
     largest: usize,
+    /// That of the largest which changes make: one that needs more is merged (§5.5).
+    largest_of_changes: usize,
     /// Payload of the ring's largest class.
     largest_mirror: usize,
     /// Bytes of the ring that eviction ahead of need keeps free.
@@ -179,6 +183,8 @@ impl BfTree {
         let capacity = usize::try_from(ring_bytes / 4096 * 4096).unwrap_or(usize::MAX);
         let sizes = ring_sizes(page_size, capacity, options.growth_percent);
         let largest_mirror = sizes.last().copied().unwrap_or(0) - MARK_BYTES;
+        let percent = options.max_mini_page_percent;
+        let largest_of_changes = shape::largest_of_changes(page_size, &sizes, percent);
         let ring = RingOptions {
             capacity,
             copy_on_access_percent: options.copy_on_access_percent,
@@ -202,6 +208,7 @@ impl BfTree {
             ring,
             options,
             largest: shape::largest(page_size),
+            largest_of_changes,
             largest_mirror,
             free_goal: capacity as u64 / ahead::FREE_SHARE,
             turns: Turns::new(EVICTORS_IN_TURN),
@@ -329,7 +336,7 @@ impl BfTree {
             Err(_shared) => return self.hook.tell(|| Told::Declined { page }),
         };
         let needed = found.needs(&guard);
-        let made = if self.is_too_large(&guard, needed) {
+        let made = if self.is_too_large(&guard, needed, self.largest) {
             self.widen(guard, &leaf.view(), 0).map(|guard| {
                 let mini = guard.bytes().map(MiniRef::new).expect("a mirror");
                 if let Ok(index) = mini.search(found.key) {
@@ -368,13 +375,14 @@ impl BfTree {
         }
     }
 
-    /// Returns whether `needed` bytes are more than this mini-page may grow to.
-    fn is_too_large(&self, guard: &Exclusive<'_>, needed: usize) -> bool {
+    /// Returns whether `needed` bytes are more than this mini-page may grow to, which is `largest`
+    /// unless it is a mirror.
+    fn is_too_large(&self, guard: &Exclusive<'_>, needed: usize, largest: usize) -> bool {
         let mini = guard.bytes().map(MiniRef::new);
         let largest = if mini.is_some_and(MiniRef::is_whole) {
             self.largest_mirror
         } else {
-            self.largest
+            largest
         };
         needed > largest
     }
@@ -537,7 +545,7 @@ impl BfTree {
             return self.merge_or_split(page, guard, change).map(Ready::Not);
         }
         let needed = change.needs(&guard);
-        if self.is_too_large(&guard, needed) {
+        if self.is_too_large(&guard, needed, self.largest_of_changes) {
             return self.merge_and_reshape(page, guard, change).map(Ready::Not);
         }
         match with_room(guard, &self.hook, needed, leaf, lsn) {

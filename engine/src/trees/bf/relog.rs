@@ -16,8 +16,9 @@
 //! writer's records, so then nothing is logged again.
 //!
 //! [`crate::options::BfOptions::relog_percent`] bounds the bytes. Otherwise, with more dirty records
-//! than the log takes between two checkpoints, every checkpoint would make the next one due. The
-//! checkpoints of a writer that finds the log full, and those of closing, log nothing again.
+//! than the log takes between two checkpoints, every checkpoint would make the next one due. So all
+//! mini-pages are weighed first, and the [`Lightest`] are logged again. The checkpoints of a writer that
+//! finds the log full, and those of closing, log nothing again.
 //!
 //! That only pays while the mini-page goes on gathering. So one that was not written since the
 //! checkpoint before is merged: its changes were logged again then, or came while that ran.
@@ -32,6 +33,7 @@
 
 use super::BfTree;
 use super::counters::Counters;
+use super::lightest::{Chosen, Lightest};
 use super::page::{image, unexpected};
 use crate::error::{Error, Result};
 use crate::events::Event;
@@ -39,6 +41,7 @@ use crate::mapping::PageError;
 use crate::mini::events::Event as Told;
 use crate::mini::{MiniMut, MiniRef};
 use crate::mutation;
+use crate::pages::PageStore as _;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::types::{Lsn, PageId};
 use crate::wal::Record;
@@ -46,22 +49,38 @@ use crate::wal::Record;
 /// One in so many bytes of the log is left to others.
 const LEAST_LEFT: u64 = 4;
 
+/// Number of pages that are weighed in one step of a checkpoint.
+const WEIGHED_PAGES: u64 = 1024;
+
 /// What a checkpoint may log again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Again {
     /// The most bytes of log.
-    pub(crate) bytes: u64,
+    bytes: u64,
     /// Where the checkpoint began. Records behind are not given up.
-    pub(crate) since: Lsn,
+    since: Lsn,
+    lightest: Lightest,
+    chosen: Chosen,
 }
 
 impl Again {
+    /// Records of so many bytes of log may be, from a checkpoint that begins here.
+    pub(crate) fn new(bytes: u64, since: Lsn) -> Again {
+        Again {
+            bytes,
+            since,
+            lightest: Lightest::new(bytes),
+            chosen: Lightest::new(bytes).choose(),
+        }
+    }
+
     /// Nothing may be.
     pub(crate) fn none() -> Again {
-        Again {
-            bytes: 0,
-            since: Lsn(0),
-        }
+        Again::new(0, Lsn(0))
+    }
+
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.bytes == 0
     }
 }
 
@@ -70,12 +89,36 @@ impl BfTree {
         self.options.relog_bytes(every)
     }
 
+    /// Performs one step of weighing all mini-pages from this page on. Returns the page to continue from.
+    pub(crate) fn weigh(&self, from: PageId, again: &mut Again) -> Result<Option<PageId>> {
+        let limit = self.leaves.pager.pages.high_water();
+        let until = limit.min(from.0 + WEIGHED_PAGES);
+        for page in (from.0..until).map(PageId) {
+            if let Some(guard) = self.look_at(page)?
+                && let Some(mini) = guard.bytes().map(MiniRef::new)
+                && self.gathers(mini)
+            {
+                again.lightest.add(mini.bytes_of_changes() as u64);
+            }
+        }
+        if until < limit {
+            return Ok(Some(PageId(until)));
+        }
+        again.chosen = again.lightest.choose();
+        Ok(None)
+    }
+
+    /// Whether a mini-page was written since the checkpoint before.
+    fn gathers(&self, mini: MiniRef<'_>) -> bool {
+        mini.lsn().0 > self.swept.load(Relaxed)
+    }
+
     /// Logs the dirty records of these pages again, as far as it may. Returns the pages that must be
     /// merged.
     pub(super) fn log_again(&self, pages: Vec<PageId>, again: &mut Again) -> Result<Vec<PageId>> {
         let mut others = Vec::new();
         for page in pages {
-            if again.bytes == 0 || !self.log_page_again(page, again)? {
+            if again.is_nothing() || !self.log_page_again(page, again)? {
                 others.push(page);
             }
         }
@@ -102,11 +145,14 @@ impl BfTree {
         let Some(mini) = guard.bytes().map(MiniRef::new) else {
             return Ok(true);
         };
-        if mini.lsn().0 <= self.swept.load(Relaxed) {
+        if !self.gathers(mini) {
             return Ok(false);
         }
         // Of the leaf itself nothing is logged while a mini-page has dirty records.
         if mini.lsn() > again.since && !mutation::on("relogs-behind-newer") {
+            return Ok(false);
+        }
+        if !again.chosen.takes(mini.bytes_of_changes() as u64) {
             return Ok(false);
         }
         let mut entries: Vec<_> = mini.entries().filter(|e| e.kind.is_dirty()).collect();

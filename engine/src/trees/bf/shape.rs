@@ -4,9 +4,15 @@ use crate::mini;
 use crate::options::{Options, TreeKind};
 use crate::ring::{BLOCK_HEADER_BYTES, MARK_BYTES};
 
-/// Payload of the largest mini-page that is not a mirror.
+/// Payload of the largest mini-page that is made for what was read or is used, other than a mirror.
 pub(super) fn largest(page_size: usize) -> usize {
     page_size / 2 - MARK_BYTES
+}
+
+/// Payload of the largest mini-page that changes make, other than a mirror, in a ring of these sizes.
+pub(super) fn largest_of_changes(page_size: usize, sizes: &[usize], percent: u8) -> usize {
+    let wanted = page_size * usize::from(percent) / 100;
+    wanted.min(sizes.last().copied().unwrap_or(0)) - MARK_BYTES
 }
 
 /// Sizes of a Bf-Tree's parts, in bytes unless stated otherwise.
@@ -36,8 +42,10 @@ pub struct BfShape {
     pub mini_page: usize,
     /// Bytes that a record takes in a mini-page beside key and value.
     pub mini_slot: usize,
-    /// The largest mini-page that is not a mirror: one that needs more is merged.
+    /// The largest mini-page that is made for what was read or is used, other than a mirror.
     pub largest: usize,
+    /// The largest that changes make, other than a mirror: one that needs more is merged.
+    pub largest_of_changes: usize,
     /// Bytes that a new record is assumed to need in its leaf beside key and value.
     pub leaf_slot: usize,
     /// The minimum that is evicted at once.
@@ -78,6 +86,11 @@ impl BfShape {
             mini_page: mini::bytes_for(0, 0),
             mini_slot: mini::bytes_for(1, 0) - mini::bytes_for(0, 0),
             largest: largest(options.page_size),
+            largest_of_changes: largest_of_changes(
+                options.page_size,
+                &sizes,
+                bf.max_mini_page_percent,
+            ),
             leaf_slot: options.page_layout().slot_bytes(),
             spare: super::SPARE_ROOM,
             free_goal: ring / super::ahead::FREE_SHARE,

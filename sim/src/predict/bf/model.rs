@@ -1,7 +1,7 @@
 //! Simulates mini-pages operation by operation. The state consists of leaves, record sets and
 //! addresses.
 
-use treering_engine::{BfShape, Threshold};
+use treering_engine::{BfShape, Lightest, Threshold};
 
 use super::below::Below;
 use super::pages::{MiniPage, Record};
@@ -138,9 +138,11 @@ impl<'a, B: Below> Model<'a, B> {
         leaves: impl IntoIterator<Item = u32>,
         relog: u64,
     ) -> f64 {
+        let leaves: Vec<u32> = leaves.into_iter().collect();
         let (most, mut logged) = (relog as f64, 0.0);
+        let mut chosen = self.lightest(&leaves, relog).choose();
         for leaf in leaves {
-            if logged < most && self.gathers(leaf) {
+            if logged < most && self.gathers(leaf) && chosen.takes(self.bytes_of_changes(leaf)) {
                 logged += self.log_again(leaf);
             } else {
                 self.merge(leaf, Cause::Checkpoint);
@@ -149,6 +151,20 @@ impl<'a, B: Below> Model<'a, B> {
         self.swept = self.below.now();
         self.counts.relogged += logged;
         logged
+    }
+
+    /// The mini-pages that may be logged again, weighed.
+    fn lightest(&self, leaves: &[u32], relog: u64) -> Lightest {
+        let mut lightest = Lightest::new((relog as f64 / self.weight) as u64);
+        for leaf in leaves.iter().filter(|leaf| self.gathers(**leaf)) {
+            lightest.add(self.bytes_of_changes(*leaf));
+        }
+        lightest
+    }
+
+    fn bytes_of_changes(&self, leaf: u32) -> u64 {
+        let mini = self.leaves[leaf as usize].mini.as_ref();
+        mini.map_or(0, |mini| mini.bytes_of_changes())
     }
 
     /// Whether a leaf's mini-page was written since the last checkpoint.
@@ -462,7 +478,9 @@ impl<'a, B: Below> Model<'a, B> {
         let needed = self.needed(key);
         let mirror = self.leaves[key.leaf as usize].mini.as_ref();
         let fits = self.class_for(needed) < self.shape.blocks.len();
-        if !fits || needed > self.shape.largest && !mirror.is_some_and(|mini| mini.mirror) {
+        if !fits
+            || needed > self.shape.largest_of_changes && !mirror.is_some_and(|mini| mini.mirror)
+        {
             self.merge_and_reshape(key.leaf, key.bytes as usize);
             return false;
         }

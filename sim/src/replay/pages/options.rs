@@ -32,8 +32,9 @@ pub(super) fn options(
         Acknowledge::Commit => "commit".to_string(),
         Acknowledge::Interval(every) => format!("interval:{}ns", every.0),
     };
-    let (copy_on_access, promote, relog, growth, spare) = match engine.tree {
+    let (copy_on_access, promote, relog, growth, spare, max_mini_page) = match engine.tree {
         TreeKind::BTree => (
+            Value::Null,
             Value::Null,
             Value::Null,
             Value::Null,
@@ -46,6 +47,7 @@ pub(super) fn options(
             json!(bf.relog_percent),
             json!(bf.growth_percent),
             json!(bf.spare_percent),
+            json!(bf.max_mini_page_percent),
         ),
     };
     named([
@@ -64,6 +66,7 @@ pub(super) fn options(
         ("relog", relog),
         ("growth", growth),
         ("spare", spare),
+        ("max-mini-page", max_mini_page),
         ("durability", json!(durability)),
         ("log-size", json!(engine.log_bytes)),
         ("log-buffer", json!(engine.log_buffer_bytes)),

@@ -72,6 +72,7 @@ impl BTree {
             bf.promotion_percent = [0, 1, 30, 100][random.below(4) as usize];
             bf.relog_percent = [0, 10, 50][random.below(3) as usize];
             bf.spare_percent = [0, 50, 75, 90][random.below(4) as usize];
+            bf.max_mini_page_percent = [50, 75, 100][random.below(3) as usize];
         }
         options
     }

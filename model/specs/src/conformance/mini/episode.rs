@@ -82,6 +82,7 @@ impl Episode {
                 // The mirror grows a mini-page by records, as the engine does if sizes double.
                 growth_percent: 100,
                 spare_percent: [0, 50, 75][(self.seed / 3 % 3) as usize],
+                max_mini_page_percent: [50, 100][(self.seed / 9 % 2) as usize],
             }),
             store: self.store,
             page_size: PAGE,
