@@ -137,10 +137,10 @@ fn mini_pages_gather_what_they_may_hold() {
         };
         let store = open_on(&device, options);
         // Leaves that grow in key order would stay half full.
-        (0..120).for_each(|n| put(&store, n * 77 % 120));
+        (0..100).for_each(|n| put(&store, n * 77 % 100));
         store.close().expect("closes");
         let store = open_on(&device, options);
-        (0..1_200).for_each(|n| put(&store, n * 77 % 120));
+        (0..1_000).for_each(|n| put(&store, n * 77 % 100));
         let merges = bf(&store).merges;
         assert_eq!(merges.eviction, 0, "they all fit");
         merges.room
