@@ -79,10 +79,11 @@ impl Episode {
                 copy_on_access_percent: self.copy_on_access,
                 promotion_percent: self.promotion,
                 relog_percent: [0, 25, 50][(self.seed % 3) as usize],
-                // The mirror grows a mini-page by records, as the engine does if sizes double.
+                // The mirror grows a mini-page by records, as the engine does if sizes double and end at
+                // half a page.
                 growth_percent: 100,
                 spare_percent: [0, 50, 75][(self.seed / 3 % 3) as usize],
-                max_mini_page_percent: [50, 100][(self.seed / 9 % 2) as usize],
+                max_mini_page_percent: 50,
             }),
             store: self.store,
             page_size: PAGE,
