@@ -130,7 +130,7 @@ pub fn parameters() -> Vec<Shown> {
         "bf",
         "policy",
         &show_choice(&Policy::default(), Policy::NAMED),
-        "or published: the paper's copy-on-access, promote, relog, growth and spare",
+        "or published: the paper's copy-on-access, promote, relog, growth, spare and max-mini-page",
     ));
     all.extend(shown("bf", BfOptions::PARAMS));
     let about = "when the page table is persisted: at a checkpoint, or each-flush of pages";

@@ -70,6 +70,14 @@ impl Episode {
         }
     }
 
+    /// The largest mini-page, in per cent of a page. A ring of two pages has none above half a page.
+    fn max_mini_page(&self) -> u8 {
+        match self.ring {
+            4.. => [50, 100][(self.seed / 9 % 2) as usize],
+            _ => 50,
+        }
+    }
+
     fn options(&self) -> Options {
         let log_bytes = 32 * PAGE as u64;
         // Over shadowed pages: with all features of the B⁻-tree.
@@ -79,11 +87,10 @@ impl Episode {
                 copy_on_access_percent: self.copy_on_access,
                 promotion_percent: self.promotion,
                 relog_percent: [0, 25, 50][(self.seed % 3) as usize],
-                // The mirror grows a mini-page by records, as the engine does if sizes double and end at
-                // half a page.
+                // The mirror grows a mini-page by records, as the engine does if sizes double.
                 growth_percent: 100,
                 spare_percent: [0, 50, 75][(self.seed / 3 % 3) as usize],
-                max_mini_page_percent: 50,
+                max_mini_page_percent: self.max_mini_page(),
             }),
             store: self.store,
             page_size: PAGE,
@@ -259,14 +266,14 @@ pub fn run_episode(episode: &Episode) -> (Tally, Option<Box<Refusal>>) {
 /// Like [`run_episode`], but ends when the time is up. Later events are neither produced nor
 /// judged.
 pub(super) fn run_until(episode: &Episode, until: &Deadline) -> (Tally, Option<Box<Refusal>>) {
-    let judge = Judge::new(episode.clients, episode.keys);
+    let judge = Judge::new(episode.clients, episode.keys, episode.max_mini_page());
     let (judge, refusal) = judged(episode, judge, until);
     (judge.tally().clone(), refusal)
 }
 
 /// Runs an episode with the situations of all steps noted, and returns its judge.
 pub(super) fn record(episode: &Episode) -> (Judge, Option<Box<Refusal>>) {
-    let mut judge = Judge::new(episode.clients, episode.keys);
+    let mut judge = Judge::new(episode.clients, episode.keys, episode.max_mini_page());
     judge.note_situations();
     judged(episode, judge, &Deadline::never())
 }
@@ -277,7 +284,7 @@ pub(super) fn record(episode: &Episode) -> (Judge, Option<Box<Refusal>>) {
 /// As [`run_episode`].
 #[must_use]
 pub fn recorded(episode: &Episode, steps: usize) -> Option<Recorded> {
-    let mut judge = Judge::new(episode.clients, episode.keys);
+    let mut judge = Judge::new(episode.clients, episode.keys, episode.max_mini_page());
     judge.note_steps(steps);
     judged(episode, judge, &Deadline::never()).0.recorded()
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use treering_engine::PageId;
 use treering_engine::mini::events::{Event, LeafImage, MiniImage};
 
-use super::scale::{self, LEAF_CAPACITY, Row, SIZES, Scale};
+use super::scale::{self, LEAF_CAPACITY, Row, Scale};
 use super::tla;
 use crate::Mirror;
 use crate::conformance::behaviour::{InTla as _, KEPT};
@@ -68,6 +68,8 @@ pub struct Judge {
     pub(super) mirror: MiniPage,
     pub(super) state: State,
     pub(super) scale: Scale,
+    /// The sizes of mini-pages, in records.
+    pub(super) sizes: &'static [u8],
     /// The spec's numbers of pages.
     pub(super) pages: BTreeMap<PageId, u8>,
     /// Pages whose mini-page is merged. A later event tells what becomes of the mini-page.
@@ -80,16 +82,18 @@ pub struct Judge {
 }
 
 impl Judge {
-    /// A judge for a tree of one empty leaf, with keys 1 to `keys`.
+    /// A judge for a tree of one empty leaf, with keys 1 to `keys`, whose mini-pages take up to so many
+    /// per cent of a page.
     ///
     /// # Panics
     /// If the mirror has no room for as many.
     #[must_use]
-    pub fn new(clients: u8, keys: u8) -> Self {
+    pub fn new(clients: u8, keys: u8, max_mini_page: u8) -> Self {
+        let sizes = scale::sizes(max_mini_page);
         let mirror = MiniPage::unbounded(
             usize::from(clients) + 1,
             keys.into(),
-            SIZES.to_vec(),
+            sizes.to_vec(),
             LEAF_CAPACITY,
         );
         let mut notes = Notes::default();
@@ -98,6 +102,7 @@ impl Judge {
             state: mirror.first(),
             mirror,
             scale: Scale::new(keys),
+            sizes,
             pages: BTreeMap::new(),
             merged: BTreeSet::new(),
             down: BTreeMap::new(),

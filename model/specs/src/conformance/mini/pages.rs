@@ -5,7 +5,7 @@ use treering_engine::PageId;
 use treering_engine::mini::events::{Cause, LeafImage, MiniImage};
 
 use super::judge::{Judge, without_bits};
-use super::scale::{self, LEAF_CAPACITY, SIZES};
+use super::scale::{self, LEAF_CAPACITY};
 use super::tla;
 use crate::conformance::led::holds;
 use crate::conformance::refused::{Accepted, same};
@@ -239,7 +239,7 @@ impl Judge {
                 holds(&format!("Count(leaf[{p}]) = LeafCapacity"))
             });
         }
-        let most = SIZES[SIZES.len() - 1].into();
+        let most = self.sizes[self.sizes.len() - 1].into();
         for (key, _) in records.into_iter().take(most) {
             self.read_for_nobody(key)?;
         }

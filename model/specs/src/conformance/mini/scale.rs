@@ -11,13 +11,21 @@ use treering_engine::mini::events::{LeafImage, MiniImage};
 use crate::mirror::wide::mini_page::MiniPage;
 use crate::mirror::wide::mini_page::records::{self, ABSENT, Content, Page};
 
-/// The number of records that mini-pages of 512 bytes, 1 KiB and 2 KiB have room for.
-pub(super) const SIZES: [u8; 3] = [1, 2, 4];
+/// The number of records that mini-pages of 512 bytes, 1, 2, 3 and 4 KiB have room for.
+const SIZES: [u8; 5] = [1, 2, 4, 7, 9];
 /// The number of records that a leaf of 4 KiB has room for.
 pub(super) const LEAF_CAPACITY: u8 = 9;
 
 const KEY_BYTES: usize = 404;
 const VALUE_BYTES: usize = 8;
+
+/// The sizes of mini-pages up to so many per cent of a page.
+pub(super) fn sizes(max_mini_page: u8) -> &'static [u8] {
+    match max_mini_page {
+        100.. => &SIZES,
+        _ => &SIZES[..3],
+    }
+}
 
 /// A record of a mini-page: key, kind, value, reference bit.
 pub(super) type Row = (u8, records::Kind, Content, bool);
@@ -87,14 +95,15 @@ impl Scale {
     /// The number of records that a mini-page has room for. 0 if there is no mini-page.
     pub(super) fn size(mini: Option<&MiniImage>) -> Result<u8, String> {
         let Some(mini) = mini else { return Ok(0) };
-        // The block is a power of two, less its header and marks.
-        let class = match mini.bytes.next_power_of_two() {
-            512 => 0,
-            1024 => 1,
-            2048 => 2,
-            _ => return Err(format!("a mini-page of {} bytes", mini.bytes)),
-        };
-        Ok(SIZES[class])
+        // Less the header of the block and the marks.
+        let class = [512, 1024, 2048, 3072, 4096].iter().position(|size| {
+            let block = mini.bytes.next_multiple_of(512);
+            block == *size
+        });
+        match class {
+            Some(class) => Ok(SIZES[class]),
+            None => Err(format!("a mini-page of {} bytes", mini.bytes)),
+        }
     }
 
     /// The records of a mini-page as the engine reports them.

@@ -1,7 +1,7 @@
 //! The steps of [`MiniPage`] in TLA+.
 
 use super::judge::Judge;
-use super::scale::{LEAF_CAPACITY, Leaf, Row, SIZES};
+use super::scale::{LEAF_CAPACITY, Leaf, Row};
 use crate::conformance::behaviour::{Constants, InTla, named, numbers};
 use crate::conformance::led::holds;
 use crate::mirror::wide::mini_page::records::{ABSENT, Content, PENDING};
@@ -19,7 +19,10 @@ impl Judge {
             ("Absent", Value::model("Absent")),
             ("Pending", Value::model("Pending")),
             ("Pages", numbers(keys)),
-            ("Sizes", Value::set(SIZES.map(Value::int))),
+            (
+                "Sizes",
+                Value::set(self.sizes.iter().copied().map(Value::int)),
+            ),
             ("LeafCapacity", Value::int(LEAF_CAPACITY)),
             ("Bug", Value::str("none")),
         ]
