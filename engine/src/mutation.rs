@@ -278,6 +278,8 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     // Records are logged again behind newer ones of their page, which redo then makes first.
     ("relogs-behind-newer", "store_relog"),
     ("relogs-beside-batch", "lib"),
+    // A checkpoint logs what it meets first again, and not the mini-pages with the fewest changes.
+    ("relogs-the-first", "store_relog"),
     // What the head spares, or what moves near it, leaves its changes behind.
     ("bf-spare-forgets-changes", "store_spare"),
     // A scan prefers the leaf's record to the mini-page's.

@@ -152,7 +152,8 @@ impl BfTree {
         if mini.lsn() > again.since && !mutation::on("relogs-behind-newer") {
             return Ok(false);
         }
-        if !again.chosen.takes(mini.bytes_of_changes() as u64) {
+        let changes = mini.bytes_of_changes() as u64;
+        if !again.chosen.takes(changes) && !mutation::on("relogs-the-first") {
             return Ok(false);
         }
         let mut entries: Vec<_> = mini.entries().filter(|e| e.kind.is_dirty()).collect();
