@@ -132,7 +132,9 @@ fn the_lightest_are_logged_again() {
     let device = Arc::new(CrashDevice::new(BLOCKS));
     let store = open(&device, &options);
     let key = |n: u32| format!("key-{n:05}").into_bytes();
-    let put = |n: u32| drop(store.put(&key(n), &[b'v'; 100]).expect("writes"));
+    let put = |n: u32| {
+        store.put(&key(n), &[b'v'; 100]).expect("writes");
+    };
     (0..6_000).for_each(put);
     store.checkpoint().expect("works");
     let before = store.stats().bf.expect("a Bf-Tree");

@@ -201,7 +201,7 @@ mod tests {
             ("bf(policy=frugal,spare=75)", "bf"),
             ("bf(relog=0,policy=published)", "bf(policy=published)"),
             (
-                "bf(promote=30,relog=0,growth=100,spare=0)",
+                "bf(promote=30,relog=0,growth=100,spare=0,max-mini-page=50)",
                 "bf(policy=published)",
             ),
             (" btree + cow ", "btree+cow"),
