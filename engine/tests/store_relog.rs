@@ -121,8 +121,8 @@ fn a_checkpoint_merges_less() {
     );
 }
 
-/// Leaves of which one record was changed, and others of which twelve were, in turns. There is log for
-/// a part of these changes.
+/// Leaves of which one record was changed, and others of which twelve were, in turns. There is log
+/// for a part of these changes.
 #[test]
 fn the_lightest_are_logged_again() {
     let options = Options {

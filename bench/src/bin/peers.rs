@@ -36,12 +36,12 @@ struct Args {
     /// Seconds of measurement per workload, after half as many of warm-up
     #[arg(long, default_value_t = 20.0, value_parser = seconds)]
     seconds: f64,
-    /// Measure so many operations per workload instead, of all clients together, after half as many of
-    /// warm-up
+    /// Measure so many operations per workload instead, of all clients together, after half as many
+    /// of warm-up
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
     ops: Option<u64>,
-    /// Before and after each measurement, have the engine write what it holds in memory, and say what
-    /// was written with that
+    /// Before and after each measurement, have the engine write what it holds in memory, and say
+    /// what was written with that
     #[arg(long)]
     drain: bool,
     /// Numbers of clients

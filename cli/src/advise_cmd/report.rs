@@ -233,8 +233,8 @@ impl<'a> Advice<'a> {
         )
     }
 
-    /// Of how many designs that were not replayed the interval reaches what is better than `best`, and
-    /// how much better the first of them may be.
+    /// Of how many designs that were not replayed the interval reaches what is better than `best`,
+    /// and how much better the first of them may be.
     fn reaching(&self, best: &Candidate) -> (usize, f64) {
         let value = self.value(best);
         let ahead = |at: &usize| {

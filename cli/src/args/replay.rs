@@ -130,7 +130,8 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "SIZE", value_parser = units::size)]
     pub(crate) page: Option<u64>,
     /// The rules of bf's mini-pages: those that write fewer bytes, or the paper's, which is
-    /// --promote 30 --relog 0 --growth 100 --spare 0 --max-mini-page 50. Other trees have their papers' [default: frugal]
+    /// --promote 30 --relog 0 --growth 100 --spare 0 --max-mini-page 50. Other trees have their
+    /// papers' [default: frugal]
     #[arg(long, value_name = "POLICY")]
     pub(crate) policy: Option<PolicyArg>,
     /// bf: part of the ring, in per cent, in which a used mini-page is copied to the tail [default:
@@ -170,8 +171,9 @@ pub(crate) struct ReplayArgs {
     /// Share of the operations that is warm-up and not measured [default: what the trace marks]
     #[arg(long, value_name = "SHARE", value_parser = units::share)]
     pub(crate) warmup: Option<f64>,
-    /// End the warm-up and the measured part each with a checkpoint that leaves no change in memory.
-    /// So what is measured pays for all of its own writes, and for no others. For trees of pages
+    /// End the warm-up and the measured part each with a checkpoint that leaves no change in
+    /// memory. So what is measured pays for all of its own writes, and for no others. For trees of
+    /// pages
     #[arg(long)]
     pub(crate) drain: bool,
     /// Maximum number of operations to replay

@@ -75,9 +75,9 @@ pub struct BfOptions {
     /// tail instead of being merged, because they have few: up to 90. Default: 75; in the paper 0
     /// (§4.2). With more than 0, mini-pages near the head also move with their changes unmerged.
     pub spare_percent: u8,
-    /// The largest mini-page that is no mirror, in percent of a page, from 50 to 100: one that needs
-    /// more for a change is merged. Default: 100; in the paper 50 (§3.1). With 100, records of more than
-    /// a hundredth of a page gather until there is a whole leaf of them.
+    /// The largest mini-page that is no mirror, in percent of a page, from 50 to 100: one that
+    /// needs more for a change is merged. Default: 100; in the paper 50 (§3.1). With 100, records
+    /// of more than a hundredth of a page gather until there is a whole leaf of them.
     pub max_mini_page_percent: u8,
 }
 

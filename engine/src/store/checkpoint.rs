@@ -58,8 +58,8 @@ struct Run {
     begin: Lsn,
     /// The log's epoch at `begin`.
     epoch: u32,
-    /// Next page whose buffered changes are weighed, to choose which are logged again. `None` when all
-    /// have been, or none may be.
+    /// Next page whose buffered changes are weighed, to choose which are logged again. `None` when
+    /// all have been, or none may be.
     weighed: Option<PageId>,
     /// Next page whose buffered changes are pushed down to its leaf. `None` when all have been.
     buffered: Option<PageId>,

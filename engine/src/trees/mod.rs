@@ -101,9 +101,9 @@ impl Tree {
         }
     }
 
-    /// Performs one bounded step of weighing what is buffered above the leaves, from page `from` on, so
-    /// that a checkpoint can choose what to log again. Returns the page to continue from, if there is
-    /// one.
+    /// Performs one bounded step of weighing what is buffered above the leaves, from page `from`
+    /// on, so that a checkpoint can choose what to log again. Returns the page to continue from, if
+    /// there is one.
     pub(crate) fn weigh(&self, from: PageId, again: &mut Again) -> Result<Option<PageId>> {
         match self {
             Tree::BTree(_) => Ok(None),

@@ -65,10 +65,10 @@ pub struct ReplayConfig {
     pub clients: u32,
     /// Share of the operations that is warm-up; `None` for the warm-up that the trace marks.
     pub warmup: Option<f64>,
-    /// Whether the warm-up and the measured part each end with a checkpoint that leaves no change in
-    /// memory. So the measured part pays for all of its own writes, and for no others; otherwise it
-    /// begins with what the warm-up has left in memory, and leaves something there itself. Trees of
-    /// pages only.
+    /// Whether the warm-up and the measured part each end with a checkpoint that leaves no change
+    /// in memory. So the measured part pays for all of its own writes, and for no others; otherwise
+    /// it begins with what the warm-up has left in memory, and leaves something there itself. Trees
+    /// of pages only.
     pub drain: bool,
     /// Maximum number of operations.
     pub limit: Option<u64>,

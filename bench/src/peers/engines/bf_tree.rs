@@ -135,8 +135,9 @@ impl Peer for Store {
         Ok(())
     }
 
-    /// The crate has no call for that. So records are read until those that reads promote have taken
-    /// all of the buffer: by then, everything else in it was evicted, and written if it was dirty.
+    /// The crate has no call for that. So records are read until those that reads promote have
+    /// taken all of the buffer: by then, everything else in it was evicted, and written if it was
+    /// dirty.
     fn drain(&self) -> Result<()> {
         let data = Data::new(self.records);
         let wanted = self.tree.get_buffer_metrics();

@@ -109,8 +109,8 @@ pub trait Peer: Send + Sync {
     /// Errors of the engine.
     fn sync(&self) -> Result<()>;
 
-    /// Writes what it holds in memory to where it stays: dirty pages and buffers, not the log alone. An
-    /// engine whose sync does that does nothing else.
+    /// Writes what it holds in memory to where it stays: dirty pages and buffers, not the log
+    /// alone. An engine whose sync does that does nothing else.
     ///
     /// # Errors
     /// Errors of the engine.

@@ -5,9 +5,9 @@ const STEP: u64 = 16;
 
 /// The lightest of all mini-pages, up to a sum.
 ///
-/// A checkpoint has so many bytes of log for records that it logs again, and merges the rest. A merge
-/// writes a page, however many changes it is for, so it is best spent on mini-pages with many; and with
-/// the same bytes of log, most page writes are saved where there are few.
+/// A checkpoint has so many bytes of log for records that it logs again, and merges the rest. A
+/// merge writes a page, however many changes it is for, so it is best spent on mini-pages with
+/// many; and with the same bytes of log, most page writes are saved where there are few.
 ///
 /// ```
 /// use treering_engine::Lightest;

@@ -96,7 +96,8 @@ pub(crate) struct BfTree {
     leaves: BTree,
     ring: Ring,
     options: BfOptions,
-    /// Payload of the largest mini-page that is made for what was read or is used, other than a mirror.
+    /// Payload of the largest mini-page that is made for what was read or is used, other than a
+    /// mirror.
     largest: usize,
     /// That of the largest which changes make: one that needs more is merged (§5.5).
     largest_of_changes: usize,

@@ -29,9 +29,10 @@ pub(super) fn address(leaf: Option<Leaf>) -> LeafAddress {
     LeafAddress::new(leaf.map_or(0, Leaf::to_bits)).expect("33 bits fit")
 }
 
-/// Size classes of a ring: each `growth` per cent larger than the one below, up to half a page, or to a
-/// page if the ring is large enough for some of these. Sizes that double have three quarters of a page
-/// before it. In large pages, where a ring would have more sizes than it can, they grow faster.
+/// Size classes of a ring: each `growth` per cent larger than the one below, up to half a page, or
+/// to a page if the ring is large enough for some of these. Sizes that double have three quarters
+/// of a page before it. In large pages, where a ring would have more sizes than it can, they grow
+/// faster.
 pub(super) fn ring_sizes(page_size: usize, capacity: usize, growth: u8) -> Vec<usize> {
     let next = |size: &usize| Some((size + size * usize::from(growth) / 100).next_multiple_of(8));
     let from = |size| std::iter::successors(Some(size), next);

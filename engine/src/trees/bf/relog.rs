@@ -15,10 +15,10 @@
 //! the log like any writer. Between the intent of a batch and its end, the log has no other
 //! writer's records, so then nothing is logged again.
 //!
-//! [`crate::options::BfOptions::relog_percent`] bounds the bytes. Otherwise, with more dirty records
-//! than the log takes between two checkpoints, every checkpoint would make the next one due. So all
-//! mini-pages are weighed first, and the [`Lightest`] are logged again. The checkpoints of a writer that
-//! finds the log full, and those of closing, log nothing again.
+//! [`crate::options::BfOptions::relog_percent`] bounds the bytes. Otherwise, with more dirty
+//! records than the log takes between two checkpoints, every checkpoint would make the next one
+//! due. So all mini-pages are weighed first, and the [`Lightest`] are logged again. The checkpoints
+//! of a writer that finds the log full, and those of closing, log nothing again.
 //!
 //! That only pays while the mini-page goes on gathering. So one that was not written since the
 //! checkpoint before is merged: its changes were logged again then, or came while that ran.
@@ -89,7 +89,8 @@ impl BfTree {
         self.options.relog_bytes(every)
     }
 
-    /// Performs one step of weighing all mini-pages from this page on. Returns the page to continue from.
+    /// Performs one step of weighing all mini-pages from this page on. Returns the page to continue
+    /// from.
     pub(crate) fn weigh(&self, from: PageId, again: &mut Again) -> Result<Option<PageId>> {
         let limit = self.leaves.pager.pages.high_water();
         let until = limit.min(from.0 + WEIGHED_PAGES);

@@ -9,7 +9,8 @@ pub(super) fn largest(page_size: usize) -> usize {
     page_size / 2 - MARK_BYTES
 }
 
-/// Payload of the largest mini-page that changes make, other than a mirror, in a ring of these sizes.
+/// Payload of the largest mini-page that changes make, other than a mirror, in a ring of these
+/// sizes.
 pub(super) fn largest_of_changes(page_size: usize, sizes: &[usize], percent: u8) -> usize {
     let wanted = page_size * usize::from(percent) / 100;
     wanted.min(sizes.last().copied().unwrap_or(0)) - MARK_BYTES

@@ -131,8 +131,8 @@ impl<'a, B: Below> Model<'a, B> {
     }
 
     /// Merges the mini-pages of these leaves in this order, as a checkpoint does with all of them
-    /// first (§5.7), or logs the dirty records of those that go on gathering again, as long as that is
-    /// less than so many bytes. Returns the bytes of log that this takes.
+    /// first (§5.7), or logs the dirty records of those that go on gathering again, as long as that
+    /// is less than so many bytes. Returns the bytes of log that this takes.
     pub(in crate::predict) fn push_down(
         &mut self,
         leaves: impl IntoIterator<Item = u32>,

@@ -72,8 +72,8 @@ impl Rounds {
         self.measured.log += position - self.begun.1;
     }
 
-    /// Page writes, and bytes of log, of the checkpoints of which it is not sure whether they are in
-    /// the measured part, if what is logged is known but for this share.
+    /// Page writes, and bytes of log, of the checkpoints of which it is not sure whether they are
+    /// in the measured part, if what is logged is known but for this share.
     pub(super) fn unsure(&self, share: f64) -> (f64, f64) {
         let sum = match self.measured.checkpoints {
             0 => self.before,

@@ -70,7 +70,8 @@ impl Episode {
         }
     }
 
-    /// The largest mini-page, in per cent of a page. A ring of two pages has none above half a page.
+    /// The largest mini-page, in per cent of a page. A ring of two pages has none above half a
+    /// page.
     fn max_mini_page(&self) -> u8 {
         match self.ring {
             4.. => [50, 100][(self.seed / 9 % 2) as usize],

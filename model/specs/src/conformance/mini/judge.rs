@@ -82,8 +82,8 @@ pub struct Judge {
 }
 
 impl Judge {
-    /// A judge for a tree of one empty leaf, with keys 1 to `keys`, whose mini-pages take up to so many
-    /// per cent of a page.
+    /// A judge for a tree of one empty leaf, with keys 1 to `keys`, whose mini-pages take up to so
+    /// many per cent of a page.
     ///
     /// # Panics
     /// If the mirror has no room for as many.
