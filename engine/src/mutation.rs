@@ -270,7 +270,7 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     // BUGS D13: the log is freed although some changes exist only in mini-pages.
     ("bf-checkpoint-skips-buffered", "oracle"),
     // A checkpoint that logs dirty records again forgets deletes, takes the records for clean then,
-    // or comes between the intent and the end of a batch.
+    // comes between the intent and the end of a batch, or does not choose the lightest mini-pages.
     ("relog-forgets-deletes", "store_relog"),
     ("relog-cleans", "store_relog"),
     // Dirty records are logged again in the order of keys, in which they may not fit.
@@ -278,7 +278,6 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     // Records are logged again behind newer ones of their page, which redo then makes first.
     ("relogs-behind-newer", "store_relog"),
     ("relogs-beside-batch", "lib"),
-    // A checkpoint logs what it meets first again, and not the mini-pages with the fewest changes.
     ("relogs-the-first", "store_relog"),
     // What the head spares, or what moves near it, leaves its changes behind.
     ("bf-spare-forgets-changes", "store_spare"),
