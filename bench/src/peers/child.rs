@@ -205,7 +205,8 @@ pub fn work(spec: &Spec, job: &Job, tell: &mut dyn FnMut(Message)) -> Result<()>
         engine: spec.name.into(),
         durability: job.durability,
         threads: job.threads,
-        peak_resident_bytes: peak.zip(before).map(|(peak, before)| peak - before),
+        // The kernel's count is not exact, so a small engine may seem to need less than nothing.
+        peak_resident_bytes: (peak.zip(before)).map(|(peak, before)| peak.saturating_sub(before)),
         file_bytes,
         page_cache_bytes,
         no_device: device.missing().map(Into::into),
