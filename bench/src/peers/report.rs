@@ -137,8 +137,8 @@ pub struct Ratio {
 impl Ratio {
     fn of(rows: &[(&Row, &Row)], figure: fn(&Row) -> Option<f64>) -> Option<Ratio> {
         let ratio = |(ours, other): &(&Row, &Row)| {
-            let (ours_, other) = (figure(ours)?, figure(other)?);
-            (ours_ > 0.0 && other > 0.0).then(|| (ours_ / other, place(ours)))
+            let (own, theirs) = (figure(ours)?, figure(other)?);
+            (own > 0.0 && theirs > 0.0).then(|| (own / theirs, place(ours)))
         };
         let ratios: Vec<(f64, String)> = rows.iter().filter_map(ratio).collect();
         let (most, most_at) = ratios.iter().max_by(|a, b| a.0.total_cmp(&b.0))?.clone();
@@ -180,8 +180,9 @@ impl Report {
         };
         let ran = |spec: &&Spec| self.rows.iter().any(|row| row.engine == spec.name);
         self.engines = ENGINES.iter().filter(ran).map(about).collect();
-        self.means = means(&self.rows);
-        self.bytes = bytes(&self.rows);
+        let rows = &self.rows;
+        self.means = compared(|table, ours, other| mean(rows, table, ours, other));
+        self.bytes = compared(|table, ours, other| bytes(rows, table, ours, other));
     }
 
     /// Returns the means of a finished report.
@@ -201,16 +202,16 @@ fn is_alike(a: &Row, b: &Row) -> bool {
 }
 
 /// Compares each Bf-Tree of ours with every other engine, by table.
-fn means(rows: &[Row]) -> Vec<Mean> {
-    let mut means = Vec::new();
+fn compared<T>(beside: impl Fn(Durability, &str, &str) -> Option<T>) -> Vec<T> {
+    let mut all = Vec::new();
     for durability in Durability::ALL {
         for ours in ENGINES.iter().filter(|spec| is_compared(spec)) {
             for other in ENGINES.iter().filter(|spec| spec.name != ours.name) {
-                means.extend(mean(rows, durability, ours.name, other.name));
+                all.extend(beside(durability, ours.name, other.name));
             }
         }
     }
-    means
+    all
 }
 
 fn mean(rows: &[Row], durability: Durability, ours: &str, other: &str) -> Option<Mean> {
@@ -244,20 +245,7 @@ fn mean(rows: &[Row], durability: Durability, ours: &str, other: &str) -> Option
     })
 }
 
-/// Compares what each Bf-Tree of ours writes with every other engine, by table.
-fn bytes(rows: &[Row]) -> Vec<Bytes> {
-    let mut all = Vec::new();
-    for durability in Durability::ALL {
-        for ours in ENGINES.iter().filter(|spec| is_compared(spec)) {
-            for other in ENGINES.iter().filter(|spec| spec.name != ours.name) {
-                all.extend(bytes_beside(rows, durability, ours.name, other.name));
-            }
-        }
-    }
-    all
-}
-
-fn bytes_beside(rows: &[Row], durability: Durability, ours: &str, other: &str) -> Option<Bytes> {
+fn bytes(rows: &[Row], durability: Durability, ours: &str, other: &str) -> Option<Bytes> {
     let is_of = |row: &&Row, engine: &str| {
         row.engine == engine && row.durability == durability && row.void.is_none()
     };

@@ -89,6 +89,26 @@ impl Store {
             drained: AtomicU64::new(0),
         }))
     }
+
+    /// Reads records until what reads promote has taken all of the buffer.
+    fn fill_buffer(&self) -> Result<()> {
+        let data = Data::new(self.records);
+        let wanted = self.tree.get_buffer_metrics();
+        let wanted = wanted.tail_addr + wanted.capacity;
+        let mut value = Vec::new();
+        for _ in 0..self.records / DRAIN_STEP * DRAIN_ROUNDS {
+            for _ in 0..DRAIN_STEP {
+                // Neighbours share a leaf, and reads of a mini-page promote nothing.
+                let number = self.drained.fetch_add(1, Ordering::Relaxed);
+                let record = number.wrapping_mul(DRAIN_STRIDE) % self.records;
+                self.get(&data.key(record), &mut value)?;
+            }
+            if self.tree.get_buffer_metrics().tail_addr >= wanted {
+                return Ok(());
+            }
+        }
+        Err(failed(NAME, "reads of all records do not fill its buffer"))
+    }
 }
 
 impl Peer for Store {
@@ -139,24 +159,10 @@ impl Peer for Store {
     /// taken all of the buffer: by then, everything else in it was evicted, and written if it was
     /// dirty.
     fn drain(&self) -> Result<()> {
-        let data = Data::new(self.records);
-        let wanted = self.tree.get_buffer_metrics();
-        let wanted = wanted.tail_addr + wanted.capacity;
         self.tree.update_read_promotion_rate(100);
-        let mut value = Vec::new();
-        for _ in 0..self.records / DRAIN_STEP * DRAIN_ROUNDS {
-            for _ in 0..DRAIN_STEP {
-                // Neighbours share a leaf, and reads of a mini-page promote nothing.
-                let number = self.drained.fetch_add(1, Ordering::Relaxed);
-                let record = number.wrapping_mul(DRAIN_STRIDE) % self.records;
-                self.get(&data.key(record), &mut value)?;
-            }
-            if self.tree.get_buffer_metrics().tail_addr >= wanted {
-                self.tree.update_read_promotion_rate(PROMOTION);
-                return Ok(());
-            }
-        }
-        Err(failed(NAME, "reads of all records do not fill its buffer"))
+        let filled = self.fill_buffer();
+        self.tree.update_read_promotion_rate(PROMOTION);
+        filled
     }
 
     fn logged_bytes(&self) -> Option<u64> {
