@@ -156,7 +156,8 @@ impl<'a, B: Below> Model<'a, B> {
     /// The mini-pages that may be logged again, weighed.
     fn lightest(&self, leaves: &[u32], relog: u64) -> Lightest {
         let mut lightest = Lightest::new((relog as f64 / self.weight) as u64);
-        for leaf in leaves.iter().filter(|leaf| self.gathers(**leaf)) {
+        let weighed = if relog > 0 { leaves } else { &[] };
+        for leaf in weighed.iter().filter(|leaf| self.gathers(**leaf)) {
             lightest.add(self.bytes_of_changes(*leaf));
         }
         lightest

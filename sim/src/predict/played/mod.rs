@@ -305,7 +305,7 @@ fn play(
         clients: Clients::new(pace),
         sample,
     };
-    let tree = PageTree::new(workload, level, options, parts);
+    let mut tree = PageTree::new(workload, level, options, parts);
     let ring = BfShape::of(options);
     let warmup = workload.warmup.all_ops();
     // Clients that commit need a turn for each operation.
@@ -317,7 +317,6 @@ fn play(
     let accesses = thinned.as_deref().unwrap_or(&workload.accesses);
     let (tree, mini_pages) = match &ring {
         None => {
-            let mut tree = tree;
             play_through(accesses, (warmup, drained), &mut tree)?;
             (tree, None)
         }
