@@ -37,14 +37,15 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("table-before-page", "store_crash"),
     // A slot that the table on the device names is free as soon as its page has left it.
     ("cow-frees-held", "store_crash"),
+    // A checkpoint trims the chunks of its snapshot after a flush has failed.
+    ("failed-checkpoint-trims", "store_life"),
     // The index snapshot of the last checkpoint is free before the superblock after it is durable.
     ("snapshot-freed-early", "store_crash"),
     // A snapshot is believed if its number and its number of entries are right.
     ("snapshot-sum-unchecked", "lib"),
     // Or whatever chunk is there.
     ("snapshot-believed", "mirror"),
-    // The superblock is written while the chunks may still be in flight; or before the records are
-    // durable that build the pages in them.
+    // The superblock is written before the chunks are durable; or the records behind their pages.
     ("snapshot-not-flushed", "mirror"),
     ("snapshot-before-log", "mirror"),
     // An entry promises a newer image than there is.
@@ -116,8 +117,7 @@ pub const MUTATIONS: &[(&str, &str)] = &[
     ("full-without-sharing", "store_merging"),
     // Room is made for half of what a put needs, again and again, forever.
     ("full-for-ever", "store_merging"),
-    // While the table is written, the slots that it is about to free are not counted: a store with
-    // room reports that it is full.
+    // Slots that a table write is about to free are not counted: the store seems full.
     ("table-write-hides-held", "lib"),
     // Redo of a split does not rebuild the page of the moved records.
     ("split-skips-right", "store_crash"),

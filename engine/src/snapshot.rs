@@ -91,7 +91,7 @@ pub(crate) struct Written {
 /// durable after the next device flush. Needs one page of memory, and four bytes for each chunk.
 ///
 /// # Errors
-/// If no slot is free, or the device fails. Then no slot stays allocated.
+/// If no slot is free, or the device fails. [`give_up`] says which slots then stay allocated.
 pub(crate) fn write(
     chain: Chain<'_>,
     pages: &dyn PageStore,
@@ -128,12 +128,19 @@ pub(crate) fn write(
             slots: writer.slots,
         }),
         Err(e) => {
-            // Nothing refers to the chain, so free its slots. The original error is reported; a
-            // failure to free them would add nothing.
-            let slots = writer.slots.into_iter();
-            let _ = slots.map(|slot| pages.free_slot(slot)).collect::<Vec<_>>();
+            give_up(pages, writer.slots, &e);
             Err(e)
         }
+    }
+}
+
+/// Frees the slots of a chain to which nothing refers, if `cause` was want of room. Any other error
+/// stops the store, and then nothing is sent to the device any more: not even a trim.
+pub(crate) fn give_up(pages: &dyn PageStore, slots: Vec<Slot>, cause: &Error) {
+    if cause.is_no_space() || mutation::on("failed-checkpoint-trims") {
+        // The caller reports the cause; a failure to free them would add nothing.
+        let freed = slots.into_iter().map(|slot| pages.free_slot(slot));
+        let _ = freed.collect::<Vec<_>>();
     }
 }
 

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use support::{all, contents, tiny};
 use treering_engine::device::{
-    BlockDevice, CrashDevice, DeviceError, FileDevice, MemDevice, MemPm, PmDevice,
+    BlockDevice, CrashDevice, DeviceError, FileDevice, MemDevice, MemPm, PmDevice, Request,
+    RequestKind,
 };
 use treering_engine::{
     CclOptions, Clock, Durability, Error, GlobalOptions, Kv, Lba, LodgeOptions, Lsn, Nanos,
@@ -146,6 +147,44 @@ fn dropping_a_failing_or_failed_store_does_not_panic() {
             drop(store);
             let found = contents(&open(&device, &options));
             assert_eq!(found.get(&b"synced"[..]), Some(&b"stays".to_vec()));
+        }
+    }
+}
+
+/// After a failed request the device's content is in doubt. Nothing is sent to it any more, not even
+/// a trim.
+#[test]
+fn a_failed_checkpoint_sends_the_device_nothing_more() {
+    for (tree, pages) in all() {
+        for kind in [RequestKind::Write, RequestKind::Flush] {
+            for n in 0.. {
+                let options = tiny(tree, pages);
+                let device = Arc::new(CrashDevice::new(required_blocks(&options, 400)));
+                let store = open(&device, &options);
+                for key in 0..40_u32 {
+                    store.put(&key.to_be_bytes(), &[1; 40]).expect("puts");
+                }
+                device.record();
+                device.fail_in(kind, n);
+                let ended = store.checkpoint();
+                drop(store);
+                let sent = device.take_recording();
+                let failed = |request: &Request| {
+                    matches!(
+                        request,
+                        Request::Write { failed: true, .. } | Request::Flush { failed: true }
+                    )
+                };
+                let Some(at) = sent.iter().position(failed) else {
+                    assert!(n > 2, "{tree:?} on {pages:?}: {ended:?}");
+                    break;
+                };
+                let more = &sent[at + 1..];
+                assert!(
+                    more.is_empty(),
+                    "{tree:?} on {pages:?}, {kind:?} {n}: {more:?}"
+                );
+            }
         }
     }
 }

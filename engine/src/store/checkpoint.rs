@@ -258,12 +258,7 @@ impl Checkpointer {
                 }
             });
         if let Err(e) = flushed {
-            // Nothing names the new snapshot, so free its slots. The first error is returned;
-            // another one while freeing adds nothing.
-            let slots = written.slots.into_iter();
-            let _ = slots
-                .map(|slot| pager.pages.free_slot(slot))
-                .collect::<Vec<_>>();
+            snapshot::give_up(&pager.pages, written.slots, &e);
             return Err(e);
         }
         pager.volume.tell(|| Event::PagesFlushed { begin });
