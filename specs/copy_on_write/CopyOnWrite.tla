@@ -512,6 +512,12 @@ EconomyProp ==
            Len(tableDev'[b]) > Len(tableDev[b]) =>
                Newest(tableDev'[b]) # Newest(tableDev[b])]_vars
 
+(* Where trims act, a slot is given up trimmed.  At a start, what nothing   *)
+(* names is free as it is.                                                 *)
+FreedProp ==
+    [][crashes' = crashes =>
+           \A s \in ToTrim(free' \ free) : Newest(slotDev'[s]) = Zeros]_vars
+
 (* Liveness: every call is answered, unless a crash comes between.         *)
 AnsweredProp == \A c \in Clients : Waits(c) ~> ~Waits(c)
 
