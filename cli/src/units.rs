@@ -11,6 +11,7 @@
 //! 1,024. A value must be a whole number (`1.5KiB` is 1,536 bytes, `0.3` of a byte is refused), so
 //! that nothing is silently rounded.
 
+use treering_engine::Promote;
 use treering_sim::replay::Size;
 
 /// Splits `12.5MiB` into its number and its unit.
@@ -141,6 +142,19 @@ pub(crate) fn percent(text: &str) -> Result<u8, String> {
     percent
         .filter(|_| digits)
         .ok_or_else(|| "expected a whole percentage from 0 to 100, such as 30".into())
+}
+
+/// Parses a share of reads that are promoted: a percentage, or `auto`.
+///
+/// # Errors
+/// As [`percent`].
+pub(crate) fn promote(text: &str) -> Result<Promote, String> {
+    match text.trim() {
+        "auto" => Ok(Promote::Adaptive),
+        text => percent(text)
+            .map(Promote::Percent)
+            .map_err(|expected| format!("{expected}, or auto")),
+    }
 }
 
 /// Parses a count.

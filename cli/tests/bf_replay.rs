@@ -77,7 +77,7 @@ fn replays_of_the_sample_are_deterministic_and_counts_add_up() {
             &options["promote"],
             &options["spare"]
         ),
-        (&10.into(), &5.into(), &75.into())
+        (&10.into(), &"auto".into(), &75.into())
     );
 
     let mini = &report["cache"]["mini_pages"];

@@ -97,7 +97,7 @@ pub use open::{AnyDevice, open, open_with};
 pub use options::pm::*;
 pub use options::{
     BfOptions, ContentionSplit, Durability, LogPacking, MIN_CACHE_PAGES, ModLog, Options,
-    PageStoreKind, Param, Policy, ResetRule, TablePersist, TreeKind,
+    PageStoreKind, Param, Policy, Promote, ResetRule, TablePersist, TreeKind,
 };
 pub use overflow::{MAX_VALUE_BYTES, POINTER_BYTES, is_long, overflow_blocks};
 pub use pages::delta_block;
@@ -114,7 +114,7 @@ pub use stats::{
 pub use store::recovery::RecoveryReport;
 pub use store::{LeafFill, Store, Task};
 pub use trees::bf::cache_only::CacheOnly;
-pub use trees::bf::{BfShape, Chosen, Lightest, Threshold};
+pub use trees::bf::{BfShape, Chosen, Lightest, Promotion, Threshold, Totals};
 pub use types::{
     BLOCK_SIZE, Clock, IoClass, Lba, Lsn, Nanos, PageId, Progress, StoreId, SystemClock,
 };

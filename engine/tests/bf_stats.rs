@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use treering_engine::device::{BlockDevice, MemDevice};
 use treering_engine::{
-    BfOptions, BfStats, Durability, KindCounts, Kv, MergeCauses, Options, Store, SystemClock,
-    TreeKind,
+    BfOptions, BfStats, Durability, KindCounts, Kv, MergeCauses, Options, Promote, Store,
+    SystemClock, TreeKind,
 };
 
 fn open(promotion_percent: u8) -> Store {
     open_with(BfOptions {
-        promotion_percent,
+        promote: Promote::Percent(promotion_percent),
         ..BfOptions::PUBLISHED
     })
 }
@@ -93,6 +93,39 @@ fn without_promotion_every_leaf_lookup_is_a_miss() {
         (3, 3, 0)
     );
     assert_eq!(stats.live_bytes, 0);
+}
+
+/// What is promoted has to pay. It does if few keys are read again and again, and not if many are
+/// read and changes need the room; and it adapts when that changes.
+#[test]
+fn promotion_adapts_to_what_it_answers() {
+    let store = open_with(BfOptions::default());
+    let name = |key: u32| format!("key{key:05}");
+    for n in 0..8_000_u32 {
+        let key = n * 7_919 % 8_000;
+        store.put(name(key).as_bytes(), &[7; 30]).expect("writes");
+    }
+    let share = |keys: u32, writes: u32| {
+        let mut before = bf(&store);
+        for n in 0..60_000_u32 {
+            if n == 40_000 {
+                before = bf(&store);
+            }
+            let key = n.wrapping_mul(2_654_435_761) >> 8;
+            match n % 20 < writes {
+                true => drop(store.put(name(key % 8_000).as_bytes(), &[8; 30])),
+                false => drop(get(&store, &name(key % keys))),
+            }
+        }
+        let stats = bf(&store).since(&before);
+        stats.promotions as f64 / stats.misses as f64
+    };
+    for round in 0..2 {
+        let cold = share(8_000, 10);
+        assert!(cold < 0.01, "round {round}: {cold:.3} of many keys");
+        let hot = share(1_000, 1);
+        assert!(hot > 0.1, "round {round}: {hot:.3} of few keys");
+    }
 }
 
 #[test]

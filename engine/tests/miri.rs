@@ -38,7 +38,7 @@ use treering_engine::device::MemDevice;
 use treering_engine::mapping::LeafAddress;
 use treering_engine::ring::{AllocateError, Eviction, Exclusive, Ring, RingOptions};
 use treering_engine::{
-    BfOptions, CacheOnly, Durability, Kv, Options, PageId, Store, SystemClock, TreeKind,
+    BfOptions, CacheOnly, Durability, Kv, Options, PageId, Promote, Store, SystemClock, TreeKind,
 };
 
 fn ring(sizes: &[usize], percent: u8, marks: bool) -> Ring {
@@ -376,7 +376,7 @@ fn scan(kv: &dyn Kv, down: bool) -> BTreeMap<Vec<u8>, Vec<u8>> {
 
 const EAGER: BfOptions = BfOptions {
     copy_on_access_percent: 30,
-    promotion_percent: 100,
+    promote: Promote::Percent(100),
     relog_percent: 50,
     growth_percent: 25,
     spare_percent: 50,

@@ -2,7 +2,7 @@
 //! bytes, and a cache with the paper's share of the data unless a test states another.
 //! `examples/bf_figures` runs the same at a larger scale and draws charts.
 
-use treering_engine::{BfOptions, Durability, Kv, Options, TreeKind};
+use treering_engine::{BfOptions, Durability, Kv, Options, Promote, TreeKind};
 use treering_sim::replay::{Part, Rig};
 use treering_traces::generate::{GenParams, ValueSize, Workload, build};
 use treering_traces::{Op, OpKind, OpSource, TraceError};
@@ -17,7 +17,7 @@ const BTREE: TreeKind = TreeKind::BTree;
 fn bf(copy_on_access_percent: u8, promotion_percent: u8) -> TreeKind {
     TreeKind::Bf(BfOptions {
         copy_on_access_percent,
-        promotion_percent,
+        promote: Promote::Percent(promotion_percent),
         ..BfOptions::PUBLISHED
     })
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use treering_engine::{BfOptions, Durability, Options, TreeKind};
+use treering_engine::{BfOptions, Durability, Options, Promote, TreeKind};
 use treering_sim::predict::{self, Before, Cleaning, DeviceParams, Span};
 use treering_sim::replay::{ReplayConfig, Size, Target, run};
 use treering_sim::report::ReplayReport;
@@ -97,7 +97,7 @@ fn ring_options_change_the_prediction_as_they_change_the_tree() {
     for (copy_on_access_percent, promotion_percent) in [(0, 100), (50, 0)] {
         let bf = BfOptions {
             copy_on_access_percent,
-            promotion_percent,
+            promote: Promote::Percent(promotion_percent),
             ..BfOptions::PUBLISHED
         };
         let report = replay(&path, 0.2, bf);

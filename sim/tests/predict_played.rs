@@ -3,7 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use treering_engine::{BfOptions, LogPacking, ModLog, PageStoreKind, TablePersist, TreeKind};
+use treering_engine::{
+    BfOptions, LogPacking, ModLog, PageStoreKind, Promote, TablePersist, TreeKind,
+};
 use treering_sim::replay::{ReplayConfig, Size, Target, run};
 use treering_sim::report::ReplayReport;
 use treering_traces::generate::{GenParams, ValueSize, Workload};
@@ -14,7 +16,7 @@ mod support;
 
 const BF: TreeKind = TreeKind::Bf(BfOptions {
     copy_on_access_percent: 10,
-    promotion_percent: 30,
+    promote: Promote::Percent(30),
     relog_percent: 0,
     growth_percent: 100,
     spare_percent: 0,

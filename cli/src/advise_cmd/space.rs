@@ -41,7 +41,7 @@ const PAGES: [&[Axis]; 4] = [
     &[("threshold", &["0", "512", "1KiB", "2KiB", "3KiB"])],
     &[("page", &["4KiB", "8KiB", "16KiB", "32KiB"])],
     &[
-        ("promote", &["0", "5", "30"]),
+        ("promote", &["auto", "0", "30"]),
         ("copy-on-access", &["0", "10", "50"]),
         ("relog", &["0", "50"]),
     ],

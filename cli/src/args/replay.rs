@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Command, FromArgMatches as _, ValueEnum};
 use treering_engine::node::LayoutChoice;
-use treering_engine::{LogPacking, Nanos, PageStoreKind};
+use treering_engine::{LogPacking, Nanos, PageStoreKind, Promote};
 use treering_sim::predict::{Effort, Method, Model};
 use treering_sim::replay::{Acknowledge, Oversize, Preload, Size};
 
@@ -138,9 +138,10 @@ pub(crate) struct ReplayArgs {
     /// 10]
     #[arg(long, value_name = "PERCENT", value_parser = units::percent)]
     pub(crate) copy_on_access: Option<u8>,
-    /// bf: per cent of lookups in a leaf that promote the record to the mini-page [default: 5]
-    #[arg(long, value_name = "PERCENT", value_parser = units::percent)]
-    pub(crate) promote: Option<u8>,
+    /// bf: per cent of lookups in a leaf that promote the record to the mini-page, or auto: as many
+    /// as pay by what they answer later [default: auto]
+    #[arg(long, value_name = "PERCENT", value_parser = units::promote)]
+    pub(crate) promote: Option<Promote>,
     /// bf: what a checkpoint may log again of the dirty records in mini-pages instead of merging
     /// them, in per cent of the log between two checkpoints, up to 50 [default: 50]
     #[arg(long, value_name = "PERCENT", value_parser = units::percent)]

@@ -103,7 +103,7 @@ fn tree(args: &ReplayArgs, tree: TreeKind) -> Result<TreeKind, Failure> {
         });
         return Ok(TreeKind::Bf(BfOptions {
             copy_on_access_percent: args.copy_on_access.unwrap_or(bf.copy_on_access_percent),
-            promotion_percent: args.promote.unwrap_or(bf.promotion_percent),
+            promote: args.promote.unwrap_or(bf.promote),
             relog_percent: args.relog.unwrap_or(bf.relog_percent),
             growth_percent: args.growth.unwrap_or(bf.growth_percent),
             spare_percent: args.spare.unwrap_or(bf.spare_percent),
@@ -111,14 +111,14 @@ fn tree(args: &ReplayArgs, tree: TreeKind) -> Result<TreeKind, Failure> {
         }));
     }
     let of_bf = [
-        ("--copy-on-access", args.copy_on_access),
-        ("--promote", args.promote),
-        ("--relog", args.relog),
-        ("--growth", args.growth),
-        ("--spare", args.spare),
-        ("--max-mini-page", args.max_mini_page),
+        ("--copy-on-access", args.copy_on_access.is_some()),
+        ("--promote", args.promote.is_some()),
+        ("--relog", args.relog.is_some()),
+        ("--growth", args.growth.is_some()),
+        ("--spare", args.spare.is_some()),
+        ("--max-mini-page", args.max_mini_page.is_some()),
     ];
-    match of_bf.into_iter().find(|(_, given)| given.is_some()) {
+    match of_bf.into_iter().find(|(_, given)| *given) {
         Some((flag, _)) => Err(Failure::usage(format!(
             "{flag}: only --tree bf has mini-pages"
         ))),

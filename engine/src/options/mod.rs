@@ -18,7 +18,7 @@ pub use limits::MIN_CACHE_PAGES;
 pub use pages::{ModLog, PageStoreKind, ResetRule, TablePersist};
 pub use param::Param;
 pub(crate) use pm::*;
-pub use tree::{BfOptions, Policy, TreeKind};
+pub use tree::{BfOptions, Policy, Promote, TreeKind};
 
 /// How a store is made and run.
 ///

@@ -1,5 +1,8 @@
 //! The choice of page tree, and the options of a Bf-Tree.
 
+use std::fmt;
+use std::str::FromStr;
+
 use super::layout::LayoutChoice;
 use super::layout::PageLayout;
 use super::param::{Param, percent, show_percent};
@@ -51,18 +54,60 @@ impl Policy {
         &[("published", Policy::Published), ("frugal", Policy::Frugal)];
 }
 
+/// Which reads of a leaf leave a copy of what they found in the mini-page of a Bf-Tree (§5.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Promote {
+    /// As many as pay by what they answer later: [`crate::Promotion`] has the rule.
+    Adaptive,
+    /// So many per cent of the lookups, and of the scans a third of that.
+    Percent(u8),
+}
+
+impl Promote {
+    /// The share, if it is fixed.
+    #[must_use]
+    pub const fn percent(self) -> Option<u8> {
+        match self {
+            Promote::Adaptive => None,
+            Promote::Percent(percent) => Some(percent),
+        }
+    }
+}
+
+impl fmt::Display for Promote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Promote::Adaptive => f.write_str("auto"),
+            Promote::Percent(share) => f.write_str(&show_percent(*share)),
+        }
+    }
+}
+
+impl FromStr for Promote {
+    type Err = String;
+
+    /// Reads `auto` or a percentage. The error says what was expected.
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let mut share = 0;
+        match text {
+            "auto" => Ok(Promote::Adaptive),
+            text => match percent(&mut share, text) {
+                Ok(()) => Ok(Promote::Percent(share)),
+                Err(expected) => Err(format!("{expected}, or auto")),
+            },
+        }
+    }
+}
+
 /// Options of a Bf-Tree. The default is [`Policy::Frugal`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BfOptions {
     /// Share of the ring, in percent, in which a mini-page that is used is copied to the tail.
     /// Default: 10 (§6.10), which `sim/FIGURES.md` finds best.
     pub copy_on_access_percent: u8,
-    /// Share of the reads of a leaf, in percent, that leave a copy of the record in the mini-page.
-    /// A third of this share of the scans leave a mirror. Default: 5, which answers nearly as many
-    /// reads as 30 and leaves more room for changes; in the paper's code 30, and the paper says 1
-    /// (§5.1) and 20 (§6.11). According to `sim/FIGURES.md`, 10 reads 4 % fewer pages
-    /// in the end, but 16 % more after a change of the workload.
-    pub promotion_percent: u8,
+    /// Which reads of a leaf leave a copy of the record in the mini-page, or a mirror. Default: as
+    /// many as pay; in the paper's code 30 %, and the paper says 1 (§5.1) and 20 (§6.11).
+    pub promote: Promote,
     /// What a checkpoint may log again of the dirty records in mini-pages instead of merging them
     /// into their leaves, in percent of the log between two checkpoints. Default: 50; in the paper 0
     /// (§5.7). More makes recovery read that much more.
@@ -84,7 +129,7 @@ pub struct BfOptions {
 impl Default for BfOptions {
     fn default() -> Self {
         BfOptions {
-            promotion_percent: 5,
+            promote: Promote::Adaptive,
             relog_percent: 50,
             growth_percent: 25,
             spare_percent: 75,
@@ -98,7 +143,7 @@ impl BfOptions {
     /// The paper's rules ([`Policy::Published`]).
     pub const PUBLISHED: BfOptions = BfOptions {
         copy_on_access_percent: 10,
-        promotion_percent: 30,
+        promote: Promote::Percent(30),
         relog_percent: 0,
         growth_percent: 100,
         spare_percent: 0,
@@ -124,9 +169,12 @@ impl BfOptions {
         },
         Param {
             name: "promote",
-            about: "share of the lookups of a leaf that copy the record to the mini-page",
-            get: |bf| show_percent(bf.promotion_percent),
-            set: |bf, text| percent(&mut bf.promotion_percent, text),
+            about: "share of the lookups of a leaf that copy the record to the mini-page, or auto",
+            get: |bf| bf.promote.to_string(),
+            set: |bf, text| {
+                bf.promote = text.parse()?;
+                Ok(())
+            },
         },
         Param {
             name: "relog",
@@ -164,7 +212,7 @@ impl BfOptions {
     pub(crate) fn check(&self) -> Result<()> {
         let shares = [
             ("copy-on-access", self.copy_on_access_percent, 0..=100),
-            ("promotion", self.promotion_percent, 0..=100),
+            ("promotion", self.promote.percent().unwrap_or(0), 0..=100),
             // With more than half, the log would hardly grow by anything else between checkpoints.
             ("relog", self.relog_percent, 0..=50),
             // A ring has at most 32 sizes.

@@ -452,6 +452,12 @@ impl Ring {
         self.capacity - (space.tail - space.head)
     }
 
+    /// Bytes that the tail has passed so far.
+    #[must_use]
+    pub fn passed(&self) -> u64 {
+        self.space.0.lock().tail
+    }
+
     /// Returns the pages whose mini-pages will be evicted next, and the bytes up to the last of
     /// them. The blocks add up to about `bytes`, and there are at most `most` pages. The result is
     /// a guess, for prefetching, and may be outdated at once. O(`most`).

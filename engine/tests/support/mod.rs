@@ -10,7 +10,7 @@ use treering_engine::device::{BlockDevice, DeviceError, MemDevice};
 use treering_engine::node::{LayoutChoice, PageLayout, PageRef, check_for};
 use treering_engine::{
     BLOCK_SIZE, BfOptions, Durability, IoClass, Lba, LogPacking, ModLog, Options, PageStoreKind,
-    ResetRule, StoreId, TablePersist, TreeKind,
+    Promote, ResetRule, StoreId, TablePersist, TreeKind,
 };
 
 pub(crate) use map::{Map, assert_same, contents, operate, pump_all};
@@ -25,7 +25,7 @@ pub(crate) const BF: TreeKind = bf(10, 30);
 pub(crate) const fn bf(copy_on_access_percent: u8, promotion_percent: u8) -> TreeKind {
     TreeKind::Bf(BfOptions {
         copy_on_access_percent,
-        promotion_percent,
+        promote: Promote::Percent(promotion_percent),
         relog_percent: 0,
         growth_percent: 100,
         spare_percent: 0,

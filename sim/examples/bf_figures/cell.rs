@@ -1,6 +1,6 @@
 //! One point of a figure: a store is loaded, warmed up until it is steady, and measured.
 
-use treering_engine::{BfOptions, Durability, Options, TreeKind};
+use treering_engine::{BfOptions, Durability, Options, Promote, TreeKind};
 use treering_sim::replay::{Part, ReplayError, Rig};
 use treering_traces::generate::{GenParams, ValueSize, Workload, build};
 use treering_traces::{Op, OpKind, OpSource, TraceError};
@@ -181,7 +181,7 @@ impl OpSource for FixedScans {
 pub(crate) fn bf(copy_on_access_percent: u8, promotion_percent: u8) -> TreeKind {
     TreeKind::Bf(BfOptions {
         copy_on_access_percent,
-        promotion_percent,
+        promote: Promote::Percent(promotion_percent),
         ..BfOptions::PUBLISHED
     })
 }

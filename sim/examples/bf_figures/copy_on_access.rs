@@ -15,7 +15,8 @@ const SHARES: [u8; 10] = [0, 5, 10, 15, 20, 25, 50, 75, 90, 100];
 
 /// The default promotion rate.
 fn promotion() -> u8 {
-    BfOptions::PUBLISHED.promotion_percent
+    let promote = BfOptions::PUBLISHED.promote;
+    promote.percent().expect("a fixed share")
 }
 
 const MIXES: [(&str, Mix); 3] = [

@@ -1,5 +1,6 @@
 //! Counters of a Bf-Tree.
 
+use crate::mini::Kind;
 pub(super) use crate::mini::events::Cause;
 use crate::ring::{ClassStats, Ring};
 use crate::stats::{BATCH_BINS, BfStats, KindCounts, MergeCauses, SIZE_CLASSES, SizeClass};
@@ -52,6 +53,19 @@ impl Counters {
     #[inline]
     pub(super) fn lookups(&self) -> &Lookups {
         &self.lookups[SHARD.with(|shard| *shard)]
+    }
+
+    /// Lookups that mini-pages answered with what the leaf has as well.
+    pub(super) fn clean_hits(&self) -> u64 {
+        let clean = [Kind::Cache, Kind::Phantom];
+        let of = |all: &Lookups| clean.map(|kind| all.hits[kind as usize].load(Ordering::Relaxed));
+        self.lookups.iter().flat_map(of).sum()
+    }
+
+    /// Merges for any cause.
+    pub(super) fn all_merges(&self) -> u64 {
+        let merges = self.merges.iter();
+        merges.map(|count| count.load(Ordering::Relaxed)).sum()
     }
 
     /// Counts a merge of `records` records, at least one. The causes are in the order of

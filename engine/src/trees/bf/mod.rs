@@ -53,6 +53,7 @@ mod lightest;
 mod merge;
 mod mirror;
 mod page;
+mod promotion;
 mod relog;
 mod scan;
 mod shape;
@@ -72,7 +73,7 @@ use crate::pages::PageStore as _;
 use crate::ring::{AllocateError, Exclusive, MARK_BYTES, Ring, RingOptions, Shared};
 use crate::stats::Stats;
 use crate::sync::Turns;
-use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::atomic::AtomicU64;
 use crate::trees::btree::{Attempt, BTree};
 use crate::types::{Lsn, PageId};
 use crate::wal::Record;
@@ -81,9 +82,11 @@ use page::{
     SMALLEST, SPARE_ROOM, address, image, lock, note_put, note_use, ring_sizes, unexpected,
     with_room,
 };
+use promotion::{Of, Promoter};
 pub(crate) use relog::Again;
 
 pub use lightest::{Chosen, Lightest};
+pub use promotion::{Promotion, Totals};
 pub use shape::BfShape;
 pub use threshold::Threshold;
 
@@ -111,8 +114,7 @@ pub(crate) struct BfTree {
     swept: AtomicU64,
     /// The [`Threshold`] below which mini-pages are spared.
     threshold: AtomicU64,
-    /// Decides which reads are promoted; advances only on reads of leaves.
-    chance: AtomicU64,
+    promoter: Promoter,
     counters: Counters,
     /// Observes what happens to mini-pages.
     pub(super) hook: Hook<Told>,
@@ -215,7 +217,7 @@ impl BfTree {
             turns: Turns::new(EVICTORS_IN_TURN),
             swept: AtomicU64::new(0),
             threshold: AtomicU64::new(Threshold::new().to_bits()),
-            chance: AtomicU64::new(0),
+            promoter: Promoter::new(options.promote),
             counters: Counters::default(),
             hook: Hook::default(),
         })
@@ -310,21 +312,14 @@ impl BfTree {
         }
         let exists = found.is_some();
         self.hook.tell(|| Told::ReadLeaf { page });
-        if self.wants_promotion_of(self.options.promotion_percent) {
-            let kind = if exists { Kind::Cache } else { Kind::Phantom };
-            self.promote(guard, &Change { kind, key, value }, leaf);
+        let kind = if exists { Kind::Cache } else { Kind::Phantom };
+        let change = Change { kind, key, value };
+        if self.wants_promotion(Of::Lookups, || change.bytes()) {
+            self.promote(guard, &change, leaf);
         } else {
             self.hook.tell(|| Told::Declined { page });
         }
         Ok(exists)
-    }
-
-    fn wants_promotion_of(&self, percent: u8) -> bool {
-        let n = self.chance.fetch_add(1, Ordering::Relaxed);
-        // The fractional parts of the golden ratio's multiples are evenly spread, whatever the
-        // order of keys.
-        let spread = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        (spread * 100) >> 32 < u64::from(percent)
     }
 
     /// Leaves a copy of what was read from the leaf in the mini-page, if that is possible at once

@@ -5,6 +5,7 @@ use super::BfTree;
 use super::counters::Counters;
 use super::mirror::both;
 use super::page::{locate_and_lock, lock_before, note_use};
+use super::promotion::{Of, bytes_of};
 use crate::error::Result;
 use crate::kv::Visitor;
 use crate::mini::events::Event as Told;
@@ -94,9 +95,7 @@ impl BfTree {
             });
         }
         self.hook.tell(|| Told::Scanned { page });
-        // A mirror takes as much of the ring as many records do. Making a mirror in every third
-        // scan costs no more reads, and much less work.
-        if may_mirror && self.wants_promotion_of(self.options.promotion_percent / 3) {
+        if may_mirror && self.wants_promotion(Of::Scans, || bytes_of(&leaf.view())) {
             self.promote_all(guard, leaf);
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! Sizes in a Bf-Tree, for its predictors, which compute with bytes and never run the tree.
 
 use crate::mini;
-use crate::options::{Options, TreeKind};
+use crate::options::{Options, Promote, TreeKind};
 use crate::ring::{BLOCK_HEADER_BYTES, MARK_BYTES};
 
 /// Payload of the largest mini-page that is made for what was read or is used, other than a mirror.
@@ -58,8 +58,8 @@ pub struct BfShape {
     pub batch: usize,
     /// The number of reference bits of a mini-page: records beyond share the last one (§5.5).
     pub marks: usize,
-    /// The percentage of reads of a leaf that leave a copy in the mini-page (§5.1).
-    pub promotion_percent: u8,
+    /// Which reads of a leaf leave a copy in the mini-page (§5.1).
+    pub promote: Promote,
     /// The percentage of mini-pages with changes that the head spares.
     pub spare_percent: u8,
     /// Log bytes in which a checkpoint may log dirty records again instead of merging them.
@@ -97,7 +97,7 @@ impl BfShape {
             free_goal: ring / super::ahead::FREE_SHARE,
             batch: super::ahead::BATCH,
             marks: mini::Marks::COUNT,
-            promotion_percent: bf.promotion_percent,
+            promote: bf.promote,
             spare_percent: bf.spare_percent,
             relog: bf.relog_bytes(options.checkpoint_log_bytes),
         })

@@ -32,6 +32,7 @@ mod frames;
 mod model;
 mod moves;
 mod pages;
+mod promotion;
 mod ring;
 mod shuffled;
 mod visits;

@@ -5,6 +5,7 @@ use treering_engine::{BfShape, Lightest, Threshold};
 
 use super::below::Below;
 use super::pages::{MiniPage, Record};
+use super::promotion::{Of, Promoter};
 use super::ring::Ring;
 
 /// Only so many leaves at the beginning of a scan may become mirrors.
@@ -34,6 +35,9 @@ pub(in crate::predict) struct Counts {
     /// Bytes of log for records that checkpoints logged again, and leaves read for that.
     pub(in crate::predict) relogged: f64,
     pub(in crate::predict) relog_reads: f64,
+    /// Bytes of the ring for what is promoted by a share that adapts, and bytes that its tail passed.
+    pub(in crate::predict) promoted_bytes: f64,
+    pub(in crate::predict) passed_bytes: f64,
 }
 
 impl Counts {
@@ -48,6 +52,8 @@ impl Counts {
         self.evictions += other.evictions;
         self.merged_records += other.merged_records;
         self.relogged += other.relogged;
+        self.promoted_bytes += other.promoted_bytes;
+        self.passed_bytes += other.passed_bytes;
         self.relog_reads += other.relog_reads;
         for (sum, count) in self.merges.iter_mut().zip(other.merges) {
             *sum += count;
@@ -84,8 +90,9 @@ pub(in crate::predict) struct Model<'a, B> {
     pub(in crate::predict) below: B,
     pub(super) leaves: Vec<Leaf>,
     pub(in crate::predict) counts: Counts,
-    /// Number of leaf reads that could have promoted a record.
-    chances: u64,
+    promoter: Promoter,
+    /// Merges, from the beginning.
+    merged: u64,
     /// Below how many bytes of changes mini-pages are spared.
     pub(super) threshold: Threshold,
     /// When a checkpoint had last looked at all mini-pages.
@@ -109,7 +116,8 @@ impl<'a, B: Below> Model<'a, B> {
             below,
             leaves: (0..leaves).map(|_| Leaf::default()).collect(),
             counts: Counts::default(),
-            chances: 0,
+            promoter: Promoter::new(shape.promote, weight),
+            merged: 0,
             threshold: Threshold::new(),
             swept: 0,
         }
@@ -278,6 +286,7 @@ impl<'a, B: Below> Model<'a, B> {
             let hits = if mini.records[index].dirty {
                 &mut self.counts.insert_hits
             } else {
+                self.promoter.answered(Of::Lookups);
                 &mut self.counts.cache_hits
             };
             *hits += 1.0;
@@ -289,11 +298,13 @@ impl<'a, B: Below> Model<'a, B> {
         if self.scans_mirror(key.leaf) {
             // A mirror also answers for absent keys.
             self.counts.cache_hits += 1.0;
+            self.promoter.answered(Of::Lookups);
             return;
         }
         self.counts.misses += 1.0;
         self.look_at_leaf(key.leaf);
-        if self.wants_promotion(self.shape.promotion_percent) {
+        if self.wants_promotion(Of::Lookups) {
+            self.promotes(Of::Lookups, || u64::from(key.bytes));
             self.promote(key);
         }
     }
@@ -321,16 +332,19 @@ impl<'a, B: Below> Model<'a, B> {
     /// gets a mirror (§5.3).
     pub(in crate::predict) fn scan(&mut self, leaf: u32, nth: usize) {
         if self.scans_mirror(leaf) {
+            self.promoter.answered(Of::Scans);
             return;
         }
         self.look_at_leaf(leaf);
-        let percent = self.shape.promotion_percent / 3;
-        if nth < MIRRORED
-            && self.wants_promotion(percent)
-            && let Err(short) = self.widen(leaf, 0)
-            && short > 0
-        {
-            self.make_room(short);
+        if nth < MIRRORED && self.wants_promotion(Of::Scans) {
+            let records = self.below.records(leaf);
+            let bytes = || records.iter().map(|record| u64::from(record.bytes)).sum();
+            self.promotes(Of::Scans, bytes);
+            if let Err(short) = self.widen(leaf, 0)
+                && short > 0
+            {
+                self.make_room(short);
+            }
         }
     }
 
@@ -346,12 +360,12 @@ impl<'a, B: Below> Model<'a, B> {
         mini.is_some_and(|mini| mini.find(key.rank).is_ok_and(|at| mini.records[at].dirty))
     }
 
-    /// Decides whether to promote a record. The choices are spread evenly, by the fractional parts
-    /// of multiples of the golden ratio.
-    fn wants_promotion(&mut self, percent: u8) -> bool {
-        let spread = self.chances.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        self.chances += 1;
-        (spread * 100) >> 32 < u64::from(percent)
+    fn wants_promotion(&mut self, of: Of) -> bool {
+        self.promoter.wants(of, self.merged, self.ring.passed())
+    }
+
+    fn promotes(&mut self, of: Of, bytes: impl FnOnce() -> u64) {
+        self.counts.promoted_bytes += self.promoter.promotes(of, bytes) as f64;
     }
 
     /// Promotes a record (copies it to the mini-page). If the ring is full, this makes room for the
@@ -420,7 +434,9 @@ impl<'a, B: Below> Model<'a, B> {
 
     /// Moves a leaf's mini-page to a block of this class, or creates it there.
     pub(super) fn settle(&mut self, leaf: u32, class: usize) -> Result<(), u64> {
+        let passed = self.ring.passed();
         let block = self.ring.allocate(class, leaf)?;
+        self.counts.passed_bytes += (self.ring.passed() - passed) as f64;
         let page = &mut self.leaves[leaf as usize];
         match &mut page.mini {
             Some(mini) => {
@@ -530,6 +546,7 @@ impl<'a, B: Below> Model<'a, B> {
         }
         self.below.merge(leaf, mini.written, &mini.records);
         mini.merged();
+        self.merged += 1;
         self.counts.merges[cause as usize] += 1.0;
         self.counts.merged_records += f64::from(records);
     }

@@ -103,6 +103,11 @@ impl Ring {
         Ok(self.push(bytes, Holds::MiniPage(leaf)))
     }
 
+    /// Bytes that the tail has passed so far.
+    pub(super) fn passed(&self) -> u64 {
+        self.tail
+    }
+
     /// Bytes between tail and head.
     pub(super) fn room(&self) -> u64 {
         self.head() + self.capacity - self.tail

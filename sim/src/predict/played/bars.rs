@@ -32,6 +32,9 @@ const SAMPLING: f64 = 1.645;
 /// uniform distribution has a standard deviation of 1/√3 of its mean).
 const PADS: f64 = 0.95;
 
+/// By how much a share that adapts is off for most of the time.
+const STEP: f64 = 0.1;
+
 /// The share of the log's error by which the end of the log is off.
 const PADDING: f64 = 0.5;
 
@@ -61,7 +64,8 @@ pub(super) fn of(
     let sampling = run
         .sampled
         .map_or(0.0, |pages| SAMPLING / pages.max(1.0).sqrt());
-    let page = PAGES.at(counts.writes as f64) + unsure / (counts.writes as f64).max(1.0) + sampling;
+    let writes = counts.writes as f64;
+    let page = PAGES.at(writes) + unsure / writes.max(1.0) + sampling + of_promotion(run);
     let all = (log_bytes + page_bytes + extra_bytes).max(1.0);
     // Journal and table follow the pages, so their errors add up.
     let host_total = (log * log_bytes).hypot(page * (page_bytes + extra_bytes)) / all;
@@ -85,6 +89,14 @@ pub(super) fn of(
         compression: sizes,
         hit_ratio: hit_ratio.map(|hits| Bars::of_hits(hits, counts.frames.misses as f64)),
     }
+}
+
+/// The error of page writes by what is promoted, if its share adapts: one decision that is taken
+/// otherwise changes that share by a quarter, and the room that is left for changes as much as that.
+fn of_promotion(run: &Run) -> f64 {
+    run.mini_pages.as_ref().map_or(0.0, |counts| {
+        STEP * (counts.promoted_bytes / counts.passed_bytes.max(1.0)).min(1.0)
+    })
 }
 
 /// The error of a log of so many flushes, of so many bytes of records, in blocks of `bytes`.

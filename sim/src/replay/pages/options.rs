@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use treering_engine::{BLOCK_SIZE, Options, ResetRule, TablePersist, TreeKind};
+use treering_engine::{BLOCK_SIZE, Options, Promote, ResetRule, TablePersist, TreeKind};
 
 use crate::replay::config::{Acknowledge, ReplayConfig};
 use crate::replay::frame::named;
@@ -43,7 +43,10 @@ pub(super) fn options(
         ),
         TreeKind::Bf(bf) => (
             json!(bf.copy_on_access_percent),
-            json!(bf.promotion_percent),
+            match bf.promote {
+                Promote::Adaptive => json!("auto"),
+                Promote::Percent(percent) => json!(percent),
+            },
             json!(bf.relog_percent),
             json!(bf.growth_percent),
             json!(bf.spare_percent),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use treering_engine::device::BlockDevice;
 use treering_engine::node::LayoutChoice;
 use treering_engine::{
-    BfOptions, Error, LogPacking, Options, PageStoreKind, ResetRule, Result, Store, SystemClock,
-    TreeKind,
+    BfOptions, Error, LogPacking, Options, PageStoreKind, Promote, ResetRule, Result, Store,
+    SystemClock, TreeKind,
 };
 
 use super::parts::SMALL_MOD_LOG;
@@ -69,7 +69,10 @@ impl BTree {
             let drawn = random.below(5) as usize;
             bf.copy_on_access_percent = [0, 1, 10, 50, 100][drawn];
             bf.growth_percent = [25, 100, 50, 10, 100][drawn];
-            bf.promotion_percent = [0, 1, 30, 100][random.below(4) as usize];
+            bf.promote = match random.below(5) {
+                4 => Promote::Adaptive,
+                n => Promote::Percent([0, 1, 30, 100][n as usize]),
+            };
             bf.relog_percent = [0, 10, 50][random.below(3) as usize];
             bf.spare_percent = [0, 50, 75, 90][random.below(4) as usize];
             bf.max_mini_page_percent = [50, 75, 100][random.below(3) as usize];

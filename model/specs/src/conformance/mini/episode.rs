@@ -9,7 +9,7 @@ use treering_engine::events::Observer;
 use treering_engine::mini::events::Event;
 use treering_engine::{
     BfOptions, Durability, Kv, LogPacking, MIN_CACHE_PAGES, ModLog, Options, PageStoreKind,
-    Progress, Store, SystemClock, TablePersist, Task, TreeKind, required_blocks,
+    Progress, Promote, Store, SystemClock, TablePersist, Task, TreeKind, required_blocks,
 };
 
 use super::judge::{Heard, Judge, Refusal};
@@ -86,7 +86,7 @@ impl Episode {
         Options {
             tree: TreeKind::Bf(BfOptions {
                 copy_on_access_percent: self.copy_on_access,
-                promotion_percent: self.promotion,
+                promote: Promote::Percent(self.promotion),
                 relog_percent: [0, 25, 50][(self.seed % 3) as usize],
                 // The mirror grows a mini-page by records, as the engine does if sizes double.
                 growth_percent: 100,
