@@ -60,7 +60,7 @@ pub(super) fn parts(report: &Value) -> Vec<Part> {
         return of("pm", &all);
     }
     let mut parts = match report["wa"]["csd"].is_object() {
-        true => of("wa.csd", &HOST),
+        true => of("wa.csd.stored", &HOST),
         false => of("wa.host", &HOST),
     };
     parts.extend(of("wa.device", &[("garbage collection", "gc")]));
@@ -128,5 +128,16 @@ mod tests {
         let (a, b) = (parts(&better), parts(&worse));
         assert_eq!(decides(&a, &b), Some((("extra", 0.5), ("extra", 9.0))));
         assert_eq!(decides(&a, &a), None);
+    }
+
+    #[test]
+    fn a_compressing_drive_writes_what_it_stores() {
+        let report = json!({"wa": {"host": {"log": 2.0, "page": 8.0, "extra": 4.0},
+            "csd": {"alpha": {"log": 0.5}, "stored": {"log": 1.0, "page": 3.0, "extra": 0.5}},
+            "device": {"gc": 0.25, "total": 4.75}}});
+        let stored = [("log", 1.0), ("pages", 3.0), ("extra", 0.5)];
+        assert_eq!(parts(&report)[..3], stored);
+        let sum: f64 = parts(&report).iter().map(|(_, value)| value).sum();
+        assert_eq!(sum, 4.75);
     }
 }

@@ -86,7 +86,7 @@ use promotion::{Of, Promoter};
 pub(crate) use relog::Again;
 
 pub use lightest::{Chosen, Lightest};
-pub use promotion::{Promotion, Totals};
+pub use promotion::{Promotion, PromotionTotals};
 pub use shape::BfShape;
 pub use threshold::Threshold;
 
@@ -314,7 +314,8 @@ impl BfTree {
         self.hook.tell(|| Told::ReadLeaf { page });
         let kind = if exists { Kind::Cache } else { Kind::Phantom };
         let change = Change { kind, key, value };
-        if self.wants_promotion(Of::Lookups, || change.bytes()) {
+        let ring = (&self.counters, &self.ring);
+        if (self.promoter).wants(Of::Lookups, ring, || change.bytes()) {
             self.promote(guard, &change, leaf);
         } else {
             self.hook.tell(|| Told::Declined { page });

@@ -19,11 +19,11 @@
 //!
 //! Cost: one counter for each read of a leaf, and O(1) with two short locks every [`WINDOW`] of them.
 
-use super::BfTree;
 use super::counters::Counters;
 use crate::mini;
 use crate::node::PageRef;
 use crate::options::Promote;
+use crate::ring::Ring;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering};
 
@@ -44,7 +44,7 @@ const WINDOW: u64 = 512;
 
 /// What has happened in a ring so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
+pub struct PromotionTotals {
     /// Reads that mini-pages answered with what the leaf has as well.
     pub answered: u64,
     /// Merges.
@@ -58,29 +58,29 @@ pub struct Totals {
 /// The share of the reads of leaves that are promoted, as it adapts.
 ///
 /// ```
-/// use treering_engine::{Promotion, Totals};
+/// use treering_engine::{Promotion, PromotionTotals};
 ///
 /// let mut promotion = Promotion::default();
 /// let first = promotion.percent();
 /// // What was promoted has answered many reads, and caused a twentieth of the merges.
-/// let earns = Totals { answered: 400, merges: 10, promoted: 50, passed: 1000 };
+/// let earns = PromotionTotals { answered: 400, merges: 10, promoted: 50, passed: 1000 };
 /// promotion.weigh(&earns);
 /// assert!(promotion.percent() > first);
 /// // Since then it has answered none.
-/// promotion.weigh(&Totals { merges: 20, promoted: 100, passed: 2000, ..earns });
+/// promotion.weigh(&PromotionTotals { merges: 20, promoted: 100, passed: 2000, ..earns });
 /// assert_eq!(promotion.percent(), first);
 /// ```
 #[derive(Clone, Debug)]
 pub struct Promotion {
     percent: f64,
-    last: Totals,
+    last: PromotionTotals,
 }
 
 impl Default for Promotion {
     fn default() -> Self {
         Promotion {
             percent: FIRST,
-            last: Totals::default(),
+            last: PromotionTotals::default(),
         }
     }
 }
@@ -96,8 +96,10 @@ impl Promotion {
     }
 
     /// Weighs the share by what has happened since the last time.
-    pub fn weigh(&mut self, now: &Totals) {
-        let since = |count: fn(&Totals) -> u64| count(now).saturating_sub(count(&self.last)) as f64;
+    pub fn weigh(&mut self, now: &PromotionTotals) {
+        let since = |count: fn(&PromotionTotals) -> u64| {
+            count(now).saturating_sub(count(&self.last)) as f64
+        };
         let promoted = since(|totals| totals.promoted);
         let part = (promoted / since(|totals| totals.passed).max(1.0)).min(1.0);
         let spent = since(|totals| totals.merges) * part;
@@ -145,6 +147,20 @@ impl Side {
             ..Side::default()
         }
     }
+
+    /// The share as it is now. When it is time, it is weighed by `totals` of the bytes promoted.
+    fn adapted(&self, totals: impl FnOnce(u64) -> PromotionTotals) -> f64 {
+        let n = self.reads.fetch_add(1, Ordering::Relaxed) + 1;
+        // If another thread is weighing it, that will do.
+        if n.is_multiple_of(WINDOW)
+            && let Some(mut promotion) = self.weighed.try_lock()
+        {
+            promotion.weigh(&totals(self.promoted.load(Ordering::Relaxed)));
+            let bits = promotion.percent().to_bits();
+            self.percent.store(bits, Ordering::Relaxed);
+        }
+        f64::from_bits(self.percent.load(Ordering::Relaxed))
+    }
 }
 
 /// Decides which reads of leaves are promoted.
@@ -166,57 +182,41 @@ impl Promoter {
         }
     }
 
-    fn of(&self, of: Of) -> &Side {
+    fn side(&self, of: Of) -> &Side {
         match of {
             Of::Lookups => &self.lookups,
             Of::Scans => &self.scans,
         }
     }
-}
 
-impl BfTree {
-    /// Whether this read of a leaf is to leave a copy in the ring, which takes `bytes` of it.
-    pub(super) fn wants_promotion(&self, of: Of, bytes: impl FnOnce() -> usize) -> bool {
-        let percent = match (self.promoter.promote, of) {
+    /// Whether this read of a leaf is to leave a copy in `ring`, which takes `bytes` of it.
+    pub(super) fn wants(
+        &self,
+        of: Of,
+        (counters, ring): (&Counters, &Ring),
+        bytes: impl FnOnce() -> usize,
+    ) -> bool {
+        let percent = match (self.promote, of) {
             (Promote::Percent(percent), Of::Lookups) => f64::from(percent),
             // A mirror takes as much of the ring as many records do. Making a mirror in every third
             // scan costs no more reads, and much less work.
             (Promote::Percent(percent), Of::Scans) => f64::from(percent / 3),
-            (Promote::Adaptive, of) => self.adapted(of),
+            (Promote::Adaptive, of) => self.side(of).adapted(|promoted| PromotionTotals {
+                answered: match of {
+                    Of::Lookups => counters.clean_hits(),
+                    Of::Scans => counters.mirror_scans.load(Ordering::Relaxed),
+                },
+                merges: counters.all_merges(),
+                promoted,
+                passed: ring.passed(),
+            }),
         };
-        let n = self.promoter.chance.fetch_add(1, Ordering::Relaxed);
+        let n = self.chance.fetch_add(1, Ordering::Relaxed);
         let wants = Promotion::falls_on(n, percent);
-        if wants && self.promoter.promote == Promote::Adaptive {
-            Counters::add(&self.promoter.of(of).promoted, bytes() as u64);
+        if wants && self.promote == Promote::Adaptive {
+            Counters::add(&self.side(of).promoted, bytes() as u64);
         }
         wants
-    }
-
-    /// The share as it is now; weighs it when it is time.
-    fn adapted(&self, of: Of) -> f64 {
-        let side = self.promoter.of(of);
-        let n = side.reads.fetch_add(1, Ordering::Relaxed) + 1;
-        // If another thread is weighing it, that will do.
-        if n.is_multiple_of(WINDOW)
-            && let Some(mut promotion) = side.weighed.try_lock()
-        {
-            promotion.weigh(&self.totals(of));
-            let bits = promotion.percent().to_bits();
-            side.percent.store(bits, Ordering::Relaxed);
-        }
-        f64::from_bits(side.percent.load(Ordering::Relaxed))
-    }
-
-    fn totals(&self, of: Of) -> Totals {
-        Totals {
-            answered: match of {
-                Of::Lookups => self.counters.clean_hits(),
-                Of::Scans => self.counters.mirror_scans.load(Ordering::Relaxed),
-            },
-            merges: self.counters.all_merges(),
-            promoted: self.promoter.of(of).promoted.load(Ordering::Relaxed),
-            passed: self.ring.passed(),
-        }
     }
 }
 

@@ -95,7 +95,9 @@ impl BfTree {
             });
         }
         self.hook.tell(|| Told::Scanned { page });
-        if may_mirror && self.wants_promotion(Of::Scans, || bytes_of(&leaf.view())) {
+        let ring = (&self.counters, &self.ring);
+        let bytes = || bytes_of(&leaf.view());
+        if may_mirror && self.promoter.wants(Of::Scans, ring, bytes) {
             self.promote_all(guard, leaf);
         }
         Ok(())

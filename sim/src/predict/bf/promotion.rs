@@ -1,7 +1,7 @@
 //! Which reads of leaves the model promotes: the rule is the engine's
 //! ([`treering_engine::Promotion`]).
 
-use treering_engine::{Promote, Promotion, Totals};
+use treering_engine::{Promote, Promotion, PromotionTotals};
 
 /// A kind of reads.
 #[derive(Clone, Copy)]
@@ -14,7 +14,7 @@ pub(super) enum Of {
 #[derive(Default)]
 struct Side {
     reads: u64,
-    totals: Totals,
+    totals: PromotionTotals,
     promotion: Promotion,
 }
 
