@@ -36,7 +36,7 @@ fn the_advised_design_is_nearly_the_best_of_all_and_measures_what_is_said() {
     let folder = place();
     let folder = folder.path();
     let space = "--tree btree,bf --store in-place,cow,shadow --page 4KiB,8KiB --threshold 0,2KiB";
-    let line = format!("z.trz --capacity 8MiB {space} --promote 30 --no-what-if");
+    let line = format!("z.trz --capacity 8MiB {space} --promote auto --no-what-if");
     let found = advice(folder, &line);
     let best = &found["ranking"][0];
     let measured = best["measured"].as_f64().expect("a measured value");
@@ -50,7 +50,7 @@ fn the_advised_design_is_nearly_the_best_of_all_and_measures_what_is_said() {
     assert_eq!(report["wa"]["device"]["total"].as_f64(), Some(measured));
 
     // Every combination, replayed.
-    let all = format!("sweep z.trz --capacity 8MiB {space} --promote 30 --no-predict --out all");
+    let all = format!("sweep z.trz --capacity 8MiB {space} --no-predict --out all");
     ok(folder, &words(&all));
     let totals = rows(&folder.join("all")).into_iter().map(|row| {
         let total = &row["wa.device.total"];

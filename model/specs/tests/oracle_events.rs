@@ -54,7 +54,7 @@ fn walks(limit: Duration) -> cover::Cover {
 
 #[test]
 fn the_engine_follows_walks_over_the_mirror() {
-    let cover = walks(Duration::from_secs(3));
+    let cover = walks(Duration::from_secs(6));
     assert_eq!((cover.states, cover.edges), (71_101, 321_509));
     assert!(cover.taken_in_all() > 5_000, "{}", cover.taken_in_all());
     assert_eq!(cover.taken.len(), 24, "{:?}", cover.taken);
