@@ -11,9 +11,10 @@ use crate::designs::Cell;
 use crate::inputs::Input;
 
 /// Groups of rows in the table, with the most that `quick` accepts of the median, the 90th
-/// percentile and the worst, in per cent. Of the worst, those within their bars are accepted: where a
-/// checkpoint may be the last of the measured part or the first behind it, the bar says so. The worst
-/// one of a generated trace on a drive is that of a queue whose log compresses (docs/PREDICTION.md).
+/// percentile and the worst, in per cent. Of the worst, those within their bars are accepted: where
+/// a checkpoint may be the last of the measured part or the first behind it, the bar says so. The
+/// worst one of a generated trace on a drive is that of a queue whose log compresses
+/// (docs/PREDICTION.md).
 const GROUPS: [(&str, [f64; 3]); 6] = [
     ("real, host", [2.0, 5.0, 10.0]),
     ("real, device", [4.0, 8.0, 15.0]),

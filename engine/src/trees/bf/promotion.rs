@@ -3,9 +3,9 @@
 //! What is promoted may answer later reads, each of which would read a page. But it takes room from
 //! changes, so that more mini-pages are merged, and each merge writes a page. Which weighs more
 //! depends on the workload: on YCSB-B more promotion saves a third of the page reads and costs
-//! nothing, and where old records are hardly read again it only costs. So no share is right for all.
-//! With [`Promote::Adaptive`] lookups and scans have a share of their own, and every [`WINDOW`] reads
-//! of leaves it is weighed anew:
+//! nothing, and where old records are hardly read again it only costs. So no share is right for
+//! all. With [`Promote::Adaptive`] lookups and scans have a share of their own, and every
+//! [`WINDOW`] reads of leaves it is weighed anew:
 //!
 //! ```text
 //!   saved  =  reads that mini-pages answered with what the leaf has as well
@@ -14,10 +14,11 @@
 //!   otherwise:              a fifth less, down to 0.5 %
 //! ```
 //!
-//! `spent` is the part of the merges that what was promoted has caused: the tail passes so many bytes
-//! between two merges, whatever they are for.
+//! `spent` is the part of the merges that what was promoted has caused: the tail passes so many
+//! bytes between two merges, whatever they are for.
 //!
-//! Cost: one counter for each read of a leaf, and O(1) with two short locks every [`WINDOW`] of them.
+//! Cost: one counter for each read of a leaf, and O(1) with two short locks every [`WINDOW`] of
+//! them.
 
 use super::counters::Counters;
 use crate::mini;
@@ -30,8 +31,8 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 /// So many answers of clean records weigh as much as one merge.
 ///
 /// A page written counts as four pages read. And of fifty such answers, about one is owed to the
-/// promotion: most are given by records that were merged and stayed, or that are written again soon.
-/// 100 and 400 give the same page reads and writes within 1 % (`docs/PROMOTION.md`).
+/// promotion: most are given by records that were merged and stayed, or that are written again
+/// soon. 100 and 400 give the same page reads and writes within 1 % (`docs/PROMOTION.md`).
 const PRICE: f64 = 200.0;
 
 /// The reads of leaves, in per cent, that are promoted at first, at least, and at most.

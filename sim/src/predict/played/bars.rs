@@ -92,7 +92,7 @@ pub(super) fn of(
 }
 
 /// The error of page writes by what is promoted, if its share adapts: one decision that is taken
-/// otherwise changes that share by a quarter, and the room that is left for changes as much as that.
+/// otherwise changes that share by a quarter, and the room for changes by as much.
 fn of_promotion(run: &Run) -> f64 {
     run.mini_pages.as_ref().map_or(0.0, |counts| {
         STEP * (counts.promoted_bytes / counts.passed_bytes.max(1.0)).min(1.0)
