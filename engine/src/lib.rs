@@ -114,7 +114,7 @@ pub use stats::{
 pub use store::recovery::RecoveryReport;
 pub use store::{LeafFill, Store, Task};
 pub use trees::bf::cache_only::CacheOnly;
-pub use trees::bf::{BfShape, Chosen, Lightest, Promotion, PromotionTotals, Threshold};
+pub use trees::bf::{BfShape, Chosen, LeafReads, Lightest, Promotion, PromotionTotals, Threshold};
 pub use types::{
     BLOCK_SIZE, Clock, IoClass, Lba, Lsn, Nanos, PageId, Progress, StoreId, SystemClock,
 };

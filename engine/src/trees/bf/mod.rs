@@ -82,11 +82,11 @@ use page::{
     SMALLEST, SPARE_ROOM, address, image, lock, note_put, note_use, ring_sizes, unexpected,
     with_room,
 };
-use promotion::{Of, Promoter};
+use promotion::Promoter;
 pub(crate) use relog::Again;
 
 pub use lightest::{Chosen, Lightest};
-pub use promotion::{Promotion, PromotionTotals};
+pub use promotion::{LeafReads, Promotion, PromotionTotals};
 pub use shape::BfShape;
 pub use threshold::Threshold;
 
@@ -315,7 +315,7 @@ impl BfTree {
         let kind = if exists { Kind::Cache } else { Kind::Phantom };
         let change = Change { kind, key, value };
         let ring = (&self.counters, &self.ring);
-        if (self.promoter).wants(Of::Lookups, ring, || change.bytes()) {
+        if (self.promoter).wants(LeafReads::Lookups, ring, || change.bytes()) {
             self.promote(guard, &change, leaf);
         } else {
             self.hook.tell(|| Told::Declined { page });

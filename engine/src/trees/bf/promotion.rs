@@ -114,6 +114,18 @@ impl Promotion {
         self.last = *now;
     }
 
+    /// The share of such reads in per cent, if it is fixed.
+    #[must_use]
+    pub fn fixed(promote: Promote, of: LeafReads) -> Option<f64> {
+        let percent = promote.percent()?;
+        Some(f64::from(match of {
+            LeafReads::Lookups => percent,
+            // A mirror takes as much of the ring as many records do. Making a mirror in every third
+            // scan costs no more reads, and much less work.
+            LeafReads::Scans => percent / 3,
+        }))
+    }
+
     /// Whether the `n`th read is one of this share, in per cent. The fractional parts of the golden
     /// ratio's multiples are evenly spread, whatever the order of keys.
     #[must_use]
@@ -123,10 +135,12 @@ impl Promotion {
     }
 }
 
-/// A kind of reads.
-#[derive(Clone, Copy)]
-pub(super) enum Of {
+/// A kind of reads of leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeafReads {
+    /// For one key.
     Lookups,
+    /// Of all records in a range.
     Scans,
 }
 
@@ -183,35 +197,31 @@ impl Promoter {
         }
     }
 
-    fn side(&self, of: Of) -> &Side {
+    fn side(&self, of: LeafReads) -> &Side {
         match of {
-            Of::Lookups => &self.lookups,
-            Of::Scans => &self.scans,
+            LeafReads::Lookups => &self.lookups,
+            LeafReads::Scans => &self.scans,
         }
     }
 
     /// Whether this read of a leaf is to leave a copy in `ring`, which takes `bytes` of it.
     pub(super) fn wants(
         &self,
-        of: Of,
+        of: LeafReads,
         (counters, ring): (&Counters, &Ring),
         bytes: impl FnOnce() -> usize,
     ) -> bool {
-        let percent = match (self.promote, of) {
-            (Promote::Percent(percent), Of::Lookups) => f64::from(percent),
-            // A mirror takes as much of the ring as many records do. Making a mirror in every third
-            // scan costs no more reads, and much less work.
-            (Promote::Percent(percent), Of::Scans) => f64::from(percent / 3),
-            (Promote::Adaptive, of) => self.side(of).adapted(|promoted| PromotionTotals {
-                answered: match of {
-                    Of::Lookups => counters.clean_hits(),
-                    Of::Scans => counters.mirror_scans.load(Ordering::Relaxed),
-                },
-                merges: counters.all_merges(),
-                promoted,
-                passed: ring.passed(),
-            }),
+        let totals = |promoted| PromotionTotals {
+            answered: match of {
+                LeafReads::Lookups => counters.clean_hits(),
+                LeafReads::Scans => counters.mirror_scans.load(Ordering::Relaxed),
+            },
+            merges: counters.all_merges(),
+            promoted,
+            passed: ring.passed(),
         };
+        let percent = Promotion::fixed(self.promote, of);
+        let percent = percent.unwrap_or_else(|| self.side(of).adapted(totals));
         let n = self.chance.fetch_add(1, Ordering::Relaxed);
         let wants = Promotion::falls_on(n, percent);
         if wants && self.promote == Promote::Adaptive {

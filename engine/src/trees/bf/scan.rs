@@ -5,7 +5,7 @@ use super::BfTree;
 use super::counters::Counters;
 use super::mirror::both;
 use super::page::{locate_and_lock, lock_before, note_use};
-use super::promotion::{Of, bytes_of};
+use super::promotion::{LeafReads, bytes_of};
 use crate::error::Result;
 use crate::kv::Visitor;
 use crate::mini::events::Event as Told;
@@ -97,7 +97,7 @@ impl BfTree {
         self.hook.tell(|| Told::Scanned { page });
         let ring = (&self.counters, &self.ring);
         let bytes = || bytes_of(&leaf.view());
-        if may_mirror && self.promoter.wants(Of::Scans, ring, bytes) {
+        if may_mirror && self.promoter.wants(LeafReads::Scans, ring, bytes) {
             self.promote_all(guard, leaf);
         }
         Ok(())

@@ -1,11 +1,11 @@
 //! Simulates mini-pages operation by operation. The state consists of leaves, record sets and
 //! addresses.
 
-use treering_engine::{BfShape, Lightest, Threshold};
+use treering_engine::{BfShape, LeafReads, Lightest, Threshold};
 
 use super::below::Below;
 use super::pages::{MiniPage, Record};
-use super::promotion::{Of, Promoter};
+use super::promotion::Promoter;
 use super::ring::Ring;
 
 /// Only so many leaves at the beginning of a scan may become mirrors.
@@ -286,7 +286,7 @@ impl<'a, B: Below> Model<'a, B> {
             let hits = if mini.records[index].dirty {
                 &mut self.counts.insert_hits
             } else {
-                self.promoter.answered(Of::Lookups);
+                self.promoter.answered(LeafReads::Lookups);
                 &mut self.counts.cache_hits
             };
             *hits += 1.0;
@@ -298,13 +298,14 @@ impl<'a, B: Below> Model<'a, B> {
         if self.scans_mirror(key.leaf) {
             // A mirror also answers for absent keys.
             self.counts.cache_hits += 1.0;
-            self.promoter.answered(Of::Lookups);
+            self.promoter.answered(LeafReads::Lookups);
             return;
         }
         self.counts.misses += 1.0;
         self.look_at_leaf(key.leaf);
-        if self.wants_promotion(Of::Lookups) {
-            self.promotes(Of::Lookups, || u64::from(key.bytes));
+        if self.wants_promotion(LeafReads::Lookups) {
+            let bytes = || u64::from(key.bytes);
+            self.counts.promoted_bytes += self.promoter.promotes(LeafReads::Lookups, bytes) as f64;
             self.promote(key);
         }
     }
@@ -332,14 +333,18 @@ impl<'a, B: Below> Model<'a, B> {
     /// gets a mirror (§5.3).
     pub(in crate::predict) fn scan(&mut self, leaf: u32, nth: usize) {
         if self.scans_mirror(leaf) {
-            self.promoter.answered(Of::Scans);
+            self.promoter.answered(LeafReads::Scans);
             return;
         }
         self.look_at_leaf(leaf);
-        if nth < MIRRORED && self.wants_promotion(Of::Scans) {
-            let records = self.below.records(leaf);
-            let bytes = || records.iter().map(|record| u64::from(record.bytes)).sum();
-            self.promotes(Of::Scans, bytes);
+        if nth < MIRRORED && self.wants_promotion(LeafReads::Scans) {
+            let below = &self.below;
+            let bytes = || {
+                let records = below.records(leaf);
+                records.iter().map(|record| u64::from(record.bytes)).sum()
+            };
+            let bytes = self.promoter.promotes(LeafReads::Scans, bytes);
+            self.counts.promoted_bytes += bytes as f64;
             if let Err(short) = self.widen(leaf, 0)
                 && short > 0
             {
@@ -360,12 +365,8 @@ impl<'a, B: Below> Model<'a, B> {
         mini.is_some_and(|mini| mini.find(key.rank).is_ok_and(|at| mini.records[at].dirty))
     }
 
-    fn wants_promotion(&mut self, of: Of) -> bool {
+    fn wants_promotion(&mut self, of: LeafReads) -> bool {
         self.promoter.wants(of, self.merged, self.ring.passed())
-    }
-
-    fn promotes(&mut self, of: Of, bytes: impl FnOnce() -> u64) {
-        self.counts.promoted_bytes += self.promoter.promotes(of, bytes) as f64;
     }
 
     /// Promotes a record (copies it to the mini-page). If the ring is full, this makes room for the

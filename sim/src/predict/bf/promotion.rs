@@ -1,14 +1,7 @@
 //! Which reads of leaves the model promotes: the rule is the engine's
 //! ([`treering_engine::Promotion`]).
 
-use treering_engine::{Promote, Promotion, PromotionTotals};
-
-/// A kind of reads.
-#[derive(Clone, Copy)]
-pub(super) enum Of {
-    Lookups,
-    Scans,
-}
+use treering_engine::{LeafReads, Promote, Promotion, PromotionTotals};
 
 /// The promotion of one kind of reads.
 #[derive(Default)]
@@ -40,24 +33,22 @@ impl Promoter {
     }
 
     /// A mini-page has answered a read with what the leaf has as well.
-    pub(super) fn answered(&mut self, of: Of) {
+    pub(super) fn answered(&mut self, of: LeafReads) {
         self.sides[of as usize].totals.answered += 1;
     }
 
     /// Decides whether a read of a leaf is promoted, after so many merges, when the ring's tail has
     /// passed so many bytes.
-    pub(super) fn wants(&mut self, of: Of, merges: u64, passed: u64) -> bool {
-        let percent = match (self.promote, of) {
-            (Promote::Percent(percent), Of::Lookups) => f64::from(percent),
-            (Promote::Percent(percent), Of::Scans) => f64::from(percent / 3),
-            (Promote::Adaptive, of) => self.sides[of as usize].adapted(self.window, merges, passed),
-        };
+    pub(super) fn wants(&mut self, of: LeafReads, merges: u64, passed: u64) -> bool {
+        let side = &mut self.sides[of as usize];
+        let percent = Promotion::fixed(self.promote, of);
+        let percent = percent.unwrap_or_else(|| side.adapted(self.window, merges, passed));
         self.chances += 1;
         Promotion::falls_on(self.chances - 1, percent)
     }
 
     /// A read is promoted, which takes so many bytes of the ring. Returns those that count.
-    pub(super) fn promotes(&mut self, of: Of, bytes: impl FnOnce() -> u64) -> u64 {
+    pub(super) fn promotes(&mut self, of: LeafReads, bytes: impl FnOnce() -> u64) -> u64 {
         if self.promote != Promote::Adaptive {
             return 0;
         }
