@@ -39,13 +39,14 @@ fn sparse_logs_on_a_drive_that_tears_blocks_are_accepted() {
     assert!(torn > Some(50), "blocks were torn {torn:?} times");
 }
 
-/// The engine is never where it is said not to be. Most of the rest is met in 200,000 events.
+/// The engine is never where it is said not to be. Most of the rest is met in 300,000 events
+/// (62 to 64 % with three seeds; 59 to 61 % in 200,000).
 #[test]
 fn situations_with_a_reason_never_occur() {
     let specs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../specs");
     let smoke = Config::read(&specs.join("redo_log/MCRedoLog_smoke.cfg")).unwrap();
     let mirror = RedoLog::from_config(&smoke).unwrap();
-    let cover = cover::run(&mirror, 5, Budget::Events(200_000)).unwrap();
+    let cover = cover::run(&mirror, 5, Budget::Events(300_000)).unwrap();
     assert!(cover.refusal.is_none(), "{:?}", cover.refusal);
     let all = |situations: &treering_specs::conformance::situations::Situations| {
         let one = |(label, those): (&&'static str, &std::collections::BTreeSet<String>)| {
