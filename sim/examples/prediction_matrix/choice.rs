@@ -30,6 +30,8 @@ pub(crate) struct Choice {
     pub(crate) method: Method,
     pub(crate) records: u64,
     pub(crate) seed: u64,
+    /// Whether runs end with a checkpoint that leaves no change in memory.
+    pub(crate) drain: bool,
     pub(crate) rows: Option<String>,
 }
 
@@ -43,6 +45,7 @@ impl Choice {
             method: Method::default(),
             records: 60_000,
             seed: 1,
+            drain: false,
             rows: None,
         };
         for word in words {
@@ -55,7 +58,10 @@ impl Choice {
                 ("points", n) => choice.what = What::Points(number(n)?.max(1) as usize),
                 ("curves", "") => choice.what = What::Curves,
                 ("prefix", "") => choice.what = What::Prefix,
-                ("quick", "") => (choice.quick, choice.records) = (true, 20_000),
+                ("quick", "") => {
+                    (choice.quick, choice.records, choice.drain) = (true, 20_000, true);
+                }
+                ("drain", "") => choice.drain = true,
                 ("half", "build") => choice.half = Some(Half::Build),
                 ("half", "held") => choice.half = Some(Half::Held),
                 ("only", words) => choice.only = words.split(',').map(str::to_owned).collect(),

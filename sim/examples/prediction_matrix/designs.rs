@@ -170,6 +170,7 @@ pub(crate) fn cells(choice: &Choice, inputs: &[Input]) -> Vec<Cell> {
                 if choice.only.iter().all(|word| name.contains(word.as_str())) {
                     let mut config = design.config(input, &at);
                     config.method = choice.method;
+                    config.drain = choice.drain && matches!(config.tree, Tree::Pages(_));
                     config.seed = choice.seed;
                     cells.push(Cell {
                         name,

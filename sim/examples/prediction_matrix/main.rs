@@ -11,7 +11,8 @@
 //! | word | meaning |
 //! |---|---|
 //! | `points=N`, `points=all` | how many points of each trace and design; default 1 |
-//! | `quick` | a small part, on small traces; exit status 1 if a bound is missed |
+//! | `quick` | a small part, on small traces, drained; exit status 1 if a bound is missed |
+//! | `drain` | runs end with a checkpoint that leaves no change in memory, if the tree has pages |
 //! | `curves` | 12 cache sizes of some designs, instead of points |
 //! | `prefix` | the prediction for the first half of a trace beside the second half of a run |
 //! | `half=build`, `half=held` | one half of the pairs of trace and design; both by default |
@@ -21,6 +22,9 @@
 //! | `records=N` | records of generated traces; four times as many operations; default 60,000 |
 //! | `seed=N` | seed of traces and choices |
 //! | `rows=FILE` | every compared value, as tab-separated lines |
+//!
+//! On a small trace, the last checkpoint decides a tenth of what a run writes, and whether it comes
+//! before the end or after it is chance. So the small part is drained.
 //!
 //! A *point* is a cache size, a state of the drive and an over-provisioning; the seed chooses among
 //! them.
