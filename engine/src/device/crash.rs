@@ -24,99 +24,13 @@ use std::collections::BTreeMap;
 
 use super::hints::{Hints, Trims};
 use super::image::{Block, Image};
+use super::requests::{Request, RequestKind, Served};
 use super::{BlockDevice, DeviceError, check_range, check_request};
 use crate::sync::Mutex;
 use crate::types::{BLOCK_SIZE, IoClass, Lba};
 
-/// A recorded request: one that changed data or ordered changes.
-#[derive(Clone, Debug)]
-pub enum Request {
-    /// A write.
-    Write {
-        /// First block.
-        lba: Lba,
-        /// The blocks written.
-        blocks: Vec<Block>,
-        /// What the write was for.
-        class: IoClass,
-        /// Whether the write failed, with none, half or all of its blocks written.
-        failed: bool,
-    },
-    /// A trim.
-    Trim {
-        /// First block.
-        lba: Lba,
-        /// Number of blocks.
-        blocks: u64,
-    },
-    /// A flush.
-    Flush {
-        /// Whether the flush failed.
-        failed: bool,
-    },
-}
-
-/// A kind of request, for counting requests and injecting failures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum RequestKind {
-    /// A write of any class.
-    Write,
-    /// A write of one class.
-    WriteOf(IoClass),
-    /// A flush.
-    Flush,
-    /// A read.
-    Read,
-    /// A trim.
-    Trim,
-}
-
-impl RequestKind {
-    /// All kinds.
-    pub const ALL: [RequestKind; 7] = [
-        RequestKind::Write,
-        RequestKind::WriteOf(IoClass::Log),
-        RequestKind::WriteOf(IoClass::Page),
-        RequestKind::WriteOf(IoClass::Extra),
-        RequestKind::Flush,
-        RequestKind::Read,
-        RequestKind::Trim,
-    ];
-
-    /// Returns the kind's name in programs and reports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            RequestKind::Write => "write",
-            RequestKind::WriteOf(IoClass::Log) => "log-write",
-            RequestKind::WriteOf(IoClass::Page) => "page-write",
-            RequestKind::WriteOf(IoClass::Extra) => "extra-write",
-            RequestKind::Flush => "flush",
-            RequestKind::Read => "read",
-            RequestKind::Trim => "trim",
-        }
-    }
-
-    fn holds(self, asked: RequestKind) -> bool {
-        let any_write = self == RequestKind::Write;
-        self == asked || any_write && matches!(asked, RequestKind::WriteOf(_))
-    }
-}
-
-/// Counts of requests of one kind, by outcome.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Served {
-    /// Requests that succeeded.
-    pub done: u64,
-    /// Requests that failed because of an injected failure.
-    pub failed: u64,
-    /// Requests that failed because the medium was full.
-    pub without_room: u64,
-    /// Requests that failed because the power was off.
-    pub in_the_dark: u64,
-}
-
 /// Contents that may be on the medium instead of the durable bytes. `None` is a trimmed block.
+#[derive(Clone)]
 struct Version {
     block: Option<Block>,
     /// Whether it was written before a failed flush, or by a failed write.
@@ -184,9 +98,45 @@ impl CrashDevice {
     /// returned.
     pub fn from_image(image: impl Into<Image>) -> CrashDevice {
         let durable = image.into();
+        CrashDevice::new_of(durable.clone(), durable, BTreeMap::new())
+    }
+
+    /// Returns what the next process finds if this one is killed now: a device with the same
+    /// contents, of which the same is not durable yet. Nothing will fail on it, and it does trims
+    /// at once.
+    ///
+    /// ```
+    /// use treering_engine::device::{BlockDevice, CrashDevice};
+    /// use treering_engine::{BLOCK_SIZE, IoClass, Lba};
+    ///
+    /// # fn main() -> Result<(), treering_engine::device::DeviceError> {
+    /// let device = CrashDevice::new(1);
+    /// device.write(Lba(0), &[1; BLOCK_SIZE], IoClass::Page)?;
+    /// let next = device.fork();
+    /// let mut block = [0; BLOCK_SIZE];
+    /// next.read(Lba(0), &mut block, IoClass::Page)?;
+    /// assert_eq!(block[0], 1);
+    /// assert_eq!(next.outcomes(), [2], "a power cut may still lose it");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn fork(&self) -> CrashDevice {
+        let state = self.state.lock();
+        CrashDevice::new_of(
+            state.durable.clone(),
+            state.current.clone(),
+            state.versions.clone(),
+        )
+    }
+
+    fn new_of(
+        durable: Image,
+        current: Image,
+        versions: BTreeMap<u64, Vec<Version>>,
+    ) -> CrashDevice {
         let state = State {
-            current: durable.clone(),
-            versions: BTreeMap::new(),
+            current,
+            versions,
             recording: None,
             requests: 0,
             writes: 0,

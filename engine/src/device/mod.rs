@@ -23,19 +23,21 @@ mod image;
 mod mem;
 mod overlay;
 mod pm;
+mod requests;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod uring;
 mod volume;
 
 pub use aligned::AlignedBuf;
 pub(crate) use claim::{Claim, Claims};
-pub use crash::{CrashDevice, Request, RequestKind, Served};
+pub use crash::CrashDevice;
 pub use file::{FileAccess, FileDevice, FileDiscards, FileIo, FileOptions, FileSpace, Kernel};
 pub use hints::Trims;
 pub use image::{Block, Image};
 pub use mem::MemDevice;
 pub use overlay::OverlayDevice;
 pub use pm::{LINE_SIZE, MemPm, PmDevice, PmImage, PmRequest, WORD_SIZE, check_bytes};
+pub use requests::{Request, RequestKind, Served};
 pub(crate) use volume::Stamp;
 pub use volume::Volume;
 
