@@ -161,7 +161,7 @@ fn against(spec: &str, model: &BoundedModel, budget: Option<Duration>) -> Result
     }
     if spec == PageShadowing::SPEC {
         let mirror: PageShadowing = mirror(model)?;
-        let cover = shadow::cover::run(&mirror, SEED, budget.unwrap_or(EPISODES));
+        let cover = shadow::cover::run(&mirror, SEED, Budget::of_time(budget.unwrap_or(EPISODES)));
         let cover = cover.map_err(|e| failure::engine("a store", e))?;
         return Ok(heard(
             spec,
@@ -179,7 +179,7 @@ fn against(spec: &str, model: &BoundedModel, budget: Option<Duration>) -> Result
     }
     if spec == CopyOnWrite::SPEC {
         let mirror: CopyOnWrite = mirror(model)?;
-        let cover = cow::cover::run(&mirror, SEED, budget.unwrap_or(EPISODES));
+        let cover = cow::cover::run(&mirror, SEED, Budget::of_time(budget.unwrap_or(EPISODES)));
         let cover = cover.map_err(|e| failure::engine("a store", e))?;
         let never = [&cow::NEVER[..], &["BuildPage"]].concat();
         return Ok(heard(

@@ -111,8 +111,8 @@ impl<'a> Episode<'a> {
                 break;
             }
             let failed = self.step(store).is_err();
-            if let Some(image) = self.fate.recorder.sprung() {
-                return End::Power(image);
+            if let Some(end) = self.fate.caught() {
+                return end;
             }
             if self.fate.device.power_is_cut() || (failed && self.fate.rng.one_in(4)) {
                 break;

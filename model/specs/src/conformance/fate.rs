@@ -6,15 +6,26 @@ use std::sync::Arc;
 use treering_engine::device::{CrashDevice, Image, RequestKind};
 use treering_engine::{IoClass, Result, Store};
 
-use super::record::Recorder;
+use super::record::{Caught, Recorder};
 use treering_oracle::random::Random;
 
 /// How a life ends.
 pub(super) enum End {
     /// A power failure, after which the device holds this.
     Power(Image),
-    /// The process ends.
+    /// The process is killed in the middle of a request, and the device lives on.
+    Killed(Arc<CrashDevice>),
+    /// The process ends between two requests.
     Process,
+}
+
+impl From<Caught> for End {
+    fn from(caught: Caught) -> End {
+        match caught {
+            Caught::Power(image) => End::Power(image),
+            Caught::Killed(device) => End::Killed(device),
+        }
+    }
 }
 
 /// The result of an opening.
@@ -30,6 +41,8 @@ pub(super) struct Fate {
     pub(super) recorder: Arc<Recorder>,
     /// Whether this device is to lose power, and must not be restarted.
     doomed: bool,
+    /// Whether traps also kill the process in the middle of a request.
+    pub(super) kills: bool,
 }
 
 impl Fate {
@@ -39,6 +52,7 @@ impl Fate {
             device,
             recorder,
             doomed: false,
+            kills: false,
         }
     }
 
@@ -60,10 +74,24 @@ impl Fate {
         self.doomed = true;
     }
 
-    /// Makes the power fail after one of the next events.
+    /// Makes the power fail after one of the next events, or the process end there.
     pub(super) fn set_trap(&mut self, events: u64, seed: u64) {
-        let events = self.rng.below(events);
-        (self.recorder).set_trap(events, self.device.clone(), seed);
+        let (events, device) = (self.rng.below(events), self.device.clone());
+        match self.kills && seed.is_multiple_of(3) {
+            true => self.recorder.set_kill(events, device),
+            false => self.recorder.set_trap(events, device, seed),
+        }
+    }
+
+    /// What the trap has caught, if it has sprung.
+    pub(super) fn caught(&mut self) -> Option<End> {
+        match self.recorder.sprung()? {
+            Caught::Killed(device) if self.doomed => {
+                let seed = self.rng.word();
+                Some(End::Power(self.recorder.cut_power(&device, seed)))
+            }
+            caught => Some(caught.into()),
+        }
     }
 
     pub(super) fn end(&mut self) -> End {
@@ -76,15 +104,18 @@ impl Fate {
 
     /// Replaces the device with what the end has left of it. Returns whether the power failed.
     pub(super) fn bury(&mut self, end: End) -> bool {
-        let End::Power(image) = end else {
-            // A write of the log that was to fail, and has not come yet, will not.
-            let log = RequestKind::WriteOf(IoClass::Log);
-            self.device.fail_in(log, u64::MAX);
-            return false;
-        };
-        self.device = Arc::new(CrashDevice::from_image(image));
-        self.doomed = false;
-        true
+        let power = matches!(end, End::Power(_));
+        match end {
+            End::Power(image) => self.device = Arc::new(CrashDevice::from_image(image)),
+            End::Killed(device) => self.device = device,
+            End::Process => {
+                // A write of the log that was to fail, and has not come yet, will not.
+                let log = RequestKind::WriteOf(IoClass::Log);
+                self.device.fail_in(log, u64::MAX);
+            }
+        }
+        self.doomed &= !power;
+        power
     }
 
     /// Opens the store. That may fail, or the power may fail meanwhile, perhaps after one of this
@@ -103,8 +134,8 @@ impl Fate {
             _ => {}
         }
         let opened = open(&self.device, &self.recorder);
-        if let Some(image) = self.recorder.sprung() {
-            return Opened::Not(End::Power(image));
+        if let Some(end) = self.caught() {
+            return Opened::Not(end);
         }
         self.recorder.clear_trap();
         match opened {

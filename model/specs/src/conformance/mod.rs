@@ -116,6 +116,7 @@ mod steps;
 mod tears;
 pub mod threads;
 pub mod tla;
+mod trap;
 
 use std::time::{Duration, Instant};
 

@@ -6,14 +6,14 @@ use treering_engine::device::{CrashDevice, Image};
 use treering_engine::{Result, Store};
 use treering_oracle::random::Random;
 
-use super::record::Recorder;
+use super::record::{Caught, Recorder};
 
 /// How a life ends.
 pub(super) enum End {
     /// A power failure, after which the device holds this.
     Power(Image),
     /// The process is killed in the middle of a request, and the device holds this.
-    Killed(Image),
+    Killed(Arc<CrashDevice>),
     /// The process ends between two requests.
     Process,
     /// A call fails.
@@ -25,8 +25,15 @@ pub(super) struct Mortal {
     pub(super) rng: Random,
     pub(super) device: Arc<CrashDevice>,
     pub(super) recorder: Arc<Recorder>,
-    /// Whether the trap that is set kills the process.
-    kills: bool,
+}
+
+impl From<Caught> for End {
+    fn from(caught: Caught) -> End {
+        match caught {
+            Caught::Power(image) => End::Power(image),
+            Caught::Killed(device) => End::Killed(device),
+        }
+    }
 }
 
 impl Mortal {
@@ -35,20 +42,15 @@ impl Mortal {
             rng,
             device,
             recorder,
-            kills: false,
         }
     }
 
     /// Decides when this life ends, unless it ends by itself: within so many events, or requests.
     pub(super) fn set_fate(&mut self, events: u64, requests: u64) {
         let (n, seed) = (self.rng.below(events), self.rng.word());
-        self.kills = false;
         match self.rng.below(8) {
             0..=2 => self.recorder.set_trap(n, self.device.clone(), seed),
-            3 | 4 => {
-                self.kills = true;
-                self.recorder.set_kill(n, self.device.clone());
-            }
+            3 | 4 => self.recorder.set_kill(n, self.device.clone()),
             5 => self.device.cut_power_in(self.rng.below(requests)),
             _ => {}
         }
@@ -56,11 +58,8 @@ impl Mortal {
 
     /// What has ended this life, if anything has.
     pub(super) fn ended(&mut self) -> Option<End> {
-        if let Some(image) = self.recorder.sprung() {
-            return Some(match self.kills {
-                true => End::Killed(image),
-                false => End::Power(image),
-            });
+        if let Some(caught) = self.recorder.sprung() {
+            return Some(caught.into());
         }
         if !self.device.power_is_cut() {
             return None;
@@ -114,9 +113,8 @@ impl Mortal {
     pub(super) fn bury(&mut self, end: End) -> bool {
         let power = matches!(end, End::Power(_));
         match end {
-            End::Power(image) | End::Killed(image) => {
-                self.device = Arc::new(CrashDevice::from_image(image));
-            }
+            End::Power(image) => self.device = Arc::new(CrashDevice::from_image(image)),
+            End::Killed(device) => self.device = device,
             // A power cut that lies ahead does not come.
             End::Process | End::Failed => self.device.cut_power_in(u64::MAX),
         }

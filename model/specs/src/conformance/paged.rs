@@ -4,6 +4,9 @@
 //! Three clients share one thread, each with one call at a time. A put returns when its record is
 //! in the buffer, and the rest of the call is its `sync`. So the seed decides the order of
 //! everything, and no flush overlaps a write.
+//!
+//! Half of the episodes have many brief lives: a few steps, and something that fails at one of the
+//! first requests.
 
 use std::sync::Arc;
 
@@ -18,8 +21,8 @@ use treering_oracle::value;
 
 /// Clients of an episode.
 pub const CLIENTS: u8 = 3;
-/// The number of openings.
-const LIVES: u64 = 5;
+/// The number of openings. Some episodes have many lives, most of them brief.
+const LIVES: [u64; 2] = [5, 20];
 /// The number of steps between an opening and the next end.
 const STEPS: u64 = 100;
 
@@ -111,11 +114,14 @@ pub(super) fn run<S: PagedStore, Refusal>(
     until: &Deadline,
     hear: &mut Hear<'_, S::Found, Refusal>,
 ) -> Result<Option<Box<Refusal>>> {
+    let mut fate = Fate::new(seed, setup.device(), Arc::new(S::recorder()));
+    fate.kills = true;
     let episode = Episode {
         setup,
         pages: setup.pages(),
-        fate: Fate::new(seed, setup.device(), Arc::new(S::recorder())),
+        fate,
         clients: [Client::Idle; CLIENTS as usize],
+        brief: false,
         bytes: Vec::new(),
         found: Vec::new(),
     };
@@ -136,6 +142,8 @@ struct Episode<'a, S> {
     pages: Vec<PageId>,
     fate: Fate,
     clients: [Client; CLIENTS as usize],
+    /// Whether most lives are brief: few steps, each of which something may cut short.
+    brief: bool,
     bytes: Vec<u8>,
     found: Vec<u8>,
 }
@@ -161,7 +169,8 @@ impl<S: PagedStore> Episode<'_, S> {
             drop(self.fate.recorder.take());
         }
         let mut opened = Opened::Up(Box::new(store));
-        for _ in 0..LIVES {
+        self.brief = self.fate.rng.one_in(2);
+        for _ in 0..LIVES[usize::from(self.brief)] {
             let end = match opened {
                 Opened::Up(store) => self.live(&store, until),
                 Opened::Not(end) => end,
@@ -194,21 +203,29 @@ impl<S: PagedStore> Episode<'_, S> {
 
     /// Runs a life from the opening to its end.
     fn live(&mut self, store: &Store, until: &Deadline) -> End {
-        if self.fate.rng.one_in(4) && self.read_all(store).is_err() {
+        let brief = self.brief && !self.fate.rng.one_in(4);
+        if !brief && self.fate.rng.one_in(4) && self.read_all(store).is_err() {
             return self.fate.end();
         }
-        self.set_fate();
+        let steps = match brief {
+            true => self.fate.rng.below(12),
+            false => STEPS,
+        };
+        match brief {
+            true => self.set_brief_fate(),
+            false => self.set_fate(),
+        }
         // Few pages, so that each is written often, or all, so that they are evicted and loaded.
         let pages = [3, self.pages.len()][self.fate.rng.below(2) as usize];
         // Without checkpoints redo has more pages to handle than there are frames.
         let checkpoints = !self.fate.rng.one_in(3);
-        for _ in 0..STEPS {
+        for _ in 0..steps {
             if until.is_over() {
                 break;
             }
             let failed = self.step(store, pages as u64, checkpoints).is_err();
-            if let Some(image) = self.fate.recorder.sprung() {
-                return End::Power(image);
+            if let Some(end) = self.fate.caught() {
+                return end;
             }
             if failed || self.fate.device.power_is_cut() {
                 break;
@@ -226,6 +243,29 @@ impl<S: PagedStore> Episode<'_, S> {
             2 => self.fate.fail_write(60),
             3 => self.fate.cut_power(150),
             4..=6 => self.fate.set_trap(500, seed),
+            _ => {}
+        }
+    }
+
+    /// Decides what will fail in a brief life: after a few events or requests, or nothing at first.
+    fn set_brief_fate(&mut self) {
+        let seed = self.fate.rng.word();
+        match self.fate.rng.below(8) {
+            0 => self.fate.device.fail_flush_in(self.fate.rng.below(3)),
+            1 => self.fate.fail_write(8),
+            2 => self.fate.cut_power(12),
+            3 | 4 => self.fate.set_trap(24, seed),
+            _ => {}
+        }
+    }
+
+    /// Makes the flush or the write fail that a step is about to ask for, or ends the life there.
+    fn aim(&mut self) {
+        let seed = self.fate.rng.word();
+        match self.fate.rng.below(6) {
+            0 => self.fate.device.fail_flush_in(self.fate.rng.below(3)),
+            1 => self.fate.cut_power(6),
+            2 => self.fate.set_trap(10, seed),
             _ => {}
         }
     }
@@ -255,6 +295,9 @@ impl<S: PagedStore> Episode<'_, S> {
 
     /// One random step.
     fn step(&mut self, store: &Store, pages: u64, checkpoints: bool) -> Result<()> {
+        if self.brief && self.fate.rng.one_in(12) {
+            self.aim();
+        }
         match self.fate.rng.below(24) {
             0 => store.pump(Task::WriteBack).map(drop),
             1 | 2 if checkpoints => store.pump(Task::Checkpoint).map(drop),

@@ -10,6 +10,8 @@ use treering_engine::sync::Mutex;
 use treering_engine::{Error, LogPacking, Survey};
 
 use super::tears::Tears;
+pub use super::trap::Caught;
+use super::trap::{self, Trap};
 use treering_oracle::random::Random;
 
 /// A recorded event.
@@ -292,23 +294,15 @@ pub(crate) fn on_behalf_of<T>(client: u8, work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Makes the power fail at an event.
-struct Trap {
-    /// The number of events until then.
-    left: u64,
-    device: Arc<CrashDevice>,
-    seed: u64,
-}
-
 #[derive(Default)]
 struct State {
     entries: Vec<Entry>,
     writes: u64,
     trap: Option<Trap>,
-    /// Whether the trap ends the process, and the device lives on.
-    kills: bool,
-    /// What the crash of the trap left. Nothing more is recorded once it is set.
-    image: Option<Image>,
+    /// What the trap has caught. Nothing more is recorded once it is set.
+    caught: Option<Caught>,
+    /// The images that were announced and are not written, if they are the last entries.
+    images: usize,
     /// The part whose own events are recorded too.
     part: Part,
     /// The blocks that a power failure may tear.
@@ -420,7 +414,7 @@ impl Recorder {
     /// Records that a client asks for a record of `len` units. Returns the record's number.
     pub(crate) fn call_append(&self, client: u8, len: u32) -> u32 {
         let mut state = self.state.lock();
-        if state.image.is_none() {
+        if state.caught.is_none() {
             state.writes += 1;
         }
         state.hear(Some(client), Heard::Log(LogUse::Appends(len)));
@@ -452,7 +446,7 @@ impl Recorder {
     /// Records that a client calls a write. Returns the number of the write, which is its version.
     pub(crate) fn call_write(&self, client: u8, key: u8, absent: bool) -> u64 {
         let mut state = self.state.lock();
-        if state.image.is_none() {
+        if state.caught.is_none() {
             state.writes += 1;
         }
         state.hear(Some(client), Heard::CallWrite { key, absent });
@@ -463,31 +457,32 @@ impl Recorder {
     /// the possible contents, chosen by `seed`, and records nothing more until
     /// [`Recorder::sprung`].
     pub(crate) fn set_trap(&self, events: u64, device: Arc<CrashDevice>, seed: u64) {
-        let mut state = self.state.lock();
-        state.kills = false;
-        state.trap = Some(Trap {
+        self.set(events, device, Some(seed));
+    }
+
+    /// As [`Recorder::set_trap`], but the process ends, and the device lives on: it has what was
+    /// written last.
+    pub(crate) fn set_kill(&self, events: u64, device: Arc<CrashDevice>) {
+        self.set(events, device, None);
+    }
+
+    fn set(&self, events: u64, device: Arc<CrashDevice>, seed: Option<u64>) {
+        self.state.lock().trap = Some(Trap {
             left: events,
             device,
             seed,
         });
     }
 
-    /// As [`Recorder::set_trap`], but the process ends, and the device lives on: it has what was
-    /// written last.
-    pub(crate) fn set_kill(&self, events: u64, device: Arc<CrashDevice>) {
-        self.set_trap(events, device, 0);
-        self.state.lock().kills = true;
-    }
-
     /// Returns what the trap has caught, if it has sprung. Removes the trap, and records again.
-    pub fn sprung(&self) -> Option<Image> {
+    pub fn sprung(&self) -> Option<Caught> {
         let mut state = self.state.lock();
-        state.image.take().inspect(|_| state.trap = None)
+        state.caught.take().inspect(|_| state.trap = None)
     }
 
     /// Whether the trap has sprung.
     pub(crate) fn is_sprung(&self) -> bool {
-        self.state.lock().image.is_some()
+        self.state.lock().caught.is_some()
     }
 
     /// Removes the trap.
@@ -503,20 +498,38 @@ impl Recorder {
 
 impl State {
     fn hear(&mut self, client: Option<u8>, heard: Heard) {
-        if self.image.is_some() {
+        if self.caught.is_some() {
             return;
         }
+        self.images = match &heard {
+            Heard::Engine(event) if trap::is_image(*event) => self.images + 1,
+            _ => 0,
+        };
         self.entries.push(Entry { client, heard });
-        let Some(trap) = &mut self.trap else { return };
-        if let Some(left) = trap.left.checked_sub(1) {
-            trap.left = left;
+        let Some(trap) = self.trap.take_if(Trap::springs) else {
             return;
-        }
-        let (device, seed) = (trap.device.clone(), trap.seed);
-        self.image = Some(match self.kills {
-            true => device.crash(&mut |versions| versions - 1),
-            false => self.cut_power(&device, seed),
+        };
+        self.caught = Some(match trap.seed {
+            Some(seed) => Caught::Power(self.cut_power(&trap.device, seed)),
+            None => {
+                self.forget_what_is_ahead();
+                Caught::Killed(Arc::new(trap.device.fork()))
+            }
         });
+    }
+
+    /// The process is killed before it can do what it has just announced. The images of a batch are
+    /// announced together, and then written.
+    fn forget_what_is_ahead(&mut self) {
+        let announced = |entry: &mut Entry| match entry.heard {
+            Heard::Engine(event) => trap::announces(event),
+            _ => false,
+        };
+        let images = std::mem::take(&mut self.images);
+        if self.entries.pop_if(announced).is_some() {
+            let others = images.saturating_sub(1);
+            self.entries.truncate(self.entries.len() - others);
+        }
     }
 
     fn cut_power(&self, device: &CrashDevice, seed: u64) -> Image {
@@ -542,6 +555,9 @@ impl Observer for Recorder {
             self.listen_late();
         }
         let mut state = self.state.lock();
+        if matches!(event, Event::PageWritten { .. }) {
+            state.images = 0;
+        }
         if !state.part.has(&event) {
             return;
         }

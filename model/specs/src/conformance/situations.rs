@@ -96,6 +96,31 @@ impl<Episode, Refusal> Cover<Episode, Refusal> {
             .collect()
     }
 
+    /// The number of situations that occurred.
+    #[must_use]
+    pub fn met(&self) -> usize {
+        self.heard.values().map(BTreeSet::len).sum()
+    }
+
+    /// The number of situations for which `why_not` has no reason why they cannot occur.
+    #[must_use]
+    pub fn possible(&self, why_not: impl Fn(&str, &str) -> Option<&'static str>) -> usize {
+        each(&self.all)
+            .filter(|(label, situation)| why_not(label, situation).is_none())
+            .count()
+    }
+
+    /// Situations that occurred, and for which `why_not` has a reason why they cannot.
+    #[must_use]
+    pub fn wrong(
+        &self,
+        why_not: impl Fn(&str, &str) -> Option<&'static str>,
+    ) -> Vec<(&'static str, &str)> {
+        each(&self.heard)
+            .filter(|(label, situation)| why_not(label, situation).is_some())
+            .collect()
+    }
+
     /// Adds the situations that occurred.
     pub(super) fn hear(&mut self, heard: Situations) {
         for (label, situations) in heard {
@@ -109,4 +134,11 @@ impl<Episode, Refusal> Cover<Episode, Refusal> {
             }
         }
     }
+}
+
+/// Each situation with its action.
+fn each(situations: &Situations) -> impl Iterator<Item = (&'static str, &str)> {
+    situations
+        .iter()
+        .flat_map(|(label, those)| those.iter().map(|it| (*label, it.as_str())))
 }

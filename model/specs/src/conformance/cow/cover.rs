@@ -1,7 +1,7 @@
 //! The situations in which the smoke model's steps begin, and those in which the engine was heard to
 //! take them. See [`super::super::situations`].
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use treering_engine::Result;
 
@@ -9,13 +9,14 @@ use super::Variant;
 use super::episode::record;
 use super::judge::Refusal;
 use super::setup::Setup;
+use crate::conformance::Budget;
 use crate::conformance::led::Leads as _;
 use crate::conformance::situations::{self, Situations};
 use crate::mirror::copy_on_write::CopyOnWrite;
 use treering_oracle::random::Random;
 
 /// The situations that recordings have covered.
-pub type Cover = situations::Cover<u64, Refusal>;
+pub type Cover = situations::Cover<(usize, u64), Refusal>;
 
 /// The reason why the engine does not take a step in a situation, if it is not merely chance.
 #[must_use]
@@ -26,9 +27,6 @@ pub fn why_not(label: &str, situation: &str) -> Option<&'static str> {
         "BuildPage" => Some("the pages of an episode exist when it begins"),
         "FinishRedo" if has("dead") => Some("an episode has no splits and merges"),
         _ if has("absent") || has("no image") => Some("the pages of an episode exist"),
-        "Restart" if !has("failed") && (has("table,") || has("superblock") && has("newer")) => {
-            Some("a process ends between two requests, and the writes with their flush are one")
-        }
         "WriteImage" | "NameImage" | "WriteTable" | "FinishTable"
             if has("checkpoint named") || has("checkpoint recorded") =>
         {
@@ -45,12 +43,12 @@ pub fn why_not(label: &str, situation: &str) -> Option<&'static str> {
     }
 }
 
-/// Records episodes until the time is up.
+/// Records episodes until the budget is used up; none is interrupted.
 ///
 /// # Errors
 /// The engine's own, while a store is built or a device is read.
-pub fn run(mirror: &CopyOnWrite, seed: u64, limit: Duration) -> Result<Cover> {
-    let until = Instant::now() + limit;
+pub fn run(mirror: &CopyOnWrite, seed: u64, budget: Budget) -> Result<Cover> {
+    let began = Instant::now();
     let mut cover = Cover::of(mirror, |before, action, after| {
         mirror.situations(before, *action, after)
     });
@@ -60,15 +58,16 @@ pub fn run(mirror: &CopyOnWrite, seed: u64, limit: Duration) -> Result<Cover> {
     ];
     let mut seeds = Random::new(seed);
     let mut heard = Situations::new();
-    while Instant::now() < until && cover.refusal.is_none() {
-        for setup in &setups {
-            let seed = seeds.word();
-            let (judge, refusal) = record(setup, seed)?;
-            cover.events += judge.tally().heard;
-            cover.refusal = cover.refusal.or(refusal.map(|refusal| (seed, refusal)));
-            for (label, situations) in judge.situations() {
-                heard.entry(label).or_default().extend(situations);
-            }
+    for n in 0_usize.. {
+        if budget.is_used_up(n as u64, cover.events, began) || cover.refusal.is_some() {
+            break;
+        }
+        let (which, seed) = (n % setups.len(), seeds.word());
+        let (judge, refusal) = record(&setups[which], seed)?;
+        cover.events += judge.tally().heard;
+        cover.refusal = refusal.map(|refusal| ((which, seed), refusal));
+        for (label, situations) in judge.situations() {
+            heard.entry(label).or_default().extend(situations);
         }
     }
     cover.hear(heard);

@@ -27,15 +27,19 @@ pub fn why_not(label: &str, situation: &str) -> Option<&'static str> {
     let begins = |part: &str| situation.starts_with(part);
     let one_thread = Some("one thread plays all clients");
     let flushed_to_end = Some("one thread plays all clients, and the log was flushed to its end");
-    let killed = Some("a process is killed between two calls of its only thread");
     let redo_stays = Some("only if a batch has to be completed, and episodes have none");
     match label {
         "Rot" => Some("nothing decays in an episode"),
         "RefuseAppend" => Some("the store makes room by a checkpoint before it appends"),
         _ if has("then refused") => Some("nothing decays in an episode"),
         _ if has("up to a whole lap") => Some("a checkpoint comes before the ring is full"),
-        // Recovery moves the redo start beyond all that it has read, with its witness.
-        "Crash" | "Restart" if begins("up") && has("records, up to a witness") => redo_stays,
+        // Recovery moves the redo start beyond all that it has read, with its witness or end mark.
+        "Crash" | "Restart"
+            if begins("up")
+                && (has("records, up to a witness") || has("records, up to an end mark")) =>
+        {
+            redo_stays
+        }
         // A checkpoint writes its superblock when the log is durable, and nothing else meanwhile.
         "Crash" | "Restart" if has("a flush in flight") && has("a checkpoint recorded") => {
             one_thread
@@ -50,21 +54,13 @@ pub fn why_not(label: &str, situation: &str) -> Option<&'static str> {
         "FailFlush" if has("a flush in flight") && has("a superblock not durable") => one_thread,
         "FailWrite" if has("a superblock not durable") => one_thread,
         "FinishCheckpoint" if !has("a superblock not durable") => one_thread,
-        // A failed flush ends its call, and then the process may end.
-        "Restart" if has("a flush has failed") => None,
-        "Restart" if has("a flush in flight") || has("a checkpoint recorded") => killed,
-        // Opening and closing are one call each.
-        "Restart" if begins("recorded") => killed,
-        "Restart" if begins("closing") => killed,
-        // Without a failed flush, no call leaves behind what is not durable.
-        "OpenLog" if begins("killed") && has("not durable") && !has("forgotten") => killed,
         "Crash" if begins("recorded") && has(": records") && !has("an older superblock") => {
             redo_stays
         }
         "OpenLog" if has("a superblock not durable") && has("records, up to a witness") => {
             redo_stays
         }
-        "Crash" | "CompleteFlush" | "FailFlush" | "FailWrite" | "FailCall" => None,
+        "Crash" | "Restart" | "CompleteFlush" | "FailFlush" | "FailWrite" | "FailCall" => None,
         "RecordEpoch" if has("as before") => redo_stays,
         "WriteSuper" | "FinishCheckpoint" if has("records not durable") => flushed_to_end,
         _ if has("a flush in flight") => one_thread,

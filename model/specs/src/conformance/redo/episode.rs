@@ -78,9 +78,11 @@ fn judged<'a>(
     until: &Deadline,
     steps: Option<usize>,
 ) -> Result<(Judge<'a>, Option<Box<Refusal>>)> {
+    let mut fate = Fate::new(seed, setup.device(), Arc::new(setup.recorder()));
+    fate.kills = true;
     let mut episode = Episode {
         setup,
-        fate: Fate::new(seed, setup.device(), Arc::new(setup.recorder())),
+        fate,
         clients: [None; CLIENTS as usize],
         longest: 1,
         failed: 0,
@@ -166,9 +168,9 @@ impl Episode<'_> {
                 break;
             }
             let failed = self.step(&store, checkpoints).is_err();
-            if let Some(image) = self.fate.recorder.sprung() {
+            if let Some(end) = self.fate.caught() {
                 store.abandon();
-                return End::Power(image);
+                return end;
             }
             if self.fate.device.power_is_cut() || (failed && self.fate.rng.one_in(4)) {
                 break;
@@ -197,8 +199,8 @@ impl Episode<'_> {
             }
             _ => store.abandon(),
         }
-        if let Some(image) = self.fate.recorder.sprung() {
-            return End::Power(image);
+        if let Some(end) = self.fate.caught() {
+            return end;
         }
         self.fate.recorder.clear_trap();
         self.fate.end()

@@ -96,7 +96,12 @@ impl Judge<'_> {
                         // The write has failed, and still the witness is there.
                         self.take(Action::FailFlush)?;
                     }
-                    self.mirror.reads(&self.state, &read, of)?;
+                    let reads = self.mirror.reads(&self.state, &read, of);
+                    // A process that is killed while it writes has written some of it, as after a
+                    // write that fails.
+                    if reads.is_err() && (self.state.poisoned() || !self.fail_write(&read, of)) {
+                        return reads;
+                    }
                     if !matches!(self.state.phase(), Phase::Cut | Phase::Killed) {
                         self.take(Action::Restart)?;
                     }

@@ -6,13 +6,14 @@
 //! page by page: what is known of the page, what is in memory, what is on the device in each slot
 //! and in the log block, and whether that is durable. See [`super::super::situations`].
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use treering_engine::Result;
 
 use super::episode::record;
 use super::judge::Refusal;
 use super::{Variant, setups};
+use crate::conformance::Budget;
 use crate::conformance::led::Leads as _;
 use crate::conformance::situations::{self, Situations};
 use crate::mirror::page_shadowing::PageShadowing;
@@ -49,29 +50,33 @@ pub fn why_not(label: &str, situation: &str) -> Option<&'static str> {
         "RedoRecord" if has("the page has it") => {
             Some("redo reports only records that the page lacks")
         }
-        _ if writes && has("up, ") && has("in the cache") => Some(
+        _ if writes && has("up, ") && has("there in the cache") => Some(
             "a change is durable before its page is written, by a flush that covers the image before: the log shares the pages' device",
         ),
-        "FlushDevice" | "FailFlush" if !has("cache") => {
+        "FlushDevice" | "FailFlush" if !has("cache") && !has("forgotten") => {
             Some("the page has nothing to flush: another page has")
         }
         _ => None,
     }
 }
 
-/// Records episodes until the time is up, with pages of two blocks as in the smoke model.
+/// Records episodes until the budget is used up; none is interrupted. Pages have
+/// two blocks, as in the smoke model.
 ///
 /// # Errors
 /// The engine's own, while a store is built or a device is read.
-pub fn run(mirror: &PageShadowing, seed: u64, limit: Duration) -> Result<Cover> {
-    let until = Instant::now() + limit;
+pub fn run(mirror: &PageShadowing, seed: u64, budget: Budget) -> Result<Cover> {
+    let began = Instant::now();
     let mut cover = Cover::of(mirror, |before, action, after| {
         mirror.situations(before, *action, after)
     });
     let setup = &setups(Variant::BMinus)?[0];
     let mut seeds = Random::new(seed);
     let mut heard = Situations::new();
-    while Instant::now() < until && cover.refusal.is_none() {
+    for n in 0.. {
+        if budget.is_used_up(n, cover.events, began) || cover.refusal.is_some() {
+            break;
+        }
         let seed = seeds.word();
         let (judge, refusal) = record(setup, seed)?;
         cover.events += judge.tally().heard;
