@@ -7,7 +7,7 @@ use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, 
 use treering_engine::BLOCK_SIZE;
 
 /// A compression codec and its level.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Codec {
     /// zlib (RFC 1950), level 1 to 9.
     Zlib(u32),

@@ -10,8 +10,11 @@
 
 mod fit;
 mod holes;
+mod kept;
 mod log;
 mod overflow;
+
+use std::sync::Arc;
 
 use treering_engine::node::{ChangeMap, PageMut, PageRef};
 use treering_engine::{BLOCK_SIZE, Lsn, ModLog, Options, PageId, delta_block};
@@ -115,7 +118,7 @@ pub(super) fn sizes(
         log: log.collect(),
         page: stored.page_block,
         page_extents: stored.page_extents,
-        delta: stored.delta,
+        delta: stored.delta.clone(),
         table: stored.table,
         snapshot: stored.snapshot,
         superblock: SUPERBLOCK_STORED,
@@ -142,8 +145,19 @@ pub(super) fn touches(
     Sampler::new(workload, level, options, Codec::Lz4, 0).touches(rule)
 }
 
-/// Makes the blocks and compresses them.
+/// Makes the blocks and compresses them, unless an earlier prediction has done so.
 pub(super) fn sample(
+    workload: &Workload,
+    level: &LeafLevel,
+    options: &Options,
+    compression: &Compression,
+) -> Arc<Stored> {
+    kept::kept(workload, level, options, compression, || {
+        make(workload, level, options, compression)
+    })
+}
+
+fn make(
     workload: &Workload,
     level: &LeafLevel,
     options: &Options,

@@ -118,6 +118,8 @@ pub struct Workload {
     /// What was last derived from all this, for the next prediction that needs the same; see
     /// [`crate::predict::leaf::LeafLevel::kept`].
     pub(crate) kept: Mutex<Option<Arc<dyn Any + Send + Sync>>>,
+    /// Blocks that were compressed for earlier predictions, by what they depend on.
+    pub(crate) samples: Mutex<Vec<(u128, Arc<dyn Any + Send + Sync>)>>,
 }
 
 impl Workload {

@@ -247,6 +247,7 @@ impl Pass {
             accesses: self.accesses,
             sums: OnceLock::new(),
             kept: Mutex::default(),
+            samples: Mutex::default(),
         }
     }
 }

@@ -57,6 +57,7 @@ impl Workload {
             accesses: Accesses::load(&mut from)?,
             sums: OnceLock::new(),
             kept: Mutex::default(),
+            samples: Mutex::default(),
         })
     }
 }
