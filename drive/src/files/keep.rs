@@ -33,12 +33,23 @@ use crate::recording::{Event, Extent, MOUNTED, NodeId, NodeKind, Sink};
 
 const BLOCK: u64 = BLOCK_SIZE as u64;
 
-/// Opens the drive that is kept in a directory, or makes it. The file holds the lock on it.
+/// Holds the lock on a directory.
+pub(super) struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // To close the file is not enough: a process that this one has just forked has it, too, until
+        // it runs its program.
+        let _ = flock(&self.0, FlockOperation::Unlock);
+    }
+}
+
+/// Opens the drive that is kept in a directory, or makes it.
 pub(super) fn open(
     dir: &Path,
     blocks: u64,
     sink: Arc<dyn Sink>,
-) -> Result<(State, File), DriveError> {
+) -> Result<(State, Lock), DriveError> {
     let in_dir = DriveError::system;
     fs::create_dir_all(dir).map_err(in_dir(dir.display().to_string()))?;
     let lock = File::open(dir).map_err(in_dir(dir.display().to_string()))?;
@@ -49,6 +60,7 @@ pub(super) fn open(
             dir.display()
         ),
     })?;
+    let lock = Lock(lock);
     let path = dir.join("journal");
     let records = journal::read(&path, blocks)?;
     let mut state = State::new(Image::open(&dir.join("image"), blocks)?, sink);

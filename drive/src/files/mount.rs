@@ -53,7 +53,7 @@ pub struct FilesMount {
     /// Unmounts if this process is killed; dropped after the session.
     _janitor: Option<Janitor>,
     /// The lock on the directory of a drive that is kept.
-    _lock: Option<File>,
+    _lock: Option<keep::Lock>,
 }
 
 impl std::fmt::Debug for FilesMount {
@@ -88,7 +88,7 @@ pub(super) fn serve(
     options: &MountOptions,
     dir: &Path,
     mut state: State,
-    (janitor, lock): (Option<Janitor>, Option<File>),
+    (janitor, lock): (Option<Janitor>, Option<keep::Lock>),
 ) -> Result<FilesMount, DriveError> {
     state.faults = Arc::clone(&options.faults);
     state.faults.arm();
