@@ -1,12 +1,12 @@
 //! Checks that `CopyOnWrite` allows everything that the engine's copy-on-write store does.
 
-use std::path::Path;
+mod common;
 
 use treering_specs::conformance::Budget;
 use treering_specs::conformance::cow::cover::{self, why_not};
 use treering_specs::conformance::cow::{LABELS, NEVER, Report, Setup, Variant, run, run_episode};
-use treering_specs::mirror::copy_on_write::CopyOnWrite;
-use treering_specs::{Config, Mirror as _};
+
+use common::check_situations;
 
 fn accepted(variant: Variant, seed: u64, budget: Budget) -> Report {
     let report = run(variant, seed, budget).unwrap();
@@ -57,16 +57,9 @@ fn episodes_repeat_exactly() {
 /// The engine is never where it is said not to be. Half of the rest is met in 300,000 events.
 #[test]
 fn situations_with_a_reason_never_occur() {
-    let specs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../specs");
-    let smoke = Config::read(&specs.join("copy_on_write/MCCopyOnWrite_smoke.cfg")).unwrap();
-    let mirror = CopyOnWrite::from_config(&smoke).unwrap();
-    let cover = cover::run(&mirror, 5, Budget::Events(300_000)).unwrap();
-    assert!(cover.refusal.is_none(), "{:?}", cover.refusal);
-    let wrong = cover.wrong(why_not);
-    assert!(wrong.is_empty(), "{wrong:#?}");
-    let (met, may) = (cover.met(), cover.possible(why_not));
-    println!("{met} of {may} situations, in {} events", cover.events);
-    assert!(met * 100 > may * 45, "{met} of {may}");
+    let budget = Budget::Events(300_000);
+    let run = |mirror: &_| cover::run(mirror, 5, budget);
+    check_situations("copy_on_write/MCCopyOnWrite_smoke.cfg", run, why_not, 45);
 }
 
 #[test]

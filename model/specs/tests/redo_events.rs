@@ -1,12 +1,12 @@
 //! Checks that `RedoLog` allows everything that the engine's redo log does.
 
-use std::path::Path;
+mod common;
 
 use treering_specs::conformance::Budget;
 use treering_specs::conformance::redo::cover::{self, why_not};
 use treering_specs::conformance::redo::{Report, Variant, run, run_threads_on, setups, taken};
-use treering_specs::mirror::redo_log::RedoLog;
-use treering_specs::{Config, Mirror as _};
+
+use common::check_situations;
 
 fn accepted(variant: Variant, seed: u64, budget: Budget) -> Report {
     let report = run(variant, seed, budget).unwrap();
@@ -42,16 +42,9 @@ fn sparse_logs_on_a_drive_that_tears_blocks_are_accepted() {
 /// The engine is never where it is said not to be. Most of the rest is met in 400,000 events.
 #[test]
 fn situations_with_a_reason_never_occur() {
-    let specs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../specs");
-    let smoke = Config::read(&specs.join("redo_log/MCRedoLog_smoke.cfg")).unwrap();
-    let mirror = RedoLog::from_config(&smoke).unwrap();
-    let cover = cover::run(&mirror, 5, Budget::Events(400_000)).unwrap();
-    assert!(cover.refusal.is_none(), "{:?}", cover.refusal);
-    let wrong = cover.wrong(why_not);
-    assert!(wrong.is_empty(), "{wrong:#?}");
-    let (met, may) = (cover.met(), cover.possible(why_not));
-    println!("{met} of {may} situations, in {} events", cover.events);
-    assert!(met * 10 > may * 6, "{met} of {may}");
+    let budget = Budget::Events(400_000);
+    let run = |mirror: &_| cover::run(mirror, 5, budget);
+    check_situations("redo_log/MCRedoLog_smoke.cfg", run, why_not, 60);
 }
 
 #[test]

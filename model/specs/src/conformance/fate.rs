@@ -83,6 +83,18 @@ impl Fate {
         }
     }
 
+    /// Makes the flush or the request fail that a step is about to ask for, or ends the life at one
+    /// of so many events, if anything.
+    pub(super) fn aim(&mut self, events: u64) {
+        let seed = self.rng.word();
+        match self.rng.below(6) {
+            0 => self.device.fail_flush_in(self.rng.below(3)),
+            1 => self.cut_power(6),
+            2 => self.set_trap(events, seed),
+            _ => {}
+        }
+    }
+
     /// What the trap has caught, if it has sprung.
     pub(super) fn caught(&mut self) -> Option<End> {
         match self.recorder.sprung()? {

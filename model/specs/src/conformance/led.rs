@@ -7,16 +7,19 @@
 
 use std::cell::RefCell;
 use std::fmt::Debug;
+use std::time::Instant;
 
 use stateright::Model;
 
+use super::Budget;
 use super::behaviour::{Boxed, Constants, InTla, Path};
 use super::module::Module;
 use super::paged::{Entry, Heard};
 use super::refused::{Accepted, Refusal, Tally};
-use super::situations::Situations;
+use super::situations::{Cover, Situations};
 use crate::Mirror;
 use crate::value::state_text;
+use treering_oracle::random::Random;
 
 /// A state of a mirror.
 type StateOf<M> = <M as Model>::State;
@@ -456,4 +459,35 @@ pub(super) fn told_again<J: Leads, E>(
         .1
         .filter(|second| second.number == refusal.number && second.why == refusal.why);
     Ok((tally, Some(second.unwrap_or(refusal))))
+}
+
+/// Records episodes on `stores` stores in turn until the budget is used up or one is refused, and
+/// notes in `cover` what they have covered; none is interrupted. `record` runs the episode of a
+/// store and a seed.
+///
+/// # Errors
+/// That of `record`.
+pub(super) fn cover_with<J: Leads, E>(
+    cover: &mut Cover<(usize, u64), RefusalOf<J>>,
+    (seed, budget): (u64, Budget),
+    stores: usize,
+    record: impl Fn(usize, u64) -> Result<Judged<J>, E>,
+) -> Result<(), E> {
+    let began = Instant::now();
+    let mut seeds = Random::new(seed);
+    let mut heard = Situations::new();
+    for n in 0_usize.. {
+        if budget.is_used_up(n as u64, cover.events, began) || cover.refusal.is_some() {
+            break;
+        }
+        let of = (n % stores, seeds.word());
+        let (judge, refusal) = record(of.0, of.1)?;
+        cover.events += judge.tally().heard;
+        cover.refusal = refusal.map(|refusal| (of, refusal));
+        for (label, situations) in judge.situations() {
+            heard.entry(label).or_default().extend(situations);
+        }
+    }
+    cover.hear(heard);
+    Ok(())
 }

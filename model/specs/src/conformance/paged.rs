@@ -259,17 +259,6 @@ impl<S: PagedStore> Episode<'_, S> {
         }
     }
 
-    /// Makes the flush or the write fail that a step is about to ask for, or ends the life there.
-    fn aim(&mut self) {
-        let seed = self.fate.rng.word();
-        match self.fate.rng.below(6) {
-            0 => self.fate.device.fail_flush_in(self.fate.rng.below(3)),
-            1 => self.fate.cut_power(6),
-            2 => self.fate.set_trap(10, seed),
-            _ => {}
-        }
-    }
-
     /// Records what the end of a life has left.
     fn bury(&mut self, end: End) -> Result<Entry<S::Found>> {
         self.clients = [Client::Idle; CLIENTS as usize];
@@ -296,7 +285,7 @@ impl<S: PagedStore> Episode<'_, S> {
     /// One random step.
     fn step(&mut self, store: &Store, pages: u64, checkpoints: bool) -> Result<()> {
         if self.brief && self.fate.rng.one_in(12) {
-            self.aim();
+            self.fate.aim(10);
         }
         match self.fate.rng.below(24) {
             0 => store.pump(Task::WriteBack).map(drop),

@@ -1,8 +1,6 @@
 //! The situations in which the smoke model's steps begin, and those in which the engine was heard to
 //! take them. See [`super::super::situations`].
 
-use std::time::Instant;
-
 use treering_engine::Result;
 
 use super::Variant;
@@ -10,10 +8,9 @@ use super::episode::record;
 use super::judge::Refusal;
 use super::setup::Setup;
 use crate::conformance::Budget;
-use crate::conformance::led::Leads as _;
-use crate::conformance::situations::{self, Situations};
+use crate::conformance::led::cover_with;
+use crate::conformance::situations;
 use crate::mirror::copy_on_write::CopyOnWrite;
-use treering_oracle::random::Random;
 
 /// The situations that recordings have covered.
 pub type Cover = situations::Cover<(usize, u64), Refusal>;
@@ -48,7 +45,6 @@ pub fn why_not(label: &str, situation: &str) -> Option<&'static str> {
 /// # Errors
 /// The engine's own, while a store is built or a device is read.
 pub fn run(mirror: &CopyOnWrite, seed: u64, budget: Budget) -> Result<Cover> {
-    let began = Instant::now();
     let mut cover = Cover::of(mirror, |before, action, after| {
         mirror.situations(before, *action, after)
     });
@@ -56,20 +52,8 @@ pub fn run(mirror: &CopyOnWrite, seed: u64, budget: Budget) -> Result<Cover> {
         Setup::new(Variant::Each)?,
         Setup::new(Variant::Checkpoints)?,
     ];
-    let mut seeds = Random::new(seed);
-    let mut heard = Situations::new();
-    for n in 0_usize.. {
-        if budget.is_used_up(n as u64, cover.events, began) || cover.refusal.is_some() {
-            break;
-        }
-        let (which, seed) = (n % setups.len(), seeds.word());
-        let (judge, refusal) = record(&setups[which], seed)?;
-        cover.events += judge.tally().heard;
-        cover.refusal = refusal.map(|refusal| ((which, seed), refusal));
-        for (label, situations) in judge.situations() {
-            heard.entry(label).or_default().extend(situations);
-        }
-    }
-    cover.hear(heard);
+    cover_with(&mut cover, (seed, budget), setups.len(), |which, seed| {
+        record(&setups[which], seed)
+    })?;
     Ok(cover)
 }

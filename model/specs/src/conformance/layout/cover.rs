@@ -1,17 +1,17 @@
 //! The situations in which the steps of the small models begin, and those in which the engine was
 //! heard to take them. See [`super::super::situations`].
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use treering_engine::Result;
 
 use super::episode::record;
 use super::judge::Refusal;
 use super::setup::setups;
-use crate::conformance::led::Leads as _;
-use crate::conformance::situations::{self, Situations};
+use crate::conformance::Budget;
+use crate::conformance::led::cover_with;
+use crate::conformance::situations;
 use crate::mirror::leaf_layout::LeafLayout;
-use treering_oracle::random::Random;
 
 /// The situations that recordings have covered: the store and seed of each.
 pub type Cover = situations::Cover<(usize, u64), Refusal>;
@@ -50,7 +50,6 @@ pub fn why_not(label: &str, situation: &str) -> Option<&'static str> {
 /// # Errors
 /// The engine's own, while a store is built or a device is read.
 pub fn run(mirrors: &[LeafLayout], seed: u64, limit: Duration) -> Result<Cover> {
-    let until = Instant::now() + limit;
     let mut cover = Cover::default();
     for mirror in mirrors {
         cover.add(mirror, |before, action, after| {
@@ -58,20 +57,11 @@ pub fn run(mirrors: &[LeafLayout], seed: u64, limit: Duration) -> Result<Cover> 
         });
     }
     let setups = setups()?;
-    let mut seeds = Random::new(seed);
-    let mut heard = Situations::new();
-    for at in (0..setups.len()).cycle() {
-        if Instant::now() >= until || cover.refusal.is_some() {
-            break;
-        }
-        let of = (at, seeds.word());
-        let (judge, refusal) = record(&setups[at], of.1)?;
-        cover.events += judge.tally().heard;
-        cover.refusal = refusal.map(|refusal| (of, refusal));
-        for (label, situations) in judge.situations() {
-            heard.entry(label).or_default().extend(situations);
-        }
-    }
-    cover.hear(heard);
+    cover_with(
+        &mut cover,
+        (seed, Budget::of_time(limit)),
+        setups.len(),
+        |which, seed| record(&setups[which], seed),
+    )?;
     Ok(cover)
 }

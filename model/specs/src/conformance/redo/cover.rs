@@ -4,18 +4,15 @@
 //! blocks than a model's. So episodes are recorded, and the situation of each step that the judge
 //! takes is noted ([`RedoLog::situation`]). See [`super::super::situations`].
 
-use std::time::Instant;
-
 use treering_engine::Result;
 
 use super::episode::record;
 use super::judge::Refusal;
 use super::{Variant, setups};
 use crate::conformance::Budget;
-use crate::conformance::led::Leads as _;
-use crate::conformance::situations::{self, Situations};
+use crate::conformance::led::cover_with;
+use crate::conformance::situations;
 use crate::mirror::redo_log::RedoLog;
-use treering_oracle::random::Random;
 
 /// The situations that recordings have covered.
 pub type Cover = situations::Cover<(usize, u64), Refusal>;
@@ -73,25 +70,12 @@ pub fn why_not(label: &str, situation: &str) -> Option<&'static str> {
 /// # Errors
 /// The engine's own, while a store is built or a device is read.
 pub fn run(mirror: &RedoLog, seed: u64, budget: Budget) -> Result<Cover> {
-    let began = Instant::now();
     let mut cover = Cover::of(mirror, |before, action, after| {
         vec![mirror.situation(before, *action, after)]
     });
     let setups = setups(Variant::Mixed)?;
-    let mut seeds = Random::new(seed);
-    let mut heard = Situations::new();
-    for n in 0_usize.. {
-        if budget.is_used_up(n as u64, cover.events, began) || cover.refusal.is_some() {
-            break;
-        }
-        let (which, seed) = (n % setups.len(), seeds.word());
-        let (judge, refusal) = record(&setups[which], seed)?;
-        cover.events += judge.tally().heard;
-        cover.refusal = refusal.map(|refusal| ((which, seed), refusal));
-        for (label, situations) in judge.situations() {
-            heard.entry(label).or_default().extend(situations);
-        }
-    }
-    cover.hear(heard);
+    cover_with(&mut cover, (seed, budget), setups.len(), |which, seed| {
+        record(&setups[which], seed)
+    })?;
     Ok(cover)
 }

@@ -232,18 +232,6 @@ impl Episode<'_> {
         }
     }
 
-    /// Makes the flush of the log or the superblock fail that a step is about to ask for, or the
-    /// power, if nothing lies ahead.
-    fn aim(&mut self) {
-        let seed = self.fate.rng.word();
-        match self.fate.rng.below(6) {
-            0 => self.fate.device.fail_flush_in(self.fate.rng.below(3)),
-            1 => self.fate.cut_power(6),
-            2 => self.fate.set_trap(8, seed),
-            _ => {}
-        }
-    }
-
     /// Records what the end of a life has left.
     fn bury(&mut self, end: End) -> Result<Entry> {
         self.clients = [None; CLIENTS as usize];
@@ -280,7 +268,7 @@ impl Episode<'_> {
         match self.fate.rng.below(20) {
             0 => store.pump(Task::WriteBack).map(drop),
             1..=4 if checkpoints && self.brief => {
-                self.aim();
+                self.fate.aim(8);
                 store.pump(Task::Checkpoint).map(drop)
             }
             1 | 2 if checkpoints => store.pump(Task::Checkpoint).map(drop),
@@ -334,7 +322,7 @@ impl Episode<'_> {
         };
         // It may have to make room in the log by a checkpoint.
         if self.brief && self.fate.rng.one_in(40) {
-            self.aim();
+            self.fate.aim(8);
         }
         let key = Setup::key(self.fate.rng.below(KEYS));
         let record = self.fate.recorder.call_append(c, len);

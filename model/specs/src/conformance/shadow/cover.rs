@@ -6,18 +6,15 @@
 //! page by page: what is known of the page, what is in memory, what is on the device in each slot
 //! and in the log block, and whether that is durable. See [`super::super::situations`].
 
-use std::time::Instant;
-
 use treering_engine::Result;
 
 use super::episode::record;
 use super::judge::Refusal;
 use super::{Variant, setups};
 use crate::conformance::Budget;
-use crate::conformance::led::Leads as _;
-use crate::conformance::situations::{self, Situations};
+use crate::conformance::led::cover_with;
+use crate::conformance::situations;
 use crate::mirror::page_shadowing::PageShadowing;
-use treering_oracle::random::Random;
 
 /// The situations that recordings have covered.
 pub type Cover = situations::Cover<(usize, u64), Refusal>;
@@ -60,31 +57,16 @@ pub fn why_not(label: &str, situation: &str) -> Option<&'static str> {
     }
 }
 
-/// Records episodes until the budget is used up; none is interrupted. Pages have
-/// two blocks, as in the smoke model.
+/// Records episodes until the budget is used up; none is interrupted. Pages have two
+/// blocks, as in the smoke model.
 ///
 /// # Errors
 /// The engine's own, while a store is built or a device is read.
 pub fn run(mirror: &PageShadowing, seed: u64, budget: Budget) -> Result<Cover> {
-    let began = Instant::now();
     let mut cover = Cover::of(mirror, |before, action, after| {
         mirror.situations(before, *action, after)
     });
     let setup = &setups(Variant::BMinus)?[0];
-    let mut seeds = Random::new(seed);
-    let mut heard = Situations::new();
-    for n in 0.. {
-        if budget.is_used_up(n, cover.events, began) || cover.refusal.is_some() {
-            break;
-        }
-        let seed = seeds.word();
-        let (judge, refusal) = record(setup, seed)?;
-        cover.events += judge.tally().heard;
-        cover.refusal = refusal.map(|refusal| ((0, seed), refusal));
-        for (label, situations) in judge.situations() {
-            heard.entry(label).or_default().extend(situations);
-        }
-    }
-    cover.hear(heard);
+    cover_with(&mut cover, (seed, budget), 1, |_, seed| record(setup, seed))?;
     Ok(cover)
 }
