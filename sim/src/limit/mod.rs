@@ -51,7 +51,11 @@ mod price;
 #[cfg(test)]
 mod tests;
 
+use std::hash::Hash as _;
 use std::io;
+use std::sync::Arc;
+
+use xxhash_rust::xxh3::Xxh3;
 
 use self::changes::Changes;
 use self::price::Curve;
@@ -108,6 +112,19 @@ impl Limit {
             changes: changes.total,
             pages: Curve::of_pages(changes, leaves.page_size as f64),
         })
+    }
+
+    /// As [`Limit::new`], or what that returned for these leaves before: runs of one tree on several
+    /// drives have the same. A limit is at most some megabytes.
+    ///
+    /// # Errors
+    /// Those of [`Limit::new`].
+    pub fn kept(workload: &Workload, leaves: Leaves) -> io::Result<Arc<Limit>> {
+        let count = leaves.count.map(f64::to_bits);
+        let mut hasher = Xxh3::new();
+        (leaves.page_size, count).hash(&mut hasher);
+        let of = hasher.digest128();
+        (workload.limits).get_or_make(of, || Limit::new(workload, leaves))
     }
 
     /// The least number of page writes with `memory` bytes for changes, of which it holds units.

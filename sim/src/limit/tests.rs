@@ -3,7 +3,7 @@
 use treering_traces::generate::{GenParams, ValueSize, Workload as Kind, build};
 
 use super::changes::{Change, Changes};
-use super::price::{Curve, Repeated, Table, pages};
+use super::price::{Curve, Repeated, Table, pages, replaced};
 use super::{Leaves, Limit, Unit};
 use crate::predict::{Span, Workload};
 
@@ -38,7 +38,7 @@ fn leaf(
             at: *at,
             next: first + ops,
             first,
-            bytes: (1 + record % 3) as f64,
+            bytes: (1 + next(3)) as f64,
         });
     }
     changes
@@ -81,7 +81,8 @@ fn costs_up_to_a_write_are_those_of_the_best_of_all_choices() {
             });
             let best = all.fold(f64::INFINITY, f64::min);
             let mut table = Table::default();
-            let found = table.costs(&changes, price, changes.len())[changes.len()];
+            let found =
+                table.costs(&changes, &replaced(&changes), (price, changes.len()))[changes.len()];
             assert!(
                 (found - best).abs() < 1e-9,
                 "{found}, not {best}: {changes:?}"
@@ -214,9 +215,11 @@ fn few_changes_between_two_writes_make_costs_smaller_never_greater() {
         let (changes, _) = random_leaf(&mut next, 30);
         for price in PRICES {
             let mut table = Table::default();
-            let all = table.costs(&changes, price, changes.len()).to_vec();
+            let all = table
+                .costs(&changes, &replaced(&changes), (price, changes.len()))
+                .to_vec();
             for between in 1..8 {
-                let fewer = table.costs(&changes, price, between);
+                let fewer = table.costs(&changes, &replaced(&changes), (price, between));
                 assert!(
                     fewer
                         .iter()

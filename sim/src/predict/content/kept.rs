@@ -4,6 +4,7 @@
 //! designs that differ in how they use their memory have the same pages. So the workload keeps all
 //! samples, by everything that they depend on. A sample is some kilobytes.
 
+use std::convert::Infallible;
 use std::hash::Hash as _;
 use std::sync::Arc;
 
@@ -23,16 +24,7 @@ pub(super) fn kept(
     make: impl FnOnce() -> Stored,
 ) -> Arc<Stored> {
     let of = identity(workload, level, options, compression);
-    let samples = workload.samples.lock();
-    let known = samples.iter().find(|(known, _)| *known == of);
-    let known = known.map(|(_, stored)| Arc::clone(stored));
-    drop(samples);
-    if let Some(Ok(stored)) = known.map(Arc::downcast) {
-        return stored;
-    }
-    // Others may go on meanwhile, and perhaps make the same.
-    let stored = Arc::new(make());
-    workload.samples.lock().push((of, stored.clone()));
+    let Ok(stored) = (workload.samples).get_or_make(of, || Ok::<_, Infallible>(make()));
     stored
 }
 
@@ -108,6 +100,6 @@ mod tests {
         for other in &others {
             assert!(!Arc::ptr_eq(&first, other));
         }
-        assert_eq!(workload.samples.lock().len(), 1 + others.len());
+        assert_eq!(workload.samples.len(), 1 + others.len());
     }
 }

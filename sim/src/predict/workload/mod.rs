@@ -19,6 +19,7 @@
 //! sample is that of the whole.
 
 mod accesses;
+mod derived;
 mod keys;
 mod order;
 mod pass;
@@ -39,6 +40,7 @@ use treering_engine::{BLOCK_SIZE, POINTER_BYTES, is_long, overflow_blocks};
 use treering_traces::{Op, OpSource, TraceError};
 
 pub(crate) use self::accesses::{Accesses, Added, Event, Rest, Step};
+pub(crate) use self::derived::Derived;
 use self::keys::Keys;
 pub(crate) use self::keys::{KeyStats, NEVER};
 use self::pass::Pass;
@@ -119,7 +121,9 @@ pub struct Workload {
     /// [`crate::predict::leaf::LeafLevel::kept`].
     pub(crate) kept: Mutex<Option<Arc<dyn Any + Send + Sync>>>,
     /// Blocks that were compressed for earlier predictions, by what they depend on.
-    pub(crate) samples: Mutex<Vec<(u128, Arc<dyn Any + Send + Sync>)>>,
+    pub(crate) samples: Derived,
+    /// Lower bounds of page writes, by leaves; see [`crate::limit::Limit::kept`].
+    pub(crate) limits: Derived,
 }
 
 impl Workload {

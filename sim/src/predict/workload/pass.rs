@@ -7,6 +7,7 @@ use treering_traces::{Op, OpKind};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::accesses::Accesses;
+use super::derived::Derived;
 use super::keys::{Access, Keys, MOST_KEYS, NEVER};
 use super::order::head;
 use super::sums::Sums;
@@ -247,7 +248,8 @@ impl Pass {
             accesses: self.accesses,
             sums: OnceLock::new(),
             kept: Mutex::default(),
-            samples: Mutex::default(),
+            samples: Derived::default(),
+            limits: Derived::default(),
         }
     }
 }

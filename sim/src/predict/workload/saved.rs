@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 
 use super::Workload;
 use super::accesses::Accesses;
+use super::derived::Derived;
 use super::keys::Keys;
 use super::totals::Totals;
 use crate::codec::{Decoder, Encoder};
@@ -57,7 +58,8 @@ impl Workload {
             accesses: Accesses::load(&mut from)?,
             sums: OnceLock::new(),
             kept: Mutex::default(),
-            samples: Mutex::default(),
+            samples: Derived::default(),
+            limits: Derived::default(),
         })
     }
 }

@@ -41,7 +41,7 @@ pub(super) fn of(of: &Of<'_>) -> Option<(LimitReport, Vec<WaterfallStep>)> {
         return None;
     }
     let page_size = engine.page_size;
-    let bound = |count| Limit::new(of.workload, Leaves { page_size, count }).ok();
+    let bound = |count| Limit::kept(of.workload, Leaves { page_size, count }).ok();
     let holds_records = matches!(engine.tree, TreeKind::Bf(_));
     let write_bytes = engine.mod_log.map_or(page_size, |_| BLOCK_SIZE) as u64;
     let user = of.user_bytes as f64;
