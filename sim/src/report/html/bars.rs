@@ -85,19 +85,25 @@ fn mesh(chart: &mut Plain<'_, '_>, x: Option<&str>, y: &str) -> Drawn {
     mesh.draw()
 }
 
-/// Height of a row of names, in pixels.
+/// Height of the first row of names in pixels, of a further one, and how many there are at most.
 const ROW: u32 = 24;
+const NEXT_ROW: u32 = 15;
+const MOST_ROWS: usize = 3;
 
-/// The names below the bars, rotated if they would overlap.
-struct Below<'a> {
-    names: &'a [String],
+/// Pixels of a letter.
+const LETTER: u32 = 7;
+
+/// The names below the bars: in several rows or rotated if they would overlap.
+struct Below {
+    /// The rows of each name. If they are rotated, there is one.
+    names: Vec<Vec<String>>,
     upright: bool,
     /// Their height in pixels.
     height: u32,
 }
 
-impl<'a> Below<'a> {
-    fn new(area: &Area<'_>, names: &'a [String]) -> Below<'a> {
+impl Below {
+    fn new(area: &Area<'_>, names: &[String]) -> Below {
         Below::within(area.dim_in_pixel().0, names)
     }
 
@@ -106,30 +112,67 @@ impl<'a> Below<'a> {
         Below::within(NARROW, names).height - ROW
     }
 
-    fn within(pixels: u32, names: &'a [String]) -> Below<'a> {
+    fn within(pixels: u32, names: &[String]) -> Below {
+        let letters = pixels.saturating_sub(80) / names.len().max(1) as u32 / LETTER;
+        let rows: Option<Vec<_>> = names
+            .iter()
+            .map(|name| rows(name, letters as usize))
+            .collect();
+        if let Some(names) = rows {
+            let most = names.iter().map(Vec::len).max().unwrap_or(1).max(1) as u32;
+            return Below {
+                names,
+                upright: false,
+                height: ROW + NEXT_ROW * (most - 1),
+            };
+        }
         let longest = names.iter().map(|name| name.chars().count()).max();
-        let width = 7 * longest.unwrap_or(0) as u32;
-        let upright = width > pixels.saturating_sub(80) / names.len().max(1) as u32;
         Below {
-            names,
-            upright,
-            height: if upright { width + ROW } else { ROW },
+            names: names.iter().map(|name| vec![name.clone()]).collect(),
+            upright: true,
+            height: LETTER * longest.unwrap_or(0) as u32 + ROW,
         }
     }
 
     fn draw(&self, chart: &mut Plain<'_, '_>) -> Drawn {
-        for (group, name) in self.names.iter().enumerate() {
-            let (style, down) = if self.upright {
-                let style = anchored(HPos::Left).transform(FontTransform::Rotate90);
-                (style, 8)
-            } else {
-                (anchored(HPos::Center), 14)
-            };
-            let below = Text::new(name.clone(), (0, down), style);
-            chart.draw_series([EmptyElement::at((group as f64 + 0.5, 0.0)) + below])?;
+        for (group, rows) in self.names.iter().enumerate() {
+            for (row, text) in rows.iter().enumerate() {
+                let (style, down) = if self.upright {
+                    let style = anchored(HPos::Left).transform(FontTransform::Rotate90);
+                    (style, 8)
+                } else {
+                    (anchored(HPos::Center), 14 + NEXT_ROW as i32 * row as i32)
+                };
+                let below = Text::new(text.clone(), (0, down), style);
+                chart.draw_series([EmptyElement::at((group as f64 + 0.5, 0.0)) + below])?;
+            }
         }
         Ok(())
     }
+}
+
+/// A name in few rows of at most so many letters: it is broken before `+` and `(` and after spaces.
+/// `None` if that is not enough.
+fn rows(name: &str, letters: usize) -> Option<Vec<String>> {
+    let mut parts = vec![String::new()];
+    for letter in name.chars() {
+        let last = parts.last_mut()?;
+        if !last.is_empty() && (matches!(letter, '+' | '(') || last.ends_with(' ')) {
+            parts.push(letter.into());
+        } else {
+            last.push(letter);
+        }
+    }
+    let mut rows: Vec<String> = Vec::new();
+    for part in parts {
+        let room = letters.checked_sub(part.trim_end().chars().count())?;
+        match rows.last_mut().filter(|row| row.chars().count() <= room) {
+            Some(row) => row.push_str(&part),
+            None => rows.push(part),
+        }
+    }
+    let trimmed = rows.iter().map(|row| row.trim_end().into());
+    (rows.len() <= MOST_ROWS).then(|| trimmed.collect())
 }
 
 fn groups(area: &Area<'_>, all: &Bars<'_>) -> Drawn {
@@ -288,4 +331,23 @@ fn stacked(area: &Area<'_>, all: &Stacks<'_>) -> Drawn {
         }
     }
     below.draw(&mut chart)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rows;
+
+    #[test]
+    fn a_long_name_is_broken_where_a_spec_or_a_sentence_may_be() {
+        let broken = |name, letters| rows(name, letters).map(|rows| rows.join("|"));
+        let told = |text: &str| Some(text.to_owned());
+        assert_eq!(broken("btree", 18), told("btree"));
+        let spec = "btree+cow(table=each-flush)";
+        assert_eq!(broken(spec, 30), told(spec));
+        assert_eq!(broken(spec, 18), told("btree+cow|(table=each-flush)"));
+        assert_eq!(broken(spec, 17), None, "the part in parentheses is longer");
+        assert_eq!(broken("free room", 5), told("free|room"));
+        assert_eq!(broken("a b c d", 1), None, "too many rows");
+        assert_eq!(broken("", 0), told(""));
+    }
 }
