@@ -125,13 +125,16 @@ pub(super) fn predict(
     let mut groups = drives::groups(drives, options, scale);
     while let Some(group) = groups.pop() {
         let members: Vec<Drive<'_>> = group.iter().map(|at| drives[*at]).collect();
-        let mut below = Below::new(&members, scale, method.effort);
+        let mut below = Below::new(&members, options, (scale, method.effort));
         let how = (sample, method.drain);
         let run = play(of, members[0], &mut below, how).ok()?;
-        if run.lacked_room && group.len() > 1 {
-            // Another drive might have had room.
-            groups.extend(group.into_iter().map(|at| vec![at]));
-            continue;
+        if run.lacked_room {
+            // A drive with more places might have had room.
+            let by_places = drives::by_places(&group, drives, options, scale);
+            if by_places.len() > 1 {
+                groups.extend(by_places);
+                continue;
+            }
         }
         let weight = level.weight * sample as f64;
         let flashes = below.forecasts();
