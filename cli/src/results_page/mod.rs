@@ -5,7 +5,7 @@
 
 mod serve;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 pub(crate) use serve::run;
 
@@ -22,10 +22,18 @@ pub(crate) fn html(
     rows: &[Vec<Value>],
     base: Option<&str>,
 ) -> String {
+    // Most columns of most sweeps have one value. It is there once, which halves the page.
+    let (same, varied) = columns_of_one_value(columns.len(), rows);
+    let of_one_value = same
+        .iter()
+        .map(|at| (columns[*at].clone(), rows[0][*at].clone()));
+    let values =
+        |row: &Vec<Value>| -> Vec<Value> { (varied.iter().map(|at| row[*at].clone())).collect() };
     let data = json!({
         "columns": columns,
         "parameters": parameters,
-        "rows": rows,
+        "same": of_one_value.collect::<Map<String, Value>>(),
+        "rows": rows.iter().map(values).collect::<Vec<_>>(),
         "base": base,
     });
     // A value must not end the script.
@@ -47,18 +55,28 @@ pub(crate) fn html(
     page + rest
 }
 
+/// The columns in which all of the rows have the same, if there are rows, and the others.
+fn columns_of_one_value(count: usize, rows: &[Vec<Value>]) -> (Vec<usize>, Vec<usize>) {
+    let is_same = |at: &usize| {
+        let mut pairs = rows.iter().zip(rows.iter().skip(1));
+        !rows.is_empty() && pairs.all(|(a, b)| a[*at] == b[*at])
+    };
+    (0..count).partition(is_same)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_page_has_the_rows_and_no_value_ends_its_script() {
-        let columns = ["tree".to_owned(), "wa".to_owned()];
-        let rows = vec![vec!["</script>".into(), 1.5.into()]];
+        let columns = ["tree", "wa", "ops"].map(String::from);
+        let row = |tree: &str, wa: f64| vec![tree.into(), wa.into(), 7.into()];
+        let rows = vec![row("</script>", 1.5), row("bf", 1.25)];
         let page = html(&columns, &columns[..1], &rows, Some("runs/"));
         assert!(
-            page.contains(r#""rows":[["\u003c/script>",1.5]]"#),
-            "escaped"
+            page.contains(r#""rows":[["\u003c/script>",1.5],["bf",1.25]],"same":{"ops":7}"#),
+            "escaped, and what is the same once"
         );
         assert!(page.contains(r#""base":"runs/""#) && page.trim_end().ends_with("</html>"));
         for mark in ["/*D3*/", "/*PLOT*/", "/*DATA*/", "/*SCRIPT*/"] {

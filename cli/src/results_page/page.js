@@ -20,20 +20,37 @@ function number(value) {
   return unit ? Number(parts[1]) * unit : null;
 }
 
-const columns = DATA.columns.map((name, at) => {
-  const values = DATA.rows.map((row) => row[at]).filter((value) => value !== null);
-  const numeric = values.length > 0 && values.every((value) => number(value) !== null);
-  const large = numeric && values.some((value) => Math.abs(number(value)) >= 1e5);
-  return { name, at, numeric, large, distinct: new Set(values).size };
+// A column in which all rows have the same has no place in them: `at` is null.
+let places = 0;
+const columns = DATA.columns.map((name) => {
+  const at = Object.hasOwn(DATA.same, name) ? null : places++;
+  const values = new Set(at === null ? [DATA.same[name]] : DATA.rows.map((row) => row[at]));
+  values.delete(null);
+  const numbers = [...values].map(number);
+  const numeric = numbers.length > 0 && numbers.every((value) => value !== null);
+  const large = numeric && numbers.some((value) => Math.abs(value) >= 1e5);
+  return { name, at, same: DATA.same[name], numeric, large, distinct: values.size };
 });
-const rows = DATA.rows.map((row) => Object.fromEntries(columns.map((column) => {
-  const value = row[column.at];
-  return [column.name, column.numeric && value !== null ? number(value) : value];
-})));
-rows.forEach((row, at) => { row[RAW] = DATA.rows[at]; });
+// What the table has of a row in a column.
+const entry = (row, { at, same }) => (at === null ? same : row[RAW][at]);
+const rows = DATA.rows.map((raw) => ({ [RAW]: raw }));
 const named = new Map(columns.map((column) => [column.name, column]));
 const varied = DATA.parameters.filter((name) => named.get(name)?.distinct > 1);
 const numeric = columns.filter((column) => column.numeric && column.distinct > 1);
+
+// Gives all rows the values of a column, numbers as such. Of many columns, a view needs few.
+const given = new Set();
+function give(name) {
+  const column = named.get(name);
+  if (!column || given.has(name)) return;
+  given.add(name);
+  for (const row of rows) {
+    const is = entry(row, column);
+    row[name] = column.numeric && is !== null ? number(is) : is;
+  }
+}
+["run", "state"].forEach(give);
+
 // Where the report of a run is.
 const report = (row) => `${DATA.base}${row.state === "predicted" ? "predictions" : "runs"}/${row.run}.json`;
 const first = (...names) => names.find((name) => named.get(name)?.distinct > 0) ?? columns[0].name;
@@ -65,8 +82,8 @@ function left(state, name) {
 }
 
 function kept(state) {
-  const filters = varied.map((name) => [named.get(name).at, left(state, name)]).filter(([, out]) => out.size);
-  return rows.filter((row) => filters.every(([at, out]) => !out.has(String(row[RAW][at]))));
+  const filters = varied.map((name) => [named.get(name), left(state, name)]).filter(([, out]) => out.size);
+  return rows.filter((row) => filters.every(([column, out]) => !out.has(String(entry(row, column)))));
 }
 
 // The rows that no other one beats in both directions, less being better.
@@ -84,12 +101,13 @@ function scale(state, axis) {
 
 function said(row) {
   const shown = new Set([...DATA.parameters, $("x").value, $("y").value]);
-  return [...shown].filter((name) => row[RAW][named.get(name)?.at] != null)
-    .map((name) => `${name}: ${short(row[RAW][named.get(name).at])}`).join("\n");
+  return [...shown].filter((name) => named.has(name) && entry(row, named.get(name)) != null)
+    .map((name) => `${name}: ${short(entry(row, named.get(name)))}`).join("\n");
 }
 
 function draw(state) {
   const { x, y, c, fx, fy } = state;
+  [x, y, c, fx, fy].forEach(give);
   const isLog = (axis, value) => !state["l" + axis] || !named.get(state[axis]).numeric || value > 0;
   const points = kept(state).filter((row) => row[x] != null && row[y] != null && isLog("x", row[x]) && isLog("y", row[y]));
   const facets = { ...(fx && { fx }), ...(fy && { fy }) };
@@ -176,9 +194,9 @@ function fill(points, state) {
   $("table").tBodies[0].replaceChildren(...sorted.slice(0, SHOWN).map((row) => {
     const line = document.createElement("tr");
     line.append(...shown.map((name) => {
-      const value = row[RAW][named.get(name).at];
-      const made = cell("td", short(value) ?? "");
-      made.className = typeof value === "number" ? "n" : "";
+      const is = entry(row, named.get(name));
+      const made = cell("td", short(is) ?? "");
+      made.className = typeof is === "number" ? "n" : "";
       return made;
     }));
     const last = cell("td", "");
@@ -205,7 +223,7 @@ function svg() {
 
 function csv(state) {
   const quoted = (value) => (/[",\n]/.test(value ?? "") ? `"${String(value).replaceAll('"', '""')}"` : value ?? "");
-  const lines = [DATA.columns, ...kept(state).map((row) => row[RAW])];
+  const lines = [DATA.columns, ...kept(state).map((row) => columns.map((column) => entry(row, column)))];
   return save("results.csv", "text/csv", lines.map((line) => line.map(quoted).join(",")).join("\n") + "\n");
 }
 
@@ -247,9 +265,9 @@ function build() {
   for (const name of varied.filter((name) => named.get(name).distinct <= 40)) {
     const group = document.createElement("fieldset");
     group.append(Object.assign(document.createElement("legend"), { textContent: name }));
-    for (const value of new Set(DATA.rows.map((row) => String(row[named.get(name).at])))) {
+    for (const text of new Set(rows.map((row) => String(entry(row, named.get(name)))))) {
       const label = Object.assign(document.createElement("label"), { className: "box" });
-      label.append(Object.assign(document.createElement("input"), { type: "checkbox", name, value, checked: true }), value);
+      label.append(Object.assign(document.createElement("input"), { type: "checkbox", name, value: text, checked: true }), text);
       group.append(label);
     }
     $("filters").append(group);
