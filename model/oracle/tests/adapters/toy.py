@@ -49,14 +49,7 @@ def open_(folder):
     if "keeps" not in BUGS:
         map_.clear()
     file = os.path.join(folder, "log")
-    if BUGS & {"fsync", "sync-only"}:
-        recover(file)
-    elif os.path.exists(file):
-        with open(file) as lines:
-            for line in lines:
-                if line.endswith("\n"):
-                    for key, value in json.loads(line):
-                        put(key, value)
+    recover(file)
     log = open(file, "a")
     if BUGS & {"fsync", "sync-only"}:
         directory = os.open(folder, os.O_RDONLY)
