@@ -25,6 +25,8 @@ pub const CLIENTS: u8 = 3;
 const LIVES: [u64; 2] = [5, 20];
 /// The number of steps between an opening and the next end.
 const STEPS: u64 = 100;
+/// The same without checkpoints: a copy-on-write store then runs out of slots.
+const STEPS_ALONE: u64 = 300;
 
 /// A recorded event. `Found` is what is read off a device.
 #[derive(Clone, Debug, PartialEq)]
@@ -207,10 +209,6 @@ impl<S: PagedStore> Episode<'_, S> {
         if !brief && self.fate.rng.one_in(4) && self.read_all(store).is_err() {
             return self.fate.end();
         }
-        let steps = match brief {
-            true => self.fate.rng.below(12),
-            false => STEPS,
-        };
         match brief {
             true => self.set_brief_fate(),
             false => self.set_fate(),
@@ -219,6 +217,11 @@ impl<S: PagedStore> Episode<'_, S> {
         let pages = [3, self.pages.len()][self.fate.rng.below(2) as usize];
         // Without checkpoints redo has more pages to handle than there are frames.
         let checkpoints = !self.fate.rng.one_in(3);
+        let steps = match (brief, checkpoints) {
+            (true, _) => self.fate.rng.below(12),
+            (false, true) => STEPS,
+            (false, false) => STEPS_ALONE,
+        };
         for _ in 0..steps {
             if until.is_over() {
                 break;

@@ -96,7 +96,10 @@ impl Setup {
     /// The engine's own. None is expected.
     pub fn new(variant: Variant) -> Result<Setup> {
         let options = options(variant);
-        let device = Arc::new(CrashDevice::new(required_blocks(&options, 1)));
+        // One block less than is asked for leaves one table block instead of two, and the fewest
+        // slots that a store may have.
+        let blocks = required_blocks(&options, 1) - 1;
+        let device = Arc::new(CrashDevice::new(blocks));
         build(&device, &options)?;
         let store = open(&device, &options, None)?;
         let leaves = store.leaf_fill()?;
