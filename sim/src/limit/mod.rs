@@ -119,7 +119,7 @@ impl Limit {
     ///
     /// # Errors
     /// Those of [`Limit::new`].
-    pub fn kept(workload: &Workload, leaves: Leaves) -> io::Result<Arc<Limit>> {
+    pub(crate) fn kept(workload: &Workload, leaves: Leaves) -> io::Result<Arc<Limit>> {
         let count = leaves.count.map(f64::to_bits);
         let mut hasher = Xxh3::new();
         (leaves.page_size, count).hash(&mut hasher);
