@@ -156,7 +156,8 @@ impl Curve {
 
     /// The least cost at a price, of one leaf in `every`.
     fn cost(&self, number: i32, every: usize) -> f64 {
-        let leaf_by_leaf = |price: f64| -> f64 {
+        *self.costs.lock().entry((number, every)).or_insert_with(|| {
+            let price = self.price(number);
             match &self.held {
                 Held::Records(leaves) => {
                     let mut table = Table::default();
@@ -170,12 +171,6 @@ impl Curve {
                         .sum()
                 }
             }
-        };
-        let known = self.costs.lock().get(&(number, every)).copied();
-        known.unwrap_or_else(|| {
-            let cost = leaf_by_leaf(self.price(number));
-            self.costs.lock().insert((number, every), cost);
-            cost
         })
     }
 
