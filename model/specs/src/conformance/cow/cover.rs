@@ -17,6 +17,9 @@ pub type Cover = situations::Cover<(usize, u64), Refusal>;
 
 const ONE_REQUEST: &str =
     "a checkpoint's last steps are one request, and one thread plays all clients";
+const DURABLE_FIRST: &str =
+    "images are durable before a table names them, and one thread plays all clients";
+const ENDS: &str = "the flush that makes a superblock durable ends the checkpoint";
 
 /// The reason why the engine does not take a step in a situation, if it is not merely chance.
 #[must_use]
@@ -53,12 +56,10 @@ fn why_not_flushed(situation: &str) -> Option<&'static str> {
     let is_last = has("checkpoint named") || has("checkpoint recorded");
     let each = situation.starts_with("each");
     if has("slots, table") && (each || !has("snapshot") && !has("clearing")) {
-        return Some(
-            "images are durable before a table names them, and one thread plays all clients",
-        );
+        return Some(DURABLE_FIRST);
     }
     if has("checkpoint recorded") && !has("superblock") {
-        return Some("the flush that makes a superblock durable ends the checkpoint");
+        return Some(ENDS);
     }
     let table = has("table") && (is_last || each && has("checkpoint snapshot"));
     let slots = each && has("slots, superblock");
@@ -72,12 +73,10 @@ fn why_not_left(situation: &str) -> Option<&'static str> {
     let each = situation.starts_with("each");
     let is_newer = left.starts_with("a newer superblock");
     if each && has("slots, table") {
-        return Some(
-            "images are durable before a table names them, and one thread plays all clients",
-        );
+        return Some(DURABLE_FIRST);
     }
     if is_newer && !has("superblock") && (has("slots") || has("table")) {
-        return Some("the flush that makes a superblock durable ends the checkpoint");
+        return Some(ENDS);
     }
     let slots = each && has("slots, superblock");
     let table = left.ends_with("another table") && (is_newer || has("superblock"));
